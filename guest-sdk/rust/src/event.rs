@@ -1,0 +1,47 @@
+//! The object of the notification that is being handled.
+
+use serde::de::DeserializeOwned;
+
+use oarlock_sdk_bindings::oarlock::plugin::event as wit;
+pub use wit::Version;
+
+use crate::Error;
+
+/// Returns the value at a JSON pointer of the old or new object; none where the object has no such field.
+///
+/// # Errors
+///
+/// `not-found` when this notification has no such version, `invalid` for a malformed pointer or a value of another type.
+pub fn field<T: DeserializeOwned>(which: Version, pointer: &str) -> Result<Option<T>, Error> {
+    wit::field(which, pointer)?
+        .map(|text| parse(pointer, &text))
+        .transpose()
+}
+
+/// Returns the JSON texts at several pointers, in one crossing.
+///
+/// # Errors
+///
+/// As [`field`].
+pub fn fields(which: Version, pointers: &[&str]) -> Result<Vec<Option<String>>, Error> {
+    let pointers: Vec<String> = pointers.iter().map(|&pointer| pointer.to_owned()).collect();
+    wit::fields(which, &pointers)
+}
+
+/// Returns the whole object.
+///
+/// # Errors
+///
+/// As [`field`].
+pub fn object<T: DeserializeOwned>(which: Version) -> Result<T, Error> {
+    parse("", &wit::json(which)?)
+}
+
+/// Returns the value of JSON text that the host handed over for `pointer`.
+pub(crate) fn parse<T: DeserializeOwned>(pointer: &str, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| {
+        Error::Invalid(format!(
+            "the value at {pointer:?} is not what was expected: {error}"
+        ))
+    })
+}

@@ -1,0 +1,60 @@
+//! Write Oarlock plugins in Rust.
+//!
+//! A plugin is a type that says what it wants to be told ([`Plugin::describe`]) and acts on it ([`Handler`],
+//! [`Reconciler`]). The host owns watches, caches, retries and access; what reaches the plugin is described by the contract
+//! in `wit/`, whose promises hold here unchanged.
+//!
+//! ```no_run
+//! use oarlock_sdk::{Added, Description, Failure, Handler, Plugin, Subscription, gvr, info};
+//!
+//! struct Greeter;
+//!
+//! impl Plugin for Greeter {
+//!     fn describe() -> Result<Description, String> {
+//!         Ok(Description::new("greeter", "0.1.0").subscribe(Subscription::new("configmaps", gvr("", "v1", "configmaps"))))
+//!     }
+//!     fn start() -> Result<Self, Failure> {
+//!         Ok(Greeter)
+//!     }
+//! }
+//!
+//! impl Handler for Greeter {
+//!     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
+//!         info!("hello", "name" = added.object.name);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! oarlock_sdk::export_handler!(Greeter);
+//! # fn main() {}
+//! ```
+//!
+//! In reading order: [`description`](Description) → [`plugin`](Plugin) → [`event`] → [`cache`] → [`client`] → [`log`].
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod client;
+pub mod config;
+mod description;
+pub mod event;
+mod export;
+mod failure;
+pub mod log;
+mod names;
+mod plugin;
+
+pub use description::{Description, Index, Read, Subscription, Write, label_index, pointer_index};
+pub use failure::{Error, Failure};
+pub use names::{GroupVersionResource, Namespaces, ObjectKey, ObjectRef, escape_pointer, gvr, key};
+pub use oarlock_sdk_bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
+pub use oarlock_sdk_bindings::exports::oarlock::plugin::metadata::{Content, Enqueue, FieldCondition, Test};
+pub use oarlock_sdk_bindings::exports::oarlock::plugin::reconciler::Outcome;
+pub use oarlock_sdk_bindings::oarlock::plugin::work_queue::WorkKey;
+/// The clock, work queue, Kubernetes Events and metrics, as the contract has them.
+pub use oarlock_sdk_bindings::oarlock::plugin::{clock, events, metrics, work_queue};
+pub use plugin::{Handler, Plugin, Reconciler};
+
+#[doc(hidden)]
+pub use export::__private;

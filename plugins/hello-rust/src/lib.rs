@@ -1,0 +1,175 @@
+//! Logs what it is told about ConfigMaps.
+//!
+//! The same plugin exists in five languages. Each binds to the contract in `wit/` directly, without an SDK, and shows
+//! one of everything: fields that come along with a call, a field that is pulled, a read of the cache, the
+//! configuration and the log.
+
+mod bindings;
+
+use std::sync::LazyLock;
+
+use bindings::exports::oarlock::plugin::{handler, metadata};
+use bindings::oarlock::plugin::types::{
+    Entry, Error, Failure, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, Projection,
+};
+use bindings::oarlock::plugin::{cache, config, event, log};
+use handler::{Added, Deleted, Synced, Updated};
+use metadata::{Content, Description, Enqueue, Read, Subscription};
+
+const NAME: &str = "configmaps";
+
+/// The fields that come along with every notification. Updates that change none of them are skipped; the
+/// resourceVersion changes with each, so that here none is.
+const FIELDS: [&str; 2] = ["/metadata/resourceVersion", GREETING];
+const GREETING: &str = "/data/greeting";
+
+/// `quiet: true` in the configuration keeps the log empty, which the endurance tests want.
+static QUIET: LazyLock<bool> =
+    LazyLock::new(|| matches!(config::get("/quiet"), Ok(Some(json)) if json == "true"));
+
+struct Hello;
+
+// === impl Hello ===
+
+impl metadata::Guest for Hello {
+    fn describe() -> Result<Description, String> {
+        let configmaps = GroupVersionResource {
+            group: String::new(),
+            version: "v1".into(),
+            plural: "configmaps".into(),
+        };
+        let label_selector = match config::get("/labelSelector").map_err(|error| format!("{error:?}"))? {
+            Some(json) => text(&json).ok_or("labelSelector in the configuration is not a string")?,
+            None => "app=hello".into(),
+        };
+        Ok(Description {
+            name: env!("CARGO_PKG_NAME").into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            subscriptions: vec![Subscription {
+                name: NAME.into(),
+                target: configmaps.clone(),
+                namespaces: Namespaces::All,
+                label_selector,
+                conditions: vec![],
+                fields: FIELDS.map(String::from).into(),
+                content: Content::Full,
+                resync_seconds: 0,
+                enqueue: Enqueue::Nothing,
+            }],
+            reads: vec![Read {
+                name: NAME.into(),
+                target: configmaps,
+                namespaces: Namespaces::All,
+                content: Content::Full,
+            }],
+            indices: vec![],
+            writes: vec![],
+            stateless: false,
+        })
+    }
+}
+
+impl handler::Guest for Hello {
+    fn on_add(added: Added) -> Result<(), Failure> {
+        let mut notice = Notice::new("add", &added.subscription, &added.object);
+        notice.pair("initial", added.is_in_initial_list);
+        notice.finish(event::Version::New, &added.object, &added.fields)
+    }
+
+    fn on_update(updated: Updated) -> Result<(), Failure> {
+        let mut notice = Notice::new("update", &updated.subscription, &updated.object);
+        notice.pair("old-resource-version", &updated.old.resource_version);
+        notice.text_pair("old-greeting", updated.old_fields[1].as_deref());
+        notice.finish(event::Version::New, &updated.object, &updated.fields)
+    }
+
+    fn on_delete(deleted: Deleted) -> Result<(), Failure> {
+        let mut notice = Notice::new("delete", &deleted.subscription, &deleted.object);
+        notice.pair("unknown", deleted.final_state_unknown);
+        notice.finish(event::Version::Old, &deleted.object, &deleted.fields)
+    }
+
+    fn on_synced(synced: Synced) -> Result<(), Failure> {
+        let mut notice = Notice(vec![]);
+        notice.pair("type", "synced");
+        notice.pair("subscription", synced.subscription);
+        notice.pair("remaining", synced.remaining);
+        notice.log();
+        Ok(())
+    }
+}
+
+/// What the log line will say.
+struct Notice(Vec<Entry>);
+
+// === impl Notice ===
+
+impl Notice {
+    fn new(r#type: &str, subscription: &str, object: &ObjectRef) -> Self {
+        let mut notice = Self(vec![]);
+        notice.pair("type", r#type);
+        notice.pair("subscription", subscription);
+        notice.pair("namespace", &object.namespace);
+        notice.pair("name", &object.name);
+        notice.pair("uid", &object.uid);
+        notice.pair("resource-version", &object.resource_version);
+        notice
+    }
+
+    /// Adds what the declared fields, the event and the cache say of the object, and logs the line.
+    fn finish(
+        mut self,
+        which: event::Version,
+        object: &ObjectRef,
+        fields: &[Option<String>],
+    ) -> Result<(), Failure> {
+        self.text_pair("greeting", fields[1].as_deref());
+        let created = event::field(which, "/metadata/creationTimestamp").map_err(retry)?;
+        self.text_pair("created", created.as_deref());
+        self.pair("cached", is_cached(object)?);
+        self.log();
+        Ok(())
+    }
+
+    fn pair(&mut self, name: &str, value: impl ToString) {
+        self.0.push(Entry {
+            name: name.into(),
+            value: value.to_string(),
+        });
+    }
+
+    /// Adds the string that a field holds, if there is one.
+    fn text_pair(&mut self, name: &str, json: Option<&str>) {
+        if let Some(value) = json.and_then(text) {
+            self.pair(name, value);
+        }
+    }
+
+    fn log(self) {
+        if !*QUIET {
+            log::log(log::Level::Info, "notified", &self.0);
+        }
+    }
+}
+
+/// Whether the cache has this very object, not a later one of the same name.
+fn is_cached(object: &ObjectRef) -> Result<bool, Failure> {
+    let key = ObjectKey {
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    };
+    match cache::get(NAME, &key, &Projection::Fields(vec!["/metadata/uid".into()])) {
+        Ok(row) => Ok(row.fields[0].as_deref().and_then(text).as_ref() == Some(&object.uid)),
+        Err(Error::NotFound(_)) => Ok(false),
+        Err(error) => Err(retry(error)),
+    }
+}
+
+/// The string that this JSON text holds, if it holds one.
+fn text(json: &str) -> Option<String> {
+    serde_json::from_str(json).ok()
+}
+
+fn retry(error: Error) -> Failure {
+    Failure::Retry(format!("{error:?}"))
+}

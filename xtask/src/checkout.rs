@@ -1,0 +1,24 @@
+//! Where things are in this checkout.
+
+use std::path::{Path, PathBuf};
+
+/// The checkout's root.
+pub(crate) fn root() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}
+
+/// The contract.
+pub(crate) fn wit() -> PathBuf {
+    root().join("wit")
+}
+
+/// Where built guests go, as `NAME.wasm`, whatever target directory the host uses: plugin files name this place.
+pub(crate) fn guests() -> PathBuf {
+    root().join("target/guests")
+}
+
+/// What guest builds leave between runs, by language or guest.
+pub(crate) fn guest_build(what: &str) -> PathBuf {
+    guests().join("build").join(what)
+}

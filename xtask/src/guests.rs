@@ -1,0 +1,149 @@
+//! `cargo xtask guests`: builds plugins and test fixtures into `target/guests/NAME.wasm`.
+//!
+//! A guest is a folder in `plugins/` or `tests/fixtures/`, and its name is the folder's. Which language it is written in is
+//! seen from the file that every project in that language has. A component is written only if it changed, so that a
+//! running host reloads just those.
+
+mod rust;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::checkout;
+use crate::progress;
+use crate::toolchain::cache;
+
+/// Builds guests into target/guests/NAME.wasm.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Which guests, by folder name; all if none is named.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+}
+
+/// One folder that becomes one component.
+struct Guest {
+    name: String,
+    folder: PathBuf,
+    language: Language,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Language {
+    Rust,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { names } = self;
+        build(&names)
+    }
+}
+
+/// Builds the named guests, or all if none is named.
+pub(crate) fn build(names: &[String]) -> Result<()> {
+    let guests = select(find()?, names)?;
+    let mut by_language: BTreeMap<Language, Vec<Guest>> = BTreeMap::new();
+    for guest in guests {
+        by_language.entry(guest.language).or_default().push(guest);
+    }
+    for (language, guests) in by_language {
+        let what = format!("{language:?} guests");
+        let _lock = cache::lock(
+            &checkout::guest_build(&format!("{language:?}.lock").to_lowercase()),
+            &what,
+        )?;
+        match language {
+            Language::Rust => rust::build(&guests)?,
+        }
+    }
+    Ok(())
+}
+
+/// All guests of this checkout, by name.
+fn find() -> Result<BTreeMap<String, Guest>> {
+    let mut guests = BTreeMap::new();
+    for place in ["plugins", "tests/fixtures"] {
+        let place = checkout::root().join(place);
+        let Ok(folders) = fs::read_dir(&place) else {
+            continue;
+        };
+        for folder in folders {
+            let folder = folder?.path();
+            let Some(language) = Language::of(&folder) else {
+                continue;
+            };
+            let name = folder
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let guest = Guest {
+                name: name.clone(),
+                folder: folder.clone(),
+                language,
+            };
+            if let Some(other) = guests.insert(name, guest) {
+                bail!(
+                    "two guests have one name: {} and {}",
+                    other.folder.display(),
+                    folder.display()
+                );
+            }
+        }
+    }
+    Ok(guests)
+}
+
+fn select(mut guests: BTreeMap<String, Guest>, names: &[String]) -> Result<Vec<Guest>> {
+    if names.is_empty() {
+        return Ok(guests.into_values().collect());
+    }
+    let known = guests.keys().cloned().collect::<Vec<_>>().join(", ");
+    let mut selected = vec![];
+    for name in names {
+        selected.push(
+            guests
+                .remove(name)
+                .with_context(|| format!("no guest is called {name}; there are: {known}"))?,
+        );
+    }
+    Ok(selected)
+}
+
+/// Puts a component in its place, unless the same is there already.
+fn install(name: &str, component: &Path) -> Result<()> {
+    let bytes = fs::read(component).with_context(|| format!("cannot read {}", component.display()))?;
+    ensure!(
+        bytes.starts_with(b"\0asm\x0d\0\x01\0"),
+        "{} is no component",
+        component.display()
+    );
+    let place = checkout::guests().join(format!("{name}.wasm"));
+    if fs::read(&place).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    let partial = checkout::guests().join(format!("{name}.wasm.partial"));
+    fs::write(&partial, &bytes).with_context(|| format!("cannot write {}", partial.display()))?;
+    fs::rename(&partial, &place).with_context(|| format!("cannot write {}", place.display()))?;
+    progress::say(format!("{name}.wasm: {} KiB", bytes.len() / 1024));
+    Ok(())
+}
+
+// === impl Language ===
+
+impl Language {
+    /// The language of the project in this folder, if it is one.
+    fn of(folder: &Path) -> Option<Self> {
+        let has = |name: &str| folder.join(name).is_file();
+        if has("Cargo.toml") {
+            return Some(Self::Rust);
+        }
+        None
+    }
+}

@@ -1,0 +1,18 @@
+//! Progress lines, on stderr, with timings.
+
+use std::time::Instant;
+
+/// Says one line.
+pub(crate) fn say(line: impl AsRef<str>) {
+    eprintln!("xtask: {}", line.as_ref());
+}
+
+/// Says that `what` begins, does it, and says how long it took.
+pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    say(format!("{what} …"));
+    let start = Instant::now();
+    let result = work();
+    let how = if result.is_ok() { "done" } else { "failed" };
+    say(format!("{what}: {how} in {:.1} s", start.elapsed().as_secs_f32()));
+    result
+}

@@ -1,0 +1,9 @@
+//! The tools that guests are built with: found on this machine, or fetched into a cache of our own.
+//!
+//! Nothing is installed on the machine but `rustup target add`, which is the usual way to have that target.
+
+pub(crate) mod cache;
+pub(crate) mod command;
+mod debian;
+pub(crate) mod rust;
+pub(crate) mod versions;

@@ -1,0 +1,87 @@
+//! Runs other programs, and shows what they said only if they fail.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// How much of a failed program's output is shown.
+const SHOWN_LINES: usize = 60;
+
+/// Runs `command` to its end and returns what it wrote to stdout. The error carries the end of all it said.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = show(command);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot run `{shown}`"))?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(stdout);
+    }
+    let said = format!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    bail!("`{shown}` failed ({}):\n{}", output.status, last_lines(&said));
+}
+
+/// Runs `command` to its end.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    output(command).map(drop)
+}
+
+/// Runs `command` and kills it if it takes longer than `limit`.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
+    let shown = show(command);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run `{shown}`"))?;
+    let stderr = child.stderr.take();
+    let reader = thread::spawn(move || {
+        let mut said = String::new();
+        let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
+        said
+    });
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if start.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            bail!("`{shown}` did not end within {} s", limit.as_secs());
+        }
+        thread::park_timeout(Duration::from_millis(50));
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let said = reader.join().unwrap_or_default();
+    bail!("`{shown}` failed ({status}):\n{}", last_lines(&said));
+}
+
+/// Whether this program can be started at all.
+pub(crate) fn exists(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok()
+}
+
+fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
+}

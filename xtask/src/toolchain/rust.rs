@@ -1,0 +1,216 @@
+//! The target `wasm32-unknown-unknown` and a linker that makes components.
+//!
+//! Every rustup toolchain carries the linker (`wasm-component-ld`), few carry the target's standard library. In this
+//! order: it is installed; it was built before; `rustup target add`; it is built with Debian's compiler from Debian's sources.
+
+use std::env::consts::EXE_SUFFIX;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::versions::{DEBIAN_RUST, DEBIAN_RUST_LLVM};
+use super::{cache, command, debian};
+use crate::progress;
+
+/// The target of Rust guests. It has no WASI: a guest gets what the contract gives it.
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+
+/// How long `rustup target add` may take before the other way is tried.
+const RUSTUP_PATIENCE: Duration = Duration::from_secs(90);
+
+/// What compiles and links Rust guests.
+pub(crate) struct Toolchain {
+    /// The compiler, if it is not rustup's.
+    rustc: Option<PathBuf>,
+    pub(crate) linker: Linker,
+}
+
+/// Links core modules and makes components of them.
+pub(crate) struct Linker {
+    pub(crate) wasm_component_ld: PathBuf,
+    pub(crate) wasm_ld: PathBuf,
+}
+
+// === impl Toolchain ===
+
+impl Toolchain {
+    /// Finds or makes it.
+    pub(crate) fn find() -> Result<Self> {
+        let sysroot = sysroot()?;
+        let linker = Linker::find()?;
+        if has_target(&sysroot) {
+            return Ok(Self { rustc: None, linker });
+        }
+        let name = format!("rust-{DEBIAN_RUST}-{TARGET}");
+        if let Some(built) = cache::existing_entry(&name)? {
+            return Ok(Self {
+                rustc: Some(built.join("rustc")),
+                linker,
+            });
+        }
+        let added = progress::step(&format!("rustup target add {TARGET}"), || {
+            command::run_within(
+                Command::new("rustup").args(["target", "add", TARGET]),
+                RUSTUP_PATIENCE,
+            )
+        });
+        let added = match added {
+            Ok(()) if has_target(&sysroot) => return Ok(Self { rustc: None, linker }),
+            Ok(()) => "it is not where rustc looks for it".to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        progress::say(format!(
+            "rustup cannot add {TARGET}; building it with Debian's Rust {DEBIAN_RUST} instead"
+        ));
+        let built = cache::entry(&name, build).with_context(|| {
+            format!(
+                "there is no standard library for {TARGET}: `rustup target add {TARGET}` did not work ({added}), \
+                 and neither did building it with Debian's Rust {DEBIAN_RUST}"
+            )
+        })?;
+        Ok(Self {
+            rustc: Some(built.join("rustc")),
+            linker,
+        })
+    }
+
+    /// A cargo that compiles guests.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut cargo = Command::new("cargo");
+        if let Some(rustc) = &self.rustc {
+            cargo.env("RUSTC", rustc);
+        }
+        let Linker {
+            wasm_component_ld,
+            wasm_ld,
+        } = &self.linker;
+        let flags = [
+            format!("-Clinker={}", wasm_component_ld.display()),
+            "-Clink-arg=--wasm-ld-path".to_owned(),
+            format!("-Clink-arg={}", wasm_ld.display()),
+        ];
+        cargo
+            .env_remove("RUSTFLAGS")
+            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        cargo
+    }
+}
+
+// === impl Linker ===
+
+impl Linker {
+    /// Finds those that rustup's toolchain carries.
+    pub(crate) fn find() -> Result<Self> {
+        let verbose = command::output(Command::new("rustc").arg("-vV"))?;
+        let host = verbose
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .context("rustc -vV names no host")?;
+        let bin = sysroot()?.join("lib/rustlib").join(host).join("bin");
+        let linker = Self {
+            wasm_component_ld: bin.join(format!("wasm-component-ld{EXE_SUFFIX}")),
+            wasm_ld: bin.join(format!("gcc-ld/wasm-ld{EXE_SUFFIX}")),
+        };
+        for path in [&linker.wasm_component_ld, &linker.wasm_ld] {
+            ensure!(
+                path.is_file(),
+                "{} is missing: use a Rust toolchain of rustup (1.95 or newer), which carries it",
+                path.display()
+            );
+        }
+        Ok(linker)
+    }
+}
+
+fn sysroot() -> Result<PathBuf> {
+    let sysroot = command::output(Command::new("rustc").args(["--print", "sysroot"]))
+        .context("no Rust compiler: install rustup and Rust 1.95 or newer")?;
+    Ok(PathBuf::from(sysroot.trim()))
+}
+
+/// Whether a compiler of this sysroot has the target's standard library.
+fn has_target(sysroot: &Path) -> bool {
+    let lib = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+    let mut names = fs::read_dir(lib)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|file| file.file_name());
+    names.any(|name| name.to_string_lossy().starts_with("libstd-"))
+}
+
+/// Fills `folder` with Debian's compiler, and builds the target's standard library with it, which no package has.
+fn build(folder: &Path) -> Result<()> {
+    progress::step(&format!("fetching Debian's Rust {DEBIAN_RUST}"), || {
+        let packages = [
+            "rustc-web".to_owned(),
+            "rust-web-src".to_owned(),
+            "libstd-rust-web-dev".to_owned(),
+            format!("libstd-rust-web-{DEBIAN_RUST}"),
+            format!("libllvm{DEBIAN_RUST_LLVM}"),
+        ];
+        debian::unpack(&packages, folder)
+    })?;
+    let rustc = folder.join("rustc");
+    write_wrapper(&rustc)?;
+    progress::step(&format!("building the standard library for {TARGET}"), || {
+        let package = folder.join("std");
+        fs::create_dir_all(package.join("src"))?;
+        fs::write(package.join("src/lib.rs"), "")?;
+        fs::write(
+            package.join("Cargo.toml"),
+            "[package]\nname = \"empty\"\nedition = \"2024\"\n[profile.release]\npanic = \"abort\"\n[workspace]\n",
+        )?;
+        command::run(
+            Command::new("cargo")
+                .current_dir(&package)
+                .args([
+                    "build",
+                    "--release",
+                    "--target",
+                    TARGET,
+                    "-Zbuild-std=std,panic_abort",
+                ])
+                .env("RUSTC", &rustc)
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env("CARGO_TARGET_DIR", package.join("target"))
+                .env_remove("RUSTFLAGS")
+                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+        )?;
+        let lib = folder.join("usr/lib/rustlib").join(TARGET).join("lib");
+        fs::create_dir_all(&lib)?;
+        for file in fs::read_dir(package.join("target").join(TARGET).join("release/deps"))? {
+            let path = file?.path();
+            let name = path.file_name().unwrap_or_default();
+            if path.extension().is_some_and(|extension| extension == "rlib") && name != "libempty.rlib" {
+                fs::copy(&path, lib.join(name))?;
+            }
+        }
+        fs::remove_dir_all(&package)?;
+        // The sources have done their work, and are the largest part.
+        fs::remove_dir_all(folder.join("usr/src"))?;
+        Ok(())
+    })
+}
+
+/// Writes the program that cargo runs as its rustc: Debian's, with Debian's libraries, wherever the folder ends up.
+#[cfg(unix)]
+fn write_wrapper(rustc: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let script = "#!/bin/sh\n\
+        here=$(dirname \"$(readlink -f \"$0\")\")\n\
+        libraries=$(echo \"$here\"/usr/lib/*-linux-gnu | tr ' ' ':')\n\
+        LD_LIBRARY_PATH=$libraries exec \"$here/usr/bin/rustc\" \"$@\"\n";
+    fs::write(rustc, script)?;
+    fs::set_permissions(rustc, fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn write_wrapper(_rustc: &Path) -> Result<()> {
+    anyhow::bail!("Debian's Rust runs on Linux only")
+}

@@ -1,1 +1,29 @@
-//! Under construction.
+//! The shared informer machinery: one list and one watch for a resource, one cache, many listeners.
+//!
+//! ```text
+//! API server ─bytes→ ApiListWatch ─(event, Object)→ Reflector ─delta→ DeltaFifo ─pop→ SharedInformer
+//!                                                                                      ├→ Indexer ← Lister
+//!                                                                                      └→ Processor → Listener …
+//! ```
+//!
+//! The modules below stand in the order in which an event passes them. Nothing here knows WebAssembly, spawns a task or
+//! reads the environment; the caller runs [`Reflector::run`](reflector::Reflector::run) and its like on tasks of its own.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod json_pointer;
+pub mod names;
+pub mod object;
+pub mod selector;
+
+pub mod list_watch;
+
+pub mod reflector;
+
+pub use json_pointer::{JsonPointer, PointerPattern};
+pub use list_watch::{ApiError, ListWatch};
+pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
+pub use object::Object;
+pub use reflector::ReflectorStore;
+pub use selector::{FieldCondition, FieldTest, LabelSelector};

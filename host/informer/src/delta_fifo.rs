@@ -1,0 +1,378 @@
+//! The queue between the reflector and the cache: client-go's DeltaFIFO.
+//!
+//! What the reflector sees is appended as [`Delta`]s to the list of its object; [`DeltaFifo::pop`] hands out whole lists, in the order in
+//! which their keys were first queued. A key is in the queue exactly when its list is in the map, and a list is never empty.
+//!
+//! It is deliberately not the place where anybody waits for plugins: popping updates the cache and hands over, so the
+//! queue stays short. It also does not know what an informer is; the known objects are behind a trait.
+
+mod deltas;
+mod seen;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::names::ObjectKey;
+use crate::object::Object;
+
+pub use self::deltas::{Delta, DeltaObject, Deltas, Tombstone};
+use self::seen::SeenMarks;
+
+/// Below this many queued keys the queue never bothers to give memory back.
+const SMALL: usize = 64;
+
+/// Computes the key under which an object is queued.
+pub type KeyFunction = fn(&Object) -> ObjectKey;
+
+/// Changes every object before it is queued, for instance by pruning it.
+pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
+
+/// What a transformer answers when it cannot handle an object.
+#[derive(Debug, thiserror::Error)]
+#[error("transforming: {0}")]
+pub struct TransformError(pub Box<dyn std::error::Error + Send + Sync>);
+
+/// What [`DeltaFifo::pop`] answers once the queue is closed and empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the delta queue is closed")]
+pub struct Closed;
+
+/// The objects that the consumer of the queue has stored, as far as the queue needs to know.
+pub trait KnownObjects: Send + Sync {
+    /// Returns the stored object of that key.
+    fn known(&self, key: &ObjectKey) -> Option<Object>;
+    /// Returns the keys of all stored objects.
+    fn known_keys(&self) -> Vec<ObjectKey>;
+}
+
+/// What the process callback of [`DeltaFifo::pop`] decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processed {
+    /// The deltas are dealt with.
+    Done,
+    /// The deltas go back to the end of the queue, unless their key is queued again by then.
+    Requeue,
+}
+
+/// How a [`DeltaFifo`] is made.
+#[derive(Clone)]
+pub struct Config {
+    /// Names the objects; `namespace/name` unless said otherwise.
+    pub key_function: KeyFunction,
+    /// What the consumer has stored. Without it deletes of objects that are not queued are dropped, and resync does nothing.
+    pub known_objects: Option<Arc<dyn KnownObjects>>,
+    /// Runs once over each object on its way in; never over tombstones and resynced objects.
+    pub transformer: Option<Transformer>,
+}
+
+/// A queue of objects' changes, grouped by object. See the module's words.
+///
+/// Producers may be many, the consumer is one. Every enqueue wakes the consumer.
+pub struct DeltaFifo {
+    config: Config,
+    state: Mutex<State>,
+    arrived: Notify,
+    synced: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    lists: HashMap<ObjectKey, Deltas>,
+    queue: VecDeque<ObjectKey>,
+    /// Something was added, updated, deleted or replaced, ever.
+    populated: bool,
+    /// How many keys of the first replace have yet to be popped.
+    initial_population: usize,
+    closed: bool,
+    seen: SeenMarks,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { key_function: |object| object.key().clone(), known_objects: None, transformer: None }
+    }
+}
+
+// === impl DeltaFifo ===
+
+impl DeltaFifo {
+    /// Returns an empty, open queue.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self { config, state: Mutex::default(), arrived: Notify::new(), synced: watch::Sender::new(false) }
+    }
+
+    /// Queues that an object appeared.
+    pub fn add(&self, object: Object) -> Result<(), TransformError> {
+        self.enqueue(object, Delta::Added)
+    }
+
+    /// Queues that an object changed.
+    pub fn update(&self, object: Object) -> Result<(), TransformError> {
+        self.enqueue(object, Delta::Updated)
+    }
+
+    /// Queues that an object is gone, with its last state.
+    ///
+    /// Ignored when the object is neither queued nor known.
+    pub fn delete(&self, object: Object) -> Result<(), TransformError> {
+        let key = (self.config.key_function)(&object);
+        let object = self.transform(object)?;
+        self.delete_key(key, DeltaObject::Object(object));
+        Ok(())
+    }
+
+    /// Queues that an object is gone whose deletion itself was missed.
+    pub fn delete_tombstone(&self, tombstone: Tombstone) {
+        self.delete_key(tombstone.key.clone(), DeltaObject::Tombstone(tombstone));
+    }
+
+    /// Queues a whole list: what it holds as replaced, and what it does not hold, though queued or known, as deleted.
+    ///
+    /// One critical section: a consumer sees all of it or nothing. On an error of the transformer the objects before it
+    /// stay queued, and the queue does not count as populated.
+    pub fn replace(&self, objects: Vec<Object>) -> Result<(), TransformError> {
+        let mut state = self.state.lock();
+        let mut listed = HashSet::with_capacity(objects.len());
+        for object in objects {
+            let key = (self.config.key_function)(&object);
+            let object = self.transform(object)?;
+            state.push(key.clone(), Delta::Replaced(object));
+            listed.insert(key);
+        }
+        let n_deleted = self.delete_unlisted(&mut state, &listed);
+        if !state.populated {
+            state.populated = true;
+            state.initial_population = listed.len() + n_deleted;
+            if state.initial_population == 0 {
+                self.synced.send_replace(true);
+            }
+        }
+        drop(state);
+        self.arrived.notify_waiters();
+        Ok(())
+    }
+
+    /// Queues every known object again that has nothing queued. It never talks to anyone.
+    pub fn resync(&self) {
+        let Some(known_objects) = &self.config.known_objects else { return };
+        let mut state = self.state.lock();
+        for known_key in known_objects.known_keys() {
+            let Some(object) = known_objects.known(&known_key) else {
+                tracing::debug!(key = %known_key, "a known object vanished during resync");
+                continue;
+            };
+            let key = (self.config.key_function)(&object);
+            if !state.lists.contains_key(&key) {
+                state.push(key, Delta::Sync(object));
+            }
+        }
+        drop(state);
+        self.arrived.notify_waiters();
+    }
+
+    /// Notes that everything up to this resourceVersion has been queued: [`DeltaFifo::seen`] reports it once all of that is processed.
+    pub fn mark(&self, resource_version: &str) {
+        self.state.lock().seen.mark(resource_version);
+    }
+
+    /// Returns the last marked resourceVersion up to which everything has been processed.
+    pub fn seen(&self) -> Option<Box<str>> {
+        self.state.lock().seen.seen().map(Into::into)
+    }
+
+    /// Waits for the oldest key, removes it, and calls `process` with its deltas while the queue is locked.
+    ///
+    /// The flag says whether the queue had not synced when this pop began. Cancelling the wait loses nothing. A closed
+    /// queue still hands out what it holds, then answers [`Closed`].
+    pub async fn pop<F>(&self, process: F) -> Result<(), Closed>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
+    {
+        let mut process = Some(process);
+        loop {
+            let arrived = self.arrived.notified();
+            {
+                let mut state = self.state.lock();
+                if let Some(popped) = self.pop_locked(&mut state, &mut process) {
+                    return popped;
+                }
+            }
+            arrived.await;
+        }
+    }
+
+    /// As [`DeltaFifo::pop`], but answers false at once when nothing is queued.
+    pub fn try_pop<F>(&self, process: F) -> Result<bool, Closed>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
+    {
+        match self.pop_locked(&mut self.state.lock(), &mut Some(process)) {
+            Some(popped) => popped.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Closes the queue. What it holds can still be popped; adding goes on being accepted.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.arrived.notify_waiters();
+    }
+
+    /// Whether the first list, if there was one, has been processed whole. Sticky.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Returns a signal that turns true once the first list has been processed whole: after the last call of the process callback, not before.
+    #[must_use]
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.subscribe()
+    }
+
+    /// Returns how many keys are queued.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.state.lock().queue.len()
+    }
+
+    /// Whether nothing is queued.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the deltas queued for a key, for looking into the queue.
+    #[must_use]
+    pub fn queued(&self, key: &ObjectKey) -> Option<Deltas> {
+        self.state.lock().lists.get(key).cloned()
+    }
+
+    fn enqueue(&self, object: Object, delta: fn(Object) -> Delta) -> Result<(), TransformError> {
+        let key = (self.config.key_function)(&object);
+        let object = self.transform(object);
+        let mut state = self.state.lock();
+        self.populate(&mut state);
+        state.push(key, delta(object?));
+        drop(state);
+        self.arrived.notify_waiters();
+        Ok(())
+    }
+
+    fn delete_key(&self, key: ObjectKey, object: DeltaObject) {
+        let mut state = self.state.lock();
+        self.populate(&mut state);
+        let known = self.config.known_objects.as_ref();
+        if !state.lists.contains_key(&key) && known.is_none_or(|known| known.known(&key).is_none()) {
+            return;
+        }
+        state.push(key, Delta::Deleted(object));
+        drop(state);
+        self.arrived.notify_waiters();
+    }
+
+    /// A queue that was populated by anything but a replace has no first list to wait for.
+    fn populate(&self, state: &mut State) {
+        if !state.populated {
+            state.populated = true;
+            self.synced.send_replace(true);
+        }
+    }
+
+    fn transform(&self, object: Object) -> Result<Object, TransformError> {
+        match &self.config.transformer {
+            Some(transformer) => transformer(object),
+            None => Ok(object),
+        }
+    }
+
+    /// Queues the deletion of what is queued or known but not listed; returns how many deletions that are.
+    fn delete_unlisted(&self, state: &mut State, listed: &HashSet<ObjectKey>) -> usize {
+        let mut n_deleted = 0;
+        let queued: Vec<_> = state.queue.iter().filter(|key| !listed.contains(*key)).cloned().collect();
+        for key in queued {
+            // The newest queued state, never a tombstone within a tombstone.
+            let object = state.lists.get(&key).and_then(|deltas| deltas.newest().last_known().cloned());
+            state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(Tombstone { key, object })));
+            n_deleted += 1;
+        }
+        let Some(known_objects) = &self.config.known_objects else { return n_deleted };
+        for key in known_objects.known_keys() {
+            if listed.contains(&key) || state.lists.contains_key(&key) {
+                continue;
+            }
+            let object = known_objects.known(&key);
+            if object.is_none() {
+                tracing::debug!(%key, "a known object vanished during replace");
+            }
+            state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(Tombstone { key, object })));
+            n_deleted += 1;
+        }
+        n_deleted
+    }
+
+    /// Pops one key, if there is one; `None` means that the caller has to wait.
+    fn pop_locked<F>(&self, state: &mut State, process: &mut Option<F>) -> Option<Result<(), Closed>>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
+    {
+        let Some(key) = state.queue.pop_front() else {
+            return state.closed.then_some(Err(Closed));
+        };
+        let deltas = state.lists.remove(&key);
+        let is_in_initial_list = !*self.synced.borrow();
+        if let (Some(deltas), Some(process)) = (deltas, process.take())
+            && process(&key, &deltas, is_in_initial_list) == Processed::Requeue
+        {
+            state.requeue(key, deltas);
+        }
+        state.popped();
+        if state.initial_population > 0 {
+            state.initial_population -= 1;
+            if state.initial_population == 0 {
+                self.synced.send_replace(true);
+            }
+        }
+        Some(Ok(()))
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn push(&mut self, key: ObjectKey, delta: Delta) {
+        if let Some(deltas) = self.lists.get_mut(&key) {
+            deltas.push(delta);
+        } else {
+            self.lists.insert(key.clone(), Deltas::new(delta));
+            self.queue.push_back(key);
+            self.seen.pushed();
+        }
+    }
+
+    fn requeue(&mut self, key: ObjectKey, deltas: Deltas) {
+        if !self.lists.contains_key(&key) {
+            self.lists.insert(key.clone(), deltas);
+            self.queue.push_back(key);
+            self.seen.pushed();
+        }
+    }
+
+    fn popped(&mut self) {
+        self.seen.popped();
+        if self.queue.capacity() > SMALL && self.queue.len() < self.queue.capacity() / 8 {
+            let wanted = SMALL.max(self.queue.len() * 2);
+            self.queue.shrink_to(wanted);
+            self.lists.shrink_to(wanted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

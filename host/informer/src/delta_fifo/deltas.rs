@@ -1,0 +1,109 @@
+//! One change of an object, and the list of those that wait for it.
+
+use crate::names::ObjectKey;
+use crate::object::Object;
+
+/// One change of an object, as the reflector saw it.
+#[derive(Clone, Debug)]
+pub enum Delta {
+    /// A watch saw it appear.
+    Added(Object),
+    /// A watch saw it change.
+    Updated(Object),
+    /// A watch saw it go, or a list does not have it any more.
+    Deleted(DeltaObject),
+    /// A list has it: new, changed, or as before.
+    Replaced(Object),
+    /// A resync brings it up again.
+    Sync(Object),
+}
+
+/// What is known of an object that is gone.
+#[derive(Clone, Debug)]
+pub enum DeltaObject {
+    /// Its real last state.
+    Object(Object),
+    /// Its deletion was missed.
+    Tombstone(Tombstone),
+}
+
+/// Stands for an object whose deletion was missed (client-go's `DeletedFinalStateUnknown`).
+#[derive(Clone, Debug)]
+pub struct Tombstone {
+    /// The object's key.
+    pub key: ObjectKey,
+    /// The last state that was seen, which may be stale.
+    pub object: Option<Object>,
+}
+
+/// The changes of one object, oldest first; never empty.
+#[derive(Clone, Debug)]
+pub struct Deltas(Vec<Delta>);
+
+// === impl Delta ===
+
+impl Delta {
+    /// Returns the last known state of the object, looking through a tombstone.
+    #[must_use]
+    pub fn last_known(&self) -> Option<&Object> {
+        match self {
+            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => Some(object),
+            Self::Deleted(deleted) => deleted.last_known(),
+        }
+    }
+}
+
+// === impl DeltaObject ===
+
+impl DeltaObject {
+    /// Returns the last known state of the object, looking through a tombstone.
+    #[must_use]
+    pub fn last_known(&self) -> Option<&Object> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Tombstone(tombstone) => tombstone.object.as_ref(),
+        }
+    }
+
+    /// Whether the deletion itself was missed.
+    #[must_use]
+    pub fn is_tombstone(&self) -> bool {
+        matches!(self, Self::Tombstone(_))
+    }
+}
+
+// === impl Deltas ===
+
+impl Deltas {
+    pub(super) fn new(first: Delta) -> Self {
+        // Most lists hold one delta until they are popped, and a list of 10,000 objects makes as many of them.
+        let mut deltas = Vec::with_capacity(1);
+        deltas.push(first);
+        Self(deltas)
+    }
+
+    /// Appends a change. Two deletions in a row become one: the newer if the older is a tombstone, else the older,
+    /// since a real last state is worth more than a guess. Nothing else is compressed.
+    pub(super) fn push(&mut self, delta: Delta) {
+        if let (Some(Delta::Deleted(older)), Delta::Deleted(_)) = (self.0.last(), &delta) {
+            if older.is_tombstone() {
+                self.0.pop();
+            } else {
+                return;
+            }
+        }
+        self.0.push(delta);
+    }
+
+    /// Returns the changes, oldest first.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Delta] {
+        &self.0
+    }
+
+    /// Returns the newest change.
+    #[must_use]
+    pub fn newest(&self) -> &Delta {
+        &self.0[self.0.len() - 1]
+    }
+}

@@ -1,0 +1,172 @@
+//! JSON pointers (RFC 6901) and the finding of what they point at, by skipping over the text.
+//!
+//! No tree is built: the text is walked once, what no pointer leads to is skipped, and what one leads to is copied out as
+//! JSON text, byte for byte. Where a document has a key twice the last one counts, as in Go's decoder and `serde_json`.
+
+mod extract;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub(crate) use extract::extract;
+
+/// The most segments a pointer may have.
+pub const MAX_SEGMENTS: usize = 64;
+
+/// Points at one value of a JSON document, as RFC 6901 has it.
+///
+/// The empty pointer means the whole document; `/metadata/labels/app` descends by names, `/spec/containers/0` by a list's
+/// index; inside a name `~1` stands for `/` and `~0` for `~`. Every segment is taken as it is: `*` is a name.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JsonPointer {
+    segments: Box<[Segment]>,
+}
+
+/// A JSON pointer in which the segment `*` stands for every element of a list.
+///
+/// `/spec/containers/*/image` points at the image of each container, in the order of the list.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PointerPattern {
+    segments: Box<[Segment]>,
+}
+
+/// A text that is not a JSON pointer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A pointer is empty or begins with a slash.
+    #[error("a JSON pointer is empty or begins with '/': {0:?}")]
+    NoLeadingSlash(String),
+    /// A tilde is followed by neither 0 nor 1.
+    #[error("'~' must be followed by 0 or 1 in a JSON pointer: {0:?}")]
+    BadEscape(String),
+    /// There are more than [`MAX_SEGMENTS`] segments.
+    #[error("a JSON pointer may have at most {MAX_SEGMENTS} segments, this one has {0}")]
+    TooLong(usize),
+}
+
+/// One step of a pointer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Segment {
+    /// Into an object by this name, or into a list by this index.
+    Name { name: Box<str>, index: Option<usize> },
+    /// Into every element of a list.
+    Every,
+}
+
+// === impl JsonPointer ===
+
+impl JsonPointer {
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
+impl FromStr for JsonPointer {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Ok(Self { segments: parse(text, Segment::named)? })
+    }
+}
+
+impl fmt::Display for JsonPointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(&self.segments, f)
+    }
+}
+
+impl fmt::Debug for JsonPointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+// === impl PointerPattern ===
+
+impl PointerPattern {
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
+impl FromStr for PointerPattern {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let segment = |name: String| if name == "*" { Segment::Every } else { Segment::named(name) };
+        Ok(Self { segments: parse(text, segment)? })
+    }
+}
+
+impl From<JsonPointer> for PointerPattern {
+    fn from(pointer: JsonPointer) -> Self {
+        Self { segments: pointer.segments }
+    }
+}
+
+impl fmt::Display for PointerPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        display(&self.segments, f)
+    }
+}
+
+impl fmt::Debug for PointerPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+// === impl Segment ===
+
+impl Segment {
+    fn named(name: String) -> Self {
+        let is_index = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
+        let index = if is_index { name.parse().ok() } else { None };
+        Self::Name { name: name.into_boxed_str(), index }
+    }
+}
+
+fn parse(text: &str, segment: impl Fn(String) -> Segment) -> Result<Box<[Segment]>, Error> {
+    if text.is_empty() {
+        return Ok(Box::new([]));
+    }
+    let Some(rest) = text.strip_prefix('/') else {
+        return Err(Error::NoLeadingSlash(text.to_owned()));
+    };
+    let n_segments = rest.split('/').count();
+    if n_segments > MAX_SEGMENTS {
+        return Err(Error::TooLong(n_segments));
+    }
+    rest.split('/')
+        .map(|part| unescape(part).map(&segment).ok_or_else(|| Error::BadEscape(text.to_owned())))
+        .collect()
+}
+
+fn unescape(part: &str) -> Option<String> {
+    let mut name = String::with_capacity(part.len());
+    let mut chars = part.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '~' => name.push(match chars.next()? {
+                '0' => '~',
+                '1' => '/',
+                _ => return None,
+            }),
+            char => name.push(char),
+        }
+    }
+    Some(name)
+}
+
+fn display(segments: &[Segment], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for segment in segments {
+        match segment {
+            Segment::Name { name, .. } => write!(f, "/{}", name.replace('~', "~0").replace('/', "~1"))?,
+            Segment::Every => f.write_str("/*")?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

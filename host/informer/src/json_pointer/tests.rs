@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+fn find(json: &str, pointer: &str) -> Option<String> {
+    let pointer: JsonPointer = pointer.parse().unwrap();
+    extract(json, &[pointer.segments()]).remove(0).pop()
+}
+
+fn find_all(json: &str, pattern: &str) -> Vec<String> {
+    let pattern: PointerPattern = pattern.parse().unwrap();
+    extract(json, &[pattern.segments()]).remove(0)
+}
+
+#[test]
+fn the_examples_of_rfc_6901() {
+    let json = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
+    let cases = [
+        ("", json),
+        ("/foo", r#"["bar","baz"]"#),
+        ("/foo/0", r#""bar""#),
+        ("/", "0"),
+        ("/a~1b", "1"),
+        ("/c%d", "2"),
+        ("/e^f", "3"),
+        ("/g|h", "4"),
+        ("/i\\j", "5"),
+        ("/k\"l", "6"),
+        ("/ ", "7"),
+        ("/m~0n", "8"),
+    ];
+    for (pointer, value) in cases {
+        assert_eq!(find(json, pointer).as_deref(), Some(value), "{pointer}");
+        assert_eq!(pointer.parse::<JsonPointer>().unwrap().to_string(), pointer);
+    }
+    for pointer in ["/foo/2", "/foo/00", "/foo/-", "/foo/bar", "/none", "/foo/0/0", "/*", "/foo/*"] {
+        assert_eq!(find(json, pointer), None, "{pointer}");
+    }
+}
+
+#[test]
+fn text_is_kept_as_it_came() {
+    let json = "{ \"a\" : [ 1.0 , 1e2,\"\\u0041\" ] }";
+    assert_eq!(find(json, "/a").as_deref(), Some("[ 1.0 , 1e2,\"\\u0041\" ]"));
+    assert_eq!(find(json, "/a/2").as_deref(), Some("\"\\u0041\""));
+    assert_eq!(find(r#"{"\u0061":1}"#, "/a").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_key_that_stands_twice_counts_the_last_time() {
+    assert_eq!(find(r#"{"a":1,"a":2}"#, "/a").as_deref(), Some("2"));
+    assert_eq!(find(r#"{"a":{"b":1},"a":{"c":2}}"#, "/a/b"), None);
+    assert_eq!(find(r#"{"a":{"b":1},"a":3}"#, "/a/b"), None);
+    assert_eq!(find_all(r#"{"a":[1,2],"a":[3]}"#, "/a/*"), ["3"]);
+}
+
+#[test]
+fn a_pattern_goes_into_every_element() {
+    let json = r#"{"spec":{"containers":[{"image":"a"},{"name":"x"},{"image":"b"}]},"*":1}"#;
+    assert_eq!(find_all(json, "/spec/containers/*/image"), [r#""a""#, r#""b""#]);
+    assert_eq!(find_all(json, "/spec/containers/2/image"), [r#""b""#]);
+    assert_eq!(find_all(json, "/*"), Vec::<String>::new());
+    assert_eq!(find_all("[[1,2],[],[3]]", "/*/*"), ["1", "2", "3"]);
+    assert_eq!(find(json, "/*").as_deref(), Some("1"));
+}
+
+#[test]
+fn pointers_into_each_other() {
+    let json = r#"{"a":{"b":[1,{"c":2}]}}"#;
+    let pointers: Vec<JsonPointer> =
+        ["/a/b/1/c", "/a", "/a/b", "/a/b", "", "/x"].iter().map(|text| text.parse().unwrap()).collect();
+    let segments: Vec<&[Segment]> = pointers.iter().map(JsonPointer::segments).collect();
+    let found = extract(json, &segments);
+    let b = r#"[1,{"c":2}]"#;
+    assert_eq!(found[0], ["2"]);
+    assert_eq!(found[1], [r#"{"b":[1,{"c":2}]}"#]);
+    assert_eq!(found[2], [b]);
+    assert_eq!(found[3], [b]);
+    assert_eq!(found[4], [json]);
+    assert!(found[5].is_empty());
+}
+
+#[test]
+fn malformed_pointers() {
+    assert_eq!("a".parse::<JsonPointer>(), Err(Error::NoLeadingSlash("a".into())));
+    assert_eq!("/~".parse::<JsonPointer>(), Err(Error::BadEscape("/~".into())));
+    assert_eq!("/~2".parse::<JsonPointer>(), Err(Error::BadEscape("/~2".into())));
+    assert!("/a".repeat(MAX_SEGMENTS).parse::<JsonPointer>().is_ok());
+    assert_eq!("/a".repeat(65).parse::<JsonPointer>(), Err(Error::TooLong(65)));
+}
+
+#[test]
+fn broken_text_holds_nothing_and_nothing_panics() {
+    for json in ["", "{", "[1,", r#"{"a"#, "nul", r#"{"a":}"#] {
+        assert_eq!(find(json, "/a"), None, "{json}");
+    }
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(find(&deep, "/1"), None);
+    assert_eq!(find(&deep, &"/0".repeat(64)).map(|text| text.len()), Some(200_000 - 128));
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-c/~*0-2\"\\\\é]{0,3}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-c/~*0-2\"\\\\é]{0,2}", inner), 0..5)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_tree(value in any_json(), pretty in any::<bool>(), pointers in prop::collection::vec("(/([a-c*0-2é]|~0|~1){0,2}){0,4}", 1..8)) {
+        let json = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+        let parsed: Vec<JsonPointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();
+        let segments: Vec<&[Segment]> = parsed.iter().map(JsonPointer::segments).collect();
+        for (pointer, mut found) in pointers.iter().zip(extract(&json, &segments)) {
+            let found: Option<Value> = found.pop().map(|text| serde_json::from_str(&text).unwrap());
+            prop_assert_eq!(found.as_ref(), value.pointer(pointer), "{} in {}", pointer, json);
+        }
+    }
+
+    #[test]
+    fn parse_and_display_are_inverse(text in "(/([a-z*]|~0|~1){0,4}){0,6}") {
+        prop_assert_eq!(text.parse::<JsonPointer>().unwrap().to_string(), text.clone());
+        prop_assert_eq!(text.parse::<PointerPattern>().unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn garbage_never_panics(text in any::<String>(), pointer in "(/[a-c0-1*]{0,1}){0,4}") {
+        let _ = find(&text, &pointer);
+        let _ = find_all(&text, &pointer);
+        let _ = text.parse::<JsonPointer>();
+    }
+}

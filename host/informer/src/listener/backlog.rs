@@ -1,0 +1,480 @@
+//! What waits for one listener: a line of notifications per object.
+//!
+//! A plain data structure: it does not wait, lock or match. An object is *ready*, *in flight*, *backing off* or *parked*; it
+//! is in the map exactly while it is one of these. Among the ready objects the one whose first notification arrived first
+//! goes first, so that with one line and no failures everything leaves in the order in which it came.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::merge;
+use super::notification::{Delivery, Notification, Outcome};
+use crate::names::ObjectKey;
+
+/// Below this many objects the map never bothers to give memory back.
+const SMALL: usize = 64;
+
+/// The notifications that wait for one listener.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    /// Beyond this many waiting notifications those of one object merge.
+    limit: usize,
+    lines: HashMap<ObjectKey, Line>,
+    /// The ready objects by the ticket of their first notification.
+    ready: BTreeMap<u64, ObjectKey>,
+    /// The objects in back-off by when it ends.
+    backing_off: BTreeMap<(Instant, u64), ObjectKey>,
+    next_ticket: u64,
+    n_waiting: usize,
+    n_in_flight: usize,
+    n_parked: usize,
+    /// Initial adds that are not finished.
+    n_initial: usize,
+    pub(super) n_delivered: u64,
+    pub(super) n_merged: u64,
+    pub(super) n_retried: u64,
+}
+
+/// One notification of an object, or what several have merged into.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) notification: Notification,
+    /// Its place among all that arrived; that of the oldest when merged.
+    pub(super) ticket: u64,
+    pub(super) arrived: Instant,
+    pub(super) attempts: u32,
+    /// The consumer has been given it before.
+    pub(super) tried: bool,
+    /// An initial add that the listener's sync waits for is in it.
+    pub(super) counts_for_sync: bool,
+}
+
+#[derive(Debug)]
+struct Line {
+    state: LineState,
+    /// In order of arrival; not empty when the object is ready, backing off or parked.
+    waiting: VecDeque<Pending>,
+}
+
+#[derive(Debug)]
+enum LineState {
+    Ready,
+    InFlight(Box<InFlight>),
+    BackingOff { until: Instant },
+    Parked,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    pending: Pending,
+    /// A replay or a narrowing came in between.
+    superseded: Superseded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Superseded {
+    No,
+    /// By a replay: only a delete of an object that is not there again is worth a retry.
+    ByReplay,
+    /// The object is not visible any more: never to be retried.
+    ByNarrowing,
+}
+
+// === impl Backlog ===
+
+impl Backlog {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            lines: HashMap::new(),
+            ready: BTreeMap::new(),
+            backing_off: BTreeMap::new(),
+            next_ticket: 0,
+            n_waiting: 0,
+            n_in_flight: 0,
+            n_parked: 0,
+            n_initial: 0,
+            n_delivered: 0,
+            n_merged: 0,
+            n_retried: 0,
+        }
+    }
+
+    /// Appends a notification to its object's line.
+    pub(super) fn push(&mut self, key: ObjectKey, notification: Notification, now: Instant) {
+        let counts_for_sync = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
+        self.n_initial += usize::from(counts_for_sync);
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let pending = Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync };
+        let is_full = self.n_waiting >= self.limit;
+        match self.lines.entry(key) {
+            Entry::Vacant(vacant) => {
+                self.ready.insert(ticket, vacant.key().clone());
+                vacant.insert(Line { state: LineState::Ready, waiting: VecDeque::from([pending]) });
+                self.n_waiting += 1;
+            }
+            Entry::Occupied(mut occupied) => {
+                let line = occupied.get_mut();
+                line.waiting.push_back(pending);
+                self.n_waiting += 1;
+                let has_failed = line.waiting.front().is_some_and(|first| first.attempts > 0);
+                match line.state {
+                    LineState::Ready | LineState::InFlight(_) if !is_full && !has_failed => {}
+                    LineState::Ready => {
+                        let key = occupied.key().clone();
+                        self.leave_ready(&key);
+                        self.collapse(&key);
+                        self.become_ready(key);
+                    }
+                    LineState::InFlight(_) => {
+                        let key = occupied.key().clone();
+                        self.collapse(&key);
+                    }
+                    LineState::BackingOff { until } => {
+                        let key = occupied.key().clone();
+                        self.leave_back_off(&key, until);
+                        self.collapse(&key);
+                        self.back_off(key, until);
+                    }
+                    LineState::Parked => {
+                        let key = occupied.key().clone();
+                        self.n_parked -= 1;
+                        self.collapse(&key);
+                        self.forget_attempts(&key);
+                        self.become_ready(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the oldest ready object's first notification; the object is then in flight.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Delivery> {
+        while let Some(entry) = self.backing_off.first_entry().filter(|entry| entry.key().0 <= now) {
+            let key = entry.remove();
+            self.become_ready(key);
+        }
+        let (_, key) = self.ready.pop_first()?;
+        let line = self.lines.get_mut(&key)?;
+        let mut pending = line.waiting.pop_front()?;
+        pending.tried = true;
+        let delivery = Delivery {
+            key,
+            notification: pending.notification.clone(),
+            attempts: pending.attempts,
+            waited: now.saturating_duration_since(pending.arrived),
+        };
+        line.state = LineState::InFlight(Box::new(InFlight { pending, superseded: Superseded::No }));
+        self.n_waiting -= 1;
+        self.n_in_flight += 1;
+        Some(delivery)
+    }
+
+    /// Returns when the next back-off ends.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.backing_off.keys().next().map(|(until, _)| *until)
+    }
+
+    /// Ends an object's flight; answers false when it is not in flight.
+    pub(super) fn finish(&mut self, key: &ObjectKey, outcome: Outcome, now: Instant) -> bool {
+        let Some(in_flight) = self.land(key) else { return false };
+        let InFlight { mut pending, superseded } = in_flight;
+        let is_worth_retrying = self.is_worth_retrying(key, &pending, superseded);
+        match outcome {
+            Outcome::Done => {
+                self.n_delivered += 1;
+                self.settle(key, &mut pending);
+            }
+            Outcome::Retry { .. } | Outcome::Park if !is_worth_retrying => self.settle(key, &mut pending),
+            Outcome::Retry { after } => {
+                self.n_retried += 1;
+                pending.attempts = pending.attempts.saturating_add(1);
+                self.put_back(key, pending);
+                self.collapse(key);
+                if after.is_zero() {
+                    self.become_ready(key.clone());
+                } else {
+                    self.back_off(key.clone(), now + after);
+                }
+            }
+            Outcome::Park => {
+                self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
+                let has_news = self.lines.get(key).is_some_and(|line| !line.waiting.is_empty());
+                self.put_back(key, pending);
+                self.collapse(key);
+                if has_news {
+                    self.forget_attempts(key);
+                    self.become_ready(key.clone());
+                } else if let Some(line) = self.lines.get_mut(key) {
+                    line.state = LineState::Parked;
+                    self.n_parked += 1;
+                }
+            }
+        }
+        self.shrink();
+        true
+    }
+
+    /// Puts everything that is in flight back to the front of its line, ready at once and not counted as failed.
+    pub(super) fn abandon_in_flight(&mut self) -> usize {
+        let keys: Vec<_> = self
+            .lines
+            .iter()
+            .filter(|(_, line)| matches!(line.state, LineState::InFlight(_)))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in &keys {
+            let Some(InFlight { mut pending, superseded }) = self.land(key) else { continue };
+            if self.is_worth_retrying(key, &pending, superseded) {
+                let has_failed = pending.attempts > 0;
+                self.put_back(key, pending);
+                if has_failed {
+                    self.collapse(key);
+                }
+                self.become_ready(key.clone());
+            } else {
+                self.settle(key, &mut pending);
+            }
+        }
+        keys.len()
+    }
+
+    /// Makes all dead letters ready, with a fresh count of attempts; returns how many.
+    pub(super) fn retry_parked(&mut self) -> usize {
+        let parked = self.parked();
+        for key in &parked {
+            self.n_parked -= 1;
+            self.forget_attempts(key);
+            self.become_ready(key.clone());
+        }
+        parked.len()
+    }
+
+    /// Drops everything but the deletes of objects for which `is_visible` answers false. Those become ready, as if never tried.
+    ///
+    /// What is in flight stays so, but is retried only if it is such a delete.
+    pub(super) fn reset_for_replay(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
+        self.ready.clear();
+        self.backing_off.clear();
+        self.n_waiting = 0;
+        self.n_parked = 0;
+        self.n_initial = 0;
+        let mut kept = Vec::new();
+        for (key, mut line) in std::mem::take(&mut self.lines) {
+            let line_folded = merge::fold(std::mem::take(&mut line.waiting));
+            line.waiting = line_folded
+                .into_iter()
+                .filter(|pending| !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. }))
+                .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
+                .collect();
+            if let LineState::InFlight(in_flight) = &mut line.state {
+                in_flight.pending.counts_for_sync = false;
+                if in_flight.superseded == Superseded::No {
+                    in_flight.superseded = Superseded::ByReplay;
+                }
+            } else if line.waiting.is_empty() {
+                continue;
+            } else {
+                line.state = LineState::Ready;
+            }
+            kept.push((key, line));
+        }
+        for (key, line) in kept {
+            self.n_waiting += line.waiting.len();
+            let is_ready = matches!(line.state, LineState::Ready);
+            self.lines.insert(key.clone(), line);
+            if is_ready {
+                self.become_ready(key);
+            }
+        }
+    }
+
+    /// Drops all that waits for objects for which `is_visible` answers false.
+    pub(super) fn drop_invisible(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
+        let keys: Vec<_> = self.lines.keys().filter(|key| !is_visible(key)).cloned().collect();
+        for key in keys {
+            self.leave_ready(&key);
+            let Some(line) = self.lines.get_mut(&key) else { continue };
+            let dropped = std::mem::take(&mut line.waiting);
+            self.n_waiting -= dropped.len();
+            self.n_initial -= dropped.iter().filter(|pending| pending.counts_for_sync).count();
+            match &mut line.state {
+                LineState::InFlight(in_flight) => {
+                    in_flight.superseded = Superseded::ByNarrowing;
+                    continue;
+                }
+                LineState::BackingOff { until } => {
+                    let until = *until;
+                    let ticket = dropped.front().map_or(0, |pending| pending.ticket);
+                    self.backing_off.remove(&(until, ticket));
+                }
+                LineState::Parked => self.n_parked -= 1,
+                LineState::Ready => {}
+            }
+            self.lines.remove(&key);
+        }
+        self.shrink();
+    }
+
+    /// Takes out the deletes that wait or are in flight, leaving nothing behind.
+    pub(super) fn into_deletes(mut self) -> Vec<(ObjectKey, Notification)> {
+        self.abandon_in_flight();
+        let mut deletes: Vec<_> = std::mem::take(&mut self.lines)
+            .into_iter()
+            .filter_map(|(key, line)| match <[Pending; 1]>::try_from(merge::fold(line.waiting)) {
+                Ok([pending]) if matches!(pending.notification, Notification::Deleted { .. }) => Some((key, pending)),
+                _ => None,
+            })
+            .collect();
+        deletes.sort_by_key(|(_, pending)| pending.ticket);
+        deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
+    }
+
+    /// Returns the keys of the dead letters.
+    pub(super) fn parked(&self) -> Vec<ObjectKey> {
+        let parked = self.lines.iter().filter(|(_, line)| matches!(line.state, LineState::Parked));
+        parked.map(|(key, _)| key.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    pub(super) fn n_waiting(&self) -> usize {
+        self.n_waiting - self.n_parked
+    }
+
+    pub(super) fn n_parked(&self) -> usize {
+        self.n_parked
+    }
+
+    pub(super) fn n_in_flight(&self) -> usize {
+        self.n_in_flight
+    }
+
+    pub(super) fn n_backing_off(&self) -> usize {
+        self.backing_off.len()
+    }
+
+    /// Returns how many initial adds are not finished.
+    pub(super) fn n_initial(&self) -> usize {
+        self.n_initial
+    }
+
+    /// Returns how long the oldest notification that is ready or backing off has waited.
+    pub(super) fn oldest_age(&self, now: Instant) -> Duration {
+        let ready = self.ready.values().take(1);
+        let waiting = ready.chain(self.backing_off.values());
+        let arrived = waiting.filter_map(|key| self.lines.get(key)?.waiting.front()).map(|first| first.arrived).min();
+        arrived.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
+    }
+
+    /// Ends a flight, leaving the line for the caller to put into its next state.
+    fn land(&mut self, key: &ObjectKey) -> Option<InFlight> {
+        let line = self.lines.get_mut(key)?;
+        match std::mem::replace(&mut line.state, LineState::Ready) {
+            LineState::InFlight(in_flight) => {
+                self.n_in_flight -= 1;
+                Some(*in_flight)
+            }
+            other => {
+                line.state = other;
+                None
+            }
+        }
+    }
+
+    fn is_worth_retrying(&self, key: &ObjectKey, pending: &Pending, superseded: Superseded) -> bool {
+        match superseded {
+            Superseded::No => true,
+            Superseded::ByNarrowing => false,
+            Superseded::ByReplay => {
+                let is_there_again = self.lines.get(key).is_some_and(|line| !line.waiting.is_empty());
+                matches!(pending.notification, Notification::Deleted { .. }) && !is_there_again
+            }
+        }
+    }
+
+    /// Is done with a landed notification: its object goes on with the next one, or is forgotten.
+    fn settle(&mut self, key: &ObjectKey, pending: &mut Pending) {
+        self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
+        if self.lines.get(key).is_some_and(|line| line.waiting.is_empty()) {
+            self.lines.remove(key);
+        } else {
+            self.become_ready(key.clone());
+        }
+    }
+
+    fn put_back(&mut self, key: &ObjectKey, pending: Pending) {
+        if let Some(line) = self.lines.get_mut(key) {
+            line.waiting.push_front(pending);
+            self.n_waiting += 1;
+        }
+    }
+
+    /// Merges all that waits for an object. The line may be empty afterwards.
+    fn collapse(&mut self, key: &ObjectKey) {
+        let Some(line) = self.lines.get_mut(key) else { return };
+        let before = line.waiting.len();
+        if before < 2 {
+            return;
+        }
+        let initial = |line: &VecDeque<Pending>| line.iter().filter(|pending| pending.counts_for_sync).count();
+        let n_initial = initial(&line.waiting);
+        line.waiting = merge::fold(std::mem::take(&mut line.waiting)).into();
+        self.n_initial -= n_initial - initial(&line.waiting);
+        self.n_waiting -= before - line.waiting.len();
+        self.n_merged += (before - line.waiting.len()) as u64;
+    }
+
+    fn forget_attempts(&mut self, key: &ObjectKey) {
+        if let Some(first) = self.lines.get_mut(key).and_then(|line| line.waiting.front_mut()) {
+            first.attempts = 0;
+        }
+    }
+
+    /// Makes an object ready, or forgets it when nothing waits for it.
+    fn become_ready(&mut self, key: ObjectKey) {
+        let Some(line) = self.lines.get_mut(&key) else { return };
+        if let Some(first) = line.waiting.front() {
+            line.state = LineState::Ready;
+            self.ready.insert(first.ticket, key);
+        } else {
+            self.lines.remove(&key);
+        }
+    }
+
+    fn leave_ready(&mut self, key: &ObjectKey) {
+        let Some(line) = self.lines.get(key) else { return };
+        if let (LineState::Ready, Some(first)) = (&line.state, line.waiting.front()) {
+            self.ready.remove(&first.ticket);
+        }
+    }
+
+    /// Makes an object wait, or forgets it when nothing waits for it.
+    fn back_off(&mut self, key: ObjectKey, until: Instant) {
+        let Some(line) = self.lines.get_mut(&key) else { return };
+        if let Some(first) = line.waiting.front() {
+            line.state = LineState::BackingOff { until };
+            self.backing_off.insert((until, first.ticket), key);
+        } else {
+            self.lines.remove(&key);
+        }
+    }
+
+    fn leave_back_off(&mut self, key: &ObjectKey, until: Instant) {
+        if let Some(first) = self.lines.get(key).and_then(|line| line.waiting.front()) {
+            self.backing_off.remove(&(until, first.ticket));
+        }
+    }
+
+    /// Gives memory back after a burst.
+    fn shrink(&mut self) {
+        if self.lines.capacity() > SMALL && self.lines.len() < self.lines.capacity() / 8 {
+            self.lines.shrink_to(SMALL.max(self.lines.len() * 2));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

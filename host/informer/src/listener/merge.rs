@@ -1,0 +1,73 @@
+//! How pending notifications of one object become one that spans them.
+//!
+//! | pending | + update | + delete | + add |
+//! |---|---|---|---|
+//! | add | add(newest) | nothing; *delete* if the add was initial or was tried | – |
+//! | update(old₁) | update(old₁ → newest) | delete(last) | – |
+//! | delete | – | – | delete, then add |
+//! | delete, add | delete, add(newest) | delete | – |
+//!
+//! An add that was tried and failed may have had effects, so its delete is told. The dashes cannot come about while the
+//! chain holds; they are mapped to what leaves the object in its newest state.
+
+use super::backlog::Pending;
+use super::notification::Notification;
+
+/// Appends `next` to the notifications in `merged`, which holds one or two of an object, merging where the table says so.
+/// Afterwards there are none, one, or a delete and an add.
+pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
+    let Some(last) = merged.pop() else {
+        merged.push(next);
+        return;
+    };
+    let is_known = last.tried || matches!(last.notification, Notification::Added { is_in_initial_list: true, .. });
+    let notification = match (last.notification, next.notification) {
+        (Notification::Added { is_in_initial_list, .. }, Notification::Updated { new: object, .. })
+        | (Notification::Added { is_in_initial_list, .. }, Notification::Added { object, .. }) => {
+            Notification::Added { object, is_in_initial_list }
+        }
+        (Notification::Added { .. }, deleted @ Notification::Deleted { .. }) => {
+            if !is_known {
+                return;
+            }
+            deleted
+        }
+        (Notification::Updated { old, .. }, Notification::Updated { new, .. })
+        | (Notification::Updated { old, .. }, Notification::Added { object: new, .. }) => {
+            Notification::Updated { old, new }
+        }
+        (Notification::Updated { .. }, deleted @ Notification::Deleted { .. })
+        | (Notification::Deleted { .. }, deleted @ Notification::Deleted { .. }) => deleted,
+        (deleted @ Notification::Deleted { .. }, added @ Notification::Added { .. }) => {
+            merged.push(Pending { notification: deleted, ..last });
+            merged.push(Pending { notification: added, ..next });
+            return;
+        }
+        (deleted @ Notification::Deleted { .. }, Notification::Updated { new: object, .. }) => {
+            let added = Notification::Added { object, is_in_initial_list: false };
+            merged.push(Pending { notification: deleted, ..last });
+            merged.push(Pending { notification: added, ..next });
+            return;
+        }
+    };
+    merged.push(Pending {
+        notification,
+        ticket: last.ticket,
+        arrived: last.arrived,
+        attempts: last.attempts,
+        tried: last.tried || next.tried,
+        counts_for_sync: last.counts_for_sync || next.counts_for_sync,
+    });
+}
+
+/// Merges a whole line of notifications.
+pub(super) fn fold(line: impl IntoIterator<Item = Pending>) -> Vec<Pending> {
+    let mut merged = Vec::with_capacity(2);
+    for next in line {
+        append(&mut merged, next);
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests;

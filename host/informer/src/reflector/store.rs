@@ -1,0 +1,40 @@
+//! Where a reflector puts what it learns.
+
+use crate::names::ObjectKey;
+use crate::object::Object;
+
+/// Why a store did not take something.
+pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What a reflector writes into; the delta queue implements it.
+///
+/// All calls come from the reflector's one task, one after another, in the order in which the API server told.
+pub trait ReflectorStore: Send + Sync {
+    /// Takes an object that the watch says is new.
+    fn add(&self, object: Object) -> Result<(), StoreError>;
+
+    /// Takes an object that the watch says has changed.
+    fn update(&self, object: Object) -> Result<(), StoreError>;
+
+    /// Takes the last state of an object that the watch says is gone.
+    fn delete(&self, object: Object) -> Result<(), StoreError>;
+
+    /// Takes a whole list, at the version `resource_version`: what is not in it is gone. One critical section.
+    fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError>;
+
+    /// Sends out again what is known, where nothing newer waits.
+    fn resync(&self) -> Result<(), StoreError>;
+
+    /// Whether a resync is due, asked each time the resync period has passed (RL-61).
+    fn should_resync(&self) -> bool {
+        true
+    }
+
+    /// Returns the object that is cached under `key`, so that a relist can keep it instead of its equal (RL-71).
+    fn cached(&self, key: &ObjectKey) -> Option<Object>;
+
+    /// Learns that the watch has come to this version (RL-54).
+    fn update_resource_version(&self, resource_version: &str) {
+        let _ = resource_version;
+    }
+}

@@ -1,0 +1,151 @@
+//! Conditions on single fields of an object.
+
+use serde_json::Value;
+
+use crate::json_pointer::JsonPointer;
+use crate::object::Object;
+
+/// A test on the field at a pointer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldCondition {
+    pointer: JsonPointer,
+    test: FieldTest,
+    expected: Option<Value>,
+}
+
+/// What a [`FieldCondition`] asks of its field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldTest {
+    /// The field is there and not null.
+    Exists,
+    /// The field is not there, or null.
+    Absent,
+    /// The field is there and equals this JSON text, compared as JSON: neither white space nor the order of keys matters,
+    /// and numbers are equal by value.
+    Equals(String),
+    /// The field is not there or differs from this JSON text.
+    Differs(String),
+}
+
+/// A condition whose value is not JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("the value to compare {pointer} with is not JSON: {text}")]
+pub struct ConditionError {
+    pointer: JsonPointer,
+    text: String,
+    #[source]
+    source: serde_json::Error,
+}
+
+// === impl FieldCondition ===
+
+impl FieldCondition {
+    /// Makes a condition on the field at `pointer`.
+    ///
+    /// # Errors
+    ///
+    /// When the text to compare with is not JSON.
+    pub fn new(pointer: JsonPointer, test: FieldTest) -> Result<Self, ConditionError> {
+        let expected = match &test {
+            FieldTest::Exists | FieldTest::Absent => None,
+            FieldTest::Equals(text) | FieldTest::Differs(text) => match serde_json::from_str(text) {
+                Ok(expected) => Some(expected),
+                Err(source) => return Err(ConditionError { pointer, text: text.clone(), source }),
+            },
+        };
+        Ok(Self { pointer, test, expected })
+    }
+
+    /// Returns where the field is.
+    pub fn pointer(&self) -> &JsonPointer {
+        &self.pointer
+    }
+
+    /// Returns what is asked of it.
+    pub fn test(&self) -> &FieldTest {
+        &self.test
+    }
+
+    /// Whether the object meets the condition.
+    pub fn matches(&self, object: &Object) -> bool {
+        self.matches_value(object.pointer(&self.pointer).as_deref())
+    }
+
+    /// Whether a field of this JSON text (none where there is no such field) meets the condition.
+    pub fn matches_value(&self, actual: Option<&str>) -> bool {
+        match &self.test {
+            FieldTest::Exists => actual.is_some_and(|actual| actual != "null"),
+            FieldTest::Absent => actual.is_none_or(|actual| actual == "null"),
+            FieldTest::Equals(expected) => self.equals(actual, expected),
+            FieldTest::Differs(expected) => !self.equals(actual, expected),
+        }
+    }
+
+    fn equals(&self, actual: Option<&str>, expected_text: &str) -> bool {
+        let (Some(actual), Some(expected)) = (actual, &self.expected) else {
+            return false;
+        };
+        // Only the one field is ever made into a tree, and only if its text differs and might still mean the same.
+        actual == expected_text || serde_json::from_str(actual).is_ok_and(|actual| json_equal(&actual, expected))
+    }
+}
+
+fn json_equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || (left.is_f64() != right.is_f64() && left.as_f64() == right.as_f64())
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| json_equal(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| json_equal(left, right)))
+        }
+        (left, right) => left == right,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(test: FieldTest, actual: Option<&str>) -> bool {
+        FieldCondition::new("/a".parse().unwrap(), test).unwrap().matches_value(actual)
+    }
+
+    #[test]
+    fn existence_takes_null_for_absent() {
+        for (actual, exists) in [(None, false), (Some("null"), false), (Some("0"), true), (Some("\"\""), true)] {
+            assert_eq!(holds(FieldTest::Exists, actual), exists, "{actual:?}");
+            assert_eq!(holds(FieldTest::Absent, actual), !exists, "{actual:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_compared_as_json() {
+        let cases = [
+            ("1", Some("1"), true),
+            ("1", Some("1.0"), true),
+            ("1", Some("\"1\""), false),
+            ("\"a\"", Some("\"\\u0061\""), true),
+            ("9007199254740993", Some("9007199254740992"), false),
+            ("null", Some("null"), true),
+            ("null", None, false),
+            (r#"{"a":1,"b":[1]}"#, Some(r#"{ "b": [1.0], "a":1 }"#), true),
+            (r#"{"a":1}"#, Some(r#"{"a":1,"b":2}"#), false),
+            ("[1,2]", Some("[2,1]"), false),
+            ("true", Some("tru"), false),
+        ];
+        for (expected, actual, equal) in cases {
+            assert_eq!(holds(FieldTest::Equals(expected.into()), actual), equal, "{expected} {actual:?}");
+            assert_eq!(holds(FieldTest::Differs(expected.into()), actual), !equal, "{expected} {actual:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_not_json_is_refused() {
+        let error = FieldCondition::new("/a/b".parse().unwrap(), FieldTest::Equals("Running".into())).unwrap_err();
+        insta::assert_snapshot!(error, @"the value to compare /a/b with is not JSON: Running");
+    }
+}

@@ -6,14 +6,14 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{Guest, install};
+use crate::progress;
 use crate::toolchain::command;
 use crate::toolchain::rust::{TARGET, Toolchain};
-use crate::{checkout, progress};
 
 /// Builds them, a workspace at a time.
 pub(super) fn build(guests: &[Guest]) -> Result<()> {
     let toolchain = Toolchain::find()?;
-    let target_dir = checkout::guest_build("rust");
+    let target_dir = toolchain.target_dir()?;
     let mut workspaces: BTreeMap<&Path, Vec<&Guest>> = BTreeMap::new();
     for guest in guests {
         workspaces

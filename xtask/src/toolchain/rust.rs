@@ -7,13 +7,13 @@ use std::env::consts::EXE_SUFFIX;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 
 use super::versions::{DEBIAN_RUST, DEBIAN_RUST_LLVM};
 use super::{cache, command, debian};
-use crate::progress;
+use crate::{checkout, progress};
 
 /// The target of Rust guests. It has no WASI: a guest gets what the contract gives it.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
@@ -23,8 +23,8 @@ const RUSTUP_PATIENCE: Duration = Duration::from_secs(90);
 
 /// What compiles and links Rust guests.
 pub(crate) struct Toolchain {
-    /// The compiler, if it is not rustup's.
-    rustc: Option<PathBuf>,
+    /// The folder of the compiler, if it is not rustup's.
+    built: Option<PathBuf>,
     pub(crate) linker: Linker,
 }
 
@@ -42,12 +42,12 @@ impl Toolchain {
         let sysroot = sysroot()?;
         let linker = Linker::find()?;
         if has_target(&sysroot) {
-            return Ok(Self { rustc: None, linker });
+            return Ok(Self { built: None, linker });
         }
         let name = format!("rust-{DEBIAN_RUST}-{TARGET}");
         if let Some(built) = cache::existing_entry(&name)? {
             return Ok(Self {
-                rustc: Some(built.join("rustc")),
+                built: Some(built),
                 linker,
             });
         }
@@ -58,7 +58,7 @@ impl Toolchain {
             )
         });
         let added = match added {
-            Ok(()) if has_target(&sysroot) => return Ok(Self { rustc: None, linker }),
+            Ok(()) if has_target(&sysroot) => return Ok(Self { built: None, linker }),
             Ok(()) => "it is not where rustc looks for it".to_owned(),
             Err(error) => format!("{error:#}"),
         };
@@ -72,16 +72,26 @@ impl Toolchain {
             )
         })?;
         Ok(Self {
-            rustc: Some(built.join("rustc")),
+            built: Some(built),
             linker,
         })
+    }
+
+    /// The folder for cargo's target directory. One for each build of the standard library, since cargo does not see
+    /// when that changes.
+    pub(crate) fn target_dir(&self) -> Result<PathBuf> {
+        let name = match &self.built {
+            Some(built) => format!("rust-{}", fs::read_to_string(built.join("id"))?),
+            None => "rust".to_owned(),
+        };
+        Ok(checkout::guest_build(&name))
     }
 
     /// A cargo that compiles guests.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
-        if let Some(rustc) = &self.rustc {
-            cargo.env("RUSTC", rustc);
+        if let Some(built) = &self.built {
+            cargo.env("RUSTC", built.join("rustc"));
         }
         let Linker {
             wasm_component_ld,
@@ -177,8 +187,9 @@ fn build(folder: &Path) -> Result<()> {
                 .env("RUSTC", &rustc)
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("CARGO_TARGET_DIR", package.join("target"))
-                .env_remove("RUSTFLAGS")
-                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+                .env_remove("CARGO_ENCODED_RUSTFLAGS")
+                // So that guests can be built with and without link-time optimisation.
+                .env("RUSTFLAGS", "-Cembed-bitcode=yes"),
         )?;
         let lib = folder.join("usr/lib/rustlib").join(TARGET).join("lib");
         fs::create_dir_all(&lib)?;
@@ -192,6 +203,8 @@ fn build(folder: &Path) -> Result<()> {
         fs::remove_dir_all(&package)?;
         // The sources have done their work, and are the largest part.
         fs::remove_dir_all(folder.join("usr/src"))?;
+        let id = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        fs::write(folder.join("id"), id.as_secs().to_string())?;
         Ok(())
     })
 }

@@ -1,0 +1,162 @@
+//! The component's names against the contract's, so that the error can say what is wrong before wasmtime says how.
+
+use super::Error;
+use crate::inspect::{InterfaceName, Surface};
+
+/// The package that the host speaks.
+const PACKAGE: &str = "oarlock:plugin";
+const VERSION: &str = "0.1.0";
+const WANTED: &str = "oarlock:plugin@0.1.0";
+
+/// Every interface of the contract that a component may import.
+const IMPORTS: [&str; 10] = [
+    "types",
+    "event",
+    "cache",
+    "client",
+    "work-queue",
+    "events",
+    "log",
+    "clock",
+    "config",
+    "metrics",
+];
+
+/// Every package of WASI of which a component gets the empty version.
+const WASI: [&str; 5] = [
+    "wasi:cli",
+    "wasi:clocks",
+    "wasi:filesystem",
+    "wasi:io",
+    "wasi:random",
+];
+
+/// What the names promise.
+#[derive(Debug)]
+pub(super) struct Claims {
+    pub(super) handler: bool,
+    pub(super) reconciler: bool,
+    pub(super) wasi: bool,
+}
+
+pub(super) fn check(surface: &Surface) -> Result<Claims, Error> {
+    check_version(surface)?;
+    let exports = |interface: &str| surface.exports.iter().any(|name| is_ours(name, interface));
+    let (handler, reconciler) = (exports("handler"), exports("reconciler"));
+    let mut missing = Vec::new();
+    if !exports("metadata") {
+        missing.push("`metadata`");
+    }
+    if !handler && !reconciler {
+        missing.push("`handler` or `reconciler`");
+    }
+    if !missing.is_empty() {
+        return Err(Error::WrongWorld {
+            missing: missing.join(" and "),
+            exports: list(surface.exports.iter()).unwrap_or_else(|| "nothing".to_owned()),
+            wanted: WANTED,
+        });
+    }
+    check_imports(surface)?;
+    let wasi = surface.imports.iter().any(|name| name.starts_with("wasi:"));
+    Ok(Claims {
+        handler,
+        reconciler,
+        wasi,
+    })
+}
+
+/// Wraps what wasmtime finds wrong with functions and types.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+pub(super) fn mismatch(error: wasmtime::Error) -> Error {
+    Error::Mismatch {
+        reason: format!("{error:#}"),
+        wanted: WANTED,
+    }
+}
+
+fn check_version(surface: &Surface) -> Result<(), Error> {
+    let other = surface
+        .exports
+        .iter()
+        .chain(&surface.imports)
+        .filter_map(|name| InterfaceName::parse(name))
+        .find(|name| name.package == PACKAGE && name.version != VERSION);
+    match other {
+        Some(name) => Err(Error::WrongVersion {
+            found: match name.version {
+                "" => format!("{PACKAGE} without a version"),
+                version => format!("{PACKAGE}@{version}"),
+            },
+            wanted: WANTED,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_imports(surface: &Surface) -> Result<(), Error> {
+    let unknown = list(surface.imports.iter().filter(|name| !is_provided(name)));
+    match unknown {
+        None => Ok(()),
+        Some(imports) => Err(Error::UnknownImports {
+            hint: if imports.contains("wasi:sockets") || imports.contains("wasi:http") {
+                "a plugin has no network; use `client` to reach the API server"
+            } else {
+                "a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 clocks, random, io, cli and filesystem (all empty)"
+            },
+            imports,
+        }),
+    }
+}
+
+fn is_provided(name: &str) -> bool {
+    IMPORTS.iter().any(|interface| is_ours(name, interface))
+        || InterfaceName::parse(name)
+            .is_some_and(|name| WASI.contains(&name.package) && name.version.starts_with("0.2."))
+}
+
+fn is_ours(name: &str, interface: &str) -> bool {
+    InterfaceName::parse(name)
+        .is_some_and(|name| name.package == PACKAGE && name.interface == interface && name.version == VERSION)
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surface(imports: &[&str], exports: &[&str]) -> Surface {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Surface {
+            imports: owned(imports),
+            exports: owned(exports),
+        }
+    }
+
+    const METADATA: &str = "oarlock:plugin/metadata@0.1.0";
+    const HANDLER: &str = "oarlock:plugin/handler@0.1.0";
+    const RECONCILER: &str = "oarlock:plugin/reconciler@0.1.0";
+
+    #[test]
+    fn one_of_handler_and_reconciler_is_enough() {
+        let claims = check(&surface(&["wasi:io/streams@0.2.6"], &[METADATA, HANDLER])).unwrap();
+        assert!(claims.handler && !claims.reconciler && claims.wasi);
+        let claims = check(&surface(&["oarlock:plugin/log@0.1.0"], &[METADATA, RECONCILER])).unwrap();
+        assert!(!claims.handler && claims.reconciler && !claims.wasi);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let refusal = |imports: &[&str], exports: &[&str]| check(&surface(imports, exports)).unwrap_err();
+        insta::assert_snapshot!(refusal(&[], &["wasi:cli/run@0.2.6"]), @"not an Oarlock plugin: it lacks `metadata` and `handler` or `reconciler`; it exports `wasi:cli/run@0.2.6`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
+        insta::assert_snapshot!(refusal(&[], &[METADATA]), @"not an Oarlock plugin: it lacks `handler` or `reconciler`; it exports `oarlock:plugin/metadata@0.1.0`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
+        insta::assert_snapshot!(refusal(&[], &[]), @"not an Oarlock plugin: it lacks `metadata` and `handler` or `reconciler`; it exports nothing. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
+        insta::assert_snapshot!(refusal(&["oarlock:plugin/log@0.2.0"], &["oarlock:plugin/metadata@0.2.0"]), @"made for oarlock:plugin@0.2.0, this host has oarlock:plugin@0.1.0: build the plugin again with the wit/ folder of this version (wit/CHANGELOG.md says what changed)");
+        insta::assert_snapshot!(refusal(&["wasi:sockets/tcp@0.2.6", "oarlock:plugin/log@0.1.0"], &[METADATA, HANDLER]), @"it imports `wasi:sockets/tcp@0.2.6`, which this host does not provide: a plugin has no network; use `client` to reach the API server");
+        insta::assert_snapshot!(refusal(&["my:own/thing", "oarlock:plugin/magic@0.1.0"], &[METADATA, HANDLER]), @"it imports `my:own/thing`, `oarlock:plugin/magic@0.1.0`, which this host does not provide: a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 clocks, random, io, cli and filesystem (all empty)");
+    }
+}

@@ -1,0 +1,59 @@
+//! Asking a component what it is: in an instance of its own, with nothing to reach, and the answer checked.
+
+mod check;
+mod nothing;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    CallError, Component, GuestLog, GuestMetrics, Instance, InstanceConfig, contract::Description,
+    limits::Limits,
+};
+
+pub use check::Invalid;
+
+/// Why a component's description cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DescribeError {
+    /// The guest said so itself, usually because its configuration does not suit it.
+    #[error("the plugin refuses to be loaded: {0}")]
+    Refused(String),
+    /// What it said does not hold together.
+    #[error("the plugin's description is invalid: {0}")]
+    Invalid(#[from] Invalid),
+    /// It did not get to an answer.
+    #[error("the plugin did not describe itself: {0}")]
+    Call(#[from] CallError),
+}
+
+/// Asks a component what it is, in an instance of its own that is then dropped.
+///
+/// `config`, `log` and `clock` work for the guest, everything else answers an error. Names are unique and of sane sizes, pointers well-formed,
+/// references among the parts resolve, and what `enqueue` asks for is exported; selectors and resources are
+/// not looked at here.
+///
+/// # Errors
+///
+/// When the guest refuses, fails to answer, or answers nonsense.
+pub async fn describe(
+    component: &Component,
+    config: Arc<Value>,
+    limits: Limits,
+    log: Arc<GuestLog>,
+) -> Result<Description, DescribeError> {
+    let config = InstanceConfig {
+        config,
+        limits,
+        access: Arc::new(nothing::Nothing),
+        log,
+        metrics: Arc::new(GuestMetrics::new()),
+    };
+    let mut instance = Instance::new(component, config).await?;
+    let description = instance.describe().await?.map_err(|text| {
+        DescribeError::Refused(text[..text.floor_char_boundary(check::MAX_TEXT_BYTES)].to_owned())
+    })?;
+    check::check(&description, component)?;
+    Ok(description)
+}

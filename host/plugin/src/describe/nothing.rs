@@ -1,0 +1,128 @@
+//! Kubernetes as a component sees it that is only being asked what it is: not at all.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{
+    KubeAccess,
+    contract::{
+        Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
+        Preconditions, Projection, Propagation, Row, WorkKey, Written,
+    },
+    kube_access::GuestEvent,
+};
+
+/// Answers every read with `not-synced` and everything else with `unavailable`.
+pub(super) struct Nothing;
+
+// === impl Nothing ===
+
+#[async_trait]
+impl KubeAccess for Nothing {
+    async fn cache_get(&self, _: &str, _: &ObjectKey, _: &Projection) -> Result<Row, Error> {
+        Err(not_synced())
+    }
+
+    async fn cache_list(
+        &self,
+        _: &str,
+        _: &Namespaces,
+        _: &str,
+        _: &Projection,
+        _: &PageRequest,
+    ) -> Result<Page, Error> {
+        Err(not_synced())
+    }
+
+    async fn cache_by_index(
+        &self,
+        _: &str,
+        _: &str,
+        _: &Namespaces,
+        _: &Projection,
+        _: &PageRequest,
+    ) -> Result<Page, Error> {
+        Err(not_synced())
+    }
+
+    async fn cache_index_values(&self, _: &str) -> Result<Vec<String>, Error> {
+        Err(not_synced())
+    }
+
+    async fn cache_has_synced(&self, _: &str) -> Result<bool, Error> {
+        Err(not_synced())
+    }
+
+    async fn cache_wait_until_seen(&self, _: &str, _: &str, _: Duration) -> Result<(), Error> {
+        Err(not_synced())
+    }
+
+    async fn client_get(&self, _: &GroupVersionResource, _: &ObjectKey) -> Result<String, Error> {
+        Err(unavailable())
+    }
+
+    async fn client_create(&self, _: &GroupVersionResource, _: &str, _: String) -> Result<Written, Error> {
+        Err(unavailable())
+    }
+
+    async fn client_apply(
+        &self,
+        _: &GroupVersionResource,
+        _: &ObjectKey,
+        _: Part,
+        _: String,
+        _: bool,
+        _: &Preconditions,
+    ) -> Result<Written, Error> {
+        Err(unavailable())
+    }
+
+    async fn client_patch(
+        &self,
+        _: &GroupVersionResource,
+        _: &ObjectKey,
+        _: Part,
+        _: PatchKind,
+        _: String,
+        _: &Preconditions,
+    ) -> Result<Written, Error> {
+        Err(unavailable())
+    }
+
+    async fn client_replace(
+        &self,
+        _: &GroupVersionResource,
+        _: &ObjectKey,
+        _: Part,
+        _: String,
+    ) -> Result<Written, Error> {
+        Err(unavailable())
+    }
+
+    async fn client_delete(
+        &self,
+        _: &GroupVersionResource,
+        _: &ObjectKey,
+        _: Propagation,
+        _: &Preconditions,
+    ) -> Result<(), Error> {
+        Err(unavailable())
+    }
+
+    fn queue_add(&self, _: WorkKey, _: Option<Duration>) -> Result<(), Error> {
+        Err(unavailable())
+    }
+
+    fn event_emit(&self, _: GuestEvent) -> Result<(), Error> {
+        Err(unavailable())
+    }
+}
+
+fn not_synced() -> Error {
+    Error::NotSynced("nothing can be read in describe".to_owned())
+}
+
+fn unavailable() -> Error {
+    Error::Unavailable("nothing can be written in describe".to_owned())
+}

@@ -1,0 +1,158 @@
+//! The series that one plugin's guests keep on the host's metrics page.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
+use crate::contract::{Entry, Error};
+
+const MAX_SERIES: usize = 256;
+const MAX_LABELS: usize = 8;
+const MAX_NAME: usize = 128;
+const MAX_LABEL_VALUE: usize = 256;
+
+/// One plugin's series, shared by all its instances and kept across its generations.
+#[derive(Debug, Default)]
+pub struct GuestMetrics {
+    families: Mutex<BTreeMap<String, Family>>,
+}
+
+/// All series of one name, as [`GuestMetrics::snapshot`] returns them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// Counter or gauge, from the first use on.
+    pub kind: Kind,
+    /// By their labels, which are sorted by name.
+    pub series: BTreeMap<Vec<(String, String)>, f64>,
+}
+
+/// The type of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It is what was set last.
+    Gauge,
+}
+
+// === impl GuestMetrics ===
+
+impl GuestMetrics {
+    /// Returns no series.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds to a counter.
+    pub(crate) fn counter_add(&self, name: &str, by: f64, labels: Vec<Entry>) -> Result<(), Error> {
+        if !by.is_finite() || by < 0.0 {
+            return Err(Error::Invalid(format!("counter {name:?}: cannot add {by}")));
+        }
+        self.update(name, Kind::Counter, labels, |value| value + by)
+    }
+
+    /// Sets a gauge.
+    pub(crate) fn gauge_set(&self, name: &str, to: f64, labels: Vec<Entry>) -> Result<(), Error> {
+        self.update(name, Kind::Gauge, labels, |_| to)
+    }
+
+    /// Returns all series as they are now, by name.
+    #[must_use]
+    pub fn snapshot(&self) -> BTreeMap<String, Family> {
+        self.families.lock().clone()
+    }
+
+    fn update(
+        &self,
+        name: &str,
+        kind: Kind,
+        labels: Vec<Entry>,
+        change: impl FnOnce(f64) -> f64,
+    ) -> Result<(), Error> {
+        check_name("metric", name)?;
+        let labels = check_labels(name, labels)?;
+        let mut families = self.families.lock();
+        let n_series: usize = families.values().map(|family| family.series.len()).sum();
+        if let Some(family) = families.get_mut(name) {
+            if family.kind != kind {
+                return Err(Error::Invalid(format!(
+                    "metric {name:?} is a {}",
+                    family.kind.word()
+                )));
+            }
+            if let Some(value) = family.series.get_mut(&labels) {
+                *value = change(*value);
+                return Ok(());
+            }
+        }
+        if n_series >= MAX_SERIES {
+            return Err(Error::LimitExceeded(format!(
+                "metric {name:?}: the plugin has {MAX_SERIES} series"
+            )));
+        }
+        let family = families.entry(name.to_owned()).or_insert_with(|| Family {
+            kind,
+            series: BTreeMap::new(),
+        });
+        family.series.insert(labels, change(0.0));
+        Ok(())
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// Returns the word that Prometheus has for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+        }
+    }
+}
+
+fn check_labels(metric: &str, labels: Vec<Entry>) -> Result<Vec<(String, String)>, Error> {
+    if labels.len() > MAX_LABELS {
+        return Err(Error::LimitExceeded(format!(
+            "metric {metric:?}: more than {MAX_LABELS} labels"
+        )));
+    }
+    let mut labels: Vec<_> = labels
+        .into_iter()
+        .map(|entry| (entry.name, entry.value))
+        .collect();
+    labels.sort();
+    for (idx, (name, value)) in labels.iter().enumerate() {
+        check_name("label", name)?;
+        if name == "plugin" || name.starts_with("__") {
+            return Err(Error::Invalid(format!(
+                "metric {metric:?}: the label {name:?} is the host's"
+            )));
+        }
+        if idx > 0 && labels[idx - 1].0 == *name {
+            return Err(Error::Invalid(format!(
+                "metric {metric:?}: the label {name:?} is there twice"
+            )));
+        }
+        if value.len() > MAX_LABEL_VALUE {
+            return Err(Error::LimitExceeded(format!(
+                "metric {metric:?}: the value of label {name:?} has more than {MAX_LABEL_VALUE} bytes"
+            )));
+        }
+    }
+    Ok(labels)
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), Error> {
+    let mut bytes = name.bytes();
+    let starts_well = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    if starts_well && name.len() <= MAX_NAME && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Ok(());
+    }
+    let shown = name.get(..64).unwrap_or(name);
+    Err(Error::Invalid(format!(
+        "{what} name {shown:?} is not [a-zA-Z_][a-zA-Z0-9_]*, at most {MAX_NAME} characters"
+    )))
+}

@@ -1,0 +1,108 @@
+//! `cache`: reads of what all plugins share.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{check_key, check_short, event::check_pointers};
+use crate::{
+    bindings::oarlock::plugin::cache::Host,
+    contract::{Error, Namespaces, ObjectKey, Page, PageRequest, Projection, Row},
+    state::State,
+};
+
+const MAX_ROWS: u32 = 1_000;
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+impl Host for State {
+    async fn get(&mut self, lister: String, key: ObjectKey, projection: Projection) -> Result<Row, Error> {
+        check_short("lister's name", &lister)?;
+        check_key(&key)?;
+        check_projection(&projection)?;
+        Arc::clone(&self.access)
+            .cache_get(&lister, &key, &projection)
+            .await
+    }
+
+    async fn list(
+        &mut self,
+        lister: String,
+        namespaces: Namespaces,
+        label_selector: String,
+        projection: Projection,
+        page: PageRequest,
+    ) -> Result<Page, Error> {
+        check_short("lister's name", &lister)?;
+        check_short("label selector", &label_selector)?;
+        check_namespaces(&namespaces)?;
+        check_projection(&projection)?;
+        let page = check_page(page)?;
+        Arc::clone(&self.access)
+            .cache_list(&lister, &namespaces, &label_selector, &projection, &page)
+            .await
+    }
+
+    async fn by_index(
+        &mut self,
+        index: String,
+        value: String,
+        namespaces: Namespaces,
+        projection: Projection,
+        page: PageRequest,
+    ) -> Result<Page, Error> {
+        check_short("index's name", &index)?;
+        check_short("index's value", &value)?;
+        check_namespaces(&namespaces)?;
+        check_projection(&projection)?;
+        let page = check_page(page)?;
+        Arc::clone(&self.access)
+            .cache_by_index(&index, &value, &namespaces, &projection, &page)
+            .await
+    }
+
+    async fn index_values(&mut self, index: String) -> Result<Vec<String>, Error> {
+        check_short("index's name", &index)?;
+        Arc::clone(&self.access).cache_index_values(&index).await
+    }
+
+    async fn has_synced(&mut self, lister: String) -> Result<bool, Error> {
+        check_short("lister's name", &lister)?;
+        Arc::clone(&self.access).cache_has_synced(&lister).await
+    }
+
+    async fn wait_until_seen(
+        &mut self,
+        lister: String,
+        resource_version: String,
+        timeout_ms: u32,
+    ) -> Result<(), Error> {
+        check_short("lister's name", &lister)?;
+        check_short("resourceVersion", &resource_version)?;
+        let timeout = Duration::from_millis(timeout_ms.into()).min(MAX_WAIT);
+        Arc::clone(&self.access)
+            .cache_wait_until_seen(&lister, &resource_version, timeout)
+            .await
+    }
+}
+
+fn check_projection(projection: &Projection) -> Result<(), Error> {
+    match projection {
+        Projection::Fields(pointers) => check_pointers(pointers),
+        Projection::Keys | Projection::Json => Ok(()),
+    }
+}
+
+fn check_namespaces(namespaces: &Namespaces) -> Result<(), Error> {
+    match namespaces {
+        Namespaces::One(namespace) => check_short("namespace", namespace),
+        Namespaces::All => Ok(()),
+    }
+}
+
+fn check_page(page: PageRequest) -> Result<PageRequest, Error> {
+    check_short("continue token", &page.continue_token)?;
+    let limit = if page.limit == 0 {
+        MAX_ROWS
+    } else {
+        page.limit.min(MAX_ROWS)
+    };
+    Ok(PageRequest { limit, ..page })
+}

@@ -1,0 +1,57 @@
+//! `event`: the object of the notification in progress.
+
+use std::sync::Arc;
+
+use crate::{
+    bindings::oarlock::plugin::event::Host,
+    contract::{Error, Version},
+    kube_access::EventObject,
+    pointer,
+    state::State,
+};
+
+/// Pointers in one crossing.
+pub(super) const MAX_POINTERS: usize = 64;
+
+impl Host for State {
+    fn field(&mut self, which: Version, pointer: String) -> Result<Option<String>, Error> {
+        let object = self.version(which)?;
+        pointer::check(&pointer).map_err(Error::Invalid)?;
+        object.field(&pointer)
+    }
+
+    fn fields(&mut self, which: Version, pointers: Vec<String>) -> Result<Vec<Option<String>>, Error> {
+        let object = self.version(which)?;
+        check_pointers(&pointers)?;
+        object.fields(&pointers)
+    }
+
+    fn json(&mut self, which: Version) -> Result<String, Error> {
+        self.version(which)?.json()
+    }
+}
+
+impl State {
+    fn version(&self, which: Version) -> Result<&Arc<dyn EventObject>, Error> {
+        let (object, word) = match which {
+            Version::Old => (&self.old, "old"),
+            Version::New => (&self.new, "new"),
+        };
+        object
+            .as_ref()
+            .ok_or_else(|| Error::NotFound(format!("this call has no {word} version of an object")))
+    }
+}
+
+pub(super) fn check_pointers(pointers: &[String]) -> Result<(), Error> {
+    if pointers.len() > MAX_POINTERS {
+        return Err(Error::LimitExceeded(format!(
+            "{} pointers, more than {MAX_POINTERS}",
+            pointers.len()
+        )));
+    }
+    pointers
+        .iter()
+        .try_for_each(|pointer| pointer::check(pointer))
+        .map_err(Error::Invalid)
+}

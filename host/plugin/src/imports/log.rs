@@ -1,0 +1,23 @@
+//! `log`: lines for the host's log.
+
+use crate::{
+    bindings::oarlock::plugin::log::Host,
+    contract::{Entry, Level},
+    guest_log::MAX_PAIRS,
+    state::State,
+};
+
+impl Host for State {
+    fn log(&mut self, level: Level, message: String, pairs: Vec<Entry>) {
+        let pairs: Vec<_> = pairs
+            .iter()
+            .take(MAX_PAIRS)
+            .map(|Entry { name, value }| (name.as_str(), value.as_str()))
+            .collect();
+        self.log.write(level, &message, &pairs);
+    }
+
+    fn enabled(&mut self, level: Level) -> bool {
+        self.log.enabled(level)
+    }
+}

@@ -1,0 +1,63 @@
+//! The empty WASI: for language runtimes that will not start without one.
+//!
+//! Clocks and randomness work. There are no files, no arguments, no environment, nothing to read on stdin; sockets are
+//! not even linked, so that a component which wants them is refused by name when it is loaded.
+
+use wasmtime::component::{HasData, Linker, ResourceTable};
+use wasmtime_wasi::{
+    WasiCtx, WasiCtxView, WasiView,
+    cli::{WasiCli, WasiCliView as _},
+    clocks::{WasiClocks, WasiClocksView as _},
+    filesystem::{WasiFilesystem, WasiFilesystemView as _},
+    p2::bindings::{cli, clocks, filesystem, io, random},
+    random::WasiRandom,
+};
+
+use crate::state::{State, Wasi};
+
+/// Links the interfaces that [`crate::component`] lets through.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    let l = linker;
+    io::error::add_to_linker::<State, Table>(l, table)?;
+    io::poll::add_to_linker::<State, Table>(l, table)?;
+    io::streams::add_to_linker::<State, Table>(l, table)?;
+    clocks::wall_clock::add_to_linker::<State, WasiClocks>(l, State::clocks)?;
+    clocks::monotonic_clock::add_to_linker::<State, WasiClocks>(l, State::clocks)?;
+    filesystem::types::add_to_linker::<State, WasiFilesystem>(l, State::filesystem)?;
+    filesystem::preopens::add_to_linker::<State, WasiFilesystem>(l, State::filesystem)?;
+    random::random::add_to_linker::<State, WasiRandom>(l, |state| state.ctx().ctx.random())?;
+    random::insecure::add_to_linker::<State, WasiRandom>(l, |state| state.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<State, WasiRandom>(l, |state| state.ctx().ctx.random())?;
+    cli::exit::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::environment::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::stdin::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::stdout::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::stderr::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::terminal_input::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::terminal_output::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::terminal_stdin::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::terminal_stdout::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    cli::terminal_stderr::add_to_linker::<State, WasiCli>(l, State::cli)
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let Wasi { context, table } = &mut **self.wasi.get_or_insert_with(|| {
+            Box::new(Wasi {
+                context: WasiCtx::builder().build(),
+                table: ResourceTable::new(),
+            })
+        });
+        WasiCtxView { ctx: context, table }
+    }
+}
+
+struct Table;
+
+impl HasData for Table {
+    type Data<'a> = &'a mut ResourceTable;
+}
+
+fn table(state: &mut State) -> &mut ResourceTable {
+    state.ctx().table
+}

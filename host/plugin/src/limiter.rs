@@ -1,0 +1,156 @@
+//! Counts what an instance's memories and tables take together, and remembers when it said no.
+
+use wasmtime::ResourceLimiter;
+
+use crate::limits::Limits;
+
+/// More than QuickJS (four) and `CPython` (one per native library at most) need.
+const MAX_MEMORIES: usize = 32;
+const MAX_TABLES: usize = 128;
+
+/// wasmtime's own `StoreLimits` bounds each memory by itself; this one bounds their sum.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    memory: Budget,
+    table_elements: Budget,
+    core_instances: usize,
+    refused: Option<Refused>,
+}
+
+/// What was refused since the call began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Memory { wanted: u64, limit: u64 },
+    TableElements { wanted: u64, limit: u64 },
+}
+
+#[derive(Debug)]
+struct Budget {
+    used: u64,
+    limit: u64,
+}
+
+// === impl Limiter ===
+
+impl Limiter {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            memory: Budget {
+                used: 0,
+                limit: limits.memory,
+            },
+            table_elements: Budget {
+                used: 0,
+                limit: u64::from(limits.table_elements),
+            },
+            core_instances: limits.core_instances as usize,
+            refused: None,
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory.used
+    }
+
+    pub(crate) fn refused(&self) -> Option<Refused> {
+        self.refused
+    }
+
+    /// Forgets what was refused: a new call begins.
+    pub(crate) fn call_begins(&mut self) {
+        self.refused = None;
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        let granted = self.memory.grow(current, desired);
+        self.refused = self.refused.or(granted
+            .err()
+            .map(|(wanted, limit)| Refused::Memory { wanted, limit }));
+        Ok(granted.is_ok())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            return Ok(false);
+        }
+        let granted = self.table_elements.grow(current, desired);
+        self.refused = self.refused.or(granted
+            .err()
+            .map(|(wanted, limit)| Refused::TableElements { wanted, limit }));
+        Ok(granted.is_ok())
+    }
+
+    fn instances(&self) -> usize {
+        self.core_instances
+    }
+
+    fn tables(&self) -> usize {
+        MAX_TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MAX_MEMORIES
+    }
+}
+
+// === impl Budget ===
+
+impl Budget {
+    /// Adds the growth, or returns what the sum would have been, and the limit.
+    fn grow(&mut self, current: usize, desired: usize) -> Result<(), (u64, u64)> {
+        let wanted = self.used.saturating_add(desired.saturating_sub(current) as u64);
+        if wanted > self.limit {
+            return Err((wanted, self.limit));
+        }
+        self.used = wanted;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_are_counted_together() {
+        let mut limiter = Limiter::new(&Limits {
+            memory: 1000,
+            ..Limits::default()
+        });
+        assert!(limiter.memory_growing(0, 600, None).unwrap());
+        assert!(!limiter.memory_growing(0, 600, None).unwrap());
+        assert_eq!(
+            limiter.refused(),
+            Some(Refused::Memory {
+                wanted: 1200,
+                limit: 1000
+            })
+        );
+        limiter.call_begins();
+        assert_eq!(limiter.refused(), None);
+        assert!(limiter.memory_growing(600, 1000, None).unwrap());
+        assert_eq!(limiter.memory_bytes(), 1000);
+    }
+
+    #[test]
+    fn a_module_s_own_maximum_is_no_refusal_of_ours() {
+        let mut limiter = Limiter::new(&Limits::default());
+        assert!(!limiter.memory_growing(0, 600, Some(500)).unwrap());
+        assert_eq!(limiter.refused(), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! What one instance of a plugin may use. Units are for people: `64Mi`, `500ms`.
+
+mod units;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The limits of one plugin, as its file states them under `limits`.
+///
+/// Every field has a default; an unknown one is an error. Byte sizes take `Ki`, `Mi`, `Gi` (or `k`, `M`, `G`), durations `ms`,
+/// `s`, `m`. Call [`Limits::check`] on what was read from a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Linear memory of one instance, all its memories together. 64Ki to 4Gi; 128Mi if not said.
+    #[serde(with = "units::bytes")]
+    pub memory: u64,
+    /// How long one call may take, waiting for the host included. 1ms to 10m; 5s if not said.
+    #[serde(with = "units::duration")]
+    pub call_deadline: Duration,
+    /// How long an instance may take to start, and `describe` to answer. 1ms to 10m; 20s if not said.
+    #[serde(with = "units::duration")]
+    pub start_deadline: Duration,
+    /// Log lines per second, with as many at once. 0 to 100,000; 100 if not said.
+    pub log_lines_per_second: u32,
+    /// Bytes that the guest may hand to the host in one call, or answer to one. 64Ki to 64Mi; 8Mi if not said.
+    #[serde(with = "units::bytes")]
+    pub hostcall: u64,
+    /// Elements of all tables together. 100,000 if not said.
+    pub table_elements: u32,
+    /// Core instances that the component may be made of. 200 if not said.
+    pub core_instances: u32,
+}
+
+/// A limit outside of what makes sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("limits.{field}: {got} is not between {least} and {most}")]
+pub struct OutOfRange {
+    /// The field, as it is called in the file.
+    pub field: &'static str,
+    /// What was there.
+    pub got: String,
+    /// The least that would do.
+    pub least: String,
+    /// The most that would do.
+    pub most: String,
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 128 << 20,
+            call_deadline: Duration::from_secs(5),
+            start_deadline: Duration::from_secs(20),
+            log_lines_per_second: 100,
+            hostcall: 8 << 20,
+            table_elements: 100_000,
+            core_instances: 200,
+        }
+    }
+}
+
+impl Limits {
+    /// Tells which limit, if any, is outside of what makes sense.
+    ///
+    /// # Errors
+    ///
+    /// For the first field that is out of its range.
+    pub fn check(&self) -> Result<(), OutOfRange> {
+        let Self {
+            memory,
+            call_deadline,
+            start_deadline,
+            log_lines_per_second,
+            hostcall,
+            table_elements,
+            core_instances,
+        } = self;
+        bytes("memory", *memory, 64 << 10, 4 << 30)?;
+        duration("callDeadline", *call_deadline)?;
+        duration("startDeadline", *start_deadline)?;
+        count("logLinesPerSecond", *log_lines_per_second, 0, 100_000)?;
+        bytes("hostcall", *hostcall, 64 << 10, 64 << 20)?;
+        count("tableElements", *table_elements, 1, 10_000_000)?;
+        count("coreInstances", *core_instances, 1, 10_000)
+    }
+}
+
+fn bytes(field: &'static str, got: u64, least: u64, most: u64) -> Result<(), OutOfRange> {
+    within(field, got, least, most, units::show_bytes)
+}
+
+fn duration(field: &'static str, got: Duration) -> Result<(), OutOfRange> {
+    within(
+        field,
+        got,
+        Duration::from_millis(1),
+        Duration::from_secs(600),
+        units::show_duration,
+    )
+}
+
+fn count(field: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOfRange> {
+    within(field, got, least, most, |n| n.to_string())
+}
+
+fn within<T: PartialOrd + Copy>(
+    field: &'static str,
+    got: T,
+    least: T,
+    most: T,
+    show: impl Fn(T) -> String,
+) -> Result<(), OutOfRange> {
+    if got >= least && got <= most {
+        return Ok(());
+    }
+    Err(OutOfRange {
+        field,
+        got: show(got),
+        least: show(least),
+        most: show(most),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Result<Limits, String> {
+        serde_json::from_str(json).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn units_are_for_people() {
+        let limits = parse(r#"{"memory":"64Mi","callDeadline":"500ms","hostcall":1048576}"#).unwrap();
+        assert_eq!(limits.memory, 64 << 20);
+        assert_eq!(limits.call_deadline, Duration::from_millis(500));
+        assert_eq!(limits.hostcall, 1 << 20);
+        assert_eq!(limits.start_deadline, Limits::default().start_deadline);
+    }
+
+    #[test]
+    fn what_was_written_reads_back() {
+        let limits = Limits {
+            memory: 1000,
+            call_deadline: Duration::from_millis(1500),
+            ..Limits::default()
+        };
+        let text = serde_json::to_string(&limits).unwrap();
+        assert_eq!(parse(&text).unwrap(), limits, "{text}");
+    }
+
+    #[test]
+    fn unknown_keys_and_units_are_named() {
+        let error = parse(r#"{"ram":"64Mi"}"#).unwrap_err();
+        assert!(
+            error.starts_with("unknown field `ram`, expected one of `memory`, `callDeadline`"),
+            "{error}"
+        );
+        let error = parse(r#"{"memory":"64MB"}"#).unwrap_err();
+        insta::assert_snapshot!(error, @r#"invalid value: string "64MB", expected a size in bytes such as 64Mi (units: k, M, G, Ki, Mi, Gi) at line 1 column 16"#);
+        let error = parse(r#"{"callDeadline":5}"#).unwrap_err();
+        insta::assert_snapshot!(error, @"invalid type: integer `5`, expected a duration such as 500ms (units: ms, s, m) at line 1 column 17");
+    }
+
+    #[test]
+    fn out_of_range_says_the_range() {
+        let limits = Limits {
+            memory: 1,
+            ..Limits::default()
+        };
+        insta::assert_snapshot!(limits.check().unwrap_err(), @"limits.memory: 1 is not between 64Ki and 4Gi");
+        let limits = Limits {
+            call_deadline: Duration::ZERO,
+            ..Limits::default()
+        };
+        insta::assert_snapshot!(limits.check().unwrap_err(), @"limits.callDeadline: 0ms is not between 1ms and 10m");
+        assert_eq!(Limits::default().check(), Ok(()));
+    }
+}

@@ -1,0 +1,115 @@
+//! Sizes and durations as people write them.
+
+use std::time::Duration;
+
+const BYTE_UNITS: [(&str, u64); 6] = [
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+];
+const TIME_UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1_000), ("m", 60_000)];
+
+pub(super) fn show_bytes(bytes: u64) -> String {
+    show(bytes, &[("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)], "")
+}
+
+pub(super) fn show_duration(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    show(millis, &[("m", 60_000), ("s", 1_000)], "ms")
+}
+
+fn show(value: u64, units: &[(&str, u64)], smallest: &str) -> String {
+    match units
+        .iter()
+        .find(|(_, factor)| value >= *factor && value.is_multiple_of(*factor))
+    {
+        Some((unit, factor)) => format!("{}{unit}", value / factor),
+        None => format!("{value}{smallest}"),
+    }
+}
+
+/// Reads a whole number and a unit; `plain` tells whether the unit may be missing.
+fn read(text: &str, units: &[(&str, u64)], plain: bool) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    if unit.is_empty() && plain {
+        return Some(number);
+    }
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    number.checked_mul(*factor)
+}
+
+pub(super) mod bytes {
+    use std::fmt;
+
+    use serde::{Deserializer, Serializer, de};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+    pub(in crate::limits) fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::show_bytes(*bytes))
+    }
+
+    pub(in crate::limits) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u64, D::Error> {
+        struct Bytes;
+        impl de::Visitor<'_> for Bytes {
+            type Value = u64;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size in bytes such as 64Mi (units: k, M, G, Ki, Mi, Gi)")
+            }
+
+            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<u64, E> {
+                Ok(bytes)
+            }
+
+            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<u64, E> {
+                u64::try_from(bytes).map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+                super::read(text, &super::BYTE_UNITS, true)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Bytes)
+    }
+}
+
+pub(super) mod duration {
+    use std::{fmt, time::Duration};
+
+    use serde::{Deserializer, Serializer, de};
+
+    pub(in crate::limits) fn serialize<S: Serializer>(
+        duration: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::show_duration(*duration))
+    }
+
+    pub(in crate::limits) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        struct Millis;
+        impl de::Visitor<'_> for Millis {
+            type Value = Duration;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration such as 500ms (units: ms, s, m)")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
+                super::read(text, &super::TIME_UNITS, false)
+                    .map(Duration::from_millis)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Millis)
+    }
+}

@@ -1,0 +1,167 @@
+//! Which versions `client.get` answered to an instance: only a changed copy of one of them may be PUT back.
+//!
+//! What the cache holds is pruned, and a plugin that wrote it back would delete what it never saw.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+
+use crate::contract::{Error, GroupVersionResource, ObjectKey};
+
+/// Objects remembered; the one fetched longest ago is forgotten first.
+const CAPACITY: usize = 1024;
+
+/// The newest fetched version of each object.
+#[derive(Debug, Default)]
+pub(crate) struct Replaceable {
+    versions: BTreeMap<Name, String>,
+    order: VecDeque<Name>,
+}
+
+type Name = (String, String, String, String, String);
+
+#[derive(Deserialize)]
+struct Head {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    resource_version: String,
+}
+
+// === impl Replaceable ===
+
+impl Replaceable {
+    /// Remembers what was fetched.
+    pub(crate) fn fetched(&mut self, target: &GroupVersionResource, key: &ObjectKey, json: &str) {
+        let Ok(head) = serde_json::from_str::<Head>(json) else {
+            return;
+        };
+        let name = name(target, key);
+        if self
+            .versions
+            .insert(name.clone(), head.metadata.resource_version)
+            .is_some()
+        {
+            self.order.retain(|other| *other != name);
+        }
+        self.order.push_back(name);
+        if self.order.len() > CAPACITY
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.versions.remove(&oldest);
+        }
+    }
+
+    /// Tells whether this text is a copy of what was fetched.
+    pub(crate) fn check(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        json: &str,
+    ) -> Result<(), Error> {
+        let shown = crate::imports::show_key(target, key);
+        let head: Head = serde_json::from_str(json)
+            .map_err(|e| Error::Invalid(format!("replace {shown}: not an object with metadata: {e}")))?;
+        let Metadata {
+            namespace,
+            name: object_name,
+            resource_version,
+        } = head.metadata;
+        if object_name != key.name || namespace != key.namespace {
+            return Err(Error::Invalid(format!(
+                "replace {shown}: the text is about {namespace}/{object_name}"
+            )));
+        }
+        match self.versions.get(&name(target, key)) {
+            Some(fetched) if !fetched.is_empty() && *fetched == resource_version => Ok(()),
+            Some(fetched) => Err(Error::Invalid(format!(
+                "replace {shown}: the text has resourceVersion {resource_version:?}, client.get answered {fetched:?}"
+            ))),
+            None => Err(Error::Invalid(format!(
+                "replace {shown}: this instance has not fetched it with client.get (or {CAPACITY} others since); \
+                 what the cache holds is pruned and must not be written back"
+            ))),
+        }
+    }
+}
+
+fn name(target: &GroupVersionResource, key: &ObjectKey) -> Name {
+    let GroupVersionResource {
+        group,
+        version,
+        plural,
+    } = target.clone();
+    let ObjectKey { namespace, name } = key.clone();
+    (group, version, plural, namespace, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config_maps() -> GroupVersionResource {
+        GroupVersionResource {
+            group: String::new(),
+            version: "v1".into(),
+            plural: "configmaps".into(),
+        }
+    }
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
+            namespace: "default".into(),
+            name: name.into(),
+        }
+    }
+
+    fn text(name: &str, version: &str) -> String {
+        format!(
+            r#"{{"metadata":{{"namespace":"default","name":"{name}","resourceVersion":"{version}"}},"data":{{}}}}"#
+        )
+    }
+
+    fn refusal(replaceable: &Replaceable, name: &str, json: &str) -> String {
+        match replaceable.check(&config_maps(), &key(name), json) {
+            Err(Error::Invalid(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_what_was_fetched_last_may_be_replaced() {
+        let mut replaceable = Replaceable::default();
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "5")), @"replace configmaps default/a: this instance has not fetched it with client.get (or 1024 others since); what the cache holds is pruned and must not be written back");
+        replaceable.fetched(&config_maps(), &key("a"), &text("a", "5"));
+        assert_eq!(
+            replaceable.check(&config_maps(), &key("a"), &text("a", "5")),
+            Ok(())
+        );
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "4")), @r#"replace configmaps default/a: the text has resourceVersion "4", client.get answered "5""#);
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("b", "5")), @"replace configmaps default/a: the text is about default/b");
+        insta::assert_snapshot!(refusal(&replaceable, "a", "[]"), @"replace configmaps default/a: not an object with metadata: missing field `metadata` at line 1 column 2");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut replaceable = Replaceable::default();
+        for n in 0..=CAPACITY {
+            let name = format!("n{n}");
+            replaceable.fetched(&config_maps(), &key(&name), &text(&name, "1"));
+        }
+        assert_eq!(replaceable.versions.len(), CAPACITY);
+        assert_eq!(replaceable.order.len(), CAPACITY);
+        refusal(&replaceable, "n0", &text("n0", "1"));
+        assert_eq!(
+            replaceable.check(&config_maps(), &key("n1"), &text("n1", "1")),
+            Ok(())
+        );
+    }
+}

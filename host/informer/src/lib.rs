@@ -14,16 +14,29 @@
 
 pub mod json_pointer;
 pub mod names;
+pub mod namespaces;
 pub mod object;
 pub mod selector;
 
 pub mod list_watch;
+mod pager;
 
+pub mod backoff;
 pub mod reflector;
 
+pub mod delta_fifo;
+pub mod indexer;
+mod processor;
+pub mod listener;
+pub mod resource_version;
+
+pub use delta_fifo::{Delta, DeltaFifo};
+pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use json_pointer::{JsonPointer, PointerPattern};
+pub use listener::{Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome};
 pub use list_watch::{ApiError, ListWatch};
+pub use namespaces::Namespaces;
 pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
 pub use object::Object;
-pub use reflector::ReflectorStore;
+pub use reflector::{Reflector, ReflectorStore};
 pub use selector::{FieldCondition, FieldTest, LabelSelector};

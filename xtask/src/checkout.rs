@@ -22,3 +22,8 @@ pub(crate) fn guests() -> PathBuf {
 pub(crate) fn guest_build(what: &str) -> PathBuf {
     guests().join("build").join(what)
 }
+
+/// A program that cargo has built beside this one.
+pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name(name))
+}

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod authorizer;
+mod schema;
 pub mod status;
 pub mod user;
 

@@ -1,0 +1,187 @@
+//! Types of objects: what patches, field ownership, pruning and decoding must know of a kind.
+//!
+//! Built-in types come from a generated table (`schema/builtin.txt`), those of custom resources from their definition
+//! (`schema/structural.rs`). Validation rules are no part of it: see `validation` and `crd::validate`.
+
+mod builtin;
+mod structural;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use structural::root_of_version;
+
+/// The type of one place in an object, with what the API server's machinery must know of that place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    pub shape: Shape,
+    /// Replaced as a whole: nobody owns a part of it.
+    pub atomic: bool,
+    pub list: ListKind,
+    /// For strategic merge patches; `None` is "replace".
+    pub merge: Option<Merge>,
+    pub default: Option<Value>,
+    pub required: bool,
+}
+
+/// What is at a place.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Shape {
+    String,
+    /// Base64 in JSON.
+    Bytes,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+    Quantity,
+    Time,
+    MicroTime,
+    /// No type is known: maps are granular, lists atomic.
+    #[default]
+    Any,
+    Struct(StructRef),
+    Map(Box<Node>),
+    List(Box<Node>),
+}
+
+/// How a list's items are told apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    #[default]
+    Atomic,
+    /// By the item itself.
+    Set,
+    /// By these fields of the item.
+    Map(Vec<String>),
+}
+
+/// How a strategic merge patch treats a list or a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Merge {
+    pub merge: bool,
+    pub retain_keys: bool,
+    /// The field that tells items apart; `None` for lists of scalars.
+    pub key: Option<String>,
+}
+
+/// An object with named fields.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Struct {
+    pub name: String,
+    pub fields: BTreeMap<String, Node>,
+    /// Fields that are not named here are kept, as with `x-kubernetes-preserve-unknown-fields`.
+    pub open: bool,
+}
+
+/// A struct, by place in the table of built-in ones (which may refer to themselves) or by itself.
+#[derive(Clone, Debug)]
+pub(crate) enum StructRef {
+    Builtin(usize),
+    Own(Arc<Struct>),
+}
+
+// === impl StructRef ===
+
+impl StructRef {
+    /// Returns the root type of a built-in kind.
+    pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<Self> {
+        builtin::kind(group, version, kind).map(Self::Builtin)
+    }
+
+    /// Returns a built-in type by the name it has in the table.
+    fn named(name: &str) -> Option<Self> {
+        builtin::named(name).map(Self::Builtin)
+    }
+
+    pub(crate) fn get(&self) -> &Struct {
+        match self {
+            Self::Builtin(index) => builtin::at(*index),
+            Self::Own(inner) => inner,
+        }
+    }
+}
+
+impl From<StructRef> for Node {
+    fn from(of: StructRef) -> Self {
+        Self {
+            shape: Shape::Struct(of),
+            ..Self::default()
+        }
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// The type of a place that nobody described.
+    pub(crate) const UNTYPED: &Node = &Node {
+        shape: Shape::Any,
+        atomic: false,
+        list: ListKind::Atomic,
+        merge: None,
+        default: None,
+        required: false,
+    };
+
+    /// Returns the type of a field of the object at this place; `None` when the type is closed and has no such field.
+    pub(crate) fn field(&self, name: &str) -> Option<&Node> {
+        match &self.shape {
+            Shape::Struct(of) => {
+                let of = of.get();
+                of.fields.get(name).or(of.open.then_some(Self::UNTYPED))
+            }
+            Shape::Map(value) => Some(value),
+            Shape::Any => Some(Self::UNTYPED),
+            _ => None,
+        }
+    }
+
+    /// Returns whether `name` is a field of a struct here, not merely a key of a map.
+    pub(crate) fn has_named_field(&self, name: &str) -> bool {
+        matches!(&self.shape, Shape::Struct(of) if of.get().fields.contains_key(name))
+    }
+
+    /// Returns the type of the items of the list at this place.
+    pub(crate) fn item(&self) -> &Node {
+        match &self.shape {
+            Shape::List(item) => item,
+            _ => Self::UNTYPED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_knows_merge_keys_and_list_keys() {
+        let pod = Node::from(StructRef::builtin("", "v1", "Pod").unwrap());
+        let containers = pod.field("spec").unwrap().field("containers").unwrap();
+        assert_eq!(containers.list, ListKind::Map(vec!["name".into()]));
+        assert_eq!(containers.merge.as_ref().unwrap().key.as_deref(), Some("name"));
+        let ports = containers.item().field("ports").unwrap();
+        assert_eq!(
+            ports.list,
+            ListKind::Map(vec!["containerPort".into(), "protocol".into()])
+        );
+        assert!(pod.field("spec").unwrap().field("nodeSelector").unwrap().atomic);
+        assert!(pod.field("spec").unwrap().field("contianers").is_none());
+    }
+
+    #[test]
+    fn every_stored_kind_has_metadata() {
+        for (group, version, kind) in [
+            ("", "v1", "ConfigMap"),
+            ("apps", "v1", "Deployment"),
+            ("batch", "v1", "CronJob"),
+            ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
+            ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        ] {
+            let root = Node::from(StructRef::builtin(group, version, kind).unwrap());
+            assert!(root.field("metadata").unwrap().field("labels").is_some(), "{kind}");
+        }
+    }
+}

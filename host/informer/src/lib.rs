@@ -30,6 +30,9 @@ mod processor;
 pub mod listener;
 pub mod resource_version;
 
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
 pub use delta_fifo::{Delta, DeltaFifo};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use json_pointer::{JsonPointer, PointerPattern};

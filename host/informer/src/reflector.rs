@@ -143,6 +143,11 @@ impl Reflector {
         self.status.subscribe()
     }
 
+    /// Returns the last version seen; empty before the first list (CT-04).
+    pub fn last_resource_version(&self) -> String {
+        self.status.subscribe().borrow().resource_version.clone()
+    }
+
     /// Lists and watches until `token` is cancelled.
     ///
     /// Ends at the next moment in which it would wait for anything; requests that are under way are dropped. All of it is

@@ -1,0 +1,94 @@
+//! Objects as a test writes them down.
+
+use serde_json::{Value, json};
+
+use crate::names::{ObjectKey, TypeMeta};
+use crate::object::Object;
+
+/// An object but for what the server adds: uid and resourceVersion. Made from a key, `"ns/name"`.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub(super) key: ObjectKey,
+    metadata: Value,
+    rest: Value,
+    pub(super) uid: Option<String>,
+}
+
+// === impl Draft ===
+
+impl Draft {
+    /// Begins with a key and nothing else.
+    ///
+    /// # Panics
+    ///
+    /// When the text is not a key.
+    pub fn new(key: &str) -> Self {
+        let key = key.parse().unwrap_or_else(|error| panic!("{error}"));
+        Self { key, metadata: json!({}), rest: json!({}), uid: None }
+    }
+
+    /// Adds a label.
+    #[must_use]
+    pub fn label(mut self, name: &str, value: &str) -> Self {
+        self.metadata["labels"][name] = value.into();
+        self
+    }
+
+    /// Adds an annotation.
+    #[must_use]
+    pub fn annotation(mut self, name: &str, value: &str) -> Self {
+        self.metadata["annotations"][name] = value.into();
+        self
+    }
+
+    /// Sets a field of the metadata, such as `deletionTimestamp` or `ownerReferences`.
+    #[must_use]
+    pub fn metadata(mut self, name: &str, value: Value) -> Self {
+        self.metadata[name] = value;
+        self
+    }
+
+    /// Sets a field beside the metadata, such as `spec`.
+    #[must_use]
+    pub fn field(mut self, name: &str, value: Value) -> Self {
+        self.rest[name] = value;
+        self
+    }
+
+    /// Gives the object a uid of its own choice: another one than before makes it another object of the same name.
+    #[must_use]
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.uid = Some(uid.to_owned());
+        self
+    }
+
+    /// Returns the object as it is at a version.
+    ///
+    /// # Panics
+    ///
+    /// When the draft is not an object.
+    pub fn at(&self, type_meta: &TypeMeta, uid: &str, resource_version: &str) -> Object {
+        let mut object = json!({ "kind": &*type_meta.kind, "apiVersion": &*type_meta.api_version });
+        let metadata = &mut object["metadata"];
+        metadata["name"] = self.key.name().into();
+        if !self.key.namespace().is_empty() {
+            metadata["namespace"] = self.key.namespace().into();
+        }
+        metadata["uid"] = uid.into();
+        metadata["resourceVersion"] = resource_version.into();
+        for (name, value) in self.metadata.as_object().into_iter().flatten() {
+            metadata[name] = value.clone();
+        }
+        for (name, value) in self.rest.as_object().into_iter().flatten() {
+            object[name] = value.clone();
+        }
+        let text = object.to_string();
+        Object::parse(text.as_bytes(), None).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+}
+
+impl From<&str> for Draft {
+    fn from(key: &str) -> Self {
+        Self::new(key)
+    }
+}

@@ -1,0 +1,172 @@
+//! What the fake knows: objects, their history, open watches, faults to come.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+
+use super::{Draft, Request, Serving, errors};
+use crate::list_watch::{ApiError, ListOptions, ListPage, WatchEvent, WatchOptions};
+use crate::names::{ObjectKey, TypeMeta};
+use crate::object::Object;
+
+type WatchItem = Result<WatchEvent, ApiError>;
+
+pub(super) struct State {
+    pub(super) version: u64,
+    /// A watch cannot begin before this version.
+    pub(super) oldest: u64,
+    pub(super) objects: BTreeMap<ObjectKey, Object>,
+    drafts: BTreeMap<ObjectKey, Draft>,
+    n_uids: u64,
+    pub(super) history: Vec<(u64, WatchEvent)>,
+    pub(super) watches: Vec<Watch>,
+    pub(super) silent: Vec<Watch>,
+    pub(super) list_faults: VecDeque<Fault>,
+    pub(super) watch_faults: VecDeque<Fault>,
+    pub(super) requests: Vec<Request>,
+    pub(super) serving: Serving,
+    pub(super) token_age: u64,
+    pub(super) ends_watches_in_time: bool,
+    /// The lists that are being handed out page by page.
+    snapshots: Vec<(u64, Vec<Object>)>,
+}
+
+pub(super) struct Watch {
+    pub(super) sender: UnboundedSender<WatchItem>,
+    pub(super) allows_bookmarks: bool,
+}
+
+pub(super) enum Fault {
+    Pass,
+    Fail(ApiError),
+    Hang,
+}
+
+pub(super) enum Change {
+    Put(Draft),
+    Delete(String),
+}
+
+// === impl State ===
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            version: 1,
+            oldest: 1,
+            objects: BTreeMap::new(),
+            drafts: BTreeMap::new(),
+            n_uids: 0,
+            history: Vec::new(),
+            watches: Vec::new(),
+            silent: Vec::new(),
+            list_faults: VecDeque::new(),
+            watch_faults: VecDeque::new(),
+            requests: Vec::new(),
+            serving: Serving::default(),
+            token_age: 0,
+            ends_watches_in_time: false,
+            snapshots: Vec::new(),
+        }
+    }
+
+    pub(super) fn change(&mut self, change: Change, type_meta: &TypeMeta, is_seen: bool) -> Object {
+        self.version += 1;
+        let version = self.version.to_string();
+        let event = match change {
+            Change::Put(draft) => {
+                let old = self.objects.get(&draft.key);
+                let uid = match (&draft.uid, old) {
+                    (Some(uid), _) => uid.clone(),
+                    (None, Some(old)) => old.uid().to_owned(),
+                    (None, None) => {
+                        self.n_uids += 1;
+                        format!("uid-{}", self.n_uids)
+                    }
+                };
+                let object = draft.at(type_meta, &uid, &version);
+                let is_new = self.objects.insert(object.key().clone(), object.clone()).is_none();
+                self.drafts.insert(object.key().clone(), draft);
+                if is_new { WatchEvent::Added(object) } else { WatchEvent::Modified(object) }
+            }
+            Change::Delete(key) => {
+                let key: ObjectKey = key.parse().unwrap_or_else(|error| panic!("{error}"));
+                let old = self.objects.remove(&key).unwrap_or_else(|| panic!("no object {key} to delete"));
+                let draft = self.drafts.remove(&key).unwrap_or_else(|| panic!("no draft of {key}"));
+                WatchEvent::Deleted(draft.at(type_meta, old.uid(), &version))
+            }
+        };
+        self.history.push((self.version, event.clone()));
+        if is_seen {
+            self.send(&event);
+        }
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) | WatchEvent::Unknown { .. } => {
+                unreachable!("a change is none of these")
+            }
+        }
+    }
+
+    /// Sends to the open watches, and forgets those that nobody reads.
+    pub(super) fn send(&mut self, event: &WatchEvent) {
+        self.watches.retain(|watch| watch.sender.unbounded_send(Ok(event.clone())).is_ok());
+    }
+
+    pub(super) fn list(&mut self, options: &ListOptions) -> Result<ListPage, ApiError> {
+        let (snapshot_idx, start) = match &options.continue_token {
+            Some(token) => self.read_token(token)?,
+            None => {
+                let wanted: u64 = options.resource_version.parse().unwrap_or(0);
+                if wanted > self.version {
+                    return Err(errors::too_large_resource_version().into());
+                }
+                self.snapshots.push((self.version, self.objects.values().cloned().collect()));
+                (self.snapshots.len() - 1, 0)
+            }
+        };
+        let is_from_cache = self.serving == Serving::WatchCache
+            && !options.resource_version.is_empty()
+            && options.continue_token.is_none();
+        let (version, objects) = &self.snapshots[snapshot_idx];
+        let end = match options.limit {
+            Some(limit) if !is_from_cache => objects.len().min(start + limit.get() as usize),
+            _ => objects.len(),
+        };
+        Ok(ListPage {
+            resource_version: version.to_string(),
+            continue_token: (end < objects.len()).then(|| format!("{}:{snapshot_idx}:{end}", self.token_age)),
+            items: objects[start..end].to_vec(),
+        })
+    }
+
+    fn read_token(&self, token: &str) -> Result<(usize, usize), ApiError> {
+        let parts: Option<Vec<usize>> = token.split(':').map(|part| part.parse().ok()).collect();
+        match parts.as_deref() {
+            Some(&[age, snapshot_idx, start]) if age as u64 == self.token_age => Ok((snapshot_idx, start)),
+            Some(&[_, _, _]) => Err(errors::expired().into()),
+            _ => Err(errors::status(400, "BadRequest", "continue key is not valid").into()),
+        }
+    }
+
+    pub(super) fn watch(&mut self, options: &WatchOptions) -> UnboundedReceiver<WatchItem> {
+        let (sender, receiver) = unbounded();
+        let mut events: Vec<WatchEvent> = Vec::new();
+        match options.resource_version.parse::<u64>() {
+            Ok(from) if from > 0 && from < self.oldest => {
+                // The channel is new and its receiver is here.
+                let _ = sender.unbounded_send(Ok(WatchEvent::Error(errors::expired())));
+                return receiver;
+            }
+            Ok(from) if from > 0 => {
+                events.extend(self.history.iter().filter(|(version, _)| *version > from).map(|(_, event)| event.clone()));
+            }
+            _ => events.extend(self.objects.values().cloned().map(WatchEvent::Added)),
+        }
+        for event in events {
+            let _ = sender.unbounded_send(Ok(event));
+        }
+        self.watches.push(Watch { sender, allows_bookmarks: options.allow_bookmarks });
+        receiver
+    }
+}

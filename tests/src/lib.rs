@@ -1,1 +1,18 @@
-//! Under construction.
+//! Support for the tests that need more than one crate, and for the demo.
+//!
+//! The verdict over what plugins were told never comes from the host's own counters: [`recorder`] keeps the event history
+//! by a plain watch of its own, [`told`] reads what the guests say of themselves out of the host's output, and [`judge`]
+//! holds one against the other.
+//!
+//! ```text
+//!   API server ──watch──▶ recorder ──history──┐
+//!       │                                     ├──▶ judge ──▶ faults
+//!   host process ──log lines──▶ told ─────────┘
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod host_process;
+pub mod judge;
+pub mod recorder;
+pub mod told;

@@ -1,0 +1,227 @@
+//! The binary `oarlock` as a process, and what it prints.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::told::Told;
+
+/// A running host whose standard output is one JSON object a line. Killed when dropped.
+#[derive(Debug)]
+pub struct HostProcess {
+    child: Child,
+    printed: watch::Receiver<Arc<Printed>>,
+    readers: [JoinHandle<()>; 2],
+}
+
+/// Everything a host has printed so far.
+#[derive(Clone, Debug, Default)]
+pub struct Printed {
+    /// Lines of standard output.
+    pub lines: Vec<Arc<Value>>,
+    /// Lines of standard error.
+    pub errors: Vec<String>,
+}
+
+/// Returns the path of a binary that was built beside the one that runs.
+///
+/// # Errors
+///
+/// When it is not there.
+pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folders = own.ancestors().skip(1).take(2);
+    match folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+    {
+        Some(path) => Ok(path),
+        None => bail!(
+            "{name} is not built beside {}: run `cargo build --workspace --bins`",
+            own.display()
+        ),
+    }
+}
+
+/// Returns the checkout's root.
+#[must_use]
+pub fn checkout() -> &'static Path {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests)
+}
+
+// === impl HostProcess ===
+
+impl HostProcess {
+    /// Starts `oarlock` with these arguments and `--output json`.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing or cannot be started.
+    pub fn start<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = A>) -> anyhow::Result<Self> {
+        let mut child = Command::new(binary("oarlock")?)
+            .args(arguments)
+            .args(["--output", "json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start oarlock")?;
+        let stdout = child.stdout.take().context("stdout is piped")?;
+        let stderr = child.stderr.take().context("stderr is piped")?;
+        let (sender, printed) = watch::channel(Arc::new(Printed::default()));
+        let sender = Arc::new(sender);
+        let errors = sender.clone();
+        let readers = [
+            each_line(stdout, move |line| {
+                // What is no JSON is kept as it is, so that a test can show it.
+                let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                sender.send_modify(|printed| Arc::make_mut(printed).lines.push(Arc::new(value)));
+            }),
+            each_line(stderr, move |line| {
+                errors.send_modify(|printed| Arc::make_mut(printed).errors.push(line));
+            }),
+        ];
+        Ok(Self {
+            child,
+            printed,
+            readers,
+        })
+    }
+
+    /// Returns what was printed so far.
+    #[must_use]
+    pub fn printed(&self) -> Arc<Printed> {
+        self.printed.borrow().clone()
+    }
+
+    /// Waits until `found` finds something in what was printed.
+    ///
+    /// # Errors
+    ///
+    /// When the host ends first; its last lines are in the error.
+    pub async fn wait_for<T>(
+        &mut self,
+        what: &str,
+        found: impl Fn(&Printed) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        loop {
+            if let Some(found) = found(&self.printed.borrow_and_update()) {
+                return Ok(found);
+            }
+            if self.printed.changed().await.is_err() {
+                let status = self.child.wait().await?;
+                bail!(
+                    "oarlock ended ({status}) before {what}:\n{}",
+                    self.printed().tail()
+                );
+            }
+        }
+    }
+
+    /// Returns the process id, while it runs.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Kills the host as `kill -9` does and returns all that it printed.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be killed.
+    pub async fn kill(mut self) -> anyhow::Result<Arc<Printed>> {
+        self.child.kill().await?;
+        self.drain().await;
+        Ok(self.printed())
+    }
+
+    /// Asks the host to end as Ctrl-C does, and returns its exit status and all that it printed.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended already, or does not within a minute.
+    pub async fn interrupt(mut self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
+        let id = self.id().context("oarlock has ended already")?.to_string();
+        Command::new("kill").args(["-INT", &id]).status().await?;
+        let minute = Duration::from_secs(60);
+        let status = tokio::time::timeout(minute, self.child.wait())
+            .await
+            .context("oarlock does not end")??;
+        self.drain().await;
+        Ok((status, self.printed()))
+    }
+
+    /// Waits for the host to end by itself.
+    ///
+    /// # Errors
+    ///
+    /// When waiting fails.
+    pub async fn ended(mut self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
+        let status = self.child.wait().await?;
+        self.drain().await;
+        Ok((status, self.printed()))
+    }
+
+    async fn drain(&mut self) {
+        for reader in &mut self.readers {
+            // A reader that panicked has printed why.
+            let _ = reader.await;
+        }
+    }
+}
+
+// === impl Printed ===
+
+impl Printed {
+    /// Returns what the guests say they were told.
+    #[must_use]
+    pub fn told(&self) -> Vec<Told> {
+        self.lines.iter().filter_map(|line| Told::parse(line)).collect()
+    }
+
+    /// Returns the lines of one kind.
+    pub fn events<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.lines
+            .iter()
+            .map(Arc::as_ref)
+            .filter(move |line| line["event"] == event)
+    }
+
+    /// Returns the last lines of both streams, for an error.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        let last = |count: usize| count.saturating_sub(20);
+        let lines = self.lines[last(self.lines.len())..]
+            .iter()
+            .map(|line| line.to_string());
+        let errors = self.errors[last(self.errors.len())..].iter().cloned();
+        lines.chain(errors).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn each_line(
+    stream: impl AsyncRead + Unpin + Send + 'static,
+    take: impl Fn(String) + Send + 'static,
+) -> JoinHandle<()> {
+    let read = async move {
+        let mut lines = BufReader::new(stream).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            take(line);
+        }
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "ends with the process whose output it reads"
+    )]
+    tokio::spawn(read)
+}

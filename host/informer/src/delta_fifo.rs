@@ -76,6 +76,7 @@ pub struct DeltaFifo {
     state: Mutex<State>,
     arrived: Notify,
     synced: watch::Sender<bool>,
+    seen: watch::Sender<Option<Box<str>>>,
 }
 
 #[derive(Default)]
@@ -104,7 +105,13 @@ impl DeltaFifo {
     /// Returns an empty, open queue.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, state: Mutex::default(), arrived: Notify::new(), synced: watch::Sender::new(false) }
+        Self {
+            config,
+            state: Mutex::default(),
+            arrived: Notify::new(),
+            synced: watch::Sender::new(false),
+            seen: watch::Sender::new(None),
+        }
     }
 
     /// Queues that an object appeared.
@@ -176,14 +183,18 @@ impl DeltaFifo {
         self.arrived.notify_waiters();
     }
 
-    /// Notes that everything up to this resourceVersion has been queued: [`DeltaFifo::seen`] reports it once all of that is processed.
+    /// Notes that everything up to this resourceVersion has been queued: [`DeltaFifo::seen`] shows it once all of that is processed.
     pub fn mark(&self, resource_version: &str) {
-        self.state.lock().seen.mark(resource_version);
+        if let Some(seen) = self.state.lock().seen.mark(resource_version) {
+            self.seen.send_replace(Some(seen));
+        }
     }
 
-    /// Returns the last marked resourceVersion up to which everything has been processed.
-    pub fn seen(&self) -> Option<Box<str>> {
-        self.state.lock().seen.seen().map(Into::into)
+    /// Returns the last marked resourceVersion up to which everything has been processed, as it is and as it changes.
+    /// Deltas that were put back count as processed.
+    #[must_use]
+    pub fn seen(&self) -> watch::Receiver<Option<Box<str>>> {
+        self.seen.subscribe()
     }
 
     /// Waits for the oldest key, removes it, and calls `process` with its deltas while the queue is locked.
@@ -332,7 +343,10 @@ impl DeltaFifo {
         {
             state.requeue(key, deltas);
         }
-        state.popped();
+        if let Some(seen) = state.seen.popped() {
+            self.seen.send_replace(Some(seen));
+        }
+        state.shrink();
         if state.initial_population > 0 {
             state.initial_population -= 1;
             if state.initial_population == 0 {
@@ -364,8 +378,8 @@ impl State {
         }
     }
 
-    fn popped(&mut self) {
-        self.seen.popped();
+    /// Gives memory back after a burst.
+    fn shrink(&mut self) {
         if self.queue.capacity() > SMALL && self.queue.len() < self.queue.capacity() / 8 {
             let wanted = SMALL.max(self.queue.len() * 2);
             self.queue.shrink_to(wanted);

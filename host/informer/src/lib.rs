@@ -30,12 +30,17 @@ mod processor;
 pub mod listener;
 pub mod resource_version;
 
+pub mod lister;
+pub mod shared_informer;
+pub mod work_queue;
+
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
 pub use delta_fifo::{Delta, DeltaFifo};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use json_pointer::{JsonPointer, PointerPattern};
+pub use lister::Lister;
 pub use listener::{Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome};
 pub use list_watch::{ApiError, ListWatch};
 pub use namespaces::Namespaces;
@@ -43,3 +48,5 @@ pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
 pub use object::Object;
 pub use reflector::{Reflector, ReflectorStore};
 pub use selector::{FieldCondition, FieldTest, LabelSelector};
+pub use shared_informer::SharedInformer;
+pub use work_queue::WorkQueue;

@@ -14,39 +14,38 @@ pub(super) struct SeenMarks {
     popped: u64,
     /// Positions, rising, and the newest mark made at each.
     waiting: VecDeque<(u64, Box<str>)>,
-    seen: Option<Box<str>>,
 }
 
 // === impl SeenMarks ===
 
 impl SeenMarks {
-    pub(super) fn mark(&mut self, resource_version: &str) {
+    /// Makes a mark; returns it if nothing is queued, since it is passed at once.
+    pub(super) fn mark(&mut self, resource_version: &str) -> Option<Box<str>> {
         if self.pushed == self.popped {
-            self.seen = Some(resource_version.into());
-            return;
+            return Some(resource_version.into());
         }
         match self.waiting.back_mut() {
             Some((position, mark)) if *position == self.pushed => *mark = resource_version.into(),
             _ => self.waiting.push_back((self.pushed, resource_version.into())),
         }
+        None
     }
 
     pub(super) fn pushed(&mut self) {
         self.pushed += 1;
     }
 
-    pub(super) fn popped(&mut self) {
+    /// Notes that the oldest key was popped; returns the newest mark that is passed by that.
+    pub(super) fn popped(&mut self) -> Option<Box<str>> {
         self.popped += 1;
+        let mut passed = None;
         while self.waiting.front().is_some_and(|(position, _)| *position <= self.popped) {
-            self.seen = self.waiting.pop_front().map(|(_, mark)| mark);
+            passed = self.waiting.pop_front().map(|(_, mark)| mark);
         }
         if self.waiting.is_empty() && self.waiting.capacity() > 256 {
             self.waiting.shrink_to(0);
         }
-    }
-
-    pub(super) fn seen(&self) -> Option<&str> {
-        self.seen.as_deref()
+        passed
     }
 }
 
@@ -55,25 +54,20 @@ mod tests {
     use super::SeenMarks;
 
     #[test]
-    fn a_mark_is_seen_when_all_before_it_is_popped() {
+    fn a_mark_is_passed_when_all_before_it_is_popped() {
         let mut marks = SeenMarks::default();
         marks.pushed();
-        marks.mark("1");
+        assert_eq!(marks.mark("1"), None);
         marks.pushed();
-        marks.mark("2");
+        assert_eq!(marks.mark("2"), None);
         // Joins the list of a key that is queued already.
-        marks.mark("3");
-        assert_eq!(marks.seen(), None);
-        marks.popped();
-        assert_eq!(marks.seen(), Some("1"));
-        marks.popped();
-        assert_eq!(marks.seen(), Some("3"));
+        assert_eq!(marks.mark("3"), None);
+        assert_eq!(marks.popped().as_deref(), Some("1"));
+        assert_eq!(marks.popped().as_deref(), Some("3"));
     }
 
     #[test]
-    fn a_mark_on_an_empty_queue_is_seen_at_once() {
-        let mut marks = SeenMarks::default();
-        marks.mark("9");
-        assert_eq!(marks.seen(), Some("9"));
+    fn a_mark_on_an_empty_queue_is_passed_at_once() {
+        assert_eq!(SeenMarks::default().mark("9").as_deref(), Some("9"));
     }
 }

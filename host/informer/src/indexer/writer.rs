@@ -36,15 +36,16 @@ impl IndexerWriter {
 
     /// Stores an object under its key, whether or not there is one; returns the one that was there.
     pub fn put(&mut self, object: Object) -> Option<Object> {
-        self.put_as(object.key().clone(), object)
-    }
-
-    /// As [`IndexerWriter::put`], under a key that is not the object's own.
-    pub fn put_as(&mut self, key: ObjectKey, object: Object) -> Option<Object> {
+        let old = self.indexer.get(object.key());
+        if old.as_ref().is_some_and(|old| old.is_same(&object)) {
+            // A resync, or a relist that changed nothing: it is filed where it belongs.
+            self.indexer.state.write().resource_version = object.resource_version().into();
+            return old;
+        }
         let filings = self.filings(&object);
         let mut state = self.indexer.state.write();
         state.resource_version = object.resource_version().into();
-        state.put(key, object, filings)
+        state.put(object, filings)
     }
 
     /// Removes the object of that key and returns it. Removing nothing changes nothing.
@@ -66,7 +67,7 @@ impl IndexerWriter {
         state.bytes = 0;
         state.indices.values_mut().for_each(super::Index::clear);
         for (filings, object) in objects {
-            state.put(object.key().clone(), object, filings);
+            state.put(object, filings);
         }
         state.resource_version = resource_version.into();
         drop(state);
@@ -85,7 +86,8 @@ impl IndexerWriter {
 // === impl State ===
 
 impl State {
-    fn put(&mut self, key: ObjectKey, object: Object, mut filings: Filings) -> Option<Object> {
+    fn put(&mut self, object: Object, mut filings: Filings) -> Option<Object> {
+        let key = object.key().clone();
         for (id, index) in &mut self.indices {
             let values = match filings.iter().position(|(filed, _)| filed == id) {
                 Some(position) => filings.swap_remove(position).1,

@@ -17,6 +17,9 @@ use crate::names::ObjectKey;
 /// Below this many objects the map never bothers to give memory back.
 const SMALL: usize = 64;
 
+/// The first ticket: there is room for more in front than anyone will ever put there.
+const MIDDLE_TICKET: u64 = 1 << 48;
+
 /// The notifications that wait for one listener.
 #[derive(Debug)]
 pub(super) struct Backlog {
@@ -27,6 +30,7 @@ pub(super) struct Backlog {
     ready: BTreeMap<u64, ObjectKey>,
     /// The objects in back-off by when it ends.
     backing_off: BTreeMap<(Instant, u64), ObjectKey>,
+    first_ticket: u64,
     next_ticket: u64,
     n_waiting: usize,
     n_in_flight: usize,
@@ -92,7 +96,8 @@ impl Backlog {
             lines: HashMap::new(),
             ready: BTreeMap::new(),
             backing_off: BTreeMap::new(),
-            next_ticket: 0,
+            first_ticket: MIDDLE_TICKET,
+            next_ticket: MIDDLE_TICKET,
             n_waiting: 0,
             n_in_flight: 0,
             n_parked: 0,
@@ -148,6 +153,20 @@ impl Backlog {
                         self.become_ready(key);
                     }
                 }
+            }
+        }
+    }
+
+    /// Puts notifications in front of all others, in their order. Those of objects for which something waits already are dropped.
+    pub(super) fn push_to_front(&mut self, notifications: Vec<(ObjectKey, Notification)>, now: Instant) {
+        self.first_ticket -= notifications.len() as u64;
+        for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
+            if let Entry::Vacant(vacant) = self.lines.entry(key) {
+                let pending =
+                    Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync: false };
+                self.ready.insert(ticket, vacant.key().clone());
+                vacant.insert(Line { state: LineState::Ready, waiting: VecDeque::from([pending]) });
+                self.n_waiting += 1;
             }
         }
     }

@@ -1,0 +1,49 @@
+//! When a listener is due to be told everything again.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// No listener is resynced more often than this.
+const MIN_PERIOD: Duration = Duration::from_secs(1);
+
+/// The resync of one listener.
+#[derive(Clone, Debug)]
+pub(super) struct ResyncTimer {
+    requested: Duration,
+    next: Instant,
+    /// Updates from one resourceVersion to the same are for listeners that are syncing. A new listener is, until the first tick.
+    is_syncing: bool,
+}
+
+/// Returns the period that a request for one comes to; zero means never.
+pub(super) fn requested(period: Duration) -> Duration {
+    if period.is_zero() { period } else { period.max(MIN_PERIOD) }
+}
+
+/// Returns how often a listener is resynced by an informer that looks every `check_period`.
+fn effective(requested: Duration, check_period: Duration) -> Duration {
+    if requested.is_zero() || check_period.is_zero() { Duration::ZERO } else { requested.max(check_period) }
+}
+
+// === impl ResyncTimer ===
+
+impl ResyncTimer {
+    pub(super) fn new(requested: Duration, check_period: Duration, now: Instant) -> Self {
+        Self { requested, next: now + effective(requested, check_period), is_syncing: true }
+    }
+
+    pub(super) fn is_syncing(&self) -> bool {
+        self.is_syncing
+    }
+
+    /// Decides whether the listener takes part in this resync.
+    pub(super) fn tick(&mut self, check_period: Duration, now: Instant) -> bool {
+        let period = effective(self.requested, check_period);
+        self.is_syncing = !period.is_zero() && now >= self.next;
+        if self.is_syncing {
+            self.next = now + period;
+        }
+        self.is_syncing
+    }
+}

@@ -1,0 +1,50 @@
+//! Comparing resourceVersions.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A resourceVersion that can be compared with others of the same resource.
+///
+/// Since Kubernetes 1.35 every API server promises that they are decimal integers. Anything else is an error here, not a
+/// guess; nothing else in this crate compares them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceVersion(u128);
+
+/// A resourceVersion that is not a decimal integer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the resourceVersion {0:?} is not a decimal integer and cannot be compared")]
+pub struct NotComparable(pub String);
+
+// === impl ResourceVersion ===
+
+impl FromStr for ResourceVersion {
+    type Err = NotComparable;
+
+    fn from_str(text: &str) -> Result<Self, NotComparable> {
+        let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = if is_decimal { text.parse().ok() } else { None };
+        number.map(Self).ok_or_else(|| NotComparable(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_integers() {
+        let parse = |text: &str| text.parse::<ResourceVersion>();
+        assert!(parse("9").unwrap() < parse("10").unwrap());
+        assert!(parse("18446744073709551616").unwrap() > parse("18446744073709551615").unwrap());
+        assert_eq!(parse("007"), parse("7"));
+        for text in ["", "a", "-1", "+1", "1.0", " 1", "1e3"] {
+            assert_eq!(parse(text), Err(NotComparable(text.to_owned())), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! One list, one watch and one cache of a resource, shared by everyone who wants to know of it.
+//!
+//! [`SharedInformer::run`] is the whole machine in one future: the reflector fills the delta queue, the pop loop empties it
+//! into the cache and then tells the listeners. What a user may rely on:
+//!
+//! - **Eventual consistency.** The cache and every listener come to the state that the API server has, whatever happens to
+//!   the connection. A listener that is slow is told less often, never wrongly.
+//! - **The cache first.** When a listener is told of a state, the cache holds it or a later one.
+//! - **One story per object**, as [`listener`](crate::listener) says; nothing is promised between objects, nor between listeners.
+//! - **Late listeners are told everything**: what the cache holds at the moment of registration comes as initial adds, what
+//!   happens from that moment on follows. Nothing is missed and nothing is told twice.
+//! - **Nobody waits for a listener.** The cache goes on whatever its consumer does; what waits for it is bounded.
+//! - **Objects are shared** and cannot be changed.
+
+mod status;
+mod store;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::coop;
+use tokio_util::sync::CancellationToken;
+
+use crate::delta_fifo::{self, DeltaFifo, KnownObjects, Processed, Transformer};
+use crate::indexer::{self, IndexSource, Indexer, IndexerWriter};
+use crate::list_watch::ListWatch;
+use crate::lister::Lister;
+use crate::listener::{Listener, ListenerConfig};
+use crate::names::GroupVersionResource;
+use crate::processor::Processor;
+use crate::reflector::{self, Phase, Reflector, ReflectorStatus};
+use crate::resource_version::{NotComparable, ResourceVersion};
+
+pub use self::status::InformerStatus;
+use self::store::InformerStore;
+
+/// How an informer is made.
+#[derive(Clone)]
+pub struct Config {
+    /// The resource, for names in logs and errors.
+    pub resource: GroupVersionResource,
+    /// How it lists, watches and waits after failures. Its `resync_period` does not count, the one below does.
+    pub reflector: reflector::Config,
+    /// How often the informer looks whether a listener is due to be told everything again, and the period of listeners that do
+    /// not say otherwise. A listener added before the start that wants less makes it less. Zero: no listener ever is.
+    pub resync_period: Duration,
+    /// Changes every object on its way in.
+    pub transformer: Option<Transformer>,
+}
+
+/// A handle on an informer; clones are handles on the same one. See the module's words for what it promises.
+#[derive(Clone)]
+pub struct SharedInformer {
+    core: Arc<Core>,
+}
+
+/// Why a listener was not added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("listener {listener:?} was not added to shared informer because it has stopped already")]
+pub struct Stopped {
+    /// The listener's name.
+    pub listener: String,
+}
+
+/// Why waiting for a version ended early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WaitError {
+    /// The version asked for, or the one that the API server uses, is not a number.
+    #[error(transparent)]
+    NotComparable(#[from] NotComparable),
+    /// The informer stopped.
+    #[error("the informer has stopped")]
+    Stopped,
+}
+
+/// An informer is started once and stopped once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lifecycle {
+    /// It does not run yet.
+    Created,
+    /// It runs.
+    Started,
+    /// It has run.
+    Stopped,
+}
+
+struct Core {
+    config: Config,
+    list_watch: Arc<dyn ListWatch>,
+    /// Made when the informer starts, since the listeners have a say in its resync period.
+    reflector: OnceLock<Reflector>,
+    fifo: Arc<DeltaFifo>,
+    indexer: Indexer,
+    processor: Arc<Processor>,
+    phase: watch::Sender<Phase>,
+    lifecycle: watch::Sender<Lifecycle>,
+}
+
+/// Stops the informer when its future ends, be it by being dropped.
+struct StopOnDrop<'c>(&'c Core);
+
+// === impl Config ===
+
+impl Config {
+    /// Returns the usual ways, without resync.
+    #[must_use]
+    pub fn new(resource: GroupVersionResource) -> Self {
+        Self {
+            resource,
+            reflector: reflector::Config::default(),
+            resync_period: Duration::ZERO,
+            transformer: None,
+        }
+    }
+}
+
+// === impl SharedInformer ===
+
+impl SharedInformer {
+    /// Makes an informer that does nothing until it is run.
+    #[must_use]
+    pub fn new(list_watch: Arc<dyn ListWatch>, config: Config) -> Self {
+        let writer = IndexerWriter::new();
+        let indexer = writer.indexer().clone();
+        let fifo = DeltaFifo::new(delta_fifo::Config {
+            known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
+            transformer: config.transformer.clone(),
+            ..delta_fifo::Config::default()
+        });
+        let processor = Processor::new(writer, config.resync_period);
+        let core = Core {
+            config,
+            list_watch,
+            reflector: OnceLock::new(),
+            fifo: Arc::new(fifo),
+            indexer,
+            processor: Arc::new(processor),
+            phase: watch::Sender::new(Phase::Waiting),
+            lifecycle: watch::Sender::new(Lifecycle::Created),
+        };
+        Self { core: Arc::new(core) }
+    }
+
+    /// Runs the informer until the token is cancelled; then the reflector and the pop loop have ended, what was queued is dropped,
+    /// and every listener has ended. An informer runs once; a second call logs and returns.
+    ///
+    /// It is one future with no tasks of its own. Dropping it stops the informer as well.
+    pub async fn run(&self, token: CancellationToken) {
+        let core = &*self.core;
+        let was_started = !core.lifecycle.send_if_modified(|lifecycle| {
+            let is_new = *lifecycle == Lifecycle::Created;
+            if is_new {
+                *lifecycle = Lifecycle::Started;
+            }
+            is_new
+        });
+        if was_started {
+            tracing::warn!(resource = %core.config.resource, "the informer has been started before");
+            return;
+        }
+        let _stop = StopOnDrop(core);
+        let reflector = core.start_reflector();
+        let reflect = async {
+            reflector.run(&token).await;
+            core.fifo.close();
+        };
+        tokio::select! {
+            biased;
+            ((), ()) = async { tokio::join!(reflect, core.pop_until(&token)) } => {}
+            () = core.forward_phase(reflector.status()) => {}
+        }
+    }
+
+    /// Whether the cache has held the whole first list. It says nothing about listeners.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        self.core.fifo.has_synced()
+    }
+
+    /// Waits until [`SharedInformer::has_synced`]; answers false when the informer stopped instead.
+    pub async fn wait_for_sync(&self) -> bool {
+        let mut synced = self.core.fifo.synced();
+        tokio::select! {
+            biased;
+            result = synced.wait_for(|has_synced| *has_synced) => result.is_ok(),
+            () = self.stopped() => false,
+        }
+    }
+
+    /// Returns the last version that the reflector saw; empty before the first list. The cache may be behind it.
+    #[must_use]
+    pub fn last_resource_version(&self) -> String {
+        let reflector = self.core.reflector.get();
+        reflector.map(|reflector| reflector.status().borrow().resource_version.clone()).unwrap_or_default()
+    }
+
+    /// Waits until the cache holds everything up to a version of this resource, such as a write returned it.
+    ///
+    /// It may take for ever if the version is of another resource. Cancelling the wait is harmless.
+    pub async fn wait_until_seen(&self, resource_version: &str) -> Result<(), WaitError> {
+        let wanted: ResourceVersion = resource_version.parse()?;
+        let mut seen = self.core.fifo.seen();
+        loop {
+            let now = seen.borrow_and_update().clone();
+            if let Some(now) = now
+                && now.parse::<ResourceVersion>()? >= wanted
+            {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                changed = seen.changed() => changed.map_err(|_| WaitError::Stopped)?,
+                () = self.stopped() => return Err(WaitError::Stopped),
+            }
+        }
+    }
+
+    /// Returns the read half of the cache.
+    #[must_use]
+    pub fn indexer(&self) -> &Indexer {
+        &self.core.indexer
+    }
+
+    /// Returns a lister over the cache.
+    #[must_use]
+    pub fn lister(&self) -> Lister {
+        Lister::new(self.core.indexer.clone(), self.core.config.resource.clone())
+    }
+
+    /// Adds an index, at any time; see [`Indexer::add_index`].
+    pub fn add_index(&self, name: impl Into<String>, source: IndexSource) -> Result<(), indexer::Error> {
+        self.core.indexer.add_index(name, source)
+    }
+
+    /// Removes an index; answers whether there was one.
+    pub fn remove_index(&self, name: &str) -> bool {
+        self.core.indexer.remove_index(name)
+    }
+
+    /// Adds a listener, at any time. What the cache holds comes to it as initial adds.
+    pub fn add_listener(&self, config: ListenerConfig) -> Result<Listener, Stopped> {
+        let listener = config.name.clone();
+        self.core.processor.add_listener(config).ok_or(Stopped { listener })
+    }
+
+    /// Returns a look at the informer.
+    #[must_use]
+    pub fn status(&self) -> InformerStatus {
+        let core = &*self.core;
+        let reflector = core.reflector.get().map(|reflector| reflector.status().borrow().clone());
+        let ReflectorStatus {
+            phase, last_sign_of_life, last_error, n_lists, n_watches, n_events, resource_version, ..
+        } = reflector.unwrap_or_default();
+        InformerStatus {
+            phase,
+            has_synced: self.has_synced(),
+            objects: core.indexer.len(),
+            bytes: core.indexer.bytes(),
+            queued: core.fifo.len(),
+            listeners: core.processor.n_listeners(),
+            last_sign_of_life,
+            last_error,
+            relists: n_lists.saturating_sub(1),
+            watches: n_watches,
+            events: n_events,
+            resource_version,
+        }
+    }
+
+    /// Returns what the reflector is at, as it is and as it changes.
+    #[must_use]
+    pub fn phase(&self) -> watch::Receiver<Phase> {
+        self.core.phase.subscribe()
+    }
+
+    /// Returns where the informer is in its life.
+    #[must_use]
+    pub fn lifecycle(&self) -> Lifecycle {
+        *self.core.lifecycle.borrow()
+    }
+
+    /// Returns the resource that the informer was made for.
+    #[must_use]
+    pub fn resource(&self) -> &GroupVersionResource {
+        &self.core.config.resource
+    }
+
+    /// Waits until the informer has stopped.
+    async fn stopped(&self) {
+        // The sender is in what this handle holds.
+        let _ = self.core.lifecycle.subscribe().wait_for(|lifecycle| *lifecycle == Lifecycle::Stopped).await;
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    fn start_reflector(&self) -> &Reflector {
+        let resync_period = self.processor.start();
+        self.reflector.get_or_init(|| {
+            let store = InformerStore {
+                fifo: self.fifo.clone(),
+                indexer: self.indexer.clone(),
+                processor: self.processor.clone(),
+            };
+            let resync_period = (!resync_period.is_zero()).then_some(resync_period);
+            let config = reflector::Config { resync_period, ..self.config.reflector.clone() };
+            Reflector::new(self.list_watch.clone(), Arc::new(store), config)
+        })
+    }
+
+    /// Moves what is queued into the cache and to the listeners. What is still queued when the token is cancelled stays there.
+    async fn pop_until(&self, token: &CancellationToken) {
+        let mut has_told_sync = false;
+        while !token.is_cancelled() {
+            let popped = self.fifo.pop(|_, deltas, is_in_initial_list| {
+                self.processor.process(deltas, is_in_initial_list);
+                Processed::Done
+            });
+            tokio::select! {
+                biased;
+                () = token.cancelled() => return,
+                popped = popped => if popped.is_err() { return },
+            }
+            if !has_told_sync && self.fifo.has_synced() {
+                has_told_sync = true;
+                self.processor.informer_has_synced();
+            }
+            // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
+            coop::consume_budget().await;
+        }
+    }
+
+    async fn forward_phase(&self, mut status: watch::Receiver<ReflectorStatus>) {
+        loop {
+            let phase = status.borrow_and_update().phase.clone();
+            self.phase.send_if_modified(|current| {
+                let is_news = *current != phase;
+                *current = phase;
+                is_news
+            });
+            if status.changed().await.is_err() {
+                // The reflector lives as long as this informer, so this cannot be.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+// === impl StopOnDrop ===
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        let Self(core) = self;
+        core.fifo.close();
+        core.processor.stop();
+        core.lifecycle.send_replace(Lifecycle::Stopped);
+    }
+}
+
+#[cfg(test)]
+mod tests;

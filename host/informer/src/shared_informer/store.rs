@@ -1,0 +1,61 @@
+//! What the reflector of an informer writes into: the delta queue, and a word to the listeners.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::delta_fifo::DeltaFifo;
+use crate::indexer::Indexer;
+use crate::names::ObjectKey;
+use crate::object::Object;
+use crate::processor::Processor;
+use crate::reflector::{ReflectorStore, StoreError};
+
+pub(super) struct InformerStore {
+    pub(super) fifo: Arc<DeltaFifo>,
+    pub(super) indexer: Indexer,
+    pub(super) processor: Arc<Processor>,
+}
+
+// === impl InformerStore ===
+
+impl ReflectorStore for InformerStore {
+    fn add(&self, object: Object) -> Result<(), StoreError> {
+        Ok(self.fifo.add(object)?)
+    }
+
+    fn update(&self, object: Object) -> Result<(), StoreError> {
+        Ok(self.fifo.update(object)?)
+    }
+
+    fn delete(&self, object: Object) -> Result<(), StoreError> {
+        Ok(self.fifo.delete(object)?)
+    }
+
+    fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
+        self.fifo.replace(items)?;
+        self.fifo.mark(resource_version);
+        if self.fifo.has_synced() {
+            // An empty first list is processed as soon as it is queued.
+            self.processor.informer_has_synced();
+        }
+        Ok(())
+    }
+
+    fn resync(&self) -> Result<(), StoreError> {
+        self.fifo.resync();
+        Ok(())
+    }
+
+    fn should_resync(&self) -> bool {
+        self.processor.should_resync(Instant::now())
+    }
+
+    fn cached(&self, key: &ObjectKey) -> Option<Object> {
+        self.indexer.get(key)
+    }
+
+    fn update_resource_version(&self, resource_version: &str) {
+        self.fifo.mark(resource_version);
+    }
+}

@@ -4,7 +4,9 @@
 //! seen from the file that every project in that language has. A component is written only if it changed, so that a
 //! running host reloads just those.
 
+mod c;
 mod rust;
+mod stamp;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +17,9 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::checkout;
 use crate::progress;
 use crate::toolchain::cache;
+
+/// The world that guests in languages other than Rust target. (Rust's say it in their sources.)
+const WORLD: &str = "handler-plugin";
 
 /// Builds guests into target/guests/NAME.wasm.
 #[derive(clap::Args)]
@@ -34,6 +39,7 @@ struct Guest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Language {
     Rust,
+    C,
 }
 
 // === impl Args ===
@@ -60,6 +66,7 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
         )?;
         match language {
             Language::Rust => rust::build(&guests)?,
+            Language::C => guests.iter().try_for_each(c::build)?,
         }
     }
     Ok(())
@@ -116,6 +123,15 @@ fn select(mut guests: BTreeMap<String, Guest>, names: &[String]) -> Result<Vec<G
     Ok(selected)
 }
 
+/// An empty folder, in place of what was there.
+fn fresh_folder(path: &Path) -> Result<PathBuf> {
+    if path.exists() {
+        fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(path.to_owned())
+}
+
 /// Puts a component in its place, unless the same is there already.
 fn install(name: &str, component: &Path) -> Result<()> {
     let bytes = fs::read(component).with_context(|| format!("cannot read {}", component.display()))?;
@@ -144,6 +160,9 @@ impl Language {
         if has("Cargo.toml") {
             return Some(Self::Rust);
         }
-        None
+        let mut files = fs::read_dir(folder).into_iter().flatten().flatten();
+        files
+            .any(|file| file.path().extension().is_some_and(|extension| extension == "c"))
+            .then_some(Self::C)
     }
 }

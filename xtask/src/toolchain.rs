@@ -2,8 +2,10 @@
 //!
 //! Nothing is installed on the machine but `rustup target add`, which is the usual way to have that target.
 
+pub(crate) mod c;
 pub(crate) mod cache;
 pub(crate) mod command;
 mod debian;
 pub(crate) mod rust;
 pub(crate) mod versions;
+pub(crate) mod wit_tool;

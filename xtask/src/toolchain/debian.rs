@@ -1,23 +1,49 @@
 //! Takes Debian packages apart into a folder. Nothing is installed, and root is not needed.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use super::command;
 
 /// Unpacks these packages, without their dependencies, below `folder`.
 pub(crate) fn unpack(packages: &[String], folder: &Path) -> Result<()> {
-    if !(command::exists("apt-get") && command::exists("dpkg")) {
-        bail!(
-            "this machine has no apt-get and dpkg to fetch the Debian packages {} with",
-            packages.join(", ")
-        );
+    Apt::new(packages, folder)?.with_lists(|apt| apt.download(packages))?;
+    unpack_downloaded(folder)
+}
+
+/// Unpacks these packages below `folder`, and those that they depend on and this machine lacks.
+pub(crate) fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Result<()> {
+    Apt::new(packages, folder)?.with_lists(|apt| {
+        let mut all = apt.missing_dependencies(packages)?;
+        all.extend(packages.iter().cloned());
+        apt.download(all)
+    })?;
+    unpack_downloaded(folder)
+}
+
+/// The folders with shared libraries among what was unpacked, as LD_LIBRARY_PATH wants them.
+pub(crate) fn library_folders(folder: &Path) -> Result<String> {
+    let mut found = vec![];
+    for parent in ["usr/lib", "lib"] {
+        let Ok(entries) = fs::read_dir(folder.join(parent)) else {
+            continue;
+        };
+        for entry in entries {
+            let path = entry?.path();
+            if path.to_string_lossy().ends_with("-linux-gnu") {
+                found.push(path.display().to_string());
+            }
+        }
     }
+    Ok(found.join(":"))
+}
+
+fn unpack_downloaded(folder: &Path) -> Result<()> {
     let apt = folder.join("apt");
-    download(packages, &apt)?;
     for file in fs::read_dir(&apt)? {
         let path = file?.path();
         if path.extension().is_some_and(|extension| extension == "deb") {
@@ -27,39 +53,88 @@ pub(crate) fn unpack(packages: &[String], folder: &Path) -> Result<()> {
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
 }
 
-/// Downloads with the machine's package lists; if those are missing or out of date, with fresh ones of our own.
-fn download(packages: &[String], into: &Path) -> Result<()> {
-    let lists = into.join("state/lists/partial");
-    let archives = into.join("cache/archives/partial");
-    for folder in [&lists, &archives] {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+/// apt-get in a folder of its own.
+struct Apt {
+    folder: PathBuf,
+    /// Whether it uses package lists of its own instead of the machine's.
+    own_lists: bool,
+}
+
+// === impl Apt ===
+
+impl Apt {
+    fn new(packages: &[String], folder: &Path) -> Result<Self> {
+        ensure!(
+            command::exists("apt-get") && command::exists("dpkg"),
+            "this machine has no apt-get and dpkg to fetch the Debian packages {} with",
+            packages.join(", ")
+        );
+        let folder = folder.join("apt");
+        for name in ["state/lists/partial", "cache/archives/partial"] {
+            let path = folder.join(name);
+            fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        }
+        Ok(Self {
+            folder,
+            own_lists: false,
+        })
     }
-    let apt_get = || {
-        let mut apt_get = Command::new("apt-get");
-        apt_get
-            .current_dir(into)
-            .arg("--quiet")
-            .args(["-o", "APT::Sandbox::User=root"]);
-        apt_get
-    };
-    if command::run(apt_get().arg("download").args(packages)).is_ok() {
-        return Ok(());
+
+    /// Works with the machine's package lists; if those are missing or out of date, with fresh ones.
+    fn with_lists(mut self, work: impl Fn(&Self) -> Result<()>) -> Result<()> {
+        if work(&self).is_ok() {
+            return Ok(());
+        }
+        self.own_lists = true;
+        // A source that does not answer matters only if a package is missing then.
+        let updated = command::run(self.command().arg("update"));
+        work(&self).map_err(|error| updated.err().unwrap_or(error))
     }
-    let own = [
-        format!("Dir::State={}", into.join("state").display()),
-        format!("Dir::Cache={}", into.join("cache").display()),
-        "Dir::State::status=/var/lib/dpkg/status".to_owned(),
-    ];
-    let apt_get = || {
-        let mut apt_get = apt_get();
-        apt_get.args(own.iter().flat_map(|option| ["-o", option]));
-        apt_get
-    };
-    // A source that does not answer matters only if a package is missing then.
-    let updated = command::run(apt_get().arg("update"));
-    match command::run(apt_get().arg("download").args(packages)) {
-        Ok(()) => Ok(()),
-        Err(error) => Err(updated.err().unwrap_or(error))
-            .with_context(|| format!("cannot fetch the Debian packages {}", packages.join(", "))),
+
+    fn download(&self, packages: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
+        let mut apt = self.command();
+        apt.arg("download");
+        for package in packages {
+            apt.arg(package.as_ref());
+        }
+        command::run(&mut apt)
+    }
+
+    /// What installing these would install besides.
+    fn missing_dependencies(&self, packages: &[String]) -> Result<BTreeSet<String>> {
+        let mut apt = self.command();
+        apt.args([
+            "--no-install-recommends",
+            "-o",
+            "Debug::NoLocking=1",
+            "--print-uris",
+            "install",
+        ])
+        .args(packages);
+        let uris = command::output(&mut apt)?;
+        // 'http://host/pool/main/n/name/name_1.2_amd64.deb' name_1%3a1.2_amd64.deb 1234 SHA256:0123
+        let files = uris
+            .lines()
+            .filter(|line| line.starts_with('\''))
+            .filter_map(|line| line.split(' ').nth(1));
+        let names = files.filter_map(|file| file.split('_').next()).map(str::to_owned);
+        // The machine's own C library must stay the only one.
+        Ok(names
+            .filter(|name| name != "libc6" && name != "libc-bin")
+            .collect())
+    }
+
+    fn command(&self) -> Command {
+        let mut apt = Command::new("apt-get");
+        apt.current_dir(&self.folder)
+            .args(["-q", "-o", "APT::Sandbox::User=root"]);
+        if self.own_lists {
+            apt.arg("-o")
+                .arg(format!("Dir::State={}", self.folder.join("state").display()));
+            apt.arg("-o")
+                .arg(format!("Dir::Cache={}", self.folder.join("cache").display()));
+            apt.args(["-o", "Dir::State::status=/var/lib/dpkg/status"]);
+        }
+        apt
     }
 }

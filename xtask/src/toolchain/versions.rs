@@ -5,3 +5,5 @@
 pub(crate) const DEBIAN_RUST: &str = "1.96";
 /// The LLVM that Debian's Rust needs.
 pub(crate) const DEBIAN_RUST_LLVM: &str = "22";
+/// Debian's clang, for C guests.
+pub(crate) const DEBIAN_CLANG: &str = "19";

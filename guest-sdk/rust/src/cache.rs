@@ -109,10 +109,7 @@ impl From<Select<'_>> for Projection {
 }
 
 fn all_pages(mut fetch: impl FnMut(&PageRequest) -> Result<Page, Error>) -> Result<Vec<Row>, Error> {
-    let mut request = PageRequest {
-        limit: 0,
-        continue_token: String::new(),
-    };
+    let mut request = PageRequest { limit: 0, continue_token: String::new() };
     let mut rows = Vec::new();
     loop {
         let page = fetch(&request)?;

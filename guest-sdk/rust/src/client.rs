@@ -9,10 +9,7 @@ pub use wit::{Part, PatchKind, Preconditions, Propagation, Written};
 use crate::{Error, GroupVersionResource, ObjectKey};
 
 /// No precondition.
-pub const ANY: Preconditions = Preconditions {
-    uid: None,
-    resource_version: None,
-};
+pub const ANY: Preconditions = Preconditions { uid: None, resource_version: None };
 
 /// Returns the object as it is now; none where there is none.
 ///
@@ -66,14 +63,7 @@ pub fn merge_patch(
     patch: &impl Serialize,
     preconditions: &Preconditions,
 ) -> Result<Written, Error> {
-    wit::patch(
-        target,
-        key,
-        Part::Object,
-        PatchKind::MergePatch,
-        &text(patch)?,
-        preconditions,
-    )
+    wit::patch(target, key, Part::Object, PatchKind::MergePatch, &text(patch)?, preconditions)
 }
 
 /// Deletes an object and, in the background, what it owns. An object that is gone already is no error.

@@ -12,7 +12,5 @@ use crate::Error;
 ///
 /// `invalid` for a malformed pointer or a value of another type.
 pub fn get<T: DeserializeOwned>(pointer: &str) -> Result<Option<T>, Error> {
-    wit::get(pointer)?
-        .map(|text| crate::event::parse(pointer, &text))
-        .transpose()
+    wit::get(pointer)?.map(|text| crate::event::parse(pointer, &text)).transpose()
 }

@@ -35,12 +35,7 @@ impl Description {
     /// Adds a lister of that name over all readable namespaces, whole objects.
     pub fn read(mut self, name: &str, target: GroupVersionResource) -> Self {
         let (namespaces, content) = (Namespaces::All, Content::Full);
-        self.0.reads.push(Read {
-            name: name.to_owned(),
-            target,
-            namespaces,
-            content,
-        });
+        self.0.reads.push(Read { name: name.to_owned(), target, namespaces, content });
         self
     }
 
@@ -105,10 +100,7 @@ impl Subscription {
 
     /// Narrows to objects whose field at the JSON pointer passes the test. All conditions must hold.
     pub fn condition(mut self, pointer: &str, test: Test) -> Self {
-        self.0.conditions.push(FieldCondition {
-            pointer: pointer.to_owned(),
-            test,
-        });
+        self.0.conditions.push(FieldCondition { pointer: pointer.to_owned(), test });
         self
     }
 
@@ -141,19 +133,11 @@ impl Subscription {
 /// Returns an index of that name over a declared lister, by the value of a label.
 pub fn label_index(name: &str, lister: &str, label: &str) -> Index {
     let source = wit::IndexSource::Label(label.to_owned());
-    Index {
-        name: name.to_owned(),
-        lister: lister.to_owned(),
-        source,
-    }
+    Index { name: name.to_owned(), lister: lister.to_owned(), source }
 }
 
 /// Returns an index of that name over a declared lister, by the scalar at a JSON pointer (`*` for every element of a list).
 pub fn pointer_index(name: &str, lister: &str, pointer: &str) -> Index {
     let source = wit::IndexSource::Pointer(pointer.to_owned());
-    Index {
-        name: name.to_owned(),
-        lister: lister.to_owned(),
-        source,
-    }
+    Index { name: name.to_owned(), lister: lister.to_owned(), source }
 }

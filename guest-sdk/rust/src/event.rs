@@ -13,9 +13,7 @@ use crate::Error;
 ///
 /// `not-found` when this notification has no such version, `invalid` for a malformed pointer or a value of another type.
 pub fn field<T: DeserializeOwned>(which: Version, pointer: &str) -> Result<Option<T>, Error> {
-    wit::field(which, pointer)?
-        .map(|text| parse(pointer, &text))
-        .transpose()
+    wit::field(which, pointer)?.map(|text| parse(pointer, &text)).transpose()
 }
 
 /// Returns the JSON texts at several pointers, in one crossing.
@@ -40,8 +38,6 @@ pub fn object<T: DeserializeOwned>(which: Version) -> Result<T, Error> {
 /// Returns the value of JSON text that the host handed over for `pointer`.
 pub(crate) fn parse<T: DeserializeOwned>(pointer: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| {
-        Error::Invalid(format!(
-            "the value at {pointer:?} is not what was expected: {error}"
-        ))
+        Error::Invalid(format!("the value at {pointer:?} is not what was expected: {error}"))
     })
 }

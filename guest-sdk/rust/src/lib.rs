@@ -43,11 +43,13 @@ mod export;
 mod failure;
 pub mod log;
 mod names;
+mod notified;
 mod plugin;
 
 pub use description::{Description, Index, Read, Subscription, Write, label_index, pointer_index};
 pub use failure::{Error, Failure};
-pub use names::{GroupVersionResource, Namespaces, ObjectKey, ObjectRef, escape_pointer, gvr, key};
+pub use names::{Entry, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, escape_pointer, gvr, key};
+pub use notified::Notified;
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::metadata::{Content, Enqueue, FieldCondition, Test};
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::reconciler::Outcome;

@@ -11,10 +11,7 @@ pub fn log(level: Level, message: &str, pairs: &[(&str, &dyn std::fmt::Display)]
     }
     let pairs: Vec<Entry> = pairs
         .iter()
-        .map(|(name, value)| Entry {
-            name: (*name).to_owned(),
-            value: value.to_string(),
-        })
+        .map(|(name, value)| Entry { name: (*name).to_owned(), value: value.to_string() })
         .collect();
     wit::log(level, message, &pairs);
 }

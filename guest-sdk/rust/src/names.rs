@@ -1,24 +1,17 @@
 //! How resources and objects are named.
 
 pub use oarlock_sdk_bindings::oarlock::plugin::types::{
-    GroupVersionResource, Namespaces, ObjectKey, ObjectRef,
+    Entry, GroupVersionResource, Namespaces, ObjectKey, ObjectRef,
 };
 
 /// Returns the name of a resource: `gvr("apps", "v1", "deployments")`, the core group being the empty string.
 pub fn gvr(group: &str, version: &str, plural: &str) -> GroupVersionResource {
-    GroupVersionResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        plural: plural.to_owned(),
-    }
+    GroupVersionResource { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() }
 }
 
 /// Returns the name of an object; the namespace of a cluster-scoped one is empty.
 pub fn key(namespace: impl Into<String>, name: impl Into<String>) -> ObjectKey {
-    ObjectKey {
-        namespace: namespace.into(),
-        name: name.into(),
-    }
+    ObjectKey { namespace: namespace.into(), name: name.into() }
 }
 
 /// Returns `segment` as it stands in a JSON pointer: `~` as `~0`, `/` as `~1`.

@@ -60,32 +60,21 @@ fn map_difference(old: &Value, new: &Value) -> Map<String, Value> {
     let empty = Map::new();
     let old = old.as_object().unwrap_or(&empty);
     let new = new.as_object().unwrap_or(&empty);
-    let removed = old
-        .keys()
-        .filter(|&name| !new.contains_key(name))
-        .map(|name| (name.clone(), Value::Null));
+    let removed = old.keys().filter(|&name| !new.contains_key(name)).map(|name| (name.clone(), Value::Null));
     let changed = new.iter().filter(|&(name, value)| old.get(name) != Some(value));
-    removed
-        .chain(changed.map(|(name, value)| (name.clone(), value.clone())))
-        .collect()
+    removed.chain(changed.map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 
 /// Returns the source that the copy in the current notification names.
 pub(crate) fn source_in_event(which: event::Version) -> Result<Option<SourceKey>, Error> {
-    let pointer = format!(
-        "/metadata/annotations/{}",
-        oarlock_sdk::escape_pointer(MIRRORED_FROM)
-    );
+    let pointer = format!("/metadata/annotations/{}", oarlock_sdk::escape_pointer(MIRRORED_FROM));
     let annotation: Option<String> = event::field(which, &pointer)?;
     Ok(annotation.as_deref().and_then(SourceKey::parse))
 }
 
 /// Returns every source that some copy of this kind names, whether it exists or not.
 pub(crate) fn all_sources(kind: Kind) -> Result<BTreeSet<SourceKey>, Error> {
-    Ok(cache::index_values(kind.copies())?
-        .iter()
-        .filter_map(|value| SourceKey::parse(value))
-        .collect())
+    Ok(cache::index_values(kind.copies())?.iter().filter_map(|value| SourceKey::parse(value)).collect())
 }
 
 #[cfg(test)]
@@ -96,10 +85,7 @@ mod tests {
     fn a_copy_carries_content_and_origin_and_nothing_else() {
         let source = json!({"metadata": {"name": "settings", "namespace": "home", "uid": "1",
             "annotations": {"oarlock.dev/mirror-to": "*"}}, "data": {"a": "1"}, "immutable": true});
-        let key = SourceKey {
-            namespace: "home".into(),
-            name: "settings".into(),
-        };
+        let key = SourceKey { namespace: "home".into(), name: "settings".into() };
         let copy = of(Kind::ConfigMap, &source, &key, "team-a");
         assert_eq!(
             copy,

@@ -14,10 +14,9 @@ mod copy;
 mod kind;
 mod reconcile;
 mod source;
-mod told;
 
 use oarlock_sdk::{
-    Added, Deleted, Description, Failure, Handler, Plugin, Subscription, Synced, Test, Updated,
+    Added, Deleted, Description, Failure, Handler, Notified, Plugin, Subscription, Synced, Test, Updated,
     escape_pointer, event, gvr, pointer_index,
 };
 
@@ -54,16 +53,8 @@ impl Plugin for Mirror {
                         .condition(&annotated(copy::MIRRORED_FROM), Test::Exists),
                 )
                 .read(kind.plural(), resource())
-                .index(pointer_index(
-                    kind.sources(),
-                    kind.plural(),
-                    &annotated(source::MIRROR_TO),
-                ))
-                .index(pointer_index(
-                    kind.copies(),
-                    kind.plural(),
-                    &annotated(copy::MIRRORED_FROM),
-                ))
+                .index(pointer_index(kind.sources(), kind.plural(), &annotated(source::MIRROR_TO)))
+                .index(pointer_index(kind.copies(), kind.plural(), &annotated(copy::MIRRORED_FROM)))
                 .write(resource(), &["get", "create", "patch", "delete"]);
         }
         Ok(description
@@ -72,28 +63,22 @@ impl Plugin for Mirror {
     }
 
     fn start() -> Result<Self, Failure> {
-        Ok(Self {
-            exclusions: source::Exclusions::from_config()?,
-        })
+        Ok(Self { exclusions: source::Exclusions::from_config()? })
     }
 }
 
 impl Handler for Mirror {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
-        told::added(added);
+        added.log(&[]);
         if added.subscription == NAMESPACES {
             // In the first list every source is about to be added anyway.
-            return if added.is_in_initial_list {
-                Ok(())
-            } else {
-                self.namespace_appeared()
-            };
+            return if added.is_in_initial_list { Ok(()) } else { self.namespace_appeared() };
         }
         self.changed(&added.subscription, &added.object, event::Version::New)
     }
 
     fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
-        told::updated(updated);
+        updated.log(&[]);
         if updated.subscription == NAMESPACES {
             return Ok(());
         }
@@ -103,7 +88,7 @@ impl Handler for Mirror {
     }
 
     fn on_delete(&mut self, deleted: &Deleted) -> Result<(), Failure> {
-        told::deleted(deleted);
+        deleted.log(&[]);
         if deleted.subscription == NAMESPACES {
             return Ok(());
         }
@@ -111,7 +96,7 @@ impl Handler for Mirror {
     }
 
     fn on_synced(&mut self, synced: &Synced) -> Result<(), Failure> {
-        told::synced(synced);
+        synced.log(&[]);
         if synced.remaining > 0 {
             return Ok(());
         }
@@ -129,10 +114,7 @@ impl Mirror {
     ) -> Result<(), Failure> {
         for kind in Kind::ALL {
             if subscription == kind.sources() {
-                let source = SourceKey {
-                    namespace: object.namespace.clone(),
-                    name: object.name.clone(),
-                };
+                let source = SourceKey { namespace: object.namespace.clone(), name: object.name.clone() };
                 return reconcile::reconcile(kind, &source, &self.exclusions);
             }
             if subscription == kind.copies() {

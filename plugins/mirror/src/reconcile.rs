@@ -48,22 +48,14 @@ pub(crate) fn reconcile(kind: Kind, source: &SourceKey, exclusions: &Exclusions)
 fn namespaces() -> Result<BTreeSet<String>, Error> {
     let phase = Select::Fields(&["/metadata/deletionTimestamp"]);
     let rows = cache::list(NAMESPACES, &Namespaces::All, "", phase)?;
-    Ok(rows
-        .into_iter()
-        .filter(|row| row.fields == [None])
-        .map(|row| row.object.name)
-        .collect())
+    Ok(rows.into_iter().filter(|row| row.fields == [None]).map(|row| row.object.name).collect())
 }
 
 /// Returns the copies that name this source, by namespace. An object of another name that claims to be a copy is nobody's.
 fn copies(kind: Kind, source: &SourceKey) -> Result<BTreeMap<String, Row>, Error> {
     let rows = cache::by_index(kind.copies(), &source.annotation(), Select::Json)?;
     let own = |row: &Row| row.object.name == source.name && row.object.namespace != source.namespace;
-    Ok(rows
-        .into_iter()
-        .filter(own)
-        .map(|row| (row.object.namespace.clone(), row))
-        .collect())
+    Ok(rows.into_iter().filter(own).map(|row| (row.object.namespace.clone(), row)).collect())
 }
 
 fn create(
@@ -76,21 +68,16 @@ fn create(
     let resource = gvr("", "v1", kind.plural());
     match client::create(&resource, namespace, &copy::of(kind, object, source, namespace)) {
         Ok(_) => {
-            info!(
-                "copied",
-                "kind" = kind.name(),
-                "source" = source.annotation(),
-                "to" = namespace
-            );
+            info!("copied", "kind" = kind.name(), "source" = source.annotation(), "to" = namespace);
             Ok(())
         }
         Err(Error::AlreadyExists(_)) => {
             // Either the cache has not seen our own copy yet, or somebody else's object has the name.
             let existing: Option<Value> = client::get(&resource, &key(namespace, &source.name))?;
             match existing {
-                Some(existing) if copy::belongs_to(&existing, source) => Err(Failure::Retry(format!(
-                    "the copy in {namespace} is not in the cache yet"
-                ))),
+                Some(existing) if copy::belongs_to(&existing, source) => {
+                    Err(Failure::Retry(format!("the copy in {namespace} is not in the cache yet")))
+                }
                 Some(_) => {
                     refuse(kind, source, regarding, namespace);
                     Ok(())
@@ -111,64 +98,34 @@ fn update(kind: Kind, source: &SourceKey, object: &Value, row: &Row) -> Result<(
     let Some(patch) = copy::difference(kind, &existing, object) else {
         return Ok(());
     };
-    let (resource, at) = (
-        gvr("", "v1", kind.plural()),
-        key(&row.object.namespace, &row.object.name),
-    );
+    let (resource, at) = (gvr("", "v1", kind.plural()), key(&row.object.namespace, &row.object.name));
     client::merge_patch(&resource, &at, &patch, &unchanged(&row.object))?;
-    info!(
-        "updated",
-        "kind" = kind.name(),
-        "source" = source.annotation(),
-        "in" = row.object.namespace
-    );
+    info!("updated", "kind" = kind.name(), "source" = source.annotation(), "in" = row.object.namespace);
     Ok(())
 }
 
 fn delete(kind: Kind, source: &SourceKey, object: &ObjectRef) -> Result<(), Failure> {
     let at = key(&object.namespace, &object.name);
     client::delete(&gvr("", "v1", kind.plural()), &at, &unchanged(object))?;
-    info!(
-        "deleted",
-        "kind" = kind.name(),
-        "source" = source.annotation(),
-        "in" = object.namespace
-    );
+    info!("deleted", "kind" = kind.name(), "source" = source.annotation(), "in" = object.namespace);
     Ok(())
 }
 
 /// Says, in the log and as an Event of the source, that an object which is not ours has the copy's name.
 fn refuse(kind: Kind, source: &SourceKey, regarding: &ObjectRef, namespace: &str) {
-    warn!(
-        "not overwritten",
-        "kind" = kind.name(),
-        "source" = source.annotation(),
-        "in" = namespace
-    );
-    let note = format!(
-        "{} {namespace}/{} exists and is not a copy of this object",
-        kind.name(),
-        source.name
-    );
+    warn!("not overwritten", "kind" = kind.name(), "source" = source.annotation(), "in" = namespace);
+    let note = format!("{} {namespace}/{} exists and is not a copy of this object", kind.name(), source.name);
     let resource = gvr("", "v1", kind.plural());
-    if let Err(error) = events::emit(
-        &resource,
-        regarding,
-        kind.name(),
-        EventType::Warning,
-        "MirrorRefused",
-        &note,
-    ) {
+    if let Err(error) =
+        events::emit(&resource, regarding, kind.name(), EventType::Warning, "MirrorRefused", &note)
+    {
         warn!("no event recorded", "error" = format!("{error:?}"));
     }
 }
 
 /// The precondition that the object is still what the cache showed, and nobody made it theirs since.
 fn unchanged(object: &ObjectRef) -> Preconditions {
-    Preconditions {
-        uid: Some(object.uid.clone()),
-        resource_version: Some(object.resource_version.clone()),
-    }
+    Preconditions { uid: Some(object.uid.clone()), resource_version: Some(object.resource_version.clone()) }
 }
 
 fn parse(row: &Row) -> Result<Value, Failure> {

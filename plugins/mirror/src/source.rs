@@ -28,10 +28,7 @@ impl SourceKey {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;
         let valid = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
-        valid.then(|| Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
+        valid.then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
     pub(crate) fn annotation(&self) -> String {
@@ -54,11 +51,7 @@ pub(crate) fn targets(
     there_are: &BTreeSet<String>,
     exclusions: &Exclusions,
 ) -> BTreeSet<String> {
-    let named: BTreeSet<&str> = mirror_to
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let named: BTreeSet<&str> = mirror_to.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let everywhere = named.contains("*");
     there_are
         .iter()
@@ -77,11 +70,7 @@ pub(crate) fn mirror_to(object: &Value) -> Option<&str> {
     let annotations = &metadata["annotations"];
     let is_copy = annotations.get(crate::copy::MIRRORED_FROM).is_some();
     let is_going = metadata.get("deletionTimestamp").is_some();
-    if is_copy || is_going {
-        None
-    } else {
-        annotations[MIRROR_TO].as_str()
-    }
+    if is_copy || is_going { None } else { annotations[MIRROR_TO].as_str() }
 }
 
 /// Returns the keys of all sources of a kind.
@@ -89,10 +78,7 @@ pub(crate) fn all(kind: Kind) -> Result<BTreeSet<SourceKey>, Error> {
     let mut sources = BTreeSet::new();
     for value in cache::index_values(kind.sources())? {
         for row in cache::by_index(kind.sources(), &value, Select::Keys)? {
-            sources.insert(SourceKey {
-                namespace: row.object.namespace,
-                name: row.object.name,
-            });
+            sources.insert(SourceKey { namespace: row.object.namespace, name: row.object.name });
         }
     }
     Ok(sources)
@@ -113,10 +99,7 @@ mod tests {
         let targets = |mirror_to| targets(mirror_to, "home", &there_are, &exclusions);
         assert_eq!(targets("team-a, team-b,nowhere,home"), set(&["team-a", "team-b"]));
         assert_eq!(targets("*"), set(&["team-a", "team-b"]));
-        assert_eq!(
-            targets("*,kube-system"),
-            set(&["kube-system", "team-a", "team-b"])
-        );
+        assert_eq!(targets("*,kube-system"), set(&["kube-system", "team-a", "team-b"]));
         assert_eq!(targets(" , "), set(&[]));
     }
 

@@ -1,0 +1,88 @@
+//! Counts the objects of one resource by namespace.
+//!
+//! A plugin with state: what it knows is what it was told, and a fresh instance is told everything anew.
+
+#![deny(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use oarlock_sdk::{
+    Added, Deleted, Description, Entry, Failure, GroupVersionResource, Handler, Notified, ObjectRef, Plugin,
+    Subscription, Synced, Updated, config, gvr, metrics,
+};
+
+struct Census {
+    /// Objects by namespace: name and resourceVersion.
+    objects: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+// === impl Census ===
+
+impl Plugin for Census {
+    fn describe() -> Result<Description, String> {
+        let resource = resource().map_err(|error| format!("resource in the configuration: {error:?}"))?;
+        let objects = Subscription::new("objects", resource).metadata_only();
+        Ok(Description::new("census", env!("CARGO_PKG_VERSION")).subscribe(objects))
+    }
+
+    fn start() -> Result<Self, Failure> {
+        Ok(Self { objects: BTreeMap::new() })
+    }
+}
+
+impl Handler for Census {
+    fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
+        self.store(&added.object)?;
+        added.log(&[("total", &self.total())]);
+        Ok(())
+    }
+
+    fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
+        self.store(&updated.object)?;
+        updated.log(&[("total", &self.total())]);
+        Ok(())
+    }
+
+    fn on_delete(&mut self, deleted: &Deleted) -> Result<(), Failure> {
+        let object = &deleted.object;
+        if let Some(names) = self.objects.get_mut(&object.namespace) {
+            names.remove(&object.name);
+        }
+        self.show(&object.namespace)?;
+        deleted.log(&[("total", &self.total())]);
+        Ok(())
+    }
+
+    fn on_synced(&mut self, synced: &Synced) -> Result<(), Failure> {
+        synced.log(&[("total", &self.total())]);
+        Ok(())
+    }
+}
+
+impl Census {
+    fn store(&mut self, object: &ObjectRef) -> Result<(), Failure> {
+        let names = self.objects.entry(object.namespace.clone()).or_default();
+        names.insert(object.name.clone(), object.resource_version.clone());
+        self.show(&object.namespace)
+    }
+
+    fn total(&self) -> usize {
+        self.objects.values().map(BTreeMap::len).sum()
+    }
+
+    fn show(&self, namespace: &str) -> Result<(), Failure> {
+        let count = self.objects.get(namespace).map_or(0, BTreeMap::len);
+        let label = Entry { name: "namespace".to_owned(), value: namespace.to_owned() };
+        Ok(metrics::gauge_set("objects", count as f64, &[label])?)
+    }
+}
+
+/// Returns the resource that the configuration names, Pods if it names none.
+fn resource() -> Result<GroupVersionResource, oarlock_sdk::Error> {
+    let part = |name: &str, or: &str| -> Result<String, oarlock_sdk::Error> {
+        Ok(config::get(&format!("/resource/{name}"))?.unwrap_or_else(|| or.to_owned()))
+    };
+    Ok(gvr(&part("group", "")?, &part("version", "v1")?, &part("plural", "pods")?))
+}
+
+oarlock_sdk::export_handler!(Census);

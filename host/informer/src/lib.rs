@@ -18,6 +18,7 @@ pub mod namespaces;
 pub mod object;
 pub mod selector;
 
+pub mod api_list_watch;
 pub mod list_watch;
 mod pager;
 
@@ -37,6 +38,7 @@ pub mod work_queue;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use api_list_watch::ApiListWatch;
 pub use delta_fifo::{Delta, DeltaFifo};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use json_pointer::{JsonPointer, PointerPattern};

@@ -77,6 +77,9 @@ pub enum DecodeError {
         /// The limit.
         limit: usize,
     },
+    /// It has no resourceVersion.
+    #[error("{0} without a resourceVersion")]
+    NoVersion(&'static str),
     /// A list came as a table for people to read (RL-26).
     #[error("unsupported list gvk: {0}")]
     UnsupportedList(String),

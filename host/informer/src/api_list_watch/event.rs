@@ -1,0 +1,73 @@
+//! One line of a watch as an event.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Config, status};
+use crate::list_watch::{Bookmark, DecodeError, WatchEvent};
+use crate::object::Object;
+
+const WHAT: &str = "watch event";
+
+/// Ends the initial events, where a watch asked for them.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+#[derive(Deserialize)]
+struct Frame<'a> {
+    #[serde(rename = "type", borrow)]
+    event_type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What is read of an object that need not be a whole one.
+#[derive(Deserialize)]
+struct Partial {
+    metadata: Option<PartialMetadata>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PartialMetadata {
+    resource_version: Option<String>,
+    annotations: Option<crate::object::StringMap>,
+}
+
+/// Reads an event from its line.
+pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeError> {
+    let text = std::str::from_utf8(line).map_err(|source| DecodeError::NotUtf8 { what: WHAT, source })?;
+    let malformed = |source| DecodeError::Malformed { what: WHAT, source };
+    let frame: Frame<'_> = serde_json::from_str(text).map_err(malformed)?;
+    let object =
+        || Object::parse_pruned(frame.object.get().as_bytes(), config.type_meta.as_ref(), &config.pruning);
+    Ok(match &*frame.event_type {
+        "ADDED" => WatchEvent::Added(object()?),
+        "MODIFIED" => WatchEvent::Modified(object()?),
+        "DELETED" => WatchEvent::Deleted(object()?),
+        "BOOKMARK" => {
+            let partial: Partial = serde_json::from_str(frame.object.get()).map_err(malformed)?;
+            WatchEvent::Bookmark(bookmark(partial)?)
+        }
+        "ERROR" => WatchEvent::Error(status::parse(frame.object.get()).map_err(malformed)?),
+        other => {
+            let partial: Option<Partial> = serde_json::from_str(frame.object.get()).ok();
+            let metadata = partial.and_then(|partial| partial.metadata);
+            WatchEvent::Unknown {
+                event_type: other.to_owned(),
+                resource_version: metadata.and_then(|metadata| metadata.resource_version),
+            }
+        }
+    })
+}
+
+fn bookmark(partial: Partial) -> Result<Bookmark, DecodeError> {
+    let metadata = partial.metadata.ok_or(DecodeError::Object(crate::object::Error::MissingMetadata))?;
+    let resource_version = metadata.resource_version.filter(|version| !version.is_empty());
+    let annotations = metadata.annotations.unwrap_or_default();
+    Ok(Bookmark {
+        resource_version: resource_version.ok_or(DecodeError::NoVersion("bookmark"))?,
+        is_initial_events_end: annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true"),
+    })
+}

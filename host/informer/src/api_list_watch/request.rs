@@ -1,0 +1,97 @@
+//! The requests, as paths and queries.
+
+use http::{Method, Request, header};
+use kube::client::Body;
+
+use super::Config;
+use crate::list_watch::{ApiError, ListOptions, WatchOptions};
+
+/// Returns path and query of a list.
+pub(super) fn list(config: &Config, options: &ListOptions) -> String {
+    let mut query = Query::new(config);
+    query.add("resourceVersion", &options.resource_version);
+    if let Some(limit) = options.limit {
+        query.add("limit", &limit.to_string());
+    }
+    query.add("continue", options.continue_token.as_deref().unwrap_or_default());
+    query.finish()
+}
+
+/// Returns path and query of a watch.
+pub(super) fn watch(config: &Config, options: &WatchOptions) -> String {
+    let mut query = Query::new(config);
+    query.add("watch", "true");
+    query.add("resourceVersion", &options.resource_version);
+    query.add("timeoutSeconds", &options.timeout.as_secs().to_string());
+    if options.allow_bookmarks {
+        query.add("allowWatchBookmarks", "true");
+    }
+    query.finish()
+}
+
+/// Makes a GET that asks for JSON as it is.
+///
+/// Not compressed: a compressed watch is one whose events wait for each other in somebody's buffer.
+pub(super) fn get(path_and_query: &str) -> Result<Request<Body>, ApiError> {
+    Request::builder()
+        .method(Method::GET)
+        .uri(path_and_query)
+        .header(header::ACCEPT, "application/json")
+        .header(header::ACCEPT_ENCODING, "identity")
+        .body(Body::empty())
+        .map_err(|error| ApiError::Transport(error.into()))
+}
+
+/// A path and the query that grows behind it.
+struct Query(String);
+
+// === impl Query ===
+
+impl Query {
+    fn new(config: &Config) -> Self {
+        let resource = &config.resource;
+        let mut path = if resource.group.is_empty() { "/api".to_owned() } else { "/apis".to_owned() };
+        let namespace = config.namespace.iter().flat_map(|namespace| ["namespaces", namespace]);
+        let group = (!resource.group.is_empty()).then_some(&*resource.group);
+        for segment in group.into_iter().chain([&*resource.version]).chain(namespace).chain([&*resource.resource]) {
+            path.push('/');
+            escape(segment, &mut path);
+        }
+        path.push('?');
+        let mut query = Self(path);
+        query.add("labelSelector", &config.label_selector.to_string());
+        query.add("fieldSelector", &config.field_selector);
+        query
+    }
+
+    /// Adds a parameter, unless its value is empty, which says the same as leaving it out.
+    fn add(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        if !self.0.ends_with('?') {
+            self.0.push('&');
+        }
+        self.0.push_str(name);
+        self.0.push('=');
+        escape(value, &mut self.0);
+    }
+
+    fn finish(self) -> String {
+        let Self(mut path_and_query) = self;
+        if path_and_query.ends_with('?') {
+            path_and_query.pop();
+        }
+        path_and_query
+    }
+}
+
+/// Percent-encodes everything but RFC 3986's unreserved characters.
+fn escape(text: &str, into: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => into.push(char::from(byte)),
+            _ => into.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Against a server that is a function: what is asked, and how the answer is read however it is cut.
+
+use std::convert::Infallible;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http::{Request, Response, StatusCode};
+use http_body_util::StreamBody;
+
+use super::*;
+use crate::list_watch::{Bookmark, DecodeError, Status};
+use crate::object::Object;
+
+type Chunk = Result<http_body::Frame<Bytes>, io::Error>;
+type Requests = Arc<Mutex<Vec<Request<Body>>>>;
+
+/// A resource whose server answers everything with this body, in chunks of so many bytes.
+fn serving(status: u16, body: &str, chunk_size: usize) -> (ApiListWatch, Requests) {
+    let chunks: Vec<Bytes> = body.as_bytes().chunks(chunk_size).map(Bytes::copy_from_slice).collect();
+    serving_with(status, None, move || {
+        futures::stream::iter(chunks.clone()).map(|chunk| Ok(http_body::Frame::data(chunk)))
+    })
+}
+
+fn serving_with<S>(
+    status: u16,
+    header: Option<(&'static str, &'static str)>,
+    body: impl Fn() -> S + Clone + Send + 'static,
+) -> (ApiListWatch, Requests)
+where
+    S: Stream<Item = Chunk> + Send + 'static,
+{
+    let requests = Requests::default();
+    let seen = requests.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        seen.lock().unwrap().push(request);
+        let mut response = Response::new(StreamBody::new(body()));
+        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, value.parse().unwrap());
+        }
+        async { Ok::<_, Infallible>(response) }
+    });
+    (ApiListWatch::new(kube::Client::new(service, "default"), pods()), requests)
+}
+
+fn pods() -> Config {
+    Config::new(GroupVersionResource::new("", "v1", "pods"), Some(TypeMeta::new("v1", "Pod")))
+}
+
+fn watch_options() -> WatchOptions {
+    WatchOptions { resource_version: "7".into(), timeout: Duration::from_millis(301_900), allow_bookmarks: true }
+}
+
+async fn watch(server: &ApiListWatch) -> Vec<Result<WatchEvent, ApiError>> {
+    server.watch(watch_options()).await.unwrap().collect().await
+}
+
+fn texts(items: &[Object]) -> Vec<String> {
+    items.iter().map(|item| item.json().to_string()).collect()
+}
+
+const LIST: &str = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"12","continue":"to,k/en"},"items":[
+  {"metadata":{"name":"a","namespace":"x","uid":"1","resourceVersion":"3","managedFields":[{"a":"]},{"}]},"spec":{"items":[1,{"items":[2]}],"s":"\"]}\\"}},
+  {"metadata":{"name":"b","namespace":"x","uid":"2","resourceVersion":"4"}} ]}
+"#;
+
+#[tokio::test]
+async fn a_page_is_read_however_it_is_cut() {
+    for chunk_size in [1, 2, 3, 7, 64, 1000] {
+        let (server, _) = serving(200, LIST, chunk_size);
+        let page = server.list(ListOptions::default()).await.unwrap();
+        assert_eq!(page.resource_version, "12");
+        assert_eq!(page.continue_token.as_deref(), Some("to,k/en"));
+        assert_eq!(
+            texts(&page.items),
+            [
+                r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"x","uid":"1","resourceVersion":"3"},"spec":{"items":[1,{"items":[2]}],"s":"\"]}\\"}}"#,
+                r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"b","namespace":"x","uid":"2","resourceVersion":"4"}}"#,
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn rl_73_items_take_their_type_from_the_list_and_keep_their_own() {
+    let list = r#"{"apiVersion":"e.io/v1","items":[{"apiVersion":"e.io/v1","kind":"Thing","metadata":{"name":"a"}}],"kind":"ThingList","metadata":{"resourceVersion":"9"}}"#;
+    let (server, _) = serving(200, list, 5);
+    let page = server.list(ListOptions::default()).await.unwrap();
+    assert_eq!(page.items[0].type_meta(), &TypeMeta::new("e.io/v1", "Thing"));
+    assert_eq!(page.resource_version, "9");
+}
+
+#[tokio::test]
+async fn rl_29_an_empty_list_is_a_list() {
+    for items in ["[]", "null", "[ \n]"] {
+        let list = format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":{items}}}"#);
+        let (server, _) = serving(200, &list, 10);
+        let page = server.list(ListOptions::default()).await.unwrap();
+        assert_eq!((page.items.len(), &*page.resource_version, page.continue_token), (0, "5", None), "{items}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
+    let cases = [
+        ("", "malformed list"),
+        ("{}", "unsupported list gvk: , Kind="),
+        ("<html>", "malformed list"),
+        ("[]", "malformed list"),
+        (r#"{"kind":"PodList","apiVersion":"v1","metadata":{}}"#, "unsupported list gvk: v1, Kind=PodList"),
+        (r#"{"kind":"PodList","apiVersion":"v1","items":{}}"#, "unsupported list gvk: v1, Kind=PodList"),
+        (r#"{"kind":"PodList","apiVersion":"v1","items":[]"#, "malformed list"),
+        (r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}"#, "malformed list"),
+        (r#"{"kind":"PodList","apiVersion":"v1","it\u0065ms":[{"metadata":{"name":"a"}}]}"#, "unsupported list gvk: v1, Kind=PodList"),
+        (r#"{"kind":"PodList","items":[],"items":[]}"#, "malformed list"),
+        (r#"{"kind":"PodList","apiVersion":"v1","items":[1]}"#, "bad object in the answer"),
+        (r#"{"kind":"PodList","apiVersion":"v1","items":[{}]}"#, "bad object in the answer"),
+        (r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}} {"metadata":{"name":"b"}}]}"#, "bad object in the answer"),
+        (
+            r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[],"rows":[]}"#,
+            "unsupported list gvk: meta.k8s.io/v1, Kind=Table",
+        ),
+    ];
+    for (body, expected) in cases {
+        let (server, _) = serving(200, body, 8);
+        let error = server.list(ListOptions::default()).await.unwrap_err();
+        let ApiError::Decode(error) = error else { panic!("{body}: {error:?}") };
+        assert_eq!(error.to_string(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn too_much_is_refused() {
+    let long = "x".repeat(2000);
+    let list = format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{{"metadata":{{"name":"{long}"}}}}]}}"#);
+    let (mut server, _) = serving(200, &list, 100);
+    Arc::get_mut(&mut server.config).unwrap().max_object_bytes = 1000;
+    let error = server.list(ListOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ApiError::Decode(DecodeError::TooLong { limit: 1000, .. })), "{error:?}");
+
+    for end in ["", "\n"] {
+        let (mut server, _) = serving(200, &format!("{long}{end}"), 100);
+        Arc::get_mut(&mut server.config).unwrap().max_object_bytes = 1000;
+        let events = watch(&server).await;
+        assert_eq!(events.len(), 1);
+        assert!(matches!(events[0], Err(ApiError::Decode(DecodeError::TooLong { limit: 1000, .. }))));
+    }
+}
+
+const WATCH: &str = r#"{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"8","managedFields":[]}}}
+
+{"type":"MODIFIED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"9"},"s":"\n"}}
+{"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"10"}}}
+{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"11","creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null}}}
+{"type":"SMELLED","object":{"metadata":{"resourceVersion":"12"}}}
+{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}}
+"#;
+
+#[tokio::test]
+async fn a_watch_is_read_however_it_is_cut() {
+    for chunk_size in [1, 2, 3, 50, 10_000] {
+        let (server, _) = serving(200, WATCH, chunk_size);
+        let events: Vec<WatchEvent> = watch(&server).await.into_iter().map(Result::unwrap).collect();
+        let [
+            WatchEvent::Added(added),
+            WatchEvent::Modified(modified),
+            WatchEvent::Deleted(deleted),
+            WatchEvent::Bookmark(bookmark),
+            WatchEvent::Unknown { event_type, resource_version },
+            WatchEvent::Error(status),
+        ] = &events[..]
+        else {
+            panic!("{events:?}")
+        };
+        assert_eq!(&*added.json(), r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"8"}}"#);
+        assert_eq!(modified.pointer(&"/s".parse().unwrap()).as_deref(), Some(r#""\n""#));
+        assert_eq!(deleted.resource_version(), "10");
+        assert_eq!(bookmark, &Bookmark { resource_version: "11".into(), is_initial_events_end: true });
+        assert_eq!((&**event_type, resource_version.as_deref()), ("SMELLED", Some("12")));
+        assert!(status.is_expired());
+    }
+}
+
+#[tokio::test]
+async fn wt_02_a_watch_cut_in_an_event_ends_and_garbage_is_an_error() {
+    let cut = &WATCH[..WATCH.find("DELETED").unwrap()];
+    let (server, _) = serving(200, cut, 9);
+    let events = watch(&server).await;
+    assert_eq!(events.len(), 2);
+    assert!(events.iter().all(Result::is_ok));
+
+    // An event without its newline is an event all the same.
+    let (server, _) = serving(200, WATCH.lines().next().unwrap(), 9);
+    assert_eq!(watch(&server).await.len(), 1);
+
+    for line in ["<html>", "{}", "null", r#"{"type":1}"#, r#"{"type":"ADDED"}"#, r#"{"type":"ADDED","object":{}}"#, r#"{"type":"BOOKMARK","object":{}}"#,
+        r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#, r#"{"type":"ERROR","object":[]}"#]
+    {
+        let (server, _) = serving(200, &format!("{line}\n{WATCH}"), 100);
+        let events = watch(&server).await;
+        assert!(matches!(events[..], [Err(ApiError::Decode(_))]), "{line}: {events:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_the_last_item_of_a_watch() {
+    let (server, _) = serving_with(200, None, || {
+        let line = WATCH.lines().next().unwrap();
+        let data = Ok(http_body::Frame::data(Bytes::from(format!("{line}\n"))));
+        futures::stream::iter([data, Err(io::Error::from(io::ErrorKind::ConnectionReset))])
+    });
+    let events = watch(&server).await;
+    assert!(matches!(events[..], [Ok(WatchEvent::Added(_)), Err(ApiError::Transport(_))]), "{events:?}");
+}
+
+#[tokio::test]
+async fn requests_say_what_is_wanted() {
+    let (server, requests) = serving(200, LIST, 1000);
+    let options =
+        ListOptions { resource_version: "0".into(), limit: std::num::NonZeroU32::new(500), continue_token: None };
+    server.list(options).await.unwrap();
+    let next = ListOptions { continue_token: Some("a b+c/d=".into()), ..ListOptions::default() };
+    server.list(next).await.unwrap();
+    let _ = watch(&server).await;
+    let uris: Vec<String> = requests.lock().unwrap().iter().map(|request| request.uri().to_string()).collect();
+    insta::assert_snapshot!(uris.join("\n"), @r"
+    /api/v1/pods?resourceVersion=0&limit=500
+    /api/v1/pods?continue=a%20b%2Bc%2Fd%3D
+    /api/v1/pods?watch=true&resourceVersion=7&timeoutSeconds=301&allowWatchBookmarks=true
+    ");
+    for request in requests.lock().unwrap().iter() {
+        assert_eq!(request.headers()["accept"], "application/json");
+        assert_eq!(request.headers()["accept-encoding"], "identity");
+    }
+
+    let config = Config {
+        namespace: Some("team-a".into()),
+        label_selector: "app=web,tier in (a,b)".parse().unwrap(),
+        field_selector: "spec.nodeName=n".into(),
+        ..Config::new(GroupVersionResource::new("apps", "v1", "deploy/../ments"), None)
+    };
+    let uri = request::list(&config, &ListOptions::default());
+    insta::assert_snapshot!(uri, @"/apis/apps/v1/namespaces/team-a/deploy%2F..%2Fments?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&fieldSelector=spec.nodeName%3Dn");
+}
+
+#[tokio::test]
+async fn failures_carry_the_servers_account() {
+    let failure = |code: u16, header: Option<(&'static str, &'static str)>, body: &'static str| async move {
+        let (server, _) = serving_with(code, header, move || {
+            futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(body.as_bytes())))])
+        });
+        match server.list(ListOptions::default()).await.unwrap_err() {
+            ApiError::Status(status) => status,
+            error => panic!("{error:?}"),
+        }
+    };
+    let body = r#"{"kind":"Status","code":429,"reason":"TooManyRequests","message":"slow down","details":{"retryAfterSeconds":3,"causes":[{"reason":"R","message":"m","field":"f"}]}}"#;
+    let status = failure(429, None, body).await;
+    assert_eq!((status.retry_after, status.causes[0].reason.as_str()), (Some(Duration::from_secs(3)), "R"));
+    let status = failure(429, Some(("retry-after", "9")), body).await;
+    assert_eq!(status.retry_after, Some(Duration::from_secs(9)));
+    let status = failure(503, Some(("retry-after", "Fri, 20 Nov 2026 09:00:00 GMT")), "upstream\n  is down").await;
+    assert_eq!(status, Status { code: 503, message: "upstream is down".into(), ..Status::default() });
+    let status = failure(404, None, "404 page not found").await;
+    assert!(ApiError::from(status.clone()).is_not_found());
+    insta::assert_snapshot!(status, @"404 page not found (404)");
+    // Gone is not a code that a proxy's page could fake a status for, but its code counts.
+    assert!(failure(410, None, "").await.is_expired());
+    assert!(failure(403, None, r#"{"code":403,"reason":"Forbidden"}"#).await.code == 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_is_given_up() {
+    let service = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>());
+    let server = ApiListWatch::new(kube::Client::new(service, "default"), pods());
+    let error = server.list(ListOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ApiError::Transport(_)) && !error.is_retriable_in_place());
+
+    let (server, _) = serving_with(200, None, || {
+        futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(b"{")))]).chain(futures::stream::pending())
+    });
+    let error = server.list(ListOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ApiError::Transport(_)));
+}
+
+#[tokio::test]
+async fn rl_32_a_refused_connection_is_known_as_such() {
+    // Bound and dropped: nobody listens there.
+    let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let config = kube::Config::new(format!("http://{address}").parse().unwrap());
+    let server = ApiListWatch::new(kube::Client::try_from(config).unwrap(), pods());
+    let error = server.list(ListOptions::default()).await.unwrap_err();
+    assert!(error.is_retriable_in_place(), "{error:?}");
+}

@@ -5,6 +5,7 @@
 //! running host reloads just those.
 
 mod c;
+mod go;
 mod rust;
 mod stamp;
 
@@ -40,6 +41,7 @@ struct Guest {
 enum Language {
     Rust,
     C,
+    Go,
 }
 
 // === impl Args ===
@@ -60,13 +62,11 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
     }
     for (language, guests) in by_language {
         let what = format!("{language:?} guests");
-        let _lock = cache::lock(
-            &checkout::guest_build(&format!("{language:?}.lock").to_lowercase()),
-            &what,
-        )?;
+        let _lock = cache::lock(&checkout::guest_build(&format!("{language:?}.lock").to_lowercase()), &what)?;
         match language {
             Language::Rust => rust::build(&guests)?,
             Language::C => guests.iter().try_for_each(c::build)?,
+            Language::Go => guests.iter().try_for_each(go::build)?,
         }
     }
     Ok(())
@@ -85,22 +85,10 @@ fn find() -> Result<BTreeMap<String, Guest>> {
             let Some(language) = Language::of(&folder) else {
                 continue;
             };
-            let name = folder
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            let guest = Guest {
-                name: name.clone(),
-                folder: folder.clone(),
-                language,
-            };
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let guest = Guest { name: name.clone(), folder: folder.clone(), language };
             if let Some(other) = guests.insert(name, guest) {
-                bail!(
-                    "two guests have one name: {} and {}",
-                    other.folder.display(),
-                    folder.display()
-                );
+                bail!("two guests have one name: {} and {}", other.folder.display(), folder.display());
             }
         }
     }
@@ -115,9 +103,7 @@ fn select(mut guests: BTreeMap<String, Guest>, names: &[String]) -> Result<Vec<G
     let mut selected = vec![];
     for name in names {
         selected.push(
-            guests
-                .remove(name)
-                .with_context(|| format!("no guest is called {name}; there are: {known}"))?,
+            guests.remove(name).with_context(|| format!("no guest is called {name}; there are: {known}"))?,
         );
     }
     Ok(selected)
@@ -135,11 +121,7 @@ fn fresh_folder(path: &Path) -> Result<PathBuf> {
 /// Puts a component in its place, unless the same is there already.
 fn install(name: &str, component: &Path) -> Result<()> {
     let bytes = fs::read(component).with_context(|| format!("cannot read {}", component.display()))?;
-    ensure!(
-        bytes.starts_with(b"\0asm\x0d\0\x01\0"),
-        "{} is no component",
-        component.display()
-    );
+    ensure!(bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{} is no component", component.display());
     let place = checkout::guests().join(format!("{name}.wasm"));
     if fs::read(&place).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -160,9 +142,10 @@ impl Language {
         if has("Cargo.toml") {
             return Some(Self::Rust);
         }
+        if has("go.mod") {
+            return Some(Self::Go);
+        }
         let mut files = fs::read_dir(folder).into_iter().flatten().flatten();
-        files
-            .any(|file| file.path().extension().is_some_and(|extension| extension == "c"))
-            .then_some(Self::C)
+        files.any(|file| file.path().extension().is_some_and(|extension| extension == "c")).then_some(Self::C)
     }
 }

@@ -6,6 +6,8 @@ pub(crate) mod c;
 pub(crate) mod cache;
 pub(crate) mod command;
 mod debian;
+pub(crate) mod go;
+pub(crate) mod python;
 pub(crate) mod rust;
 pub(crate) mod versions;
 pub(crate) mod wit_tool;

@@ -42,23 +42,11 @@ fn link(guest: &Guest, toolchain: &Toolchain, linker: &Linker) -> Result<PathBuf
     for source in &sources {
         let object = folder.join(source.with_extension("o").file_name().unwrap_or_default());
         let mut clang = toolchain.clang();
-        clang.args([
-            "-std=c17",
-            "-Os",
-            "-flto=full",
-            "-ffunction-sections",
-            "-fno-exceptions",
-        ]);
+        clang.args(["-std=c17", "-Os", "-flto=full", "-ffunction-sections", "-fno-exceptions"]);
         if source.starts_with(&guest.folder) {
             clang.args(["-Wall", "-Wextra", "-Werror"]);
         }
-        clang
-            .arg("-I")
-            .arg(&folder)
-            .arg("-c")
-            .arg(source)
-            .arg("-o")
-            .arg(&object);
+        clang.arg("-I").arg(&folder).arg("-c").arg(source).arg("-o").arg(&object);
         command::run(&mut clang)?;
         objects.push(object);
     }

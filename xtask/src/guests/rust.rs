@@ -16,18 +16,13 @@ pub(super) fn build(guests: &[Guest]) -> Result<()> {
     let target_dir = toolchain.target_dir()?;
     let mut workspaces: BTreeMap<&Path, Vec<&Guest>> = BTreeMap::new();
     for guest in guests {
-        workspaces
-            .entry(guest.folder.parent().unwrap_or(&guest.folder))
-            .or_default()
-            .push(guest);
+        workspaces.entry(guest.folder.parent().unwrap_or(&guest.folder)).or_default().push(guest);
     }
     for (workspace, guests) in workspaces {
         let names: Vec<_> = guests.iter().map(|guest| guest.name.as_str()).collect();
         progress::step(&format!("Rust: {}", names.join(", ")), || {
             let mut cargo = toolchain.cargo();
-            cargo
-                .current_dir(workspace)
-                .args(["build", "--release", "--target", TARGET]);
+            cargo.current_dir(workspace).args(["build", "--release", "--target", TARGET]);
             cargo.arg("--target-dir").arg(&target_dir);
             cargo.args(names.iter().flat_map(|name| ["--package", name]));
             command::run(&mut cargo)?;

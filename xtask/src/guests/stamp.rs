@@ -50,9 +50,7 @@ fn hash_folder(folder: &Path, hasher: &mut DefaultHasher) -> Result<()> {
         if path.is_dir() {
             hash_folder(&path, hasher)?;
         } else {
-            fs::read(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?
-                .hash(hasher);
+            fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);
         }
     }
     Ok(())

@@ -46,9 +46,7 @@ impl Toolchain {
     /// A clang that compiles guests.
     pub(crate) fn clang(&self) -> Command {
         let mut clang = Command::new(&self.clang);
-        clang
-            .args(["--target=wasm32-wasi", "-isystem"])
-            .arg(&self.include);
+        clang.args(["--target=wasm32-wasi", "-isystem"]).arg(&self.include);
         if let Some(libraries) = &self.libraries {
             clang.env("LD_LIBRARY_PATH", libraries);
         }
@@ -86,34 +84,26 @@ impl Toolchain {
 }
 
 fn fetch(folder: &Path) -> Result<()> {
-    progress::step(
-        &format!("fetching Debian's clang {DEBIAN_CLANG} and wasi-libc"),
-        || {
-            let packages = [
-                format!("clang-{DEBIAN_CLANG}"),
-                format!("libclang-common-{DEBIAN_CLANG}-dev"),
-                format!("libclang-rt-{DEBIAN_CLANG}-dev-wasm32"),
-                "wasi-libc".to_owned(),
-            ];
-            debian::unpack_with_dependencies(&packages, folder)
-        },
-    )
+    progress::step(&format!("fetching Debian's clang {DEBIAN_CLANG} and wasi-libc"), || {
+        let packages = [
+            format!("clang-{DEBIAN_CLANG}"),
+            format!("libclang-common-{DEBIAN_CLANG}-dev"),
+            format!("libclang-rt-{DEBIAN_CLANG}-dev-wasm32"),
+            "wasi-libc".to_owned(),
+        ];
+        debian::unpack_with_dependencies(&packages, folder)
+    })
 }
 
 fn only_folder(parent: &Path) -> Result<PathBuf> {
     let mut folders = fs::read_dir(parent).with_context(|| format!("cannot read {}", parent.display()))?;
-    Ok(folders
-        .next()
-        .with_context(|| format!("{} is empty", parent.display()))??
-        .path())
+    Ok(folders.next().with_context(|| format!("{} is empty", parent.display()))??.path())
 }
 
 /// The library of built-ins, whose folder and name differ between clang's releases.
 fn find_file(resources: &Path, folders: &[&str]) -> Result<PathBuf> {
     let names = ["libclang_rt.builtins.a", "libclang_rt.builtins-wasm32.a"];
-    let mut places = folders
-        .iter()
-        .flat_map(|folder| names.map(|name| resources.join(folder).join(name)));
+    let mut places = folders.iter().flat_map(|folder| names.map(|name| resources.join(folder).join(name)));
     places
         .find(|path| path.is_file())
         .with_context(|| format!("no libclang_rt.builtins in {}", resources.display()))

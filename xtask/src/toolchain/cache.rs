@@ -46,8 +46,7 @@ pub(crate) fn lock(path: &Path, what: &str) -> Result<File> {
     let file = File::create(path).with_context(|| format!("cannot open {}", path.display()))?;
     if file.try_lock().is_err() {
         progress::say(format!("waiting for another build of {what}"));
-        file.lock()
-            .with_context(|| format!("cannot lock {}", path.display()))?;
+        file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
     }
     Ok(file)
 }

@@ -13,10 +13,7 @@ const SHOWN_LINES: usize = 60;
 /// Runs `command` to its end and returns what it wrote to stdout. The error carries the end of all it said.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = show(command);
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot run `{shown}`"))?;
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run `{shown}`"))?;
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(stdout);

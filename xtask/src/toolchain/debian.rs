@@ -74,10 +74,7 @@ impl Apt {
             let path = folder.join(name);
             fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         }
-        Ok(Self {
-            folder,
-            own_lists: false,
-        })
+        Ok(Self { folder, own_lists: false })
     }
 
     /// Works with the machine's package lists; if those are missing or out of date, with fresh ones.
@@ -103,36 +100,23 @@ impl Apt {
     /// What installing these would install besides.
     fn missing_dependencies(&self, packages: &[String]) -> Result<BTreeSet<String>> {
         let mut apt = self.command();
-        apt.args([
-            "--no-install-recommends",
-            "-o",
-            "Debug::NoLocking=1",
-            "--print-uris",
-            "install",
-        ])
-        .args(packages);
+        apt.args(["--no-install-recommends", "-o", "Debug::NoLocking=1", "--print-uris", "install"])
+            .args(packages);
         let uris = command::output(&mut apt)?;
         // 'http://host/pool/main/n/name/name_1.2_amd64.deb' name_1%3a1.2_amd64.deb 1234 SHA256:0123
-        let files = uris
-            .lines()
-            .filter(|line| line.starts_with('\''))
-            .filter_map(|line| line.split(' ').nth(1));
+        let files =
+            uris.lines().filter(|line| line.starts_with('\'')).filter_map(|line| line.split(' ').nth(1));
         let names = files.filter_map(|file| file.split('_').next()).map(str::to_owned);
         // The machine's own C library must stay the only one.
-        Ok(names
-            .filter(|name| name != "libc6" && name != "libc-bin")
-            .collect())
+        Ok(names.filter(|name| name != "libc6" && name != "libc-bin").collect())
     }
 
     fn command(&self) -> Command {
         let mut apt = Command::new("apt-get");
-        apt.current_dir(&self.folder)
-            .args(["-q", "-o", "APT::Sandbox::User=root"]);
+        apt.current_dir(&self.folder).args(["-q", "-o", "APT::Sandbox::User=root"]);
         if self.own_lists {
-            apt.arg("-o")
-                .arg(format!("Dir::State={}", self.folder.join("state").display()));
-            apt.arg("-o")
-                .arg(format!("Dir::Cache={}", self.folder.join("cache").display()));
+            apt.arg("-o").arg(format!("Dir::State={}", self.folder.join("state").display()));
+            apt.arg("-o").arg(format!("Dir::Cache={}", self.folder.join("cache").display()));
             apt.args(["-o", "Dir::State::status=/var/lib/dpkg/status"]);
         }
         apt

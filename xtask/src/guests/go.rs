@@ -1,0 +1,58 @@
+//! Go guests: a module whose packages `exports/export_oarlock_plugin_*` have the plugin's functions.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::{Guest, WORLD, fresh_folder, install, stamp};
+use crate::toolchain::go::Toolchain;
+use crate::toolchain::{command, wit_tool};
+use crate::{checkout, progress};
+
+/// Builds it: the module with bindings beside it, a core module that calls WASI, and a component of that.
+pub(super) fn build(guest: &Guest) -> Result<()> {
+    stamp::unless_unchanged(guest, include_str!("go.rs"), || {
+        let toolchain = Toolchain::find()?;
+        progress::step(&format!("Go: {}", guest.name), || {
+            let component = compile(guest, &toolchain)?;
+            install(&guest.name, &component)
+        })
+    })
+}
+
+fn compile(guest: &Guest, toolchain: &Toolchain) -> Result<PathBuf> {
+    let folder = fresh_folder(&checkout::guest_build(&guest.name))?;
+    let module = folder.join("module");
+    copy(&guest.folder, &module)?;
+    let go_mod = fs::read_to_string(guest.folder.join("go.mod"))?;
+    let name =
+        go_mod.lines().find_map(|line| line.strip_prefix("module ")).context("go.mod names no module")?;
+    wit_tool::run(WORLD, ["go".as_ref(), "--module".as_ref(), OsStr::new(name.trim()), module.as_os_str()])?;
+
+    let core = folder.join("core.wasm");
+    let mut go = toolchain.go();
+    go.current_dir(&module).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
+    go.args(["build", "-trimpath", "-buildmode=c-shared", "-ldflags=-checklinkname=0 -s -w", "-o"])
+        .arg(&core);
+    command::run(&mut go)?;
+
+    let component = folder.join("component.wasm");
+    wit_tool::run(WORLD, ["component".as_ref(), core.as_os_str(), component.as_os_str()])?;
+    Ok(component)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let copy_path = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &copy_path)?;
+        } else {
+            fs::copy(&path, &copy_path).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -18,11 +18,13 @@ pub mod namespaces;
 pub mod object;
 pub mod selector;
 
-pub mod api_list_watch;
 pub mod list_watch;
-mod pager;
+
+pub mod api_list_watch;
+pub mod transport;
 
 pub mod backoff;
+mod pager;
 pub mod reflector;
 
 pub mod delta_fifo;

@@ -170,6 +170,11 @@ impl FakeListWatch {
         self.state.lock().serving = serving;
     }
 
+    /// Gives lists no version, as some servers of extension APIs do.
+    pub fn list_at_no_version(&self) {
+        self.state.lock().lists_without_version = true;
+    }
+
     /// Lets every continue token that was given out expire.
     pub fn expire_continue_tokens(&self) {
         self.state.lock().token_age += 1;

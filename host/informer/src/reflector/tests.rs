@@ -1,0 +1,6 @@
+//! The reflector between a fake server and a store that writes everything down. Time is paused throughout.
+
+mod listing;
+mod recovering;
+mod support;
+mod watching;

@@ -26,6 +26,7 @@ pub(super) struct State {
     pub(super) requests: Vec<Request>,
     pub(super) serving: Serving,
     pub(super) token_age: u64,
+    pub(super) lists_without_version: bool,
     pub(super) ends_watches_in_time: bool,
     /// The lists that are being handed out page by page.
     snapshots: Vec<(u64, Vec<Object>)>,
@@ -65,6 +66,7 @@ impl State {
             requests: Vec::new(),
             serving: Serving::default(),
             token_age: 0,
+            lists_without_version: false,
             ends_watches_in_time: false,
             snapshots: Vec::new(),
         }
@@ -134,7 +136,7 @@ impl State {
             _ => objects.len(),
         };
         Ok(ListPage {
-            resource_version: version.to_string(),
+            resource_version: if self.lists_without_version { String::new() } else { version.to_string() },
             continue_token: (end < objects.len()).then(|| format!("{}:{snapshot_idx}:{end}", self.token_age)),
             items: objects[start..end].to_vec(),
         })

@@ -1,0 +1,296 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::support::play;
+use crate::list_watch::ApiError;
+use crate::reflector::{Config, Phase};
+use crate::testing::{FakeListWatch, Serving, errors};
+
+fn three_pods() -> FakeListWatch {
+    let server = FakeListWatch::pods();
+    for key in ["x/a", "x/b", "y/c"] {
+        server.put(key);
+    }
+    server
+}
+
+fn paged(page_size: u32) -> Config {
+    Config { page_size: NonZeroU32::new(page_size), ..Config::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_20_lists_at_zero_and_watches_from_the_lists_version() {
+    play(three_pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"4\""]);
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        let status = scene.status();
+        assert_eq!((status.phase, status.n_lists, status.n_watches), (Phase::Watching, 1, 1));
+        assert_eq!((&*status.resource_version, status.last_error), ("4", None));
+        assert_eq!(status.last_sign_of_life, Some(scene.begun_at));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_29_an_empty_list_replaces_all_the_same() {
+    play(FakeListWatch::pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.told(), ["replace [] at 1"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pg_02_pages_make_one_list_at_the_first_pages_version() {
+    let server = three_pods();
+    server.serve_from(Serving::Storage);
+    play(server, paged(2), async |scene| {
+        scene.settle().await;
+        // The continuation bears no version (PG-03).
+        assert_eq!(scene.asked(), ["list 2 at \"0\"", "list next 2 at \"\"", "watch \"4\""]);
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pg_04_an_expired_page_falls_back_to_the_whole_list() {
+    let server = three_pods();
+    server.serve_from(Serving::Storage);
+    server.pass_list();
+    server.fail_list(errors::expired().into());
+    play(server, paged(1), async |scene| {
+        scene.settle().await;
+        assert_eq!(
+            scene.asked(),
+            ["list 1 at \"0\"", "list next 1 at \"\"", "list all at \"0\"", "watch \"4\""]
+        );
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_22_a_relist_is_not_paged_unless_the_server_pages_at_zero() {
+    for (serving, relist) in
+        [(Serving::WatchCache, "list all at \"4\""), (Serving::Storage, "list 500 at \"4\"")]
+    {
+        let server = three_pods();
+        server.serve_from(serving);
+        if serving == Serving::Storage {
+            // More than one page at version 0: no watch cache (RL-24).
+            for idx in 0..500 {
+                server.put_unseen(&*format!("z/{idx}"));
+            }
+        }
+        play(server, Config::default(), async |scene| {
+            scene.settle().await;
+            let version = scene.server.resource_version();
+            scene.server.break_watches(errors::garbage);
+            scene.pass(2000).await;
+            let relist = relist.replace('4', &version);
+            assert!(scene.asked().contains(&relist), "{:?}", scene.asked());
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_22_a_configured_page_size_always_counts() {
+    play(three_pods(), paged(7), async |scene| {
+        scene.settle().await;
+        scene.server.break_watches(errors::garbage);
+        scene.pass(2000).await;
+        assert_eq!(scene.asked(), ["list 7 at \"0\"", "watch \"4\"", "list 7 at \"4\"", "watch \"4\""]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_23_a_version_that_cannot_be_listed_is_given_up_at_once_and_once() {
+    for error in [errors::expired(), errors::too_large_resource_version()] {
+        let server = three_pods();
+        server.fail_list(error.into());
+        play(server, Config::default(), async |scene| {
+            scene.settle().await;
+            assert_eq!(scene.asked(), ["list 500 at \"0\"", "list 500 at \"\"", "watch \"4\""]);
+            assert_eq!(scene.asked_at(), [0, 0, 0]);
+            assert_eq!(scene.status().last_error, None);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_23_the_version_stays_unavailable_until_a_list_succeeds() {
+    let server = three_pods();
+    server.fail_list(errors::expired().into());
+    server.fail_list(errors::expired().into());
+    play(server, Config::default(), async |scene| {
+        scene.pass(2000).await;
+        let asked = scene.asked();
+        assert_eq!(asked, ["list 500 at \"0\"", "list 500 at \"\"", "list 500 at \"\"", "watch \"4\""]);
+        scene.server.break_watches(errors::garbage);
+        scene.pass(4000).await;
+        assert_eq!(scene.asked()[4], "list all at \"4\"", "cleared by the success (RL-25)");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_27_a_failed_list_touches_nothing_and_is_tried_again_with_back_off() {
+    let server = three_pods();
+    for _ in 0..3 {
+        server.fail_list(errors::internal().into());
+    }
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        assert_eq!(
+            scene.last_error(),
+            "failed to list: Internal error occurred: etcd is gone (500 InternalError)"
+        );
+        assert!(matches!(scene.phase(), Phase::Failing { .. }));
+        assert_eq!(scene.told(), [""; 0]);
+        scene.pass(20_000).await;
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        assert_eq!(scene.phase(), Phase::Watching);
+        let at = scene.asked_at();
+        let waits: Vec<u128> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        for (wait, delay) in waits.iter().zip([800, 1600, 3200]) {
+            assert!((delay..=2 * delay).contains(wait), "{waits:?} (RL-02)");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_honoured_within_reason() {
+    for (asked_for, waited) in [(20, 20), (100_000, 300)] {
+        let server = three_pods();
+        server.fail_list(errors::too_many_requests(Some(Duration::from_secs(asked_for))).into());
+        play(server, Config::default(), async |scene| {
+            scene.server.until_lists(2).await;
+            assert_eq!(scene.asked_at()[1], waited * 1000);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_25_a_store_that_refuses_the_list_is_asked_again() {
+    play(three_pods(), Config::default(), async |scene| {
+        scene.store.refuse("replace");
+        scene.settle().await;
+        assert_eq!(scene.last_error(), "unable to sync list result: the store refuses to replace");
+        scene.pass(2000).await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "list 500 at \"0\"", "watch \"4\""], "the version stays");
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_71_a_relist_keeps_the_objects_that_did_not_change() {
+    play(three_pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        let before = scene.store.replaced();
+        // The fake hands out its own objects; only through bytes do they become others.
+        scene.server.put_unseen("x/b");
+        scene.server.break_watches(errors::garbage);
+        scene.pass(2000).await;
+        let after = scene.store.replaced();
+        assert_eq!(after.len(), 3);
+        assert!(after[0].is_same(&before[0]) && after[2].is_same(&before[2]));
+        assert!(!after[1].is_same(&before[1]));
+        assert_eq!(after[1].resource_version(), "5");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_72_an_absent_resource_is_a_state_and_asked_for_again() {
+    let server = three_pods();
+    for _ in 0..4 {
+        server.fail_list(errors::not_found().into());
+    }
+    play(server, Config::default(), async |scene| {
+        for _ in 0..4 {
+            let n_lists = scene.server.lists().len();
+            scene.settle().await;
+            assert_eq!(scene.phase(), Phase::Absent, "also while it asks again");
+            scene.server.until_lists(n_lists.max(1) + 1).await;
+        }
+        scene.settle().await;
+        assert_eq!(scene.phase(), Phase::Watching);
+        assert!(scene.last_error().contains("404 NotFound"), "{}", scene.last_error());
+        // And gone again, as when its definition is deleted.
+        scene.pass(2000).await;
+        scene.server.fail_watch(errors::not_found().into());
+        scene.server.fail_list(errors::not_found().into());
+        scene.server.close_watches();
+        scene.settle().await;
+        assert_eq!(scene.phase(), Phase::Absent);
+        scene.pass(200_000).await;
+        assert_eq!(scene.status().n_lists, 2);
+        assert_eq!(scene.phase(), Phase::Watching);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_resource_is_a_state() {
+    let server = three_pods();
+    server.fail_list(errors::forbidden().into());
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.phase(), Phase::Forbidden);
+        scene.pass(2000).await;
+        assert_eq!(scene.phase(), Phase::Watching);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_an_answer_is_given_up_and_can_be_cancelled() {
+    let server = three_pods();
+    server.hang_list();
+    server.hang_list();
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.phase(), Phase::Listing);
+        scene.server.until_lists(2).await;
+        assert!(scene.asked_at()[1] > 300_000);
+        insta::assert_snapshot!(scene.last_error(), @"failed to list: cannot talk to the API server: no answer to list within 300s");
+        // Cancelled while the second hangs.
+    })
+    .await;
+}
+
+#[test]
+fn rl_30_to_33_classes_of_errors() {
+    let class = |code, reason: &str| {
+        let error = ApiError::from(errors::status(code, reason, ""));
+        [error.is_expired(), error.is_retriable_in_place(), error.is_internal()]
+    };
+    assert_eq!(class(410, "Expired"), [true, false, false]);
+    assert_eq!(class(410, "Gone"), [true, false, false]);
+    assert_eq!(class(410, ""), [true, false, false]);
+    assert_eq!(class(410, "Whatever"), [true, false, false]);
+    assert_eq!(class(410, "Conflict"), [false, false, false]);
+    assert_eq!(class(400, "Expired"), [true, false, false]);
+    assert_eq!(class(429, ""), [false, true, false]);
+    assert_eq!(class(503, "TooManyRequests"), [false, true, false]);
+    assert_eq!(class(500, ""), [false, false, true]);
+    assert_eq!(class(500, "InternalError"), [false, false, true]);
+    assert_eq!(class(500, "StoreReadError"), [false, false, false]);
+
+    assert!(ApiError::from(errors::too_large_resource_version()).is_too_large_rv());
+    let by_message = errors::status(504, "Timeout", "Too large resource version: 5, current: 3");
+    assert!(ApiError::from(by_message).is_too_large_rv());
+    assert!(!ApiError::from(errors::status(504, "Timeout", "too slow")).is_too_large_rv());
+    assert!(!ApiError::from(errors::status(400, "BadRequest", "Too large resource version: 5")).is_too_large_rv());
+
+    assert!(errors::connection_refused().is_retriable_in_place());
+    assert!(!errors::connection_reset().is_retriable_in_place());
+}

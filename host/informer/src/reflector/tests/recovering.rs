@@ -1,0 +1,284 @@
+use std::time::Duration;
+
+use super::support::play;
+use crate::list_watch::WatchEvent;
+use crate::reflector::{Config, Phase};
+use crate::testing::{FakeListWatch, errors};
+
+fn one_pod() -> FakeListWatch {
+    let server = FakeListWatch::pods();
+    server.put("x/a");
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_42_a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.settle().await;
+        scene.server.put("x/b");
+        scene.settle().await;
+        for end in ["close", "reset"] {
+            scene.server.put_unseen("x/c");
+            match end {
+                "close" => scene.server.close_watches(),
+                _ => scene.server.break_watches(errors::connection_reset),
+            }
+            scene.settle().await;
+        }
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"3\"", "watch \"4\""]);
+        assert_eq!(
+            scene.told(),
+            ["replace [x/a@2] at 2", "add x/b@3", "version 3", "add x/c@4", "version 4", "update x/c@5", "version 5"]
+        );
+        assert_eq!(scene.status().last_error, None);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_42_a_long_watch_may_be_empty() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.pass(1100).await;
+        scene.server.close_watches();
+        scene.settle().await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\""]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_42_a_very_short_watch_leads_to_back_off_and_a_new_list() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.pass(500).await;
+        scene.server.close_watches();
+        scene.settle().await;
+        assert!(matches!(scene.phase(), Phase::Failing { .. }));
+        scene.pass(1600).await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]);
+        assert!(scene.asked_at()[2] >= 1300, "{:?}", scene.asked_at());
+        assert_eq!(scene.phase(), Phase::Watching);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn reflector_relists_after_expired_and_finds_what_was_deleted() {
+    let server = one_pod();
+    server.put("x/b");
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        scene.server.delete_unseen("x/a");
+        scene.server.put_unseen("x/c");
+        scene.pass(2000).await;
+        scene.server.expire_history();
+        scene.server.close_watches();
+        scene.pass(2000).await;
+        // The list is at the last version all the same (RL-44); here the server still serves it.
+        assert_eq!(
+            scene.asked(),
+            ["list 500 at \"0\"", "watch \"3\"", "watch \"3\"", "list all at \"3\"", "watch \"5\""]
+        );
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3] at 3", "replace [x/b@3 x/c@5] at 5"]);
+        assert_eq!(scene.status().last_error, None, "nothing is wrong about it (RL-11)");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_44_an_expired_list_after_an_expired_watch_is_asked_for_at_no_version() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.settle().await;
+        scene.server.fail_list(errors::expired().into());
+        scene.server.send(&WatchEvent::Error(errors::expired()));
+        scene.pass(2000).await;
+        assert_eq!(scene.asked()[2..], ["list all at \"2\"", "list all at \"\"", "watch \"2\""]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_41_a_refused_connection_and_429_retry_the_watch_and_not_the_list() {
+    let server = one_pod();
+    server.fail_watch(errors::connection_refused());
+    server.fail_watch(errors::too_many_requests(Some(Duration::from_secs(9))).into());
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        assert!(matches!(scene.phase(), Phase::Failing { .. }));
+        scene.server.until_watches(3).await;
+        scene.settle().await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\"", "watch \"2\""]);
+        let at = scene.asked_at();
+        assert!((800..1600).contains(&(at[2] - at[1])));
+        assert_eq!(at[3] - at[2], 9000);
+        assert_eq!(scene.phase(), Phase::Watching);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_41_any_other_failure_to_watch_leads_to_a_new_list() {
+    for error in [errors::internal().into(), errors::connection_reset(), errors::expired().into()] {
+        let server = one_pod();
+        server.fail_watch(error);
+        play(server, Config::default(), async |scene| {
+            scene.pass(2000).await;
+            assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_44_429_on_the_watch_is_waited_out_without_a_list() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.settle().await;
+        let error = errors::too_many_requests(Some(Duration::from_secs(30)));
+        scene.server.send(&WatchEvent::Error(error));
+        scene.pass(29_000).await;
+        assert_eq!(scene.asked().len(), 2);
+        scene.pass(2000).await;
+        assert_eq!(scene.asked()[2..], ["watch \"2\""]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_44_any_other_error_on_the_watch_leads_to_a_new_list() {
+    for error in [errors::internal(), errors::status(500, "StoreReadError", "corrupt"), errors::forbidden()] {
+        play(one_pod(), Config::default(), async |scene| {
+            scene.settle().await;
+            scene.server.put("x/b");
+            scene.server.send(&WatchEvent::Error(error));
+            scene.pass(2000).await;
+            assert_eq!(scene.asked()[2..], ["list all at \"3\"", "watch \"3\""]);
+            assert!(scene.last_error().starts_with("failed to watch: "), "{}", scene.last_error());
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_47_internal_errors_are_retried_for_as_long_as_configured() {
+    let config = Config { max_internal_error_retry: Duration::from_secs(60), ..Config::default() };
+    play(one_pod(), config, async |scene| {
+        for _ in 0..2 {
+            scene.settle().await;
+            scene.server.send(&WatchEvent::Error(errors::internal()));
+            scene.pass(29_000).await;
+        }
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\"", "watch \"2\""]);
+        scene.pass(10_000).await;
+        scene.server.send(&WatchEvent::Error(errors::internal()));
+        scene.pass(2000).await;
+        assert_eq!(scene.asked()[4..], ["list all at \"2\"", "watch \"2\""], "the budget is spent (RW-02)");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wt_02_garbage_on_the_watch_leads_to_a_new_list() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.pass(5000).await;
+        scene.server.break_watches(errors::garbage);
+        scene.pass(2000).await;
+        assert_eq!(scene.asked()[2..], ["list all at \"2\"", "watch \"2\""]);
+        assert!(scene.last_error().contains("malformed watch event"), "{}", scene.last_error());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_70_a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to_come() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.settle().await;
+        scene.server.bookmark();
+        scene.server.silence_watches();
+        scene.server.put_unseen("x/b");
+        scene.pass(109_000).await;
+        assert_eq!(scene.status().n_silences, 0);
+        assert!(scene.status().last_sign_of_life.unwrap() < scene.begun_at + Duration::from_secs(1));
+        scene.pass(2000).await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\""]);
+        assert_eq!(scene.told().last().unwrap(), "version 3", "caught up");
+        assert_eq!(scene.status().n_silences, 1);
+        insta::assert_snapshot!(scene.last_error(), @"nothing came on the watch for 110s: closed and resumed");
+        assert_eq!(scene.server.n_open_watches(), 1, "the silent one is closed");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_70_a_quiet_watch_is_left_alone_where_no_bookmark_ever_came() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.pass(3_600_000).await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\""]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_70_bookmarks_keep_a_watch_alive() {
+    play(one_pod(), Config::default(), async |scene| {
+        for _ in 0..60 {
+            scene.pass(60_000).await;
+            scene.server.bookmark();
+        }
+        scene.settle().await;
+        assert_eq!(scene.asked().len(), 2);
+        assert_eq!(scene.status().n_bookmarks, 60);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_10_even_a_server_that_ends_everything_at_once_is_asked_with_pauses() {
+    let server = one_pod();
+    for _ in 0..1000 {
+        server.fail_watch(errors::internal().into());
+    }
+    play(server, Config::default(), async |scene| {
+        scene.pass(600_000).await;
+        let n_lists = scene.server.lists().len();
+        assert!((10..25).contains(&n_lists), "{n_lists} lists in ten minutes (RL-03)");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_hangs_at_its_beginning_is_given_up() {
+    let server = one_pod();
+    server.hang_watch();
+    server.hang_watch();
+    play(server, Config::default(), async |scene| {
+        scene.pass(310_000).await;
+        assert!(scene.last_error().contains("no answer to watch within 300s"), "{}", scene.last_error());
+        // Cancelled while the second hangs.
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_45_cancelled_while_backing_off() {
+    let server = one_pod();
+    server.fail_list(errors::internal().into());
+    play(server, Config::default(), async |scene| scene.settle().await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_wakes_for_phases_and_failures_only() {
+    play(one_pod(), Config::default(), async |scene| {
+        scene.settle().await;
+        let mut status = scene.status_receiver();
+        status.borrow_and_update();
+        scene.server.put("x/b");
+        scene.server.bookmark();
+        scene.settle().await;
+        assert!(!status.has_changed().unwrap());
+        assert_eq!(status.borrow().n_events, 1);
+        scene.server.send(&WatchEvent::Error(errors::forbidden()));
+        scene.settle().await;
+        assert!(status.has_changed().unwrap());
+        assert_eq!(status.borrow_and_update().phase, Phase::Forbidden);
+    })
+    .await;
+}

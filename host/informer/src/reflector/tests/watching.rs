@@ -1,0 +1,220 @@
+use std::time::Duration;
+
+use super::support::play;
+use crate::list_watch::WatchEvent;
+use crate::names::TypeMeta;
+use crate::reflector::Config;
+use crate::testing::{Draft, FakeListWatch, errors};
+
+#[tokio::test(start_paused = true)]
+async fn rl_50_changes_reach_the_store_in_order_and_move_the_version() {
+    let server = FakeListWatch::pods();
+    server.put("x/a");
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        scene.server.put("x/b");
+        scene.server.put("x/a");
+        scene.server.delete("x/b");
+        scene.server.bookmark();
+        scene.settle().await;
+        assert_eq!(
+            scene.told(),
+            [
+                "replace [x/a@2] at 2",
+                "add x/b@3",
+                "version 3",
+                "update x/a@4",
+                "version 4",
+                "delete x/b@5",
+                "version 5",
+                "version 5",
+            ]
+        );
+        let status = scene.status();
+        assert_eq!((status.n_events, status.n_bookmarks, &*status.resource_version), (3, 1, "5"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_40_a_watch_asks_for_five_to_ten_minutes_and_bookmarks() {
+    let server = FakeListWatch::pods();
+    server.end_watches_in_time();
+    play(server, Config::default(), async |scene| {
+        scene.server.until_watches(20).await;
+        let watches = scene.server.watches();
+        let mut seconds: Vec<u64> = watches.iter().map(|watch| watch.timeout.as_secs()).collect();
+        assert!(watches.iter().all(|watch| watch.allow_bookmarks));
+        assert!(watches.iter().all(|watch| watch.timeout.subsec_nanos() == 0));
+        assert!(seconds.iter().all(|seconds| (300..600).contains(seconds)), "{seconds:?}");
+        seconds.sort_unstable();
+        seconds.dedup();
+        assert!(seconds.len() > 10, "they differ");
+        assert_eq!(scene.server.lists().len(), 1, "watches that end in time need no list");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_01_a_greater_least_timeout_counts_and_a_smaller_does_not() {
+    for (configured, range) in [(60, 300..600), (1000, 1000..2000)] {
+        let config = Config { min_watch_timeout: Duration::from_secs(configured), ..Config::default() };
+        play(FakeListWatch::pods(), config, async |scene| {
+            scene.settle().await;
+            let timeout = scene.server.watches()[0].timeout.as_secs();
+            assert!(range.contains(&timeout), "{timeout}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_05_events_of_another_type_are_dropped_and_do_not_count() {
+    let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..Config::default() };
+    play(FakeListWatch::pods(), config, async |scene| {
+        scene.settle().await;
+        let stranger = Draft::new("x/s").at(&TypeMeta::new("v1", "Secret"), "u", "99");
+        scene.server.send(&WatchEvent::Added(stranger));
+        scene.settle().await;
+        assert_eq!(scene.told(), ["replace [] at 1"]);
+        assert_eq!(scene.status().resource_version, "1", "RL-55");
+        // Nor does it save a short watch from being a very short one.
+        scene.server.close_watches();
+        scene.settle().await;
+        assert_eq!(scene.asked().len(), 2);
+        assert!(scene.last_error().starts_with("very short watch"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_50_an_unknown_event_moves_the_version_and_nothing_else() {
+    play(FakeListWatch::pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        let unknown = |resource_version: Option<&str>| WatchEvent::Unknown {
+            event_type: "SMELLED".into(),
+            resource_version: resource_version.map(str::to_owned),
+        };
+        scene.server.send(&unknown(None));
+        scene.server.send(&unknown(Some("9")));
+        scene.settle().await;
+        assert_eq!(scene.told(), ["replace [] at 1", "version 9"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_51_a_store_that_refuses_an_event_does_not_stop_the_watch() {
+    play(FakeListWatch::pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        scene.store.refuse("add");
+        scene.server.put("x/a");
+        scene.server.put("x/b");
+        scene.settle().await;
+        assert_eq!(scene.told(), ["replace [] at 1", "version 2", "add x/b@3", "version 3"]);
+        assert_eq!(scene.asked().len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_52_a_watch_from_nowhere_holds_the_version_back_until_the_first_change() {
+    let nowhere = FakeListWatch::pods();
+    nowhere.list_at_no_version();
+    nowhere.put("x/a");
+    nowhere.put("x/b");
+    play(nowhere, Config::default(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"\""]);
+        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3] at", "add x/a@2", "add x/b@3"]);
+        scene.server.put("x/c");
+        scene.server.put("x/a");
+        scene.server.put("x/d");
+        scene.settle().await;
+        assert_eq!(
+            scene.told(),
+            ["add x/c@4", "update x/a@5", "version 5", "add x/d@6", "version 6"]
+        );
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_56_what_comes_last_counts_even_if_it_is_lower() {
+    play(FakeListWatch::pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        let pod = |version| Draft::new("x/a").at(&TypeMeta::new("v1", "Pod"), "u", version);
+        scene.server.send(&WatchEvent::Added(pod("90")));
+        scene.server.send(&WatchEvent::Modified(pod("10")));
+        scene.pass(2000).await;
+        scene.server.close_watches();
+        scene.settle().await;
+        assert_eq!(scene.asked().last().unwrap(), "watch \"10\"");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_60_resync_comes_each_period_of_the_watch_phase() {
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..Config::default() };
+    play(FakeListWatch::pods(), config, async |scene| {
+        scene.pass(59_000).await;
+        assert_eq!(scene.told(), ["replace [] at 1"]);
+        scene.pass(2000).await;
+        assert_eq!(scene.told(), ["resync"]);
+        scene.pass(120_000).await;
+        assert_eq!(scene.told(), ["resync", "resync"]);
+        *scene.store.declines_resync.lock() = true;
+        scene.pass(120_000).await;
+        assert_eq!(scene.told(), [""; 0], "RL-61");
+        *scene.store.declines_resync.lock() = false;
+        // A new list begins the period anew.
+        scene.pass(50_000).await;
+        scene.told();
+        scene.server.break_watches(errors::garbage);
+        scene.pass(50_000).await;
+        assert_eq!(scene.told(), ["replace [] at 1"]);
+        scene.pass(12_000).await;
+        assert_eq!(scene.told(), ["resync"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_60_resync_goes_on_while_the_watch_cannot_be_begun() {
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..Config::default() };
+    let server = FakeListWatch::pods();
+    for _ in 0..100 {
+        server.fail_watch(errors::connection_refused());
+    }
+    play(server, config, async |scene| {
+        scene.pass(61_000).await;
+        assert_eq!(scene.told(), ["replace [] at 1", "resync"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_62_without_a_period_nothing_is_resynced() {
+    for resync_period in [None, Some(Duration::ZERO)] {
+        let config = Config { resync_period, ..Config::default() };
+        play(FakeListWatch::pods(), config, async |scene| {
+            scene.pass(3_600_000).await;
+            assert_eq!(scene.told(), ["replace [] at 1"]);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_46_a_resync_that_fails_leads_to_a_new_list() {
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..Config::default() };
+    play(FakeListWatch::pods(), config, async |scene| {
+        scene.store.refuse("resync");
+        scene.pass(63_000).await;
+        assert_eq!(scene.told(), ["replace [] at 1", "replace [] at 1"]);
+        assert_eq!(scene.last_error(), "failed to resync: the store refuses to resync");
+        assert_eq!(scene.server.n_open_watches(), 1, "the old watch is closed");
+    })
+    .await;
+}

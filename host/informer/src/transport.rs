@@ -1,0 +1,152 @@
+//! Connections to an API server that notice when their other end is gone.
+//!
+//! `kube::Client` as it builds itself retries some failures on its own, which would hide them from the rules of the
+//! reflector (RL-74), and has no keep-alive of any kind, so that a watch whose server died without a word waits for ever
+//! (RL-70). This one differs in just these points; credentials, TLS and headers remain kube's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, ResponseFuture};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::Config;
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use tower::{BoxError, Service, ServiceBuilder};
+
+/// HTTP/2: a ping after this long without a frame.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// HTTP/2: the connection is dead when a ping is not answered for this long.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// TCP: a probe after this long without a byte; then two more, [`TCP_PROBE_INTERVAL`] apart, before the connection is dead.
+const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);
+const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+const TCP_PROBES: u32 = 3;
+
+/// TCP: the connection is dead when what was sent is not acknowledged for this long.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Over HTTP/2 all requests of one pool share one connection, and API servers allow 100 at a time on it. What would be
+/// one too many waits for ever if the others are watches; so these have connections of their own, and several.
+const N_WATCH_POOLS: usize = 8;
+
+/// Why no client can be made of a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration asks for a proxy.
+    #[error("the kubeconfig asks for a proxy ({0}), and proxies are not supported")]
+    Proxy(Uri),
+    /// Certificates, credentials or headers are not usable.
+    #[error("cannot make a client for the API server")]
+    Config(#[source] kube::Error),
+}
+
+type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
+type Pool = legacy::Client<Connector, Body>;
+
+/// Sends watches and everything else over connections of their own.
+#[derive(Clone)]
+struct Pools {
+    watches: Arc<[Pool]>,
+    others: Pool,
+    n_watches: Arc<AtomicUsize>,
+}
+
+/// Makes a client for an API server: it retries nothing, and its connections find a dead peer within 70 s.
+///
+/// Speaks HTTP/2 over TLS where the server does, with pings; the kernel's keep-alive is on in any case. Must be called
+/// within a tokio runtime.
+///
+/// # Errors
+///
+/// When the configuration cannot be used. Nothing is sent yet.
+pub fn client(config: Config) -> Result<kube::Client, Error> {
+    if let Some(proxy) = &config.proxy_url {
+        return Err(Error::Proxy(proxy.clone()));
+    }
+    let connector = connector(&config).map_err(Error::Config)?;
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(Error::Config)?)
+        .layer(config.extra_headers_layer().map_err(Error::Config)?)
+        .map_err(BoxError::from)
+        .service(Pools::new(&connector));
+    Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+fn connector(config: &Config) -> Result<Connector, kube::Error> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(TCP_KEEP_ALIVE));
+    tcp.set_keepalive_interval(Some(TCP_PROBE_INTERVAL));
+    tcp.set_keepalive_retries(Some(TCP_PROBES));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
+
+    let tls = if config.tls_server_name.is_some() {
+        // Only kube's own way of building it takes another name to verify, and that way has no HTTP/2.
+        config.rustls_https_connector_with_connector(tcp)?
+    } else {
+        let mut tls = config.rustls_client_config()?;
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        HttpsConnector::from((tcp, tls))
+    };
+    let mut connector = TimeoutConnector::new(tls);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    Ok(connector)
+}
+
+// === impl Pools ===
+
+impl Pools {
+    fn new(connector: &Connector) -> Self {
+        let pool = || {
+            legacy::Client::builder(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .http2_keep_alive_interval(PING_INTERVAL)
+                .http2_keep_alive_timeout(PING_TIMEOUT)
+                .http2_keep_alive_while_idle(true)
+                .build(connector.clone())
+        };
+        Self {
+            watches: (0..N_WATCH_POOLS).map(|_| pool()).collect(),
+            others: pool(),
+            n_watches: Arc::new(AtomicUsize::new(0)),
+        }
+    }
+
+    fn pool_for(&self, request: &Request<Body>) -> &Pool {
+        let query = request.uri().query().unwrap_or_default();
+        if query.split('&').any(|parameter| matches!(parameter, "watch=true" | "watch=1")) {
+            &self.watches[self.n_watches.fetch_add(1, Ordering::Relaxed) % self.watches.len()]
+        } else {
+            &self.others
+        }
+    }
+}
+
+impl Service<Request<Body>> for Pools {
+    type Response = Response<Incoming>;
+    type Error = legacy::Error;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
+        // A pool opens what it needs.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+        self.pool_for(&request).request(request)
+    }
+}

@@ -2,9 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+mod cargo;
 mod checkout;
+mod control_plane;
+mod demo;
 mod guests;
 mod progress;
+mod test;
+mod tidy;
 mod toolchain;
 
 use clap::{Parser, Subcommand};
@@ -21,10 +26,22 @@ struct Args {
 enum Command {
     /// Builds guests into target/guests/NAME.wasm, with the toolchains they need.
     Guests(guests::Args),
+    /// Builds everything, runs real plugins on real events and says whether anything was lost.
+    Demo(demo::Args),
+    /// Sets up and runs every test, fast ones first.
+    Test(test::Args),
+    /// Checks the house's rules that no lint knows.
+    Tidy(tidy::Args),
+    /// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
+    ControlPlane(control_plane::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::Guests(args) => args.run(),
+        Command::Demo(args) => args.run(),
+        Command::Test(args) => args.run(),
+        Command::Tidy(args) => args.run(),
+        Command::ControlPlane(args) => args.run(),
     }
 }

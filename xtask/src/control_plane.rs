@@ -1,0 +1,104 @@
+//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver that some tests run against.
+//!
+//! Two programs: a launcher of ours, which builds in a second, and the servers, which take minutes and are kept apart so that a change of the
+//! former leaves the latter alone. Where `KUBEBUILDER_ASSETS` names a folder with servers, those are used.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::toolchain::go::Toolchain;
+use crate::toolchain::{cache, command};
+use crate::{checkout, progress};
+
+/// The version that clients are told; without one they take the server for a 0.0.
+const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.2");
+
+/// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+/// What the tests start.
+pub(crate) struct ControlPlane {
+    launcher: PathBuf,
+    /// A folder with `etcd` and `kube-apiserver`.
+    assets: PathBuf,
+}
+
+// === impl Args ===
+
+impl Args {
+    #[expect(clippy::print_stdout, reason = "the paths are what is asked for")]
+    pub(crate) fn run(self) -> Result<()> {
+        let Self {} = self;
+        let ControlPlane { launcher, assets } = build()?;
+        println!("{}", json!({"launcher": launcher, "assets": assets}));
+        Ok(())
+    }
+}
+
+/// Builds what the cache does not have.
+pub(crate) fn build() -> Result<ControlPlane> {
+    let module = checkout::root().join("tests/control-plane");
+    let launcher = cache::entry(&format!("control-plane-{}", digest(&module, &[&module])?), |folder| {
+        progress::step("the control plane's launcher", || {
+            go_build(&module, ".", &folder.join("control-plane"))
+        })
+    })?;
+    let assets = match env::var_os("KUBEBUILDER_ASSETS") {
+        Some(assets) => PathBuf::from(assets),
+        None => servers(&module)?,
+    };
+    Ok(ControlPlane { launcher: launcher.join("control-plane"), assets })
+}
+
+/// One executable, told apart by the name that it is called by.
+fn servers(module: &Path) -> Result<PathBuf> {
+    let digest = digest(module, &[&module.join("servers")])?;
+    cache::entry(&format!("control-plane-servers-{digest}"), |folder| {
+        progress::step("etcd and kube-apiserver (some minutes, once)", || {
+            go_build(module, "./servers", &folder.join("servers"))?;
+            for name in ["etcd", "kube-apiserver"] {
+                symlink("servers", folder.join(name))?;
+            }
+            Ok(())
+        })
+    })
+}
+
+fn go_build(module: &Path, package: &str, program: &Path) -> Result<()> {
+    let (major, minor, version) = VERSION;
+    let variable = "k8s.io/component-base/version";
+    let ldflags = format!(
+        "-s -w -X {variable}.gitVersion={version} -X {variable}.gitMajor={major} -X {variable}.gitMinor={minor}"
+    );
+    let mut go = Toolchain::find()?.go();
+    go.current_dir(module).env("CGO_ENABLED", "0").args(["build", "-trimpath", "-ldflags", &ldflags, "-o"]);
+    command::run(go.arg(program).arg(package))
+}
+
+/// Names the sources in some folders of a module and its requirements, so that a change of any builds anew.
+fn digest(module: &Path, folders: &[&Path]) -> Result<String> {
+    let mut files = vec![module.join("go.mod"), module.join("go.sum")];
+    for folder in folders {
+        for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "go") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    let mut digest = Sha256::new();
+    for file in files {
+        digest.update(file.strip_prefix(module)?.to_string_lossy().as_bytes());
+        digest.update(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?);
+    }
+    digest.update(VERSION.2);
+    Ok(digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,46 @@
+//! `cargo xtask demo`: builds everything and plays the scene in `tests/src/bin/oarlock-demo`.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread;
+
+use anyhow::{Context, Result};
+
+use crate::{cargo, checkout, guests, progress};
+
+/// Runs real plugins on real events and says whether anything was lost.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Ends after the scene instead of staying up until Ctrl-C.
+    #[arg(long)]
+    once: bool,
+    /// Has the host swallow the n-th notification, which the demo must notice.
+    #[arg(long, hide = true, value_name = "N")]
+    fault_swallow: Option<u64>,
+}
+
+const PLUGINS: [&str; 6] = ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python", "mirror"];
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { once, fault_swallow } = self;
+        let (guests, host) = thread::scope(|scope| {
+            let guests = scope.spawn(|| guests::build(&PLUGINS.map(String::from)));
+            let host = progress::step("the host (some minutes on a fresh checkout)", cargo::build_programs);
+            (guests.join(), host)
+        });
+        host?;
+        guests.map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
+        let mut demo = Command::new(checkout::program("oarlock-demo")?);
+        if once {
+            demo.arg("--once");
+        }
+        if let Some(nth) = fault_swallow {
+            demo.args(["--fault-swallow", &nth.to_string()]);
+        }
+        // The demo takes this process over: Ctrl-C and its exit code are its own.
+        Err(demo.exec()).context("cannot start the demo")
+    }
+}

@@ -1,0 +1,128 @@
+//! What all suites came to.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// All suites, in the order they ran.
+#[derive(Default)]
+pub(crate) struct Summary(Vec<Suite>);
+
+/// One test binary.
+pub(crate) struct Suite {
+    name: String,
+    begun: Instant,
+    took: Duration,
+    passed: u32,
+    failed: u32,
+    ignored: u32,
+    /// Names of failed tests.
+    failures: Vec<String>,
+    success: bool,
+}
+
+// === impl Summary ===
+
+impl Summary {
+    pub(crate) fn begin(&mut self, name: &str) -> &mut Suite {
+        let suite = Suite {
+            name: name.to_owned(),
+            begun: Instant::now(),
+            took: Duration::ZERO,
+            passed: 0,
+            failed: 0,
+            ignored: 0,
+            failures: Vec::new(),
+            success: false,
+        };
+        self.0.push_mut(suite)
+    }
+
+    /// Whether every suite passed, and some test ran at all.
+    pub(crate) fn is_success(&self) -> bool {
+        self.0.iter().all(|suite| suite.success) && self.0.iter().any(|suite| suite.passed > 0)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{:<44} {:>7} {:>7} {:>8} {:>9}", "suite", "passed", "failed", "ignored", "seconds")?;
+        for suite in self.0.iter().filter(|suite| !suite.success || suite.passed > 0) {
+            let Suite { name, took, passed, failed, ignored, .. } = suite;
+            writeln!(f, "{name:<44} {passed:>7} {failed:>7} {ignored:>8} {:>9.1}", took.as_secs_f32())?;
+        }
+        for suite in &self.0 {
+            for failure in &suite.failures {
+                writeln!(f, "failed: {} {failure}", suite.name)?;
+            }
+            if !suite.success && suite.failures.is_empty() {
+                writeln!(f, "failed: {} ended badly", suite.name)?;
+            }
+        }
+        let sum = |count: fn(&Suite) -> u32| self.0.iter().map(count).sum::<u32>();
+        let failed =
+            sum(|suite| suite.failed).max(self.0.iter().filter(|suite| !suite.success).count() as u32);
+        let (passed, ignored) = (sum(|suite| suite.passed), sum(|suite| suite.ignored));
+        write!(f, "\n{passed} passed, {failed} failed, {ignored} skipped")
+    }
+}
+
+// === impl Suite ===
+
+impl Suite {
+    /// Takes in one line that the suite printed.
+    pub(crate) fn read(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            let count = |word: &str| {
+                let before = counts.split(word).next().unwrap_or_default();
+                before.rsplit([' ', ';', '.']).find_map(|number| number.parse::<u32>().ok()).unwrap_or(0)
+            };
+            self.passed += count(" passed");
+            self.failed += count(" failed");
+            self.ignored += count(" ignored");
+        } else if let Some(name) =
+            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        {
+            self.failures.push(name.to_owned());
+        }
+    }
+
+    pub(crate) fn end(&mut self, success: bool) {
+        self.took = self.begun.elapsed();
+        self.success = success;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_what_the_suites_say() {
+        let mut summary = Summary::default();
+        let suite = summary.begin("informer");
+        suite.read("test queue::pops ... ok");
+        suite.read(
+            "test result: ok. 41 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s",
+        );
+        suite.end(true);
+        assert!(summary.is_success());
+        let suite = summary.begin("plugin");
+        suite.read("test limits::bite ... FAILED");
+        suite.read(
+            "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2s",
+        );
+        suite.end(false);
+        assert!(!summary.is_success());
+        let text = summary.to_string();
+        assert!(text.contains("failed: plugin limits::bite"), "{text}");
+        assert!(text.ends_with("\n44 passed, 1 failed, 1 skipped"), "{text}");
+    }
+
+    #[test]
+    fn a_suite_that_ends_badly_without_a_word_is_a_failure() {
+        let mut summary = Summary::default();
+        summary.begin("crash").end(false);
+        assert!(summary.to_string().contains("failed: crash ended badly"));
+        assert!(summary.to_string().ends_with("0 passed, 1 failed, 0 skipped"));
+    }
+}

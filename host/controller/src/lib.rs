@@ -17,4 +17,31 @@
 
 // What is started, and how it ends.
 pub mod report;
+pub mod runtime;
 pub mod tasks;
+
+// Who a plugin is, and what it may do.
+pub mod access;
+pub mod account;
+pub mod config;
+pub mod discovery;
+pub mod kube_access;
+pub mod provision;
+pub mod rbac;
+
+// From files to plugins that are called.
+pub mod dispatch;
+pub mod informers;
+pub mod plan;
+mod reload;
+mod subscriptions;
+
+// What can be seen of it from outside.
+pub mod admin;
+pub mod health;
+pub mod metrics;
+pub mod status;
+
+mod chain;
+#[cfg(test)]
+mod fake_api;

@@ -1,0 +1,91 @@
+//! Asking the API server: SubjectAccessReview, and whether a ServiceAccount exists.
+
+use async_trait::async_trait;
+use k8s_openapi::api::{
+    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, api::PostParams};
+
+use super::{AccountState, Error, Question};
+use crate::account::Account;
+
+/// Who answers the gate's questions.
+#[async_trait]
+pub trait Reviewer: Send + Sync {
+    /// Answers one question, without keeping the answer.
+    async fn review(&self, question: &Question) -> Result<bool, Error>;
+
+    /// Looks whether a ServiceAccount exists.
+    async fn account_state(&self, account: &Account) -> Result<AccountState, Error>;
+}
+
+/// The API server, asked as the host.
+pub struct ApiReviewer {
+    client: kube::Client,
+}
+
+// === impl ApiReviewer ===
+
+impl ApiReviewer {
+    /// Makes one that asks over `client`.
+    #[must_use]
+    pub fn new(client: kube::Client) -> Self {
+        Self { client }
+    }
+}
+
+#[async_trait]
+impl Reviewer for ApiReviewer {
+    async fn review(&self, question: &Question) -> Result<bool, Error> {
+        let Question { account, verb, resource, namespace } = question;
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(account.username()),
+                groups: Some(account.groups()),
+                resource_attributes: Some(ResourceAttributes {
+                    group: Some(resource.group.to_string()),
+                    version: Some(resource.version.to_string()),
+                    resource: Some(resource.resource.to_string()),
+                    verb: Some((*verb).to_owned()),
+                    namespace: namespace.clone(),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let answer = Api::<SubjectAccessReview>::all(self.client.clone())
+            .create(&PostParams::default(), &review)
+            .await
+            .map_err(|error| classify(account, &error))?;
+        let Some(status) = answer.status else {
+            return Err(Error::Unavailable {
+                account: account.clone(),
+                reason: "the API server answered a SubjectAccessReview without a status".to_owned(),
+            });
+        };
+        // An explicit denial by one authorizer outweighs an allowance; the server reports them apart.
+        Ok(status.allowed && !status.denied.unwrap_or(false))
+    }
+
+    async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
+        let api = Api::<ServiceAccount>::namespaced(self.client.clone(), &account.namespace);
+        match api.get_opt(&account.name).await {
+            Ok(Some(_)) => Ok(AccountState::Present),
+            Ok(None) => Ok(AccountState::Missing),
+            Err(error) => Err(classify(account, &error)),
+        }
+    }
+}
+
+fn classify(account: &Account, error: &kube::Error) -> Error {
+    let account = account.clone();
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() || status.code == 401 => {
+            Error::HostForbidden { account, reason: status.message.clone() }
+        }
+        kube::Error::Api(status) => Error::Unavailable { account, reason: status.message.clone() },
+        other => Error::Unavailable { account, reason: crate::chain::text(other) },
+    }
+}

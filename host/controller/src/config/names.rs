@@ -1,0 +1,58 @@
+//! What Kubernetes takes for a name.
+
+use std::fmt;
+
+/// What is wrong with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// Nothing there.
+    Empty,
+    /// Longer than this many characters.
+    TooLong(usize),
+    /// Something other than lower-case letters, digits and `-` (and `.` in a subdomain).
+    Character(char),
+    /// Begins or ends with something other than a letter or digit.
+    Edge,
+}
+
+/// Accepts a DNS label (RFC 1123): 63 characters of `a-z`, `0-9` and `-`.
+pub(super) fn dns_label(name: &str) -> Result<(), Invalid> {
+    check(name, 63, &['-'])
+}
+
+/// Accepts a DNS subdomain (RFC 1123): 253 characters of `a-z`, `0-9`, `-` and `.`.
+pub(super) fn dns_subdomain(name: &str) -> Result<(), Invalid> {
+    check(name, 253, &['-', '.'])
+}
+
+fn check(name: &str, longest: usize, inner: &[char]) -> Result<(), Invalid> {
+    let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit();
+    if name.is_empty() {
+        return Err(Invalid::Empty);
+    }
+    if let Some(bad) = name.chars().find(|&it| !plain(it) && !inner.contains(&it)) {
+        return Err(Invalid::Character(bad));
+    }
+    if name.len() > longest {
+        return Err(Invalid::TooLong(longest));
+    }
+    if name.starts_with(inner) || name.ends_with(inner) {
+        return Err(Invalid::Edge);
+    }
+    Ok(())
+}
+
+// === impl Invalid ===
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "it is empty"),
+            Self::TooLong(longest) => write!(f, "it is longer than {longest} characters"),
+            Self::Character(bad) => {
+                write!(f, "{bad:?} is not allowed (lower-case letters, digits and '-' are)")
+            }
+            Self::Edge => write!(f, "it must begin and end with a letter or digit"),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What the API server serves: the kind, scope and verbs of a resource.
+//!
+//! A resource that is not served is no error here but a state: a CustomResourceDefinition may come later. So absence is
+//! never kept, and presence only for [`KNOWN_FOR`].
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
+use oarlock_informer::GroupVersionResource;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How long what a group serves is taken as known.
+pub const KNOWN_FOR: Duration = Duration::from_secs(30);
+
+/// How long the API server may take to answer.
+pub const ASK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A resource as the API server serves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    /// Such as `Deployment`.
+    pub kind: String,
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// What can be done with it, such as `list`.
+    pub verbs: Vec<String>,
+    /// Its subresources, such as `status`.
+    pub subresources: Vec<String>,
+}
+
+/// Why it is not known what is served.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server cannot be reached or does not answer in time.
+    #[error("the API server cannot be asked what {group_version} serves: {reason}")]
+    Unavailable {
+        /// Such as `apps/v1`.
+        group_version: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The host's account may not ask.
+    #[error("the host may not ask what {group_version} serves (ClusterRole system:discovery allows it): {reason}")]
+    Forbidden {
+        /// Such as `apps/v1`.
+        group_version: String,
+        /// What the API server says.
+        reason: String,
+    },
+}
+
+/// Asks, and remembers for a while. Shared by all plugins.
+pub struct Discovery {
+    client: kube::Client,
+    known: Mutex<HashMap<String, Known>>,
+}
+
+struct Known {
+    asked: Instant,
+    resources: Arc<HashMap<String, Served>>,
+}
+
+// === impl Discovery ===
+
+impl Discovery {
+    /// Makes one that asks over `client`.
+    #[must_use]
+    pub fn new(client: kube::Client) -> Self {
+        Self { client, known: Mutex::default() }
+    }
+
+    /// Returns what is known of a resource; none while it is not served.
+    pub async fn resolve(&self, resource: &GroupVersionResource) -> Result<Option<Served>, Error> {
+        let group_version = resource.api_version().to_string();
+        let plural: &str = &resource.resource;
+        let known = self
+            .known
+            .lock()
+            .get(&group_version)
+            .filter(|known| known.asked.elapsed() < KNOWN_FOR)
+            .and_then(|known| known.resources.get(plural).cloned());
+        if known.is_some() {
+            return Ok(known);
+        }
+        let asked = Instant::now();
+        let Some(list) = self.ask(&group_version).await? else {
+            self.known.lock().remove(&group_version);
+            return Ok(None);
+        };
+        let resources = Arc::new(tabulate(&group_version, list.resources));
+        let served = resources.get(plural).cloned();
+        self.known.lock().insert(group_version, Known { asked, resources });
+        Ok(served)
+    }
+
+    async fn ask(&self, group_version: &str) -> Result<Option<APIResourceList>, Error> {
+        let unavailable =
+            |reason: String| Error::Unavailable { group_version: group_version.to_owned(), reason };
+        // A group version without a slash is one of the core group.
+        let root = if group_version.contains('/') { "/apis" } else { "/api" };
+        let request = http::Request::get(format!("{root}/{group_version}"))
+            .body(Vec::new())
+            .map_err(|error| unavailable(error.to_string()))?;
+        let answer = tokio::time::timeout(ASK_TIMEOUT, self.client.request(request)).await;
+        match answer {
+            Ok(Ok(list)) => Ok(Some(list)),
+            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
+            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() || status.code == 401 => {
+                Err(Error::Forbidden { group_version: group_version.to_owned(), reason: status.message.clone() })
+            }
+            Ok(Err(error)) => Err(unavailable(crate::chain::text(&error))),
+            Err(_) => Err(unavailable(format!("no answer within {} s", ASK_TIMEOUT.as_secs()))),
+        }
+    }
+}
+
+fn tabulate(group_version: &str, list: Vec<APIResource>) -> HashMap<String, Served> {
+    let (subresources, resources): (Vec<_>, Vec<_>) =
+        list.into_iter().partition(|resource| resource.name.contains('/'));
+    let mut served: HashMap<String, Served> = resources
+        .into_iter()
+        .map(|resource| {
+            let APIResource { name, kind, namespaced, verbs, .. } = resource;
+            let api_version = group_version.to_owned();
+            (name, Served { kind, api_version, namespaced, verbs, subresources: Vec::new() })
+        })
+        .collect();
+    for subresource in subresources {
+        if let Some((parent, name)) = subresource.name.split_once('/')
+            && let Some(served) = served.get_mut(parent)
+        {
+            served.subresources.push(name.to_owned());
+        }
+    }
+    served
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::fake_api::{FakeApi, Reply};
+
+    const APPS: &str = r#"{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
+        {"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":["get","list","watch"]},
+        {"name":"deployments/status","singularName":"","namespaced":true,"kind":"Deployment","verbs":["get","patch"]}]}"#;
+
+    fn deployments() -> GroupVersionResource {
+        GroupVersionResource::new("apps", "v1", "deployments")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn presence_is_kept_a_while_and_absence_never() {
+        let served = Arc::new(AtomicUsize::new(0));
+        let api = FakeApi::new({
+            let served = Arc::clone(&served);
+            move |request| match (request.path.as_str(), served.load(Ordering::SeqCst)) {
+                ("/apis/apps/v1", 1) => Reply::json(200, APPS),
+                _ => Reply::status(404, "NotFound", "not here"),
+            }
+        });
+        let discovery = Discovery::new(api.client());
+        assert_eq!(discovery.resolve(&deployments()).await.unwrap(), None);
+        assert_eq!(discovery.resolve(&deployments()).await.unwrap(), None);
+        assert_eq!(api.requests().len(), 2);
+
+        served.store(1, Ordering::SeqCst);
+        let found = discovery.resolve(&deployments()).await.unwrap().unwrap();
+        assert_eq!(found.kind, "Deployment");
+        assert_eq!(found.subresources, ["status"]);
+        assert!(found.namespaced);
+        discovery.resolve(&deployments()).await.unwrap();
+        assert_eq!(api.requests().len(), 3);
+
+        served.store(0, Ordering::SeqCst);
+        tokio::time::advance(KNOWN_FOR).await;
+        assert_eq!(discovery.resolve(&deployments()).await.unwrap(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_core_group_has_a_path_of_its_own() {
+        let api = FakeApi::new(|_| Reply::status(404, "NotFound", "not here"));
+        let pods = GroupVersionResource::new("", "v1", "pods");
+        assert_eq!(Discovery::new(api.client()).resolve(&pods).await.unwrap(), None);
+        assert_eq!(api.requests()[0].path, "/api/v1");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_and_a_failure_are_told_apart() {
+        let api = FakeApi::new(|_| Reply::status(403, "Forbidden", "no"));
+        let error = Discovery::new(api.client()).resolve(&deployments()).await.unwrap_err();
+        insta::assert_snapshot!(error, @"the host may not ask what apps/v1 serves (ClusterRole system:discovery allows it): no");
+        let api = FakeApi::new(|_| Reply::Never);
+        let error = Discovery::new(api.client()).resolve(&deployments()).await.unwrap_err();
+        insta::assert_snapshot!(error, @"the API server cannot be asked what apps/v1 serves: no answer within 10 s");
+    }
+}

@@ -1,0 +1,205 @@
+//! One call of a plugin: what it is told, how it answers, and the seam behind which the instance is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use oarlock_informer::{JsonPointer, Notification, Object};
+use oarlock_plugin::contract::{
+    self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey,
+};
+use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
+
+use crate::report::NotificationType;
+
+/// What a plugin is called with.
+pub(crate) enum Call {
+    Add(Added, Object),
+    Update(Updated, Object, Object),
+    Delete(Deleted, Object),
+    Synced(Synced),
+    Reconcile(WorkKey),
+}
+
+/// What a plugin answers when the work is done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Answer {
+    Done,
+    RequeueAfter(Duration),
+}
+
+/// An instance of a plugin, called once at a time. After an `Err` it is dead.
+#[async_trait]
+pub(crate) trait Instance: Send {
+    async fn call(&mut self, call: &Call) -> Result<Result<Answer, Failure>, CallError>;
+}
+
+/// Makes instances of one generation of a plugin.
+#[async_trait]
+pub(crate) trait MakeInstance: Send + Sync {
+    async fn make(&self) -> Result<Box<dyn Instance>, CallError>;
+}
+
+/// The real thing: a component and what its instances are made with.
+pub(crate) struct Maker {
+    pub(crate) component: Component,
+    pub(crate) config: InstanceConfig,
+}
+
+/// The object of a notification, as the guest pulls it.
+struct Pulled(Object);
+
+/// Why an instance is lost, as metrics and reports call it.
+pub(crate) const LOSS_REASONS: [&str; 8] =
+    ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "other"];
+
+/// Returns the one of [`LOSS_REASONS`] that an error is.
+pub(crate) fn loss_reason(error: &CallError) -> &'static str {
+    match error {
+        CallError::Trap { .. } => "trap",
+        CallError::Exit { .. } => "exit",
+        CallError::DeadlineExceeded { .. } => "deadline",
+        CallError::MemoryLimit { .. } => "memory",
+        CallError::TableLimit { .. } => "table",
+        CallError::BadHandover { .. } => "bad-handover",
+        CallError::CannotStart { .. } => "cannot-start",
+        CallError::NotExported { .. } | CallError::Mismatch { .. } | CallError::Dead => "other",
+    }
+}
+
+/// Returns the guest's frames, if there are any.
+pub(crate) fn backtrace(error: &CallError) -> &str {
+    match error {
+        CallError::Trap { backtrace, .. }
+        | CallError::DeadlineExceeded { backtrace, .. }
+        | CallError::MemoryLimit { backtrace, .. }
+        | CallError::BadHandover { backtrace, .. } => backtrace,
+        _ => "",
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Makes the call that tells of a notification, with the fields that the subscription declares.
+    pub(crate) fn of(subscription: &str, fields: &[JsonPointer], notification: &Notification) -> Self {
+        let subscription = subscription.to_owned();
+        match notification {
+            Notification::Added { object, is_in_initial_list } => {
+                let added = Added {
+                    subscription,
+                    object: reference(object),
+                    is_in_initial_list: *is_in_initial_list,
+                    fields: values(object, fields),
+                };
+                Self::Add(added, object.clone())
+            }
+            Notification::Updated { old, new } => {
+                let updated = Updated {
+                    subscription,
+                    object: reference(new),
+                    old: reference(old),
+                    fields: values(new, fields),
+                    old_fields: values(old, fields),
+                };
+                Self::Update(updated, old.clone(), new.clone())
+            }
+            Notification::Deleted { object, final_state_unknown } => {
+                let deleted = Deleted {
+                    subscription,
+                    object: reference(object),
+                    final_state_unknown: *final_state_unknown,
+                    fields: values(object, fields),
+                };
+                Self::Delete(deleted, object.clone())
+            }
+        }
+    }
+
+    /// The function of the contract that is called.
+    pub(crate) fn function(&self) -> &'static str {
+        match self {
+            Self::Add(..) => "on-add",
+            Self::Update(..) => "on-update",
+            Self::Delete(..) => "on-delete",
+            Self::Synced(_) => "on-synced",
+            Self::Reconcile(_) => "reconcile",
+        }
+    }
+}
+
+/// What kind of notification it is.
+pub(crate) fn type_of(notification: &Notification) -> NotificationType {
+    match notification {
+        Notification::Added { .. } => NotificationType::Add,
+        Notification::Updated { .. } => NotificationType::Update,
+        Notification::Deleted { .. } => NotificationType::Delete,
+    }
+}
+
+fn reference(object: &Object) -> ObjectRef {
+    ObjectRef {
+        namespace: object.key().namespace().to_owned(),
+        name: object.key().name().to_owned(),
+        uid: object.uid().to_owned(),
+        resource_version: object.resource_version().to_owned(),
+    }
+}
+
+fn values(object: &Object, fields: &[JsonPointer]) -> Vec<Option<String>> {
+    if fields.is_empty() { Vec::new() } else { object.pointers(fields) }
+}
+
+// === impl Maker ===
+
+#[async_trait]
+impl MakeInstance for Maker {
+    async fn make(&self) -> Result<Box<dyn Instance>, CallError> {
+        let instance = oarlock_plugin::Instance::new(&self.component, self.config.clone()).await?;
+        Ok(Box::new(instance))
+    }
+}
+
+#[async_trait]
+impl Instance for oarlock_plugin::Instance {
+    async fn call(&mut self, call: &Call) -> Result<Result<Answer, Failure>, CallError> {
+        let answer = match call {
+            Call::Add(event, object) => self.on_add(event, pulled(object)).await?,
+            Call::Update(event, old, new) => self.on_update(event, pulled(old), pulled(new)).await?,
+            Call::Delete(event, last) => self.on_delete(event, pulled(last)).await?,
+            Call::Synced(event) => self.on_synced(event).await?,
+            Call::Reconcile(key) => {
+                return Ok(self.reconcile(key).await?.map(|outcome| match outcome {
+                    Outcome::Done => Answer::Done,
+                    Outcome::RequeueAfter(ms) => Answer::RequeueAfter(Duration::from_millis(ms.into())),
+                }));
+            }
+        };
+        Ok(answer.map(|()| Answer::Done))
+    }
+}
+
+fn pulled(object: &Object) -> Arc<dyn EventObject> {
+    Arc::new(Pulled(object.clone()))
+}
+
+// === impl Pulled ===
+
+impl EventObject for Pulled {
+    fn field(&self, pointer: &str) -> Result<Option<String>, contract::Error> {
+        Ok(self.0.pointer(&parse(pointer)?))
+    }
+
+    fn fields(&self, pointers: &[String]) -> Result<Vec<Option<String>>, contract::Error> {
+        let pointers = pointers.iter().map(|it| parse(it)).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.0.pointers(&pointers))
+    }
+
+    fn json(&self) -> Result<String, contract::Error> {
+        Ok(self.0.json().to_string())
+    }
+}
+
+fn parse(pointer: &str) -> Result<JsonPointer, contract::Error> {
+    pointer.parse().map_err(|error: oarlock_informer::json_pointer::Error| contract::Error::Invalid(error.to_string()))
+}

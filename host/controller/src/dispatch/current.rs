@@ -1,0 +1,475 @@
+//! The generation that serves: its instance, its subscriptions, and what happens next.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, select_all};
+use futures::FutureExt;
+use oarlock_informer::{Delivery, Listener, Namespaces, ObjectKey};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::call::{Instance, MakeInstance};
+use super::generation::{Generation, Slot};
+use super::queue::{self, PluginQueue};
+use super::retry::{Restarts, RetryPolicy};
+use super::suspects::Suspects;
+use crate::plan::{Exported, SubscriptionPlan};
+use crate::report::{self, Event, Mode, Reporter};
+use crate::status::{self, AskBacklog, BacklogStats, SubscriptionStatus};
+use crate::subscriptions::{Access, Subscription, forbidden_hint};
+
+/// The generation that serves.
+pub(super) struct Current {
+    pub(super) number: u64,
+    pub(super) exported: Exported,
+    pub(super) reporter: Reporter,
+    pub(super) subscriptions: Vec<Open>,
+    pub(super) suspects: Suspects<CallKey>,
+    pub(super) restarts: Restarts,
+    stateless: bool,
+    maker: Arc<dyn MakeInstance>,
+    life: Life,
+    /// Which of those who have something waiting goes first, so that none starves.
+    turn: usize,
+    parked_due: Option<Instant>,
+    _guards: Vec<Box<dyn Any + Send>>,
+}
+
+/// One subscription of it.
+pub(super) struct Open {
+    pub(super) plan: Arc<SubscriptionPlan>,
+    pub(super) listener: Listener,
+    /// The plugin knows that it has seen everything there was.
+    pub(super) told_synced: bool,
+    pub(super) synced_attempts: u32,
+    /// It is not told so before.
+    pub(super) tell_after: Instant,
+    access: watch::Receiver<Access>,
+    door: Door,
+    _guards: Vec<Box<dyn Any + Send>>,
+}
+
+/// Whether notifications may pass.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Door {
+    Open,
+    /// Nobody can say whether they may.
+    Shut,
+    /// They may not.
+    Forbidden,
+}
+
+enum Life {
+    Alive(Box<dyn Instance>),
+    Lost { until: Instant },
+}
+
+/// What a call is for.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) enum CallKey {
+    /// An object, by the subscription's index.
+    Object(usize, ObjectKey),
+    /// The end of a subscription's initial adds.
+    Synced(usize),
+    /// A key of the work queue.
+    Work(queue::Key),
+}
+
+/// What happens next.
+pub(super) enum Step {
+    /// A subscription's access has changed.
+    Access(usize),
+    /// The slow timer.
+    RetryParked,
+    /// It is time for a fresh instance.
+    Restart,
+    /// A subscription's initial adds are done.
+    Synced(usize),
+    Deliver(usize, Delivery),
+    Reconcile(queue::Key),
+}
+
+// === impl Current ===
+
+impl Current {
+    /// Makes the generation serve in place of the one before. Gives the old one back if it has not got what is to go on.
+    pub(super) fn succeed(
+        old: Option<Self>,
+        generation: Generation,
+    ) -> Result<(Self, Mode), Box<Option<Self>>> {
+        let lacks = |plan: &SubscriptionPlan| {
+            !old.as_ref().is_some_and(|old| old.subscriptions.iter().any(|it| it.plan.name == plan.name))
+        };
+        if generation.subscriptions.iter().any(|slot| matches!(slot, Slot::GoesOn(plan) if lacks(plan))) {
+            return Err(Box::new(old));
+        }
+        let Generation { number, stateless, exported, maker, instance, subscriptions, reporter, guards, .. } =
+            generation;
+        let mode = match &old {
+            None => Mode::First,
+            Some(old) if old.stateless && stateless => Mode::TakeOver,
+            Some(_) => Mode::Replay,
+        };
+        let mut before = old.map(|old| old.subscriptions).unwrap_or_default();
+        let mut opened = Vec::with_capacity(subscriptions.len());
+        for slot in subscriptions {
+            let name = match &slot {
+                Slot::Open(subscription) => &subscription.plan.name,
+                Slot::GoesOn(plan) => &plan.name,
+            };
+            let same = before.iter().position(|it| it.plan.name == *name).map(|index| before.swap_remove(index));
+            match (slot, same) {
+                (Slot::Open(subscription), same) => {
+                    // Deletes that the old one was not told of yet must not get lost; another resource's are none of its business.
+                    if let Some(same) = same.filter(|same| same.plan.resource == subscription.plan.resource) {
+                        subscription.listener.inherit_deletes(same.listener);
+                    }
+                    opened.push(Open::new(*subscription));
+                }
+                (Slot::GoesOn(plan), Some(same)) => opened.push(same.go_on(plan, mode)),
+                // Looked at above.
+                (Slot::GoesOn(_), None) => {}
+            }
+        }
+        let current = Self {
+            number,
+            exported,
+            reporter,
+            subscriptions: opened,
+            suspects: Suspects::new(),
+            restarts: Restarts::default(),
+            stateless,
+            maker,
+            life: Life::Alive(instance),
+            turn: 0,
+            parked_due: None,
+            _guards: guards,
+        };
+        Ok((current, mode))
+    }
+
+    /// Puts what it watches on the board, and says where.
+    pub(super) fn show(&self, board: &status::Entry, queue: &PluginQueue) {
+        let statuses = self.subscriptions.iter().map(|it| {
+            let status = SubscriptionStatus {
+                name: it.plan.name.clone(),
+                resource: it.plan.resource.to_string(),
+                namespaces: names(&it.listener.namespaces()),
+                forbidden: None,
+                synced: it.told_synced,
+                backlog: BacklogStats::default(),
+            };
+            let handle = it.listener.handle();
+            let ask: AskBacklog = Arc::new(move || {
+                let stats = handle.stats();
+                BacklogStats {
+                    pending: (stats.pending + stats.in_flight) as u64,
+                    parked: stats.parked as u64,
+                    delivered: stats.delivered,
+                    merged: stats.merged,
+                    oldest_ms: super::milliseconds(stats.oldest_age),
+                }
+            });
+            (status, ask)
+        });
+        let queue = queue.clone();
+        let ask_queue: Option<status::AskQueue> =
+            if self.exported.reconciler { Some(Arc::new(move || queue.stats())) } else { None };
+        board.watch(statuses.collect(), ask_queue);
+        for it in &self.subscriptions {
+            self.report_open(it);
+        }
+    }
+
+    /// Waits for what happens next. Cancelling the wait loses nothing.
+    pub(super) async fn next_step(&mut self, queue: &PluginQueue, retry: &RetryPolicy) -> Step {
+        loop {
+            // Busy plugins never wait for anything; others must get their turn all the same.
+            tokio::task::coop::consume_budget().await;
+            let now = Instant::now();
+            let parked_due = *self.parked_due.get_or_insert(now + retry.parked_again);
+            if parked_due <= now {
+                self.parked_due = None;
+                return Step::RetryParked;
+            }
+            if let Some(index) = self.subscriptions.iter().position(|it| it.access.has_changed().unwrap_or(false)) {
+                return Step::Access(index);
+            }
+            let restart_at = match &self.life {
+                Life::Alive(_) => None,
+                Life::Lost { until } => Some(*until),
+            };
+            if restart_at.is_none() {
+                if let Some(index) = self.subscriptions.iter().position(|it| it.is_to_be_told(now)) {
+                    return Step::Synced(index);
+                }
+                if let Some(step) = self.next_call(queue).now_or_never() {
+                    self.turn = self.turn.wrapping_add(1);
+                    return step;
+                }
+            }
+            let due = self.subscriptions.iter().filter_map(Open::due).fold(parked_due, Instant::min);
+            let wake = restart_at.map_or(due, |at| if at <= now { at } else { at.min(parked_due) });
+            let changes = self.changes();
+            tokio::select! {
+                biased;
+                () = changes => {}
+                () = tokio::time::sleep_until(wake) => {
+                    if restart_at.is_some_and(|at| at <= wake) {
+                        return Step::Restart;
+                    }
+                }
+                step = self.next_call(queue), if restart_at.is_none() => {
+                    self.turn = self.turn.wrapping_add(1);
+                    return step;
+                }
+            }
+        }
+    }
+
+    /// Takes over what the gate says now.
+    pub(super) fn apply_access(&mut self, index: usize, board: &status::Entry) {
+        let open = &mut self.subscriptions[index];
+        let access = open.access.borrow_and_update().clone();
+        let before = open.door;
+        open.door = match &access {
+            Access::Open(namespaces) => {
+                open.listener.set_namespaces(namespaces.clone());
+                Door::Open
+            }
+            Access::Unknown(_) => Door::Shut,
+            Access::Forbidden(_) => {
+                open.listener.set_namespaces(Namespaces::Only(Default::default()));
+                Door::Forbidden
+            }
+        };
+        let forbidden = match &access {
+            Access::Open(_) => None,
+            Access::Unknown(message) | Access::Forbidden(message) => Some(message.clone()),
+        };
+        let namespaces = names(&open.listener.namespaces());
+        board.update(|status| {
+            if let Some(status) = status.subscriptions.get_mut(index) {
+                status.forbidden.clone_from(&forbidden);
+                status.namespaces = namespaces;
+            }
+        });
+        let open = &self.subscriptions[index];
+        match access {
+            Access::Open(_) => self.report_open(open),
+            Access::Unknown(message) => self.reporter.report(Event::SubscriptionPaused {
+                subscription: open.plan.name.clone(),
+                resource: open.plan.resource.to_string(),
+                message,
+            }),
+            Access::Forbidden(message) if before != Door::Forbidden => {
+                self.reporter.report(Event::SubscriptionForbidden {
+                    subscription: open.plan.name.clone(),
+                    resource: open.plan.resource.to_string(),
+                    message,
+                    hint: forbidden_hint(),
+                });
+            }
+            Access::Forbidden(_) => {}
+        }
+    }
+
+    /// The plugin knows, or will never know, that a subscription's initial adds are done.
+    pub(super) fn synced(&mut self, index: usize, remaining: u32, board: &status::Entry) {
+        let open = &mut self.subscriptions[index];
+        open.told_synced = true;
+        open.synced_attempts = 0;
+        let subscription = open.plan.name.clone();
+        board.update(|status| {
+            if let Some(status) = status.subscriptions.get_mut(index) {
+                status.synced = true;
+            }
+        });
+        self.reporter.report(Event::SubscriptionSynced { subscription, remaining });
+    }
+
+    pub(super) fn instance(&mut self) -> Option<&mut Box<dyn Instance>> {
+        match &mut self.life {
+            Life::Alive(instance) => Some(instance),
+            Life::Lost { .. } => None,
+        }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        matches!(self.life, Life::Alive(_))
+    }
+
+    /// Drops the instance; a fresh one is made when the time has come.
+    pub(super) fn lose(&mut self, until: Instant) {
+        self.life = Life::Lost { until };
+    }
+
+    /// What makes the next instance.
+    pub(super) fn maker(&self) -> Arc<dyn MakeInstance> {
+        self.maker.clone()
+    }
+
+    /// Goes on with a fresh instance, which knows nothing yet.
+    pub(super) fn restarted(&mut self, instance: Box<dyn Instance>) -> Mode {
+        self.life = Life::Alive(instance);
+        if self.stateless {
+            return Mode::TakeOver;
+        }
+        self.subscriptions.iter_mut().for_each(Open::start_over);
+        Mode::Replay
+    }
+
+    pub(super) fn report_reconcile(&self, key: &queue::Key, took: Duration, outcome: report::Delivery) {
+        if matches!(outcome, report::Delivery::Done) && !self.reporter.enabled(report::Level::Debug) {
+            return;
+        }
+        self.reporter.report(Event::Reconciled {
+            kind: key.kind.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            outcome,
+        });
+    }
+
+    fn report_open(&self, open: &Open) {
+        if open.door == Door::Open {
+            self.reporter.report(Event::SubscriptionOpened {
+                subscription: open.plan.name.clone(),
+                resource: open.plan.resource.to_string(),
+                namespaces: names(&open.listener.namespaces()),
+            });
+        }
+    }
+
+    /// Waits until a subscription's access changes or its initial adds are done.
+    fn changes(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut waits: Vec<BoxFuture<'static, ()>> = Vec::with_capacity(2 * self.subscriptions.len());
+        for open in &self.subscriptions {
+            // A clone has seen what the original has.
+            let mut access = open.access.clone();
+            waits.push(
+                async move {
+                    if access.changed().await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                }
+                .boxed(),
+            );
+            if open.door == Door::Open && !open.told_synced && !open.listener.has_synced() {
+                let handle = open.listener.handle();
+                waits.push(
+                    async move {
+                        if !handle.wait_for_sync().await {
+                            std::future::pending::<()>().await;
+                        }
+                    }
+                    .boxed(),
+                );
+            }
+        }
+        async move {
+            if waits.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            select_all(waits).await;
+        }
+    }
+
+    /// Waits for something to call the plugin with, fairly among those that have something.
+    async fn next_call(&mut self, queue: &PluginQueue) -> Step {
+        let reconciles = self.exported.reconciler;
+        let mut waits: Vec<BoxFuture<'_, Step>> = Vec::with_capacity(self.subscriptions.len() + 1);
+        for (index, open) in self.subscriptions.iter_mut().enumerate() {
+            if open.door == Door::Shut {
+                continue;
+            }
+            let listener = &mut open.listener;
+            waits.push(
+                async move {
+                    match listener.next().await {
+                        Some(delivery) => Step::Deliver(index, delivery),
+                        // The informer has stopped: so will the plugin.
+                        None => std::future::pending().await,
+                    }
+                }
+                .boxed(),
+            );
+        }
+        if reconciles {
+            waits.push(queue.next().map(Step::Reconcile).boxed());
+        }
+        if waits.is_empty() {
+            return std::future::pending().await;
+        }
+        let first = self.turn % waits.len();
+        waits.rotate_left(first);
+        select_all(waits).await.0
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    fn new(subscription: Subscription) -> Self {
+        let Subscription { plan, listener, mut access, guards } = subscription;
+        let seen = access.borrow_and_update().clone();
+        let door = match seen {
+            Access::Open(namespaces) => {
+                listener.set_namespaces(namespaces);
+                Door::Open
+            }
+            Access::Unknown(_) | Access::Forbidden(_) => {
+                access.mark_changed();
+                Door::Shut
+            }
+        };
+        Self {
+            plan,
+            listener,
+            told_synced: false,
+            synced_attempts: 0,
+            tell_after: Instant::now(),
+            access,
+            door,
+            _guards: guards,
+        }
+    }
+
+    /// Serves another generation, with the Listener that there is.
+    fn go_on(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
+        self.plan = plan;
+        if mode == Mode::TakeOver {
+            self.listener.retry_parked();
+        } else {
+            self.start_over();
+        }
+        self
+    }
+
+    fn start_over(&mut self) {
+        self.listener.replay();
+        self.told_synced = false;
+        self.synced_attempts = 0;
+        self.tell_after = Instant::now();
+    }
+
+    fn is_to_be_told(&self, now: Instant) -> bool {
+        self.due().is_some_and(|due| due <= now)
+    }
+
+    /// When the plugin is to be told that the initial adds are done, if they are and it was not.
+    fn due(&self) -> Option<Instant> {
+        let is_due = !self.told_synced && self.door == Door::Open && self.listener.has_synced();
+        is_due.then_some(self.tell_after)
+    }
+}
+
+fn names(namespaces: &Namespaces) -> Option<Vec<String>> {
+    match namespaces {
+        Namespaces::All => None,
+        Namespaces::Only(namespaces) => Some(namespaces.iter().cloned().collect()),
+    }
+}

@@ -1,0 +1,75 @@
+//! Which key a notification puts into the work queue.
+
+use oarlock_informer::{JsonPointer, Object, json_pointer};
+use oarlock_plugin::contract::{self, Enqueue, WorkKey};
+
+/// One subscription's rule, checked.
+#[derive(Clone, Debug)]
+pub struct EnqueueRule {
+    /// The key's kind.
+    kind: String,
+    target: Target,
+}
+
+#[derive(Clone, Debug)]
+enum Target {
+    Nothing,
+    Itself,
+    ControllerOwner,
+    Pointer(JsonPointer),
+    Label(String),
+}
+
+// === impl EnqueueRule ===
+
+impl EnqueueRule {
+    /// Reads the rule of a subscription.
+    pub fn of(subscription: &contract::Subscription) -> Result<Self, json_pointer::Error> {
+        let name = || subscription.name.clone();
+        let (kind, target) = match &subscription.enqueue {
+            Enqueue::Nothing => (name(), Target::Nothing),
+            Enqueue::Itself => (name(), Target::Itself),
+            Enqueue::ControllerOwner(kind) => (kind.clone(), Target::ControllerOwner),
+            Enqueue::Pointer(pointer) => (name(), Target::Pointer(pointer.parse()?)),
+            Enqueue::Label(label) => (name(), Target::Label(label.clone())),
+        };
+        Ok(Self { kind, target })
+    }
+
+    /// Whether notifications go to the handler instead.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        matches!(self.target, Target::Nothing)
+    }
+
+    /// Returns the key that a state of an object names; none when it names nothing.
+    #[must_use]
+    pub fn key(&self, object: &Object) -> Option<WorkKey> {
+        let namespace = object.key().namespace();
+        let (namespace, name) = match &self.target {
+            Target::Nothing => return None,
+            Target::Itself => (namespace.to_owned(), object.key().name().to_owned()),
+            Target::ControllerOwner => {
+                let owners = object.owner_references();
+                let owner = owners.iter().find(|owner| owner.controller && owner.kind == self.kind)?;
+                (namespace.to_owned(), owner.name.clone())
+            }
+            Target::Pointer(pointer) => {
+                let text: String = serde_json::from_str(&object.pointer(pointer)?).ok()?;
+                match text.split_once('/') {
+                    Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+                    None => (namespace.to_owned(), text),
+                }
+            }
+            Target::Label(label) => {
+                let labels = object.labels();
+                let value = labels.get(label.as_str())?;
+                (namespace.to_owned(), (*value).to_owned())
+            }
+        };
+        if name.is_empty() || name.contains('/') {
+            return None;
+        }
+        Some(WorkKey { kind: self.kind.clone(), object: contract::ObjectKey { namespace, name } })
+    }
+}

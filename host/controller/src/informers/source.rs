@@ -1,0 +1,48 @@
+//! Where informers get their objects from: the API server, or what a test puts in its place.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use oarlock_informer::api_list_watch::{self, ApiListWatch};
+use oarlock_informer::{GroupVersionResource, ListWatch, TypeMeta};
+
+use crate::discovery::Discovery;
+
+/// What there is to list and watch.
+#[async_trait]
+pub trait ResourceSource: Send + Sync + 'static {
+    /// Returns what the objects of a resource are; none while it is not served. The error is for people.
+    async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String>;
+
+    /// Lists and watches a resource that is served.
+    fn list_watch(&self, resource: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch>;
+}
+
+/// The API server.
+pub struct ApiSource {
+    client: kube::Client,
+    discovery: Arc<Discovery>,
+}
+
+// === impl ApiSource ===
+
+impl ApiSource {
+    /// Makes the one that asks over `client`, as the host.
+    #[must_use]
+    pub fn new(client: kube::Client, discovery: Arc<Discovery>) -> Self {
+        Self { client, discovery }
+    }
+}
+
+#[async_trait]
+impl ResourceSource for ApiSource {
+    async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
+        let served = self.discovery.resolve(resource).await.map_err(|error| crate::chain::text(&error))?;
+        Ok(served.map(|served| TypeMeta::new(served.api_version, served.kind)))
+    }
+
+    fn list_watch(&self, resource: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch> {
+        let config = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
+        Arc::new(ApiListWatch::new(self.client.clone(), config))
+    }
+}

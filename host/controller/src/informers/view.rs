@@ -1,0 +1,92 @@
+//! One informer as status and metrics show it.
+
+use std::time::Duration;
+
+use oarlock_informer::reflector::Phase;
+use oarlock_informer::{GroupVersionResource, SharedInformer};
+use serde::{Serialize, Serializer};
+
+use super::{Trouble, TroubleKind};
+
+/// A look at one informer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct InformerView {
+    /// What it watches.
+    pub resource: String,
+    /// What it is at, in one word.
+    pub phase: &'static str,
+    /// Whether the cache holds, or held, everything there is.
+    pub synced: bool,
+    /// Objects in the cache.
+    pub objects: usize,
+    /// The length of their text.
+    pub bytes: usize,
+    /// Objects whose changes wait to be put into the cache.
+    pub queued: usize,
+    /// Subscriptions.
+    pub listeners: usize,
+    /// Age of the last event, bookmark or answer.
+    #[serde(rename = "last-sign-of-life-seconds", serialize_with = "seconds")]
+    pub last_sign_of_life: Option<Duration>,
+    /// For how long something has been wrong.
+    #[serde(rename = "trouble-seconds", serialize_with = "seconds")]
+    pub trouble_for: Option<Duration>,
+    /// Whether what is wrong is that the API server is not to be reached.
+    pub unreachable: bool,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// Lists beyond the first.
+    pub relists: u64,
+    /// Watches begun.
+    pub watches: u64,
+    /// Plugins that want it.
+    pub wanted_by: Vec<String>,
+    /// Whether the host itself cannot do without it.
+    pub needed_by_host: bool,
+}
+
+// === impl InformerView ===
+
+impl InformerView {
+    pub(super) fn of(
+        resource: &GroupVersionResource,
+        informer: Option<&SharedInformer>,
+        trouble: Option<&Trouble>,
+        wanted_by: Vec<String>,
+        needed_by_host: bool,
+    ) -> Self {
+        let status = informer.map(SharedInformer::status);
+        let status = status.as_ref();
+        let phase = match (trouble.map(|it| it.kind), status.map(|it| &it.phase)) {
+            (Some(TroubleKind::Absent), _) => "absent",
+            (Some(TroubleKind::Forbidden), _) => "forbidden",
+            (Some(TroubleKind::Unreachable), _) => "failing",
+            (None, None | Some(Phase::Waiting)) => "waiting",
+            (None, Some(Phase::Watching)) => "watching",
+            (None, Some(_)) => "listing",
+        };
+        let last_error = status.and_then(|it| it.last_error.as_ref()).map(|it| it.message.clone());
+        Self {
+            resource: resource.to_string(),
+            phase,
+            synced: status.is_some_and(|it| it.has_synced),
+            objects: status.map_or(0, |it| it.objects),
+            bytes: status.map_or(0, |it| it.bytes),
+            queued: status.map_or(0, |it| it.queued),
+            listeners: status.map_or(0, |it| it.listeners),
+            last_sign_of_life: status.and_then(|it| it.last_sign_of_life).map(|it| it.elapsed()),
+            trouble_for: trouble.map(|it| it.since.elapsed()),
+            unreachable: trouble.is_some_and(|it| it.kind == TroubleKind::Unreachable),
+            last_error: trouble.map(|it| it.message.clone()).or(last_error),
+            relists: status.map_or(0, |it| it.relists),
+            watches: status.map_or(0, |it| it.watches),
+            wanted_by,
+            needed_by_host,
+        }
+    }
+}
+
+fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(|it| it.as_secs_f64()).serialize(serializer)
+}

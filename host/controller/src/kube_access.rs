@@ -1,0 +1,231 @@
+//! Kubernetes as one plugin sees it.
+//!
+//! Reads of the cache pass the gate; live requests go out as the plugin's account; the queue and the Events are the
+//! plugin's own. One [`PluginAccess`] belongs to one generation of a plugin and knows what its `describe` declared.
+
+mod cache;
+mod continue_token;
+mod events;
+mod failure;
+mod rate;
+mod request;
+mod rows;
+#[cfg(test)]
+mod testing;
+mod write;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use oarlock_plugin::{
+    KubeAccess,
+    contract::{
+        Error, GroupVersionResource, Index, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
+        Preconditions, Projection, Propagation, Row, WorkKey, Written,
+    },
+    kube_access::GuestEvent,
+};
+
+pub use self::{
+    cache::Reader,
+    events::Recorder,
+    rate::Rate,
+    request::{RATE_PATIENCE, REQUEST_TIMEOUT},
+};
+use self::{cache::Cache, events::Emitter, request::Requester};
+use crate::{access::Gate, account::Account, discovery::Discovery, dispatch::PluginQueue};
+
+/// How many requests a plugin may make.
+pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200.0 };
+
+/// What a plugin's access is made of.
+pub struct Parts {
+    /// The plugin's name: field manager of its writes, source of its Events.
+    pub plugin: Arc<str>,
+    /// Which loaded version of it.
+    pub generation: u64,
+    /// Whom it acts as.
+    pub account: Account,
+    /// The host's client. Every request made here impersonates the account.
+    pub client: kube::Client,
+    /// Decides what may be read.
+    pub gate: Arc<Gate>,
+    /// Knows what is served.
+    pub discovery: Arc<Discovery>,
+    /// By the name of the declared read.
+    pub readers: BTreeMap<String, Reader>,
+    /// As declared.
+    pub indices: Vec<Index>,
+    /// The plugin's work queue.
+    pub queue: PluginQueue,
+    /// How many requests it may make.
+    pub rate: Rate,
+    /// Writes answer `suspended`.
+    pub suspended: bool,
+}
+
+/// What one generation of a plugin may read, write and enqueue.
+pub struct PluginAccess {
+    cache: Cache,
+    requester: Arc<Requester>,
+    emitter: Emitter,
+    queue: PluginQueue,
+    suspended: bool,
+}
+
+// === impl PluginAccess ===
+
+impl PluginAccess {
+    /// Makes it, and the recorder of its Events, which has to be run on a task.
+    ///
+    /// Fails when an index was declared over a read that was not, or with a malformed pointer.
+    pub fn new(parts: Parts) -> Result<(Self, Recorder), Error> {
+        let Parts {
+            plugin,
+            generation,
+            account,
+            client,
+            gate,
+            discovery,
+            readers,
+            indices,
+            queue,
+            rate,
+            suspended,
+        } = parts;
+        let requester = Arc::new(Requester::new(client, discovery, Arc::clone(&plugin), &account, rate));
+        let (emitter, recorder) = events::channel(Arc::clone(&requester));
+        let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;
+        Ok((Self { cache, requester, emitter, queue, suspended }, recorder))
+    }
+
+    /// Builds the declared indices over what is cached already. Otherwise the first read through an index does.
+    pub fn build_indices(&self) {
+        self.cache.build_indices();
+    }
+
+    fn may_write(&self) -> Result<(), Error> {
+        if self.suspended {
+            let plugin = &self.requester.plugin;
+            return Err(Error::Suspended(format!("the operator has suspended the writes of plugin {plugin}")));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl KubeAccess for PluginAccess {
+    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
+        self.cache.get(lister, key, projection).await
+    }
+
+    async fn cache_list(
+        &self,
+        lister: &str,
+        namespaces: &Namespaces,
+        label_selector: &str,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.cache.list(lister, namespaces, label_selector, projection, page).await
+    }
+
+    async fn cache_by_index(
+        &self,
+        index: &str,
+        value: &str,
+        namespaces: &Namespaces,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.cache.by_index(index, value, namespaces, projection, page).await
+    }
+
+    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
+        self.cache.index_values(index).await
+    }
+
+    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error> {
+        self.cache.has_synced(lister)
+    }
+
+    async fn cache_wait_until_seen(
+        &self,
+        lister: &str,
+        resource_version: &str,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        self.cache.wait_until_seen(lister, resource_version, timeout).await
+    }
+
+    async fn client_get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
+        self.requester.get(target, key).await
+    }
+
+    async fn client_create(
+        &self,
+        target: &GroupVersionResource,
+        namespace: &str,
+        json: String,
+    ) -> Result<Written, Error> {
+        self.may_write()?;
+        self.requester.create(target, namespace, json).await
+    }
+
+    async fn client_apply(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+        json: String,
+        force: bool,
+        preconditions: &Preconditions,
+    ) -> Result<Written, Error> {
+        self.may_write()?;
+        self.requester.apply(target, key, part, json, force, preconditions).await
+    }
+
+    async fn client_patch(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+        kind: PatchKind,
+        body: String,
+        preconditions: &Preconditions,
+    ) -> Result<Written, Error> {
+        self.may_write()?;
+        self.requester.patch(target, key, part, kind, body, preconditions).await
+    }
+
+    async fn client_replace(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+        json: String,
+    ) -> Result<Written, Error> {
+        self.may_write()?;
+        self.requester.replace(target, key, part, json).await
+    }
+
+    async fn client_delete(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        propagation: Propagation,
+        preconditions: &Preconditions,
+    ) -> Result<(), Error> {
+        self.may_write()?;
+        self.requester.delete(target, key, propagation, preconditions).await
+    }
+
+    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
+        self.queue.add(key, delay)
+    }
+
+    fn event_emit(&self, event: GuestEvent) -> Result<(), Error> {
+        self.may_write()?;
+        self.emitter.emit(event)
+    }
+}

@@ -1,0 +1,99 @@
+use oarlock_plugin::contract::ObjectRef;
+
+use super::*;
+use crate::{
+    fake_api::{FakeApi, Reply},
+    kube_access::testing::{core_v1, requester},
+};
+
+fn event(note: &str) -> GuestEvent {
+    GuestEvent {
+        target: GroupVersionResource {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            plural: "deployments".to_owned(),
+        },
+        regarding: ObjectRef {
+            namespace: "team-a".to_owned(),
+            name: "web".to_owned(),
+            uid: "u-1".to_owned(),
+            resource_version: "7".to_owned(),
+        },
+        kind: "Deployment".to_owned(),
+        event_type: EventType::Warning,
+        reason: "TooSmall".to_owned(),
+        note: note.to_owned(),
+    }
+}
+
+fn api() -> FakeApi {
+    FakeApi::new(|request| match request.path.as_str() {
+        "/api/v1" => core_v1(),
+        _ => Reply::json(201, "{}"),
+    })
+}
+
+/// Emits, then runs the recorder until the queue is empty, and returns method, path and body of what was sent.
+async fn sent(api: &FakeApi, events: Vec<GuestEvent>) -> Vec<(String, String, serde_json::Value)> {
+    let (emitter, recorder) = channel(Arc::new(requester(api)));
+    for event in events {
+        emitter.emit(event).unwrap();
+    }
+    drop(emitter);
+    recorder.run(CancellationToken::new()).await;
+    let requests = api.requests().into_iter().filter(|it| it.path != "/api/v1");
+    requests
+        .map(|it| (it.method.to_string(), it.path, serde_json::from_str(&it.body).unwrap()))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn is_created_once_and_then_counted_up() {
+    let sent = sent(&api(), vec![event("a"), event("a"), event("b")]).await;
+    let (method, path, body) = &sent[0];
+    assert_eq!((method.as_str(), path.as_str()), ("POST", "/api/v1/namespaces/team-a/events"));
+    assert_eq!(body["involvedObject"]["apiVersion"], "apps/v1");
+    assert_eq!(body["involvedObject"]["uid"], "u-1");
+    assert_eq!(body["type"], "Warning");
+    assert_eq!(body["source"]["component"], "hello");
+    let name = body["metadata"]["name"].as_str().unwrap();
+
+    let (method, path, body) = &sent[1];
+    assert_eq!((method.as_str(), path.as_str()), ("PATCH", format!("/api/v1/namespaces/team-a/events/{name}").as_str()));
+    assert_eq!(body["count"], 2);
+    assert_eq!(sent[2].0, "POST", "another note is another Event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_event_is_created_anew() {
+    let api = FakeApi::new(|request| match (request.method.as_str(), request.path.as_str()) {
+        (_, "/api/v1") => core_v1(),
+        ("PATCH", _) => Reply::status(404, "NotFound", "expired"),
+        _ => Reply::json(201, "{}"),
+    });
+    let sent = sent(&api, vec![event("a"), event("a")]).await;
+    let methods: Vec<_> = sent.iter().map(|it| it.0.as_str()).collect();
+    assert_eq!(methods, ["POST", "PATCH", "POST"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_about_cluster_scoped_objects_stand_in_default() {
+    let mut event = event("a");
+    event.regarding.namespace = String::new();
+    assert_eq!(sent(&api(), vec![event]).await[0].1, "/api/v1/namespaces/default/events");
+}
+
+#[tokio::test(start_paused = true)]
+async fn spam_is_dropped() {
+    let events = (0..40).map(|n| event(&n.to_string())).collect();
+    assert_eq!(sent(&api(), events).await.len(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_says_so() {
+    let (emitter, _recorder) = channel(Arc::new(requester(&api())));
+    for _ in 0..QUEUE {
+        emitter.emit(event("a")).unwrap();
+    }
+    assert!(matches!(emitter.emit(event("a")), Err(Error::LimitExceeded(_))));
+}

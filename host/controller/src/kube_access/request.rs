@@ -1,0 +1,224 @@
+//! Requests to the API server as a plugin's account.
+//!
+//! The only place that says who asks: every request carries `Impersonate-User` and no header that a guest had a hand in.
+//! Nothing is ever repeated here. A guest names resources by their parts, and each part is checked, so that no path leads
+//! anywhere but to one object of one resource or to its status or scale.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use kube::client::Body;
+use oarlock_informer::GroupVersionResource as Resource;
+use oarlock_plugin::contract::{Error, GroupVersionResource, ObjectKey, Part, ThrottledInfo};
+
+use super::{
+    failure,
+    rate::{Bucket, Rate},
+};
+use crate::{
+    account::Account,
+    discovery::{self, Discovery, Served},
+};
+
+/// How long an answer may take.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a request waits for the plugin's own rate before it answers `throttled`.
+pub const RATE_PATIENCE: Duration = Duration::from_millis(250);
+
+/// The longest answer that is read. No object is longer; a list never comes this way.
+const LONGEST_ANSWER: usize = 16 << 20;
+
+/// Sends a plugin's requests.
+pub(super) struct Requester {
+    client: kube::Client,
+    discovery: Arc<Discovery>,
+    bucket: Bucket,
+    /// Whom every request is made as.
+    impersonate: HeaderValue,
+    /// The plugin's name, which is also its field manager.
+    pub(super) plugin: Arc<str>,
+}
+
+/// One request, but for who makes it.
+pub(super) struct Call<'a> {
+    pub(super) method: Method,
+    /// The path without the query.
+    pub(super) path: String,
+    /// Names and values, escaped here.
+    pub(super) query: &'a [(&'a str, &'a str)],
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+    /// For people: what is being done to what.
+    pub(super) what: &'a str,
+    /// Whether the body carries a uid or resourceVersion that must match.
+    pub(super) preconditions: bool,
+}
+
+// === impl Requester ===
+
+impl Requester {
+    pub(super) fn new(
+        client: kube::Client,
+        discovery: Arc<Discovery>,
+        plugin: Arc<str>,
+        account: &Account,
+        rate: Rate,
+    ) -> Self {
+        Self {
+            client,
+            discovery,
+            bucket: Bucket::full(rate),
+            // An account's names are DNS names, which any header takes. What is not is made useless rather than let
+            // through: nobody may impersonate a user of this name.
+            impersonate: HeaderValue::try_from(account.username())
+                .unwrap_or_else(|_| HeaderValue::from_static("-")),
+            plugin,
+        }
+    }
+
+    /// Sends a request and returns the body of a successful answer.
+    pub(super) async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
+        let Call { method, path, query, content_type, body, what, preconditions } = call;
+        self.wait_for_rate(what).await?;
+        let mut uri = path;
+        for (idx, (name, value)) in query.iter().enumerate() {
+            uri.push(if idx == 0 { '?' } else { '&' });
+            uri.push_str(name);
+            uri.push('=');
+            escape(value, &mut uri);
+        }
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("Impersonate-User", self.impersonate.clone())
+            .header(header::ACCEPT, "application/json")
+            .header(header::CONTENT_TYPE, content_type)
+            .body(Body::from(body))
+            .map_err(|error| Error::Invalid(format!("{what}: {error}")))?;
+
+        let answer = async {
+            let response =
+                self.client.send(request).await.map_err(|error| failure::from_transport(what, &error))?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, LONGEST_ANSWER).collect().await.map_err(|error| {
+                // The request was carried out or not; its answer broke off.
+                Error::Timeout(format!("{what}: the answer broke off: {error}"))
+            })?;
+            Ok::<_, Error>((parts, body.to_bytes()))
+        };
+        let (parts, body) = tokio::time::timeout(REQUEST_TIMEOUT, answer)
+            .await
+            .map_err(|_| failure::no_answer(what, REQUEST_TIMEOUT))??;
+        if parts.status.is_success() {
+            return Ok(body.into());
+        }
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.status.is_redirection() {
+            return Err(Error::Unavailable(format!("{what}: unexpected answer {}", parts.status)));
+        }
+        Err(failure::from_response(what, parts.status, &parts.headers, &body, preconditions))
+    }
+
+    /// Returns the path of an object or of a part of it.
+    pub(super) async fn object_path(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+    ) -> Result<String, Error> {
+        let mut path = self.collection_path(target, &key.namespace).await?;
+        segment("name", &key.name)?;
+        path.push('/');
+        escape(&key.name, &mut path);
+        path.push_str(match part {
+            Part::Object => "",
+            Part::Status => "/status",
+            Part::Scale => "/scale",
+        });
+        Ok(path)
+    }
+
+    /// Returns the path under which a resource's objects of one namespace stand.
+    pub(super) async fn collection_path(
+        &self,
+        target: &GroupVersionResource,
+        namespace: &str,
+    ) -> Result<String, Error> {
+        let GroupVersionResource { group, version, plural } = target;
+        if !group.is_empty() {
+            segment("group", group)?;
+        }
+        segment("version", version)?;
+        segment("resource", plural)?;
+        let served = self.served(target).await?;
+        let mut path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        match (served.namespaced, namespace) {
+            (true, "") => {
+                return Err(Error::Invalid(format!("{plural} live in namespaces, but none was given")));
+            }
+            (false, "") => {}
+            (true, namespace) => {
+                segment("namespace", namespace)?;
+                path.push_str("/namespaces/");
+                path.push_str(namespace);
+            }
+            (false, namespace) => {
+                return Err(Error::Invalid(format!(
+                    "{plural} do not live in namespaces, but `{namespace}` was given"
+                )));
+            }
+        }
+        path.push('/');
+        path.push_str(plural);
+        Ok(path)
+    }
+
+    async fn served(&self, target: &GroupVersionResource) -> Result<Served, Error> {
+        let GroupVersionResource { group, version, plural } = target;
+        let resource = Resource::new(group.as_str(), version.as_str(), plural.as_str());
+        match self.discovery.resolve(&resource).await {
+            Ok(Some(served)) => Ok(served),
+            Ok(None) => Err(Error::NotFound(format!("the API server serves no resource {resource}"))),
+            Err(error @ (discovery::Error::Unavailable { .. } | discovery::Error::Forbidden { .. })) => {
+                Err(Error::Unavailable(error.to_string()))
+            }
+        }
+    }
+
+    async fn wait_for_rate(&self, what: &str) -> Result<(), Error> {
+        match self.bucket.take(RATE_PATIENCE) {
+            Ok(wait) if wait.is_zero() => Ok(()),
+            Ok(wait) => {
+                tokio::time::sleep(wait).await;
+                Ok(())
+            }
+            Err(wait) => Err(Error::Throttled(ThrottledInfo {
+                message: format!("{what}: plugin {} makes more requests than its rate allows", self.plugin),
+                retry_after_ms: Some(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)),
+            })),
+        }
+    }
+}
+
+/// Refuses what could lead a path elsewhere. The same rule as Kubernetes' own for path segments.
+fn segment(what: &str, text: &str) -> Result<(), Error> {
+    let bad = text.is_empty()
+        || text == "."
+        || text == ".."
+        || text.chars().any(|it| matches!(it, '/' | '%' | '?' | '#' | '\\') || it.is_control() || it.is_whitespace());
+    if bad {
+        return Err(Error::Invalid(format!("{text:?} is no valid {what}")));
+    }
+    Ok(())
+}
+
+/// Percent-encodes everything but the unreserved characters and the colon, which names of RBAC objects hold.
+fn escape(text: &str, into: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => into.push(byte.into()),
+            _ => into.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}

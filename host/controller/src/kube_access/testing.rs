@@ -1,0 +1,33 @@
+//! What the unit tests of this module share.
+
+use std::sync::Arc;
+
+use super::{rate::Rate, request::Requester};
+use crate::{
+    discovery::Discovery,
+    fake_api::{FakeApi, Reply},
+};
+
+/// The discovery document of the core group, as far as tests need it.
+pub(super) fn core_v1() -> Reply {
+    let resource = |name: &str, kind: &str, namespaced: bool| {
+        serde_json::json!({ "name": name, "singularName": "", "kind": kind, "namespaced": namespaced, "verbs": ["get"] })
+    };
+    let list = serde_json::json!({
+        "kind": "APIResourceList", "groupVersion": "v1",
+        "resources": [
+            resource("configmaps", "ConfigMap", true),
+            resource("events", "Event", true),
+            resource("namespaces", "Namespace", false),
+        ],
+    });
+    Reply::json(200, list.to_string())
+}
+
+/// A requester of the plugin `hello`, whose account is `oarlock-plugins/hello`.
+pub(super) fn requester(api: &FakeApi) -> Requester {
+    let client = api.client();
+    let discovery = Arc::new(Discovery::new(client.clone()));
+    let account = "oarlock-plugins/hello".parse().expect("an account");
+    Requester::new(client, discovery, "hello".into(), &account, Rate { per_second: 1.0, burst: 1000.0 })
+}

@@ -1,0 +1,207 @@
+//! The `client` import: live reads and writes as the plugin's account.
+
+use http::Method;
+use oarlock_plugin::contract::{
+    Error, GroupVersionResource, ObjectKey, Part, PatchKind, Preconditions, Propagation, Written,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::request::{Call, Requester};
+
+const JSON: &str = "application/json";
+
+/// What is read of an answer to a write.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+// === impl Requester ===
+
+impl Requester {
+    pub(super) async fn get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
+        let path = self.object_path(target, key, Part::Object).await?;
+        let what = describe("get", target, key);
+        let body = self.send(Call { what: &what, ..call(Method::GET, path, Vec::new()) }).await?;
+        String::from_utf8(body).map_err(|_| Error::Unavailable(format!("{what}: the answer is no text")))
+    }
+
+    pub(super) async fn create(
+        &self,
+        target: &GroupVersionResource,
+        namespace: &str,
+        json: String,
+    ) -> Result<Written, Error> {
+        let path = self.collection_path(target, namespace).await?;
+        let key = ObjectKey { namespace: namespace.to_owned(), name: String::new() };
+        let what = describe("create", target, &key);
+        let query = [("fieldManager", &*self.plugin)];
+        let call = Call { query: &query, what: &what, ..call(Method::POST, path, json.into_bytes()) };
+        written(&what, &self.send(call).await?)
+    }
+
+    pub(super) async fn apply(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+        json: String,
+        force: bool,
+        preconditions: &Preconditions,
+    ) -> Result<Written, Error> {
+        let path = self.object_path(target, key, part).await?;
+        let what = describe("apply", target, key);
+        let body = into_metadata(&what, json, preconditions)?;
+        let query =
+            [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
+        let call = Call {
+            query: &query,
+            // JSON is YAML, and this is the name that every API server takes.
+            content_type: "application/apply-patch+yaml",
+            what: &what,
+            preconditions: any(preconditions),
+            ..call(Method::PATCH, path, body.into_bytes())
+        };
+        written(&what, &self.send(call).await?)
+    }
+
+    pub(super) async fn patch(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+        kind: PatchKind,
+        body: String,
+        preconditions: &Preconditions,
+    ) -> Result<Written, Error> {
+        let path = self.object_path(target, key, part).await?;
+        let what = describe("patch", target, key);
+        let (content_type, body) = match kind {
+            PatchKind::JsonPatch => ("application/json-patch+json", into_operations(&what, body, preconditions)?),
+            PatchKind::MergePatch => ("application/merge-patch+json", into_metadata(&what, body, preconditions)?),
+            PatchKind::StrategicMergePatch => {
+                ("application/strategic-merge-patch+json", into_metadata(&what, body, preconditions)?)
+            }
+        };
+        let query = [("fieldManager", &*self.plugin)];
+        let call = Call {
+            query: &query,
+            content_type,
+            what: &what,
+            preconditions: any(preconditions),
+            ..call(Method::PATCH, path, body.into_bytes())
+        };
+        written(&what, &self.send(call).await?)
+    }
+
+    pub(super) async fn replace(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        part: Part,
+        json: String,
+    ) -> Result<Written, Error> {
+        let path = self.object_path(target, key, part).await?;
+        let what = describe("replace", target, key);
+        let query = [("fieldManager", &*self.plugin)];
+        let call = Call { query: &query, what: &what, ..call(Method::PUT, path, json.into_bytes()) };
+        written(&what, &self.send(call).await?)
+    }
+
+    pub(super) async fn delete(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        propagation: Propagation,
+        preconditions: &Preconditions,
+    ) -> Result<(), Error> {
+        let path = self.object_path(target, key, Part::Object).await?;
+        let what = describe("delete", target, key);
+        let policy = match propagation {
+            Propagation::Background => "Background",
+            Propagation::Foreground => "Foreground",
+            Propagation::Orphan => "Orphan",
+        };
+        let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
+        if any(preconditions) {
+            options["preconditions"] = Value::Object(fields(preconditions));
+        }
+        let body = options.to_string().into_bytes();
+        self.send(Call { what: &what, ..call(Method::DELETE, path, body) }).await?;
+        Ok(())
+    }
+}
+
+fn call(method: Method, path: String, body: Vec<u8>) -> Call<'static> {
+    Call { method, path, query: &[], content_type: JSON, body, what: "", preconditions: false }
+}
+
+fn describe(verb: &str, target: &GroupVersionResource, key: &ObjectKey) -> String {
+    let GroupVersionResource { plural, .. } = target;
+    match (key.namespace.as_str(), key.name.as_str()) {
+        ("", "") => format!("{verb} {plural}"),
+        ("", name) => format!("{verb} {plural} {name}"),
+        (namespace, "") => format!("{verb} {plural} in {namespace}"),
+        (namespace, name) => format!("{verb} {plural} {namespace}/{name}"),
+    }
+}
+
+fn written(what: &str, body: &[u8]) -> Result<Written, Error> {
+    let Answer { metadata } = serde_json::from_slice(body).map_err(|error| {
+        // The write was taken, but by what version the guest cannot be told.
+        Error::Timeout(format!("{what}: was done, but the answer cannot be read: {error}"))
+    })?;
+    let Metadata { name, uid, resource_version } = metadata;
+    Ok(Written { name, uid, resource_version })
+}
+
+fn any(preconditions: &Preconditions) -> bool {
+    preconditions.uid.is_some() || preconditions.resource_version.is_some()
+}
+
+fn fields(preconditions: &Preconditions) -> Map<String, Value> {
+    let Preconditions { uid, resource_version } = preconditions;
+    let fields = [("uid", uid), ("resourceVersion", resource_version)];
+    fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), Value::from(it.clone()?)))).collect()
+}
+
+/// Puts preconditions where the API server looks for them in an object or a merge patch: into its metadata. The version then
+/// must match (409), the uid must not change (422, which is told to the guest as a conflict).
+fn into_metadata(what: &str, json: String, preconditions: &Preconditions) -> Result<String, Error> {
+    if !any(preconditions) {
+        return Ok(json);
+    }
+    let invalid = |why: &str| Error::Invalid(format!("{what}: {why}"));
+    let mut object: Value = serde_json::from_str(&json).map_err(|error| invalid(&error.to_string()))?;
+    let Some(object_fields) = object.as_object_mut() else { return Err(invalid("the text is no JSON object")) };
+    let metadata = object_fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else { return Err(invalid("metadata is no JSON object")) };
+    metadata.extend(fields(preconditions));
+    Ok(object.to_string())
+}
+
+/// The same for a JSON patch. They come last, so that no operation before can undo them.
+fn into_operations(what: &str, body: String, preconditions: &Preconditions) -> Result<String, Error> {
+    if !any(preconditions) {
+        return Ok(body);
+    }
+    let mut operations: Vec<Value> =
+        serde_json::from_str(&body).map_err(|error| Error::Invalid(format!("{what}: {error}")))?;
+    for (name, value) in fields(preconditions) {
+        operations.push(json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": value }));
+    }
+    Ok(Value::from(operations).to_string())
+}
+
+#[cfg(test)]
+mod tests;

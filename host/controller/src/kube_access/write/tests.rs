@@ -1,0 +1,141 @@
+use super::*;
+use crate::{
+    fake_api::{FakeApi, Reply, Seen},
+    kube_access::testing::{core_v1, requester},
+};
+
+const ANSWER: &str = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"42","labels":{}},"data":{}}"#;
+
+fn target(plural: &str) -> GroupVersionResource {
+    GroupVersionResource { group: String::new(), version: "v1".to_owned(), plural: plural.to_owned() }
+}
+
+fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn none() -> Preconditions {
+    Preconditions { uid: None, resource_version: None }
+}
+
+fn both() -> Preconditions {
+    Preconditions { uid: Some("u".to_owned()), resource_version: Some("41".to_owned()) }
+}
+
+fn api() -> FakeApi {
+    FakeApi::new(|request| if request.path == "/api/v1" { core_v1() } else { Reply::json(200, ANSWER) })
+}
+
+fn last(api: &FakeApi) -> Seen {
+    api.requests().pop().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_is_made_as_the_plugins_account_and_only_that() {
+    let api = api();
+    let requester = requester(&api);
+    requester.get(&target("configmaps"), &key("a", "b")).await.unwrap();
+    requester.create(&target("configmaps"), "a", "{}".to_owned()).await.unwrap();
+    requester.delete(&target("namespaces"), &key("", "a"), Propagation::Orphan, &none()).await.unwrap();
+    for request in api.requests().iter().filter(|it| it.path != "/api/v1") {
+        let impersonating: Vec<_> =
+            request.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate")).collect();
+        assert_eq!(impersonating.len(), 1, "{request:?}");
+        assert_eq!(impersonating[0].1, "system:serviceaccount:oarlock-plugins:hello");
+        assert!(!request.headers.contains_key("authorization"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_write_is_the_request_that_kubernetes_means_by_it() {
+    let api = api();
+    let requester = requester(&api);
+    let configmaps = target("configmaps");
+    let mut lines = Vec::new();
+    let mut note = |api: &FakeApi| {
+        let Seen { method, path, query, headers, body } = last(api);
+        let content_type = headers["content-type"].to_str().unwrap();
+        lines.push(format!("{method} {path}?{query} {content_type} {body}"));
+    };
+    let written = requester.create(&configmaps, "a", "{\"x\":1}".to_owned()).await.unwrap();
+    assert_eq!(written.resource_version, "42");
+    note(&api);
+    let json = r#"{"metadata":{"name":"b"}}"#.to_owned();
+    requester.apply(&configmaps, &key("a", "b"), Part::Object, json.clone(), true, &both()).await.unwrap();
+    note(&api);
+    requester.apply(&configmaps, &key("a", "b"), Part::Status, json, false, &none()).await.unwrap();
+    note(&api);
+    for (kind, body) in [
+        (PatchKind::MergePatch, r#"{"data":null}"#),
+        (PatchKind::StrategicMergePatch, "{}"),
+        (PatchKind::JsonPatch, r#"[{"op":"remove","path":"/data"}]"#),
+    ] {
+        requester
+            .patch(&configmaps, &key("a", "b"), Part::Object, kind, body.to_owned(), &both())
+            .await
+            .unwrap();
+        note(&api);
+    }
+    requester.replace(&configmaps, &key("a", "b"), Part::Scale, "{}".to_owned()).await.unwrap();
+    note(&api);
+    requester
+        .delete(&configmaps, &key("a", "b"), Propagation::Foreground, &both())
+        .await
+        .unwrap();
+    note(&api);
+    insta::assert_snapshot!(lines.join("\n"), @"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_name_leads_a_path_elsewhere() {
+    let api = api();
+    let requester = requester(&api);
+    for name in ["", ".", "..", "a/exec", "../secrets/x", "a?dryRun=All", "a%2fb", "a b", "a#b"] {
+        let error = requester.get(&target("configmaps"), &key("a", name)).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{name}: {error:?}");
+        let error = requester.get(&target("configmaps"), &key(name, "a")).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{name}: {error:?}");
+    }
+    for plural in ["configmaps/a/status", "..", ""] {
+        let error = requester.get(&target(plural), &key("a", "b")).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{plural}: {error:?}");
+    }
+    let error = requester.get(&target("widgets"), &key("a", "b")).await.unwrap_err();
+    assert!(matches!(error, Error::NotFound(_)));
+    let error = requester.get(&target("namespaces"), &key("a", "b")).await.unwrap_err();
+    assert!(matches!(error, Error::Invalid(_)));
+    assert!(api.requests().iter().all(|it| it.path == "/api/v1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_answer_is_a_timeout_and_the_rate_throttles() {
+    let api = FakeApi::new(|request| if request.path == "/api/v1" { core_v1() } else { Reply::Never });
+    let requester = requester(&api);
+    let error = requester.create(&target("configmaps"), "a", "{}".to_owned()).await.unwrap_err();
+    assert_eq!(error, Error::Timeout("create configmaps in a: no answer within 10 s".to_owned()));
+
+    let api = self::api();
+    let requester = crate::kube_access::testing::requester(&api);
+    let mut throttled = None;
+    for _ in 0..1_001 {
+        if let Err(error) = requester.get(&target("configmaps"), &key("a", "b")).await {
+            throttled = Some(error);
+        }
+    }
+    let Some(Error::Throttled(info)) = throttled else { panic!("never throttled") };
+    assert_eq!(info.retry_after_ms, Some(1000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_body_is_found_before_anything_is_sent() {
+    let api = api();
+    let requester = requester(&api);
+    for (kind, body) in [(PatchKind::MergePatch, "[]"), (PatchKind::JsonPatch, "{}"), (PatchKind::MergePatch, "{")] {
+        let error = requester
+            .patch(&target("configmaps"), &key("a", "b"), Part::Object, kind, body.to_owned(), &both())
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+    }
+    assert!(api.requests().iter().all(|it| it.path == "/api/v1"));
+}

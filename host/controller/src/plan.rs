@@ -1,0 +1,168 @@
+//! What a plugin said of itself, understood: nothing left to parse when events flow.
+//!
+//! That it holds together was checked by `oarlock_plugin::describe`; selectors, which that crate does not know, are checked here. Whether a
+//! resource is served or the account may see it is not looked at: both may change at any time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource, JsonPointer, LabelSelector};
+use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
+
+use crate::dispatch::EnqueueRule;
+
+/// A description, understood.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The component's own version.
+    pub version: String,
+    /// Whether it keeps nothing between calls.
+    pub stateless: bool,
+    /// What it watches.
+    pub subscriptions: Vec<Arc<SubscriptionPlan>>,
+    /// What it reads.
+    pub reads: Vec<ReadPlan>,
+    /// Its indices over what it reads.
+    pub indices: Vec<contract::Index>,
+}
+
+/// One subscription, understood.
+#[derive(Debug)]
+pub struct SubscriptionPlan {
+    /// The plugin's name for it.
+    pub name: String,
+    /// What it watches.
+    pub resource: GroupVersionResource,
+    /// Where.
+    pub namespaces: Namespaces,
+    /// Which of them.
+    pub selector: LabelSelector,
+    /// And which of those.
+    pub conditions: Vec<FieldCondition>,
+    /// What it cares about.
+    pub fields: Vec<JsonPointer>,
+    /// How often it wants everything again.
+    pub resync: Option<Duration>,
+    /// What a notification becomes.
+    pub enqueue: EnqueueRule,
+    /// What the plugin said, for comparing one generation with the next.
+    said: contract::Subscription,
+}
+
+/// One declared read, understood.
+#[derive(Clone, Debug)]
+pub struct ReadPlan {
+    /// The plugin's name for it.
+    pub name: String,
+    /// What it reads.
+    pub resource: GroupVersionResource,
+    /// Where.
+    pub namespaces: Namespaces,
+    /// How much of each object.
+    pub content: Content,
+}
+
+/// What is wrong with a description.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing would ever call it.
+    #[error("the plugin declares no subscription, so it would never be called")]
+    Nothing,
+    /// A text that does not parse.
+    #[error("subscription {subscription:?}: {message}")]
+    Malformed {
+        /// Which subscription.
+        subscription: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+/// What a component can be called through.
+#[derive(Clone, Copy, Debug)]
+pub struct Exported {
+    /// `handler`.
+    pub handler: bool,
+    /// `reconciler`.
+    pub reconciler: bool,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Reads a description.
+    pub fn of(description: Description) -> Result<Self, Error> {
+        // What it writes is for `oarlock rbac`; Kubernetes decides about each write.
+        let Description { name: _, version, subscriptions, reads, indices, writes: _, stateless } = description;
+        if subscriptions.is_empty() {
+            return Err(Error::Nothing);
+        }
+        let subscriptions = subscriptions
+            .into_iter()
+            .map(|it| SubscriptionPlan::of(it).map(Arc::new))
+            .collect::<Result<_, _>>()?;
+        let reads = reads.into_iter().map(ReadPlan::of).collect();
+        Ok(Self { version, stateless, subscriptions, reads, indices })
+    }
+}
+
+// === impl SubscriptionPlan ===
+
+impl SubscriptionPlan {
+    /// Reads one subscription.
+    pub fn of(said: contract::Subscription) -> Result<Self, Error> {
+        let malformed = |error: &(dyn std::error::Error + 'static)| Error::Malformed {
+            subscription: said.name.clone(),
+            message: crate::chain::text(error),
+        };
+        let selector = said.label_selector.parse::<LabelSelector>().map_err(|error| malformed(&error))?;
+        let pointer = |text: &String| text.parse::<JsonPointer>().map_err(|error| malformed(&error));
+        let mut conditions = Vec::with_capacity(said.conditions.len());
+        for contract::FieldCondition { pointer: at, test } in &said.conditions {
+            let test = match test {
+                contract::Test::Exists => FieldTest::Exists,
+                contract::Test::Absent => FieldTest::Absent,
+                contract::Test::Equals(text) => FieldTest::Equals(text.clone()),
+                contract::Test::Differs(text) => FieldTest::Differs(text.clone()),
+            };
+            conditions.push(FieldCondition::new(pointer(at)?, test).map_err(|error| malformed(&error))?);
+        }
+        let fields = said.fields.iter().map(pointer).collect::<Result<_, _>>()?;
+        let enqueue = EnqueueRule::of(&said).map_err(|error| malformed(&error))?;
+        Ok(Self {
+            name: said.name.clone(),
+            resource: resource(&said.target),
+            namespaces: said.namespaces.clone(),
+            selector,
+            conditions,
+            fields,
+            resync: (said.resync_seconds > 0).then(|| Duration::from_secs(said.resync_seconds.into())),
+            enqueue,
+            said,
+        })
+    }
+
+    /// Whether a Listener of the other can go on as one of this: the same objects in the same form.
+    #[must_use]
+    pub fn goes_on(&self, other: &Self) -> bool {
+        // What becomes of a notification is decided behind the Listener.
+        let listened = |said: &contract::Subscription| contract::Subscription {
+            enqueue: Enqueue::Nothing,
+            ..said.clone()
+        };
+        listened(&self.said) == listened(&other.said)
+    }
+}
+
+// === impl ReadPlan ===
+
+impl ReadPlan {
+    fn of(said: contract::Read) -> Self {
+        let contract::Read { name, target, namespaces, content } = said;
+        Self { name, resource: resource(&target), namespaces, content }
+    }
+}
+
+fn resource(said: &contract::GroupVersionResource) -> GroupVersionResource {
+    GroupVersionResource::new(&said.group, &said.version, &said.plural)
+}

@@ -1,0 +1,114 @@
+use oarlock_plugin::contract::{
+    Content, Enqueue, GroupVersionResource, Read, Subscription, Write as Writes,
+};
+
+use super::*;
+
+fn target(group: &str, plural: &str) -> GroupVersionResource {
+    GroupVersionResource { group: group.to_owned(), version: "v1".to_owned(), plural: plural.to_owned() }
+}
+
+fn subscription(group: &str, plural: &str, namespaces: Namespaces) -> Subscription {
+    Subscription {
+        name: plural.to_owned(),
+        target: target(group, plural),
+        namespaces,
+        label_selector: String::new(),
+        conditions: Vec::new(),
+        fields: Vec::new(),
+        content: Content::Full,
+        resync_seconds: 0,
+        enqueue: Enqueue::Nothing,
+    }
+}
+
+fn read(plural: &str, namespaces: Namespaces) -> Read {
+    Read { name: plural.to_owned(), target: target("", plural), namespaces, content: Content::Full }
+}
+
+fn write(group: &str, plural: &str, subresource: &str, namespaces: Namespaces, verbs: &[&str]) -> Writes {
+    Writes {
+        target: target(group, plural),
+        namespaces,
+        verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
+        subresource: subresource.to_owned(),
+    }
+}
+
+fn one(namespace: &str) -> Namespaces {
+    Namespaces::One(namespace.to_owned())
+}
+
+fn mirror() -> Needs {
+    Needs {
+        plugin: "mirror".to_owned(),
+        account: "oarlock-plugins/mirror".parse().unwrap(),
+        description: Description {
+            name: "mirror".to_owned(),
+            version: "0.1.0".to_owned(),
+            subscriptions: vec![
+                subscription("", "configmaps", Namespaces::All),
+                subscription("", "secrets", Namespaces::All),
+            ],
+            reads: vec![read("namespaces", Namespaces::All), read("configmaps", one("kube-system"))],
+            indices: Vec::new(),
+            writes: vec![
+                write("", "configmaps", "", Namespaces::All, &["delete", "create", "patch"]),
+                write("", "secrets", "", Namespaces::All, &["create", "patch", "delete"]),
+            ],
+            stateless: false,
+        },
+        emits_events: true,
+    }
+}
+
+fn narrow() -> Needs {
+    Needs {
+        plugin: "narrow".to_owned(),
+        account: "oarlock-plugins/narrow".parse().unwrap(),
+        description: Description {
+            name: "narrow".to_owned(),
+            subscriptions: vec![subscription("apps", "deployments", one("team-a"))],
+            reads: Vec::new(),
+            writes: vec![
+                write("apps", "deployments", "status", one("team-a"), &["patch"]),
+                write("", "configmaps", "", one("team-b"), &["update"]),
+            ],
+            ..mirror().description
+        },
+        emits_events: false,
+    }
+}
+
+#[test]
+fn a_plugins_account_gets_what_it_declared_where_it_declared_it() {
+    let manifest = for_plugins(&[mirror(), narrow()]).unwrap();
+    insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"");
+}
+
+#[test]
+fn the_host_gets_watches_reviews_and_named_impersonation() {
+    let host = "oarlock-system/oarlock".parse().unwrap();
+    let manifest = for_host(&host, &[mirror(), narrow()]).unwrap();
+    let yaml = manifest.to_yaml().unwrap();
+    assert!(!yaml.contains('*'));
+    insta::assert_snapshot!(yaml, @"");
+}
+
+#[test]
+fn two_plugins_may_share_an_account() {
+    let mut other = narrow();
+    other.account = mirror().account;
+    let yaml = for_plugins(&[mirror(), other]).unwrap().to_yaml().unwrap();
+    assert_eq!(yaml.matches("kind: ServiceAccount\nmetadata").count(), 1);
+}
+
+#[test]
+fn a_wildcard_is_refused() {
+    let mut needs = mirror();
+    needs.description.writes[0].verbs = vec!["*".to_owned()];
+    insta::assert_snapshot!(for_plugins(&[needs]).unwrap_err(), @"");
+    let mut needs = mirror();
+    needs.description.reads[0].target.plural = "*".to_owned();
+    insta::assert_snapshot!(for_host(&narrow().account, &[needs]).unwrap_err(), @"");
+}

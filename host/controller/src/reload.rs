@@ -1,0 +1,272 @@
+//! Plugins come, change and go with their files, while the host runs (promise 6).
+//!
+//! The files are looked at whenever they may have changed. A new or changed plugin (its file, or its component) is [prepared] beside the
+//! version that serves, and switched to when it is ready. One that fails is reported and not switched to; a
+//! plugin whose file has become unreadable goes on as it was, one whose file is gone is unloaded.
+//!
+//! [prepared]: prepare
+
+mod files;
+mod guest_lines;
+mod prepare;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use oarlock_plugin::Engine;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::files::{FileWatch, Stamp};
+use crate::access::Gate;
+use crate::config::{self, Loaded, PluginFile};
+use crate::discovery::Discovery;
+use crate::dispatch::{self, Dispatcher, PluginQueue, Serving, Switch};
+use crate::health::Health;
+use crate::informers::Informers;
+use crate::metrics::Metrics;
+use crate::provision::Provision;
+use crate::report::{Event, Reporter, Timestamp};
+use crate::status::{self, Board, PluginStatus, Trouble};
+use crate::tasks::{Criticality, Task, Tasks};
+
+/// The parts of the host that a plugin is made with. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) tasks: Tasks,
+    pub(crate) reporter: Reporter,
+    pub(crate) engine: Engine,
+    pub(crate) client: kube::Client,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) discovery: Arc<Discovery>,
+    pub(crate) informers: Informers,
+    pub(crate) metrics: Metrics,
+    pub(crate) board: Board,
+    pub(crate) provision: Option<Arc<dyn Provision>>,
+    pub(crate) dispatch: dispatch::Shared,
+}
+
+/// Keeps the loaded plugins equal to what the files say.
+pub(crate) struct Reload {
+    host: Host,
+    health: Health,
+    sources: Vec<PathBuf>,
+    plugins: BTreeMap<Arc<str>, Plugin>,
+    /// What was last said about a bad file.
+    told: BTreeMap<PathBuf, String>,
+}
+
+/// One plugin that has a file.
+struct Plugin {
+    slot: Arc<Slot>,
+    /// What the newest version was made of, whether it came to serve or not.
+    newest: (PluginFile, Option<Stamp>),
+    preparing: Task,
+    dispatcher: Task,
+}
+
+/// What preparing a version shares with the plugin that it is for.
+struct Slot {
+    name: Arc<str>,
+    switches: mpsc::Sender<Switch>,
+    serving: Arc<Serving>,
+    queue: PluginQueue,
+    board: status::Entry,
+}
+
+// === impl Reload ===
+
+impl Reload {
+    /// Makes one for the plugins of these files and folders.
+    pub(crate) fn new(host: Host, health: Health, sources: Vec<PathBuf>) -> Self {
+        Self { host, health, sources, plugins: BTreeMap::new(), told: BTreeMap::new() }
+    }
+
+    /// Follows the files until the token is cancelled.
+    pub(crate) async fn run(mut self, token: CancellationToken) {
+        let mut watch = FileWatch::new(&self.host.reporter);
+        loop {
+            let Some((loaded, stamps)) = self.look().await else { return };
+            watch.set(self.folders(&loaded));
+            self.take(loaded, &stamps);
+            self.health.plugins_looked_at();
+            tokio::select! {
+                biased;
+                () = token.cancelled() => return,
+                () = watch.changed() => {}
+            }
+        }
+    }
+
+    async fn look(&self) -> Option<(Loaded, BTreeMap<PathBuf, Stamp>)> {
+        let sources = self.sources.clone();
+        let look = move || {
+            let loaded = config::load_paths(&sources);
+            let components = loaded.files.iter().map(|file| file.component.clone());
+            let stamps = components.filter_map(|path| Stamp::of(&path).map(|stamp| (path, stamp))).collect();
+            (loaded, stamps)
+        };
+        self.host.tasks.blocking(look).await
+    }
+
+    /// Goes over from what was loaded to what the files say.
+    fn take(&mut self, loaded: Loaded, stamps: &BTreeMap<PathBuf, Stamp>) {
+        let Loaded { files, errors } = loaded;
+        let is_unreadable =
+            |path: &Path| errors.iter().any(|error| path.starts_with(error.path()));
+        let named: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        let gone: Vec<_> = self
+            .plugins
+            .iter()
+            .filter(|(name, plugin)| !named.contains(&***name) && !is_unreadable(&plugin.newest.0.path))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            self.unload(&name);
+        }
+        self.tell_errors(&errors);
+        for file in files {
+            let stamp = stamps.get(&file.component).copied();
+            self.load(file, stamp);
+        }
+    }
+
+    fn load(&mut self, file: PluginFile, stamp: Option<Stamp>) {
+        let name: Arc<str> = file.name.as_str().into();
+        let newest = (file.clone(), stamp);
+        if let Some(plugin) = self.plugins.get_mut(&name) {
+            if plugin.newest != newest {
+                plugin.preparing = begin(&self.host, &plugin.slot, file, Some(plugin.preparing.clone()));
+                plugin.newest = newest;
+            }
+            return;
+        }
+        let board = self.host.board.enter(PluginStatus::loading(
+            name.clone(),
+            file.path.display().to_string(),
+            file.component.display().to_string(),
+            file.service_account.to_string(),
+        ));
+        let queue = PluginQueue::default();
+        let (dispatcher, switches, serving) =
+            Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
+        let dispatcher =
+            self.host.tasks.spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
+        let slot = Arc::new(Slot { name: name.clone(), switches, serving, queue, board });
+        let preparing = begin(&self.host, &slot, file, None);
+        self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });
+    }
+
+    fn unload(&mut self, name: &Arc<str>) {
+        let Some(plugin) = self.plugins.remove(name) else { return };
+        plugin.preparing.cancel();
+        plugin.dispatcher.cancel();
+        self.host.board.remove(name);
+        self.host.metrics.forget(name);
+        let generation = plugin.slot.serving.view().map_or(0, |it| it.number);
+        self.host.reporter.about(name, generation).report(Event::PluginUnloaded);
+    }
+
+    fn tell_errors(&mut self, errors: &[config::Error]) {
+        let mut told = BTreeMap::new();
+        for error in errors {
+            let message = error.to_string();
+            let path = error.path().to_owned();
+            let trouble = Trouble { time: Timestamp::now(), message: message.clone() };
+            let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
+            if self.told.get(&path) != Some(&message) {
+                if let Some(plugin) = plugin {
+                    plugin.slot.board.update(|status| status.refused = Some(trouble));
+                }
+                self.host.reporter.report(Event::PluginRefused {
+                    file: path.display().to_string(),
+                    message: message.clone(),
+                    hint: None,
+                    older_version_serves: plugin.is_some_and(|it| it.slot.serving.view().is_some()),
+                });
+            }
+            told.insert(path, message);
+        }
+        // A file that is as it was before it broke needs no new version, but it is no longer refused.
+        for plugin in self.plugins.values() {
+            let path = &plugin.newest.0.path;
+            if self.told.contains_key(path) && !told.contains_key(path) {
+                plugin.slot.board.update(|status| status.refused = None);
+            }
+        }
+        self.told = told;
+    }
+
+    /// The folders in which something that matters may change.
+    fn folders(&self, loaded: &Loaded) -> BTreeSet<PathBuf> {
+        let sources = self.sources.iter().flat_map(|source| [Some(source.as_path()), source.parent()]);
+        let files = loaded.files.iter().flat_map(|file| [file.path.parent(), file.component.parent()]);
+        let errors = loaded.errors.iter().flat_map(|error| [Some(error.path()), error.path().parent()]);
+        let folders = sources.chain(files).chain(errors).flatten();
+        let folders = folders.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
+        folders.filter(|it| it.is_dir()).map(Path::to_owned).collect()
+    }
+}
+
+/// Begins to prepare a version. One that is being prepared is given up first.
+fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) -> Task {
+    let (host, slot) = (host.clone(), slot.clone());
+    let tasks = host.tasks.clone();
+    tasks.spawn(format!("loading {}", slot.name), Criticality::Finite, |token| async move {
+        if let Some(before) = before {
+            before.cancel();
+            before.gone().await;
+        }
+        let component = file.component.display().to_string();
+        slot.board.update(|status| {
+            status.file = file.path.display().to_string();
+            status.component.clone_from(&component);
+            status.service_account = file.service_account.to_string();
+            status.waits_for.clear();
+        });
+        let prepared = tokio::select! {
+            biased;
+            () = token.cancelled() => return,
+            prepared = prepare::prepare(&host, &slot, &file) => prepared,
+        };
+        match prepared {
+            Ok(generation) => hand_over(&slot, generation, &token).await,
+            // The host is ending.
+            Err(prepare::Error::Stopped { .. }) => {}
+            Err(error) => refuse(&host, &slot, &file, &error),
+        }
+    })
+}
+
+/// Hands a generation to the dispatcher, and waits until it has been switched to.
+async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &CancellationToken) {
+    let (switch, switched) = Switch::new(generation);
+    let hand_over = async {
+        if slot.switches.send(switch).await.is_ok() {
+            // Dropped without an answer by a dispatcher that ends.
+            let _ = switched.await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = token.cancelled() => {}
+        () = hand_over => {}
+    }
+}
+
+fn refuse(host: &Host, slot: &Slot, file: &PluginFile, error: &prepare::Error) {
+    let message = error.to_string();
+    let serving = slot.serving.view();
+    slot.board.update(|status| {
+        status.waits_for.clear();
+        status.refused = Some(Trouble { time: Timestamp::now(), message: message.clone() });
+    });
+    let event = Event::PluginRefused {
+        file: file.path.display().to_string(),
+        message,
+        hint: error.hint(),
+        older_version_serves: serving.is_some(),
+    };
+    host.reporter.about(&slot.name, serving.map_or(1, |it| it.number + 1)).report(event);
+}

@@ -1,0 +1,38 @@
+//! Guests' log lines, on their way into the report.
+
+use std::sync::Arc;
+
+use oarlock_plugin::{LogLine, LogSink, contract};
+
+use crate::report::{Event, Level, Pairs, Reporter};
+
+/// Reports what guests write.
+pub(super) struct GuestLines(pub(super) Reporter);
+
+// === impl GuestLines ===
+
+impl LogSink for GuestLines {
+    fn enabled(&self, _plugin: &str, level: contract::Level) -> bool {
+        self.0.enabled(level_of(level))
+    }
+
+    fn write(&self, line: LogLine<'_>) {
+        let LogLine { plugin, generation, level, message, pairs } = line;
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        self.0.about(&Arc::from(plugin), generation).report(Event::GuestLog {
+            level: level_of(level),
+            message: message.to_owned(),
+            pairs: Pairs(pairs),
+        });
+    }
+}
+
+fn level_of(level: contract::Level) -> Level {
+    match level {
+        contract::Level::Trace => Level::Trace,
+        contract::Level::Debug => Level::Debug,
+        contract::Level::Info => Level::Info,
+        contract::Level::Warn => Level::Warn,
+        contract::Level::Error => Level::Error,
+    }
+}

@@ -1,0 +1,294 @@
+//! From a plugin's file and the bytes of its component to a generation that is ready to serve.
+//!
+//! Everything that can fail fails here, while the version before goes on: reading, compiling, describing, rights, the first lists, the
+//! first instance. What can be waited for (a resource, a right, a ServiceAccount) is waited for and named.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use oarlock_plugin::{Component, DescribeError, GuestLog, InstanceConfig, component, contract};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Host, Slot};
+use crate::access::AccountState;
+use crate::account::Account;
+use crate::config::PluginFile;
+use crate::dispatch::{self, Generation, MakeInstance, Maker};
+use crate::informers::{Lease, Purpose};
+use crate::kube_access::{self, PluginAccess, Reader};
+use crate::plan::{self, Exported, Plan, SubscriptionPlan};
+use crate::provision;
+use crate::rbac::Needs;
+use crate::report::{Event, Reporter};
+use crate::subscriptions::{self, Access, Following};
+use crate::tasks::Criticality;
+
+/// How often it is looked whether what is waited for is there, and the wait explained if not.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Why a version of a plugin is not switched to.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the component {path} cannot be read: {source}")]
+    Read { path: String, source: io::Error },
+    #[error("the component {path} cannot be used: {source}")]
+    Component { path: String, source: component::Error },
+    #[error(transparent)]
+    Describe(#[from] DescribeError),
+    #[error(transparent)]
+    Plan(#[from] plan::Error),
+    #[error(transparent)]
+    Provision(#[from] provision::Error),
+    #[error("its reads and indices cannot be set up: {0:?}")]
+    Access(contract::Error),
+    #[error("its first instance cannot be made: {0}")]
+    Start(oarlock_plugin::CallError),
+    /// The host is ending.
+    #[error("the informer of {resource} has stopped")]
+    Stopped { resource: String },
+}
+
+/// A subscription on its way: either the one before lends its Listener, or it gets one of its own.
+enum Wanted {
+    GoesOn(Arc<SubscriptionPlan>),
+    Fresh { plan: Arc<SubscriptionPlan>, lease: Lease, following: Following },
+}
+
+// === impl Error ===
+
+impl Error {
+    /// What to do about it, where the message does not say so already.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("build it, or correct `component` in the plugin's file (a path relative to that file)".to_owned())
+            }
+            Self::Describe(DescribeError::Refused(_)) => {
+                Some("correct `config` in the plugin's file".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Makes a generation of what the file says now.
+pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Result<Generation, Error> {
+    let began = Instant::now();
+    let path = || file.component.display().to_string();
+    let component_file = file.component.clone();
+    let bytes = host
+        .tasks
+        .blocking(move || std::fs::read(component_file))
+        .await
+        .unwrap_or_else(|| Err(io::Error::other("the reading thread ended")))
+        .map_err(|source| Error::Read { path: path(), source })?;
+    let component = Component::compile(&host.engine, bytes)
+        .await
+        .map_err(|source| Error::Component { path: path(), source })?;
+
+    let serving = slot.serving.view();
+    let number = serving.as_ref().map_or(1, |it| it.number + 1);
+    let reporter = host.reporter.about(&slot.name, number);
+    let log = Arc::new(GuestLog::new(
+        slot.name.clone(),
+        number,
+        file.limits.log_lines_per_second,
+        Arc::new(super::guest_lines::GuestLines(host.reporter.clone())),
+    ));
+    let config = Arc::new(Value::Object(file.config.clone()));
+    let description =
+        oarlock_plugin::describe(&component, config.clone(), file.limits.clone(), log.clone()).await?;
+    if let Some(provision) = &host.provision {
+        let needs = Needs {
+            plugin: slot.name.to_string(),
+            account: file.service_account.clone(),
+            description: description.clone(),
+            emits_events: component.imports().iter().any(|it| it.starts_with("oarlock:plugin/events")),
+        };
+        provision.provision(&needs).await?;
+    }
+    let Plan { version, stateless, subscriptions, reads, indices } = Plan::of(description)?;
+    let exported =
+        Exported { handler: component.exports_handler(), reconciler: component.exports_reconciler() };
+
+    let purpose = || Purpose::Plugin(slot.name.clone());
+    let account = &file.service_account;
+    let wanted: Vec<_> = subscriptions
+        .into_iter()
+        .map(|plan| {
+            if serving.as_ref().is_some_and(|it| it.lends(&plan, account)) {
+                return Wanted::GoesOn(plan);
+            }
+            let lease = host.informers.lease(&plan.resource, purpose());
+            let following = subscriptions::follow(
+                &host.tasks,
+                host.gate.clone(),
+                account.clone(),
+                plan.resource.clone(),
+                plan.namespaces.clone(),
+                format!("access of {} to {}", slot.name, plan.name),
+            );
+            Wanted::Fresh { plan, lease, following }
+        })
+        .collect();
+    let readers: BTreeMap<_, _> = reads
+        .into_iter()
+        .map(|read| {
+            let lease = host.informers.lease(&read.resource, purpose());
+            let reader =
+                Reader { target: read.resource, namespaces: read.namespaces, content: read.content, lease };
+            (read.name, reader)
+        })
+        .collect();
+    let read_leases: Vec<_> = readers.values().map(|reader| reader.lease.clone()).collect();
+    wait(host, slot, &reporter, account, &wanted, &read_leases).await;
+
+    let (access, recorder) = PluginAccess::new(kube_access::Parts {
+        plugin: slot.name.clone(),
+        generation: number,
+        account: account.clone(),
+        client: host.client.clone(),
+        gate: host.gate.clone(),
+        discovery: host.discovery.clone(),
+        readers,
+        indices,
+        queue: slot.queue.clone(),
+        rate: kube_access::DEFAULT_RATE,
+        suspended: file.suspend,
+    })
+    .map_err(Error::Access)?;
+    access.build_indices();
+    let recording = tokio_util::sync::CancellationToken::new();
+    let ended = recording.clone();
+    host.tasks.spawn(format!("events of {}#{number}", slot.name), Criticality::Finite, |token| async move {
+        let either = async {
+            tokio::select! {
+                () = token.cancelled() => {}
+                () = ended.cancelled() => {}
+            }
+        };
+        let end = tokio_util::sync::CancellationToken::new();
+        tokio::join!(recorder.run(end.clone()), async {
+            either.await;
+            end.cancel();
+        });
+    });
+    let recording = recording.drop_guard();
+    let maker = Arc::new(Maker {
+        component: component.clone(),
+        config: InstanceConfig {
+            config,
+            limits: file.limits.clone(),
+            access: Arc::new(access),
+            log,
+            metrics: host.metrics.guest(&slot.name),
+        },
+    });
+    let instance = maker.make().await.map_err(Error::Start)?;
+    // The Listeners come last: what they gather while nobody takes it off takes memory.
+    let subscriptions = wanted.into_iter().map(open).collect::<Result<_, _>>()?;
+    Ok(Generation {
+        number,
+        version,
+        digest: component.digest().to_string(),
+        account: account.clone(),
+        stateless,
+        exported,
+        maker,
+        instance,
+        subscriptions,
+        reporter,
+        began,
+        guards: vec![Box::new(recording)],
+    })
+}
+
+fn open(wanted: Wanted) -> Result<dispatch::Slot, Error> {
+    let (plan, lease, following) = match wanted {
+        Wanted::GoesOn(plan) => return Ok(dispatch::Slot::GoesOn(plan)),
+        Wanted::Fresh { plan, lease, following } => (plan, lease, following),
+    };
+    let stopped = || Error::Stopped { resource: plan.resource.to_string() };
+    let informer = lease.informer().ok_or_else(stopped)?;
+    let subscription = subscriptions::open(plan.clone(), &informer, following, lease).ok_or_else(stopped)?;
+    Ok(dispatch::Slot::Open(Box::new(subscription)))
+}
+
+/// Waits until the account exists, may see what it subscribes to, and every cache holds everything.
+async fn wait(
+    host: &Host,
+    slot: &Slot,
+    reporter: &Reporter,
+    account: &Account,
+    wanted: &[Wanted],
+    reads: &[Lease],
+) {
+    let mut told: Vec<String> = Vec::new();
+    let mut has_account = false;
+    loop {
+        let mut waits_for = Vec::new();
+        if !has_account {
+            match host.gate.account_state(account).await {
+                Ok(AccountState::Present) => has_account = true,
+                Ok(AccountState::Missing) => waits_for.push(format!(
+                    "the ServiceAccount {account}, which does not exist: create it, or apply what `oarlock rbac` prints"
+                )),
+                Err(error) => waits_for.push(crate::chain::text(&error)),
+            }
+        }
+        for wanted in wanted {
+            let Wanted::Fresh { plan, lease, following } = wanted else { continue };
+            waits_for.extend(lease.waits_for());
+            match &*following.access.borrow() {
+                Access::Open(_) => {}
+                Access::Forbidden(message) => waits_for.push(format!(
+                    "the right to {}: {message}; {}",
+                    plan.name,
+                    subscriptions::forbidden_hint()
+                )),
+                Access::Unknown(message) => waits_for.push(format!("an answer about {}: {message}", plan.name)),
+            }
+        }
+        waits_for.extend(reads.iter().filter_map(Lease::waits_for));
+        waits_for.sort();
+        waits_for.dedup();
+        if waits_for.is_empty() {
+            return;
+        }
+        slot.board.update(|status| status.waits_for.clone_from(&waits_for));
+        // Most waits are over at once; only the others are worth a line.
+        let settled = settled(wanted, reads, has_account);
+        if tokio::time::timeout(LOOK, settled).await.is_ok() {
+            continue;
+        }
+        if told != waits_for {
+            reporter.report(Event::PluginWaiting { waits_for: waits_for.clone() });
+            told = waits_for;
+        }
+    }
+}
+
+/// Waits until all but the account is there; for ever if that is what is missing.
+async fn settled(wanted: &[Wanted], reads: &[Lease], has_account: bool) {
+    if !has_account {
+        return std::future::pending().await;
+    }
+    let fresh = wanted.iter().filter_map(|wanted| match wanted {
+        Wanted::GoesOn(_) => None,
+        Wanted::Fresh { lease, following, .. } => Some((lease, following)),
+    });
+    let opened = fresh.clone().map(|(_, following)| async {
+        let mut access = following.access.clone();
+        if access.wait_for(|access| matches!(access, Access::Open(_))).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    });
+    let synced = fresh.map(|(lease, _)| lease).chain(reads).map(|lease| async {
+        lease.synced().await;
+    });
+    tokio::join!(join_all(opened), join_all(synced));
+}

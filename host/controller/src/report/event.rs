@@ -1,0 +1,336 @@
+//! The kinds of things that happen. Their JSON names are kebab-case and, once released, only added to.
+
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// For those who look for a fault in the host or a guest.
+    Trace,
+    /// Every single delivery.
+    Debug,
+    /// What an operator follows.
+    Info,
+    /// Something is not as it should be, and the host deals with it.
+    Warn,
+    /// Someone has to act.
+    Error,
+}
+
+/// What a plugin was told.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotificationType {
+    /// `on-add`.
+    Add,
+    /// `on-update`.
+    Update,
+    /// `on-delete`.
+    Delete,
+}
+
+/// How a new version took over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// There was no version before.
+    First,
+    /// It is told everything anew.
+    Replay,
+    /// It goes on where the version before was.
+    TakeOver,
+}
+
+/// How one call ended.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Delivery {
+    /// It did its work.
+    Done,
+    /// It is called again.
+    Retry {
+        /// What the plugin said, or what happened to it.
+        message: String,
+        /// When, from now.
+        after_ms: u64,
+    },
+    /// It is not called again until something changes or much time has passed.
+    Parked {
+        /// What the plugin said, or what happened to it.
+        message: String,
+    },
+}
+
+/// A guest's names and values, in its order. A JSON object.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Pairs(pub Vec<(String, String)>);
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Event {
+    /// The host runs.
+    HostStarted {
+        /// The API server's address.
+        server: String,
+        /// The host's own version.
+        version: &'static str,
+    },
+    /// The pages for probes and metrics are served.
+    AdminListening {
+        /// Where.
+        address: String,
+    },
+    /// The host was asked to end.
+    HostStopping,
+    /// A version of a plugin is ready and serves.
+    PluginLoaded {
+        /// The component's own version.
+        version: String,
+        /// The component's digest, in hexadecimal.
+        digest: String,
+        /// How it took over.
+        mode: Mode,
+        /// From the look at the files to the switch.
+        took_ms: u64,
+    },
+    /// A plugin's file or component cannot be used. What ran before goes on.
+    PluginRefused {
+        /// The plugin's file, or the component.
+        file: String,
+        /// Why.
+        message: String,
+        /// What to do about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+        /// Whether an older version serves.
+        older_version_serves: bool,
+    },
+    /// A version is made, and waits for what it watches and reads to be synced.
+    PluginWaiting {
+        /// What it waits for, in words.
+        waits_for: Vec<String>,
+    },
+    /// A plugin's file is gone, and so is the plugin.
+    PluginUnloaded,
+    /// A subscription's Listener is open.
+    SubscriptionOpened {
+        /// The plugin's name for it.
+        subscription: String,
+        /// What it watches.
+        resource: String,
+        /// Where; none for everywhere.
+        namespaces: Option<Vec<String>>,
+    },
+    /// The plugin's account may not watch this (any more); the subscription is closed.
+    SubscriptionForbidden {
+        /// The plugin's name for it.
+        subscription: String,
+        /// What it watches.
+        resource: String,
+        /// Why it is closed.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// Nobody can say whether the plugin's account may watch this; nothing is delivered until somebody can.
+    SubscriptionPaused {
+        /// The plugin's name for it.
+        subscription: String,
+        /// What it watches.
+        resource: String,
+        /// Why nobody can.
+        message: String,
+    },
+    /// The plugin was told that it has seen everything there was.
+    SubscriptionSynced {
+        /// The plugin's name for it.
+        subscription: String,
+        /// Subscriptions that are not there yet.
+        remaining: u32,
+    },
+    /// The call that tells it so failed.
+    SyncedFailed {
+        /// The plugin's name for the subscription.
+        subscription: String,
+        /// What follows.
+        #[serde(flatten)]
+        outcome: Delivery,
+    },
+    /// A notification was handed to the handler.
+    Delivered {
+        /// The plugin's name for the subscription.
+        subscription: String,
+        /// What it was told.
+        #[serde(rename = "type")]
+        notification: NotificationType,
+        /// The object's namespace.
+        namespace: String,
+        /// The object's name.
+        name: String,
+        /// The object's resourceVersion.
+        resource_version: String,
+        /// How many times this notification was tried before.
+        attempts: u32,
+        /// How long the call took.
+        took_us: u64,
+        /// How it ended.
+        #[serde(flatten)]
+        outcome: Delivery,
+    },
+    /// A key was reconciled.
+    Reconciled {
+        /// The plugin's word for what the key names.
+        kind: String,
+        /// The object's namespace.
+        namespace: String,
+        /// The object's name.
+        name: String,
+        /// How long the call took.
+        took_us: u64,
+        /// How it ended.
+        #[serde(flatten)]
+        outcome: Delivery,
+    },
+    /// The guest wrote a line.
+    GuestLog {
+        /// At this level.
+        level: Level,
+        /// These words.
+        message: String,
+        /// And these.
+        pairs: Pairs,
+    },
+    /// An instance was lost.
+    InstanceLost {
+        /// The function that was called.
+        function: &'static str,
+        /// `trap`, `deadline`, `memory` and so on.
+        reason: &'static str,
+        /// What happened.
+        message: String,
+        /// The guest's frames, innermost first, one a line.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        backtrace: String,
+        /// How many in a row.
+        losses: u32,
+        /// When a fresh one is made, from now.
+        restart_after_ms: u64,
+    },
+    /// A fresh instance took the place of a lost one.
+    InstanceRestarted {
+        /// Whether it is told everything anew.
+        mode: Mode,
+    },
+    /// The API server serves no such resource (yet). The host looks again.
+    ResourceAbsent {
+        /// Which.
+        resource: String,
+        /// Plugins that want it.
+        wanted_by: Vec<String>,
+    },
+    /// A resource that was absent is there.
+    ResourceServed {
+        /// Which.
+        resource: String,
+    },
+    /// The host's own account may not list or watch this.
+    ResourceForbidden {
+        /// Which.
+        resource: String,
+        /// What the API server says.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A watch does not get through. The host tries again.
+    WatchTrouble {
+        /// Of what.
+        resource: String,
+        /// What it meets.
+        message: String,
+    },
+    /// A watch that was in trouble works.
+    WatchRecovered {
+        /// Of what.
+        resource: String,
+    },
+    /// Files are looked at every so often only, since the system does not tell of changes.
+    FileWatchTrouble {
+        /// Why.
+        message: String,
+    },
+    /// Lines were lost because nobody took them off in time.
+    ReportsDropped {
+        /// How many.
+        count: u64,
+    },
+}
+
+// === impl Event ===
+
+impl Event {
+    /// How much it matters.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Delivered { outcome: Delivery::Done, .. }
+            | Self::Reconciled { outcome: Delivery::Done, .. } => Level::Debug,
+            Self::HostStarted { .. }
+            | Self::AdminListening { .. }
+            | Self::HostStopping
+            | Self::PluginLoaded { .. }
+            | Self::PluginUnloaded
+            | Self::SubscriptionOpened { .. }
+            | Self::SubscriptionSynced { .. }
+            | Self::InstanceRestarted { .. }
+            | Self::ResourceServed { .. }
+            | Self::WatchRecovered { .. } => Level::Info,
+            Self::Delivered { outcome: Delivery::Retry { .. }, .. }
+            | Self::Reconciled { outcome: Delivery::Retry { .. }, .. }
+            | Self::SyncedFailed { outcome: Delivery::Done | Delivery::Retry { .. }, .. }
+            | Self::PluginWaiting { .. }
+            | Self::SubscriptionPaused { .. }
+            | Self::InstanceLost { .. }
+            | Self::ResourceAbsent { .. }
+            | Self::WatchTrouble { .. }
+            | Self::FileWatchTrouble { .. } => Level::Warn,
+            Self::Delivered { outcome: Delivery::Parked { .. }, .. }
+            | Self::Reconciled { outcome: Delivery::Parked { .. }, .. }
+            | Self::SyncedFailed { outcome: Delivery::Parked { .. }, .. }
+            | Self::PluginRefused { .. }
+            | Self::SubscriptionForbidden { .. }
+            | Self::ResourceForbidden { .. }
+            | Self::ReportsDropped { .. } => Level::Error,
+            Self::GuestLog { level, .. } => *level,
+        }
+    }
+}
+
+// === impl Level ===
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "trace" => Ok(Self::Trace),
+            "debug" => Ok(Self::Debug),
+            "info" => Ok(Self::Info),
+            "warn" => Ok(Self::Warn),
+            "error" => Ok(Self::Error),
+            _ => Err(format!("no level is called {text:?}: use trace, debug, info, warn or error")),
+        }
+    }
+}
+
+// === impl Pairs ===
+
+impl Serialize for Pairs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}

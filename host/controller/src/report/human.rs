@@ -1,0 +1,154 @@
+//! A line for people: time, plugin, what happened.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::event::{Delivery, Event, Level, Mode, NotificationType};
+use super::Line;
+
+// === impl Line ===
+
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:5} ", self.time.time_of_day(), self.event.level())?;
+        match (&self.plugin, self.generation) {
+            (Some(plugin), Some(generation)) => write!(f, "{plugin}#{generation}: ")?,
+            (Some(plugin), None) => write!(f, "{plugin}: ")?,
+            (None, _) => write!(f, "oarlock: ")?,
+        }
+        self.event.fmt(f)
+    }
+}
+
+// === impl Event ===
+
+impl Display for Event {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostStarted { server, version } => write!(f, "oarlock {version} works with {server}"),
+            Self::AdminListening { address } => write!(f, "probes and metrics at http://{address}"),
+            Self::HostStopping => f.write_str("ending"),
+            Self::PluginLoaded { version, digest, mode, took_ms } => {
+                let digest = digest.get(..12).unwrap_or(digest);
+                write!(f, "version {version} ({digest}) serves, {mode}, after {took_ms} ms")
+            }
+            Self::PluginRefused { file, message, hint, older_version_serves } => {
+                write!(f, "{file} is not used: {message}")?;
+                if let Some(hint) = hint {
+                    write!(f, "; {hint}")?;
+                }
+                if *older_version_serves {
+                    f.write_str(" (the version before goes on)")?;
+                }
+                Ok(())
+            }
+            Self::PluginWaiting { waits_for } => write!(f, "waits for {}", waits_for.join(", ")),
+            Self::PluginUnloaded => f.write_str("unloaded"),
+            Self::SubscriptionOpened { subscription, resource, namespaces } => {
+                write!(f, "watches {resource} as {subscription}")?;
+                match namespaces {
+                    None => f.write_str(" in all namespaces"),
+                    Some(namespaces) => write!(f, " in {}", namespaces.join(", ")),
+                }
+            }
+            Self::SubscriptionForbidden { subscription, resource, message, hint } => {
+                write!(f, "Forbidden: {subscription} (of {resource}) is closed: {message}; {hint}")
+            }
+            Self::SubscriptionPaused { subscription, resource, message } => {
+                write!(f, "{subscription} (of {resource}) pauses: {message}")
+            }
+            Self::SyncedFailed { subscription, outcome } => {
+                write!(f, "on-synced {subscription}")?;
+                outcome_of(f, outcome, 0)
+            }
+            Self::SubscriptionSynced { subscription, remaining } => {
+                write!(f, "{subscription} synced, {remaining} to go")
+            }
+            Self::Delivered { subscription, notification, namespace, name, attempts, took_us, outcome, .. } => {
+                write!(f, "{notification} {subscription} {}", Named(namespace, name))?;
+                outcome_of(f, outcome, *took_us)?;
+                if *attempts > 0 { write!(f, ", tried {attempts} times before") } else { Ok(()) }
+            }
+            Self::Reconciled { kind, namespace, name, took_us, outcome } => {
+                write!(f, "reconcile {kind} {}", Named(namespace, name))?;
+                outcome_of(f, outcome, *took_us)
+            }
+            Self::GuestLog { message, pairs, .. } => {
+                f.write_str(message)?;
+                pairs.0.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+            }
+            Self::InstanceLost { function, reason, message, backtrace, losses, restart_after_ms } => {
+                write!(f, "instance lost in {function} ({reason}): {message}; ")?;
+                write!(f, "loss {losses} in a row, a fresh one in {restart_after_ms} ms")?;
+                backtrace.lines().try_for_each(|frame| write!(f, "\n    {}", frame.trim()))
+            }
+            Self::InstanceRestarted { mode } => write!(f, "fresh instance, {mode}"),
+            Self::ResourceAbsent { resource, wanted_by } => {
+                write!(f, "{resource} is not served (yet)")?;
+                if wanted_by.is_empty() { Ok(()) } else { write!(f, "; wanted by {}", wanted_by.join(", ")) }
+            }
+            Self::ResourceServed { resource } => write!(f, "{resource} is served"),
+            Self::ResourceForbidden { resource, message, hint } => {
+                write!(f, "Forbidden: the host may not watch {resource}: {message}; {hint}")
+            }
+            Self::WatchTrouble { resource, message } => write!(f, "watch of {resource}: {message}"),
+            Self::WatchRecovered { resource } => write!(f, "watch of {resource} works"),
+            Self::FileWatchTrouble { message } => {
+                write!(f, "changed files are found by looking every few seconds only: {message}")
+            }
+            Self::ReportsDropped { count } => write!(f, "{count} lines were lost: the output is too slow"),
+        }
+    }
+}
+
+fn outcome_of(f: &mut Formatter<'_>, outcome: &Delivery, took_us: u64) -> fmt::Result {
+    match outcome {
+        Delivery::Done => write!(f, ": done in {took_us} µs"),
+        Delivery::Retry { message, after_ms } => write!(f, ": {message}; again in {after_ms} ms"),
+        Delivery::Parked { message } => write!(f, ": {message}; parked until something changes"),
+    }
+}
+
+struct Named<'a>(&'a str, &'a str);
+
+impl Display for Named<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self("", name) => f.write_str(name),
+            Self(namespace, name) => write!(f, "{namespace}/{name}"),
+        }
+    }
+}
+
+// === impl Level, NotificationType, Mode ===
+
+impl Display for Level {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Trace => "trace",
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        })
+    }
+}
+
+impl Display for NotificationType {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Add => "add",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+impl Display for Mode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::First => "the first of it",
+            Self::Replay => "told everything anew",
+            Self::TakeOver => "going on where the last one was",
+        })
+    }
+}

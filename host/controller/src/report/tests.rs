@@ -1,0 +1,79 @@
+use super::*;
+
+fn guest_log(n: usize) -> Event {
+    let pairs = Pairs(vec![("n".to_owned(), n.to_string())]);
+    Event::GuestLog { level: Level::Info, message: "notified".to_owned(), pairs }
+}
+
+fn at(event: Event) -> Line {
+    Line { time: Timestamp::from_microseconds(1_700_000_000_123_456), event, plugin: Some("hello".into()), generation: Some(2) }
+}
+
+#[test]
+fn a_line_is_one_json_object() {
+    insta::assert_snapshot!(
+        serde_json::to_string(&at(guest_log(1))).unwrap(),
+        @""
+    );
+    let delivered = Event::Delivered {
+        subscription: "pods".into(),
+        notification: NotificationType::Update,
+        namespace: "default".into(),
+        name: "web".into(),
+        resource_version: "12".into(),
+        attempts: 1,
+        took_us: 250,
+        outcome: Delivery::Retry { message: "not yet".into(), after_ms: 400 },
+    };
+    insta::assert_snapshot!(
+        serde_json::to_string(&at(delivered)).unwrap(),
+        @""
+    );
+}
+
+#[test]
+fn a_line_for_people() {
+    insta::assert_snapshot!(at(guest_log(1)), @"");
+    let refused = Event::PluginRefused {
+        file: "plugins/hello.yaml".into(),
+        message: "no component".into(),
+        hint: Some("build it".into()),
+        older_version_serves: true,
+    };
+    insta::assert_snapshot!(at(refused), @"");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_counted() {
+    let (reporter, mut reports) = channel(Config { capacity: 4, when_full: WhenFull::Drop, ..Config::default() });
+    (0..7).for_each(|n| reporter.report(guest_log(n)));
+    assert_eq!(reporter.dropped(), 3);
+    assert!(matches!(reports.next().await.unwrap().event, Event::ReportsDropped { count: 3 }));
+    drop(reporter);
+    let mut rest = 0;
+    while let Some(line) = reports.next().await {
+        assert!(matches!(line.event, Event::GuestLog { .. }));
+        rest += 1;
+    }
+    assert_eq!(rest, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_can_wait_waits_for_room() {
+    let (reporter, mut reports) = channel(Config { capacity: 4, ..Config::default() });
+    (0..3).for_each(|n| reporter.report(guest_log(n)));
+    let mut room = std::pin::pin!(reporter.room());
+    assert!(futures::poll!(&mut room).is_pending());
+    reports.next().await.unwrap();
+    room.await;
+    reporter.report(guest_log(4));
+    assert_eq!(reporter.dropped(), 0);
+}
+
+#[tokio::test]
+async fn lines_below_the_level_are_not_made() {
+    let (reporter, mut reports) = channel(Config { level: Level::Warn, ..Config::default() });
+    reporter.report(guest_log(1));
+    drop(reporter);
+    assert!(reports.next().await.is_none());
+}

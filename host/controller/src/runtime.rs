@@ -1,0 +1,135 @@
+//! The host, put together: made with everything it needs, run until it is told to end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use oarlock_informer::GroupVersionResource;
+use oarlock_plugin::{Engine, EngineConfig, engine};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Gate;
+use crate::admin::Admin;
+use crate::discovery::Discovery;
+use crate::dispatch::{self, FaultHook, RestartPolicy, RetryPolicy};
+use crate::health::Health;
+use crate::informers::{ApiSource, Informers, Purpose};
+use crate::metrics::Metrics;
+use crate::provision::Provision;
+use crate::reload::{Host, Reload};
+use crate::report::{Event, Reporter};
+use crate::status::Board;
+use crate::tasks::{self, Criticality, Tasks};
+
+/// What the host is made with.
+pub struct Config {
+    /// To the API server, as the host's own account. It should retry nothing by itself.
+    pub client: kube::Client,
+    /// The API server's address, for people.
+    pub server: String,
+    /// Plugin files, and folders of them.
+    pub sources: Vec<PathBuf>,
+    /// Where to serve probes, metrics and status; see [`admin::bind`](crate::admin::bind).
+    pub admin: Option<TcpListener>,
+    /// Where to say what happens.
+    pub reporter: Reporter,
+    /// How components are compiled and run.
+    pub engine: EngineConfig,
+    /// How failures are retried.
+    pub retry: RetryPolicy,
+    /// How lost instances are replaced.
+    pub restart: RestartPolicy,
+    /// Gives plugins' accounts their rights; none leaves that to the operator.
+    pub provision: Option<Arc<dyn Provision>>,
+    /// Swallows the n-th notification, counted from one. A fault on demand, for tests of those who look for faults.
+    pub fault_swallow: Option<u64>,
+}
+
+/// The host.
+pub struct Runtime {
+    config: Config,
+    engine: Engine,
+}
+
+/// Why the host ends, or does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// WebAssembly cannot be run here.
+    #[error("cannot run WebAssembly on this machine")]
+    Engine(#[from] engine::Error),
+    /// A part of the host failed.
+    #[error(transparent)]
+    Task(#[from] tasks::Error),
+}
+
+// === impl Runtime ===
+
+impl Runtime {
+    /// Makes the host. Nothing runs yet.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        let engine = Engine::new(config.engine.clone())?;
+        Ok(Self { config, engine })
+    }
+
+    /// Runs the host until the token is cancelled or a part of it fails. Everything that it started is gone when this returns.
+    pub async fn run(self, token: CancellationToken) -> Result<(), Error> {
+        let Self { config, engine } = self;
+        let Config {
+            client,
+            server,
+            sources,
+            admin,
+            reporter,
+            engine: _,
+            retry,
+            restart,
+            provision,
+            fault_swallow,
+        } = config;
+        let (tasks, supervisor) = Tasks::new(token.child_token());
+        let discovery = Arc::new(Discovery::new(client.clone()));
+        let source = Arc::new(ApiSource::new(client.clone(), discovery.clone()));
+        let informers = Informers::new(tasks.clone(), reporter.clone(), source);
+        // The gate asks about each namespace where an account may not see all: the one watch that the host needs for itself.
+        let namespaces = informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);
+        let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces)));
+        let board = Board::default();
+        let metrics = Metrics::new(board.clone(), informers.clone(), reporter.clone());
+        let health = Health::new(informers.clone());
+        let dispatch =
+            dispatch::Shared { metrics: metrics.clone(), retry, restart, fault: FaultHook::new(fault_swallow) };
+        reporter.report(Event::HostStarted { server, version: env!("CARGO_PKG_VERSION") });
+        if let Some(listener) = admin {
+            let admin = Admin {
+                board: board.clone(),
+                health: health.clone(),
+                informers: informers.clone(),
+                metrics: metrics.clone(),
+            };
+            let reporter = reporter.clone();
+            tasks.spawn("admin", Criticality::Essential, |token| admin.serve(listener, reporter, token));
+        }
+        let host = Host {
+            tasks: tasks.clone(),
+            reporter: reporter.clone(),
+            engine,
+            client,
+            gate,
+            discovery,
+            informers,
+            metrics,
+            board,
+            provision,
+            dispatch,
+        };
+        let reload = Reload::new(host, health, sources);
+        tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
+        let stopping = reporter.clone();
+        tasks.spawn("farewell", Criticality::Essential, |token| async move {
+            token.cancelled().await;
+            stopping.report(Event::HostStopping);
+        });
+        drop((tasks, reporter));
+        Ok(supervisor.run().await?)
+    }
+}

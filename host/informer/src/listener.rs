@@ -480,3 +480,6 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,453 @@
+//! The clauses DF-…, and the upstream cases 2.… of delta_fifo_test.go.
 
+use std::collections::BTreeMap;
+use std::task::Poll;
+
+use futures::poll;
+use parking_lot::RwLock;
+
+use super::*;
+use crate::names::TypeMeta;
+use crate::testing::Draft;
+
+/// The objects that a consumer has stored.
+#[derive(Default)]
+struct Known(RwLock<BTreeMap<ObjectKey, Object>>);
+
+impl KnownObjects for Known {
+    fn known(&self, key: &ObjectKey) -> Option<Object> {
+        self.0.read().get(key).cloned()
+    }
+
+    fn known_keys(&self) -> Vec<ObjectKey> {
+        self.0.read().keys().cloned().collect()
+    }
+}
+
+fn object(name: &str, version: u32) -> Object {
+    let type_meta = TypeMeta::new("v1", "Pod");
+    Draft::new(name).at(&type_meta, "uid", &version.to_string())
+}
+
+fn tombstone(name: &str, version: u32) -> Tombstone {
+    Tombstone { key: key(name), object: Some(object(name, version)) }
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("", name)
+}
+
+fn without_known_objects() -> DeltaFifo {
+    DeltaFifo::new(Config::default())
+}
+
+fn knowing(objects: &[Object]) -> DeltaFifo {
+    let known = Known::default();
+    known.0.write().extend(objects.iter().map(|object| (object.key().clone(), object.clone())));
+    DeltaFifo::new(Config { known_objects: Some(Arc::new(known)), ..Config::default() })
+}
+
+/// Writes deltas down: A, U, D, R, S with the version, T for a tombstone.
+fn text(deltas: &Deltas) -> String {
+    let one = |delta: &Delta| {
+        let letter = match delta {
+            Delta::Added(_) => 'A',
+            Delta::Updated(_) => 'U',
+            Delta::Deleted(DeltaObject::Object(_)) => 'D',
+            Delta::Deleted(DeltaObject::Tombstone(_)) => 'T',
+            Delta::Replaced(_) => 'R',
+            Delta::Sync(_) => 'S',
+        };
+        format!("{letter}{}", delta.last_known().map_or("-", Object::resource_version))
+    };
+    deltas.as_slice().iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// Pops all there is and writes it down.
+fn pop_all(fifo: &DeltaFifo) -> Vec<String> {
+    let mut popped = Vec::new();
+    let mut pop = || {
+        fifo.try_pop(|key, deltas, is_initial| {
+            let initial = if is_initial { " (initial)" } else { "" };
+            popped.push(format!("{key}: {}{initial}", text(deltas)));
+            Processed::Done
+        })
+    };
+    while pop() == Ok(true) {}
+    popped
+}
+
+fn queued(fifo: &DeltaFifo, name: &str) -> String {
+    fifo.queued(&key(name)).map(|deltas| text(&deltas)).unwrap_or_default()
+}
+
+#[test]
+fn df_01_a_queued_key_keeps_its_place() {
+    let fifo = without_known_objects();
+    for (name, version) in [("foo", 10), ("bar", 1), ("foo", 11), ("foo", 13), ("zab", 30)] {
+        fifo.add(object(name, version)).unwrap();
+    }
+    fifo.try_pop(|key, deltas, _| {
+        assert_eq!((key.name(), text(deltas)), ("foo", "A10 A11 A13".to_owned()));
+        Processed::Done
+    })
+    .unwrap();
+    fifo.add(object("foo", 14)).unwrap();
+    assert_eq!(pop_all(&fifo), ["bar: A1", "zab: A30", "foo: A14"]);
+}
+
+#[test]
+fn df_02_the_better_of_two_deletions_survives() {
+    let fifo = without_known_objects();
+    fifo.add(object("a", 1)).unwrap();
+    fifo.delete(object("a", 2)).unwrap();
+    fifo.delete_tombstone(tombstone("a", 1));
+    assert_eq!(queued(&fifo, "a"), "A1 D2", "a real final state is kept");
+
+    fifo.add(object("b", 1)).unwrap();
+    fifo.delete_tombstone(tombstone("b", 1));
+    fifo.delete(object("b", 2)).unwrap();
+    assert_eq!(queued(&fifo, "b"), "A1 D2", "a tombstone gives way");
+
+    fifo.add(object("c", 1)).unwrap();
+    fifo.delete_tombstone(tombstone("c", 1));
+    fifo.delete_tombstone(tombstone("c", 2));
+    assert_eq!(queued(&fifo, "c"), "A1 T2", "of two tombstones the newer");
+}
+
+#[test]
+fn df_03_only_the_last_two_are_compared() {
+    let fifo = without_known_objects();
+    fifo.add(object("a", 1)).unwrap();
+    fifo.delete(object("a", 2)).unwrap();
+    fifo.add(object("a", 3)).unwrap();
+    fifo.delete(object("a", 4)).unwrap();
+    assert_eq!(queued(&fifo, "a"), "A1 D2 A3 D4");
+}
+
+#[test]
+fn df_04_a_delete_of_what_nobody_knows_is_ignored() {
+    let fifo = without_known_objects();
+    fifo.delete(object("a", 1)).unwrap();
+    assert_eq!(pop_all(&fifo), [""; 0]);
+
+    let fifo = knowing(&[object("known", 1)]);
+    fifo.delete(object("unknown", 1)).unwrap();
+    fifo.delete(object("known", 2)).unwrap();
+    assert_eq!(pop_all(&fifo), ["known: D2"]);
+}
+
+#[test]
+fn df_05_a_delete_behind_a_delete_collapses() {
+    let fifo = without_known_objects();
+    fifo.add(object("a", 1)).unwrap();
+    fifo.delete(object("a", 2)).unwrap();
+    fifo.delete(object("a", 3)).unwrap();
+    assert_eq!(queued(&fifo, "a"), "A1 D2");
+}
+
+#[test]
+fn df_06_the_transformer_runs_once_and_never_for_tombstones_and_resync() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let transformer: Transformer = {
+        let calls = calls.clone();
+        Arc::new(move |object: Object| {
+            calls.lock().push(object.resource_version().to_owned());
+            Ok(object)
+        })
+    };
+    let known = Known::default();
+    for known_object in [object("known", 1), object("gone", 1)] {
+        known.0.write().insert(known_object.key().clone(), known_object);
+    }
+    let config = Config { known_objects: Some(Arc::new(known)), transformer: Some(transformer), ..Config::default() };
+    let fifo = DeltaFifo::new(config);
+    fifo.resync();
+    fifo.add(object("a", 2)).unwrap();
+    fifo.update(object("a", 3)).unwrap();
+    fifo.delete(object("a", 4)).unwrap();
+    fifo.replace(vec![object("known", 5)]).unwrap();
+    assert_eq!(*calls.lock(), ["2", "3", "4", "5"]);
+}
+
+#[test]
+fn df_07_what_the_transformer_refuses_is_not_queued() {
+    let transformer: Transformer = Arc::new(|object: Object| match object.key().name() {
+        "bad" => Err(TransformError("no".into())),
+        _ => Ok(object),
+    });
+    let fifo = DeltaFifo::new(Config { transformer: Some(transformer), ..Config::default() });
+    let error = fifo.add(object("bad", 1)).unwrap_err();
+    assert_eq!(error.to_string(), "transforming: no");
+    assert!(fifo.is_empty());
+    assert!(fifo.replace(vec![object("good", 1), object("bad", 1), object("late", 1)]).is_err());
+    assert_eq!(pop_all(&fifo), ["good: R1"]);
+}
+
+#[tokio::test]
+async fn df_08_every_enqueue_wakes_all_who_wait() {
+    let fifo = without_known_objects();
+    let mut first = Box::pin(fifo.pop(|_, _, _| Processed::Done));
+    let mut second = Box::pin(fifo.pop(|_, _, _| Processed::Done));
+    assert_eq!(poll!(&mut first), Poll::Pending);
+    assert_eq!(poll!(&mut second), Poll::Pending);
+    fifo.add(object("a", 1)).unwrap();
+    fifo.add(object("b", 1)).unwrap();
+    assert_eq!(first.await, Ok(()));
+    assert_eq!(second.await, Ok(()));
+}
+
+#[test]
+fn df_10_a_list_is_queued_as_replaced_even_behind_a_delete() {
+    let fifo = without_known_objects();
+    fifo.add(object("a", 10)).unwrap();
+    fifo.delete(object("a", 11)).unwrap();
+    fifo.replace(vec![object("a", 15)]).unwrap();
+    assert_eq!(pop_all(&fifo), ["a: A10 D11 R15"]);
+}
+
+#[test]
+fn df_11_what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest() {
+    let fifo = without_known_objects();
+    fifo.add(object("a", 1)).unwrap();
+    fifo.update(object("a", 2)).unwrap();
+    fifo.add(object("b", 1)).unwrap();
+    fifo.delete_tombstone(tombstone("b", 7));
+    fifo.add(object("c", 1)).unwrap();
+    fifo.delete(object("c", 2)).unwrap();
+    fifo.replace(vec![]).unwrap();
+    assert_eq!(queued(&fifo, "a"), "A1 U2 T2");
+    assert_eq!(queued(&fifo, "b"), "A1 T7");
+    assert_eq!(queued(&fifo, "c"), "A1 D2", "the list ended in a delete and does not grow");
+}
+
+#[test]
+fn df_12_what_is_known_but_neither_listed_nor_queued_is_gone() {
+    let fifo = knowing(&[object("foo", 5), object("bar", 6), object("baz", 7)]);
+    fifo.delete(object("baz", 10)).unwrap();
+    fifo.replace(vec![object("foo", 5)]).unwrap();
+    assert_eq!(pop_all(&fifo), ["baz: D10", "foo: R5", "bar: T6"]);
+}
+
+#[test]
+fn df_13_old_keys_then_the_list_then_the_known_that_are_gone() {
+    let fifo = knowing(&[object("k1", 1), object("k2", 1)]);
+    fifo.add(object("q", 1)).unwrap();
+    fifo.replace(vec![object("z", 2), object("a", 2), object("q", 2)]).unwrap();
+    assert_eq!(pop_all(&fifo), ["q: A1 R2", "z: R2", "a: R2", "k1: T1", "k2: T1"]);
+}
+
+#[test]
+fn df_20_resync_queues_what_is_known_and_has_nothing_queued() {
+    let fifo = without_known_objects();
+    fifo.resync();
+    assert!(fifo.is_empty());
+
+    let fifo = knowing(&[object("a", 1), object("b", 1), object("c", 1)]);
+    fifo.update(object("b", 2)).unwrap();
+    fifo.delete(object("c", 2)).unwrap();
+    fifo.resync();
+    assert_eq!(pop_all(&fifo), ["b: U2", "c: D2", "a: S1"]);
+}
+
+#[test]
+fn df_30_a_first_change_populates_and_a_resync_does_not() {
+    let fifo = knowing(&[object("a", 1)]);
+    fifo.resync();
+    assert!(!fifo.has_synced());
+    fifo.add(object("b", 1)).unwrap();
+    assert!(fifo.has_synced());
+
+    let fifo = without_known_objects();
+    fifo.delete(object("unknown", 1)).unwrap();
+    assert!(fifo.has_synced());
+}
+
+#[test]
+fn df_31_df_32_synced_once_the_first_list_and_its_deletions_are_popped() {
+    let fifo = knowing(&[object("gone", 1)]);
+    fifo.replace(vec![object("a", 1), object("a", 2), object("b", 1)]).unwrap();
+    for _ in 0..3 {
+        assert!(!fifo.has_synced());
+        fifo.try_pop(|_, _, _| Processed::Done).unwrap();
+    }
+    assert!(fifo.has_synced());
+    fifo.replace(vec![object("c", 1)]).unwrap();
+    assert!(fifo.has_synced(), "sticky");
+
+    let fifo = without_known_objects();
+    fifo.replace(vec![]).unwrap();
+    assert!(fifo.has_synced(), "nothing to wait for");
+}
+
+#[test]
+fn df_33_the_synced_signal_comes_after_the_last_item_is_processed() {
+    let fifo = without_known_objects();
+    fifo.replace(vec![object("a", 1)]).unwrap();
+    let synced = fifo.synced();
+    fifo.try_pop(|_, _, _| {
+        assert!(!*synced.borrow());
+        Processed::Done
+    })
+    .unwrap();
+    assert!(*synced.borrow());
+}
+
+#[test]
+fn df_34_all_of_the_first_list_is_initial_its_deletions_too() {
+    let fifo = knowing(&[object("gone", 1)]);
+    fifo.replace(vec![object("a", 1)]).unwrap();
+    fifo.add(object("b", 1)).unwrap();
+    assert_eq!(pop_all(&fifo), ["a: R1 (initial)", "gone: T1 (initial)", "b: A1"]);
+}
+
+#[tokio::test]
+async fn df_40_pop_waits_and_a_closed_queue_is_drained_first() {
+    let fifo = without_known_objects();
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(fifo.pop(|_, _, _| Processed::Done))).collect();
+    for pop in &mut waiting {
+        assert_eq!(poll!(pop), Poll::Pending);
+    }
+    fifo.close();
+    for pop in waiting {
+        assert_eq!(pop.await, Err(Closed));
+    }
+    fifo.add(object("a", 1)).unwrap();
+    assert_eq!(fifo.pop(|_, _, _| Processed::Done).await, Ok(()));
+    assert_eq!(fifo.pop(|_, _, _| Processed::Done).await, Err(Closed));
+}
+
+#[test]
+fn df_42_requeued_deltas_go_back_unless_their_key_is_queued_again() {
+    let fifo = without_known_objects();
+    fifo.add(object("a", 1)).unwrap();
+    fifo.add(object("b", 1)).unwrap();
+    fifo.try_pop(|_, _, _| Processed::Requeue).unwrap();
+    assert_eq!(pop_all(&fifo), ["b: A1", "a: A1"]);
+}
+
+#[test]
+fn a_version_is_seen_once_all_before_it_is_processed() {
+    let fifo = without_known_objects();
+    let seen = || fifo.seen().borrow().as_deref().map(str::to_owned);
+    fifo.replace(vec![object("a", 1), object("b", 2)]).unwrap();
+    fifo.mark("5");
+    fifo.update(object("a", 6)).unwrap();
+    fifo.mark("6");
+    fifo.try_pop(|_, _, _| {
+        assert_eq!(seen(), None);
+        Processed::Done
+    })
+    .unwrap();
+    assert_eq!(seen(), None, "b is older than both versions");
+    assert_eq!(pop_all(&fifo).len(), 1);
+    assert_eq!(seen().as_deref(), Some("6"));
+}
+
+#[test]
+fn memory_is_given_back_after_a_burst() {
+    let fifo = without_known_objects();
+    fifo.replace((0..10_000).map(|i| object(&i.to_string(), 1)).collect()).unwrap();
+    pop_all(&fifo);
+    let state = fifo.state.lock();
+    assert!(state.queue.capacity() <= 2 * SMALL, "{}", state.queue.capacity());
+    assert!(state.lists.capacity() <= 4 * SMALL, "{}", state.lists.capacity());
+}
+
+mod model {
+    //! A model of the queue: per key what a consumer would be handed, with the known objects as the consumer leaves them.
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Add(u8),
+        Update(u8),
+        Delete(u8),
+        Tombstone(u8),
+        Replace(Vec<u8>),
+        Resync,
+        Pop,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let name = 0_u8..4;
+        prop_oneof![
+            3 => name.clone().prop_map(Step::Add),
+            3 => name.clone().prop_map(Step::Update),
+            3 => name.clone().prop_map(Step::Delete),
+            1 => name.clone().prop_map(Step::Tombstone),
+            1 => proptest::collection::vec(name, 0..5).prop_map(Step::Replace),
+            1 => Just(Step::Resync),
+            6 => Just(Step::Pop),
+        ]
+    }
+
+    /// The consumer: stores what it is handed, and follows each object's story.
+    fn consume(known: &Known, key: &ObjectKey, deltas: &Deltas) {
+        for delta in deltas.as_slice() {
+            match delta {
+                Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) | Delta::Sync(object) => {
+                    known.0.write().insert(key.clone(), object.clone());
+                }
+                Delta::Deleted(_) => {
+                    known.0.write().remove(key);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever happens, once all is popped the consumer has what the source has, no list is empty, and no list has two
+        /// deletions in a row.
+        #[test]
+        fn a_consumer_ends_with_what_the_source_has(steps in proptest::collection::vec(step(), 1..60)) {
+            let known = Arc::new(Known::default());
+            let fifo = DeltaFifo::new(Config { known_objects: Some(known.clone()), ..Config::default() });
+            let mut source: BTreeMap<ObjectKey, Object> = BTreeMap::new();
+            let mut version = 0;
+            let pop = || fifo.try_pop(|key, deltas, _| {
+                assert!(!deltas.as_slice().is_empty());
+                for pair in deltas.as_slice().windows(2) {
+                    assert!(!matches!(pair, [Delta::Deleted(_), Delta::Deleted(_)]), "{deltas:?}");
+                }
+                consume(&known, key, deltas);
+                Processed::Done
+            });
+            for step in steps {
+                version += 1;
+                let new = |name: u8| object(&name.to_string(), version);
+                match step {
+                    Step::Add(name) | Step::Update(name) => {
+                        let object = new(name);
+                        source.insert(object.key().clone(), object.clone());
+                        if matches!(step, Step::Add(_)) { fifo.add(object).unwrap() } else { fifo.update(object).unwrap() }
+                    }
+                    Step::Delete(name) => {
+                        let object = new(name);
+                        source.remove(object.key());
+                        fifo.delete(object).unwrap();
+                    }
+                    Step::Tombstone(name) => {
+                        source.remove(&key(&name.to_string()));
+                        fifo.delete_tombstone(tombstone(&name.to_string(), version));
+                    }
+                    Step::Replace(names) => {
+                        let objects: Vec<_> = names.into_iter().map(new).collect();
+                        source = objects.iter().map(|object| (object.key().clone(), object.clone())).collect();
+                        fifo.replace(objects).unwrap();
+                    }
+                    Step::Resync => fifo.resync(),
+                    Step::Pop => { pop().unwrap(); }
+                }
+                let state = fifo.state.lock();
+                prop_assert_eq!(state.queue.len(), state.lists.len());
+                prop_assert!(state.queue.iter().all(|key| state.lists.contains_key(key)));
+            }
+            while pop() == Ok(true) {}
+            prop_assert_eq!(&*known.0.read(), &source);
+        }
+    }
+}

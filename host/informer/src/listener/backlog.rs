@@ -251,7 +251,7 @@ impl Backlog {
             if self.is_worth_retrying(key, &pending, superseded) {
                 let has_failed = pending.attempts > 0;
                 self.put_back(key, pending);
-                if has_failed {
+                if has_failed || self.n_waiting > self.limit {
                     self.collapse(key);
                 }
                 self.become_ready(key.clone());
@@ -375,6 +375,16 @@ impl Backlog {
         self.backing_off.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.ready.is_empty() && self.backing_off.is_empty() && self.n_waiting == 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.lines.capacity()
+    }
+
     /// Returns how many initial adds are not finished.
     pub(super) fn n_initial(&self) -> usize {
         self.n_initial
@@ -495,5 +505,3 @@ impl Backlog {
     }
 }
 
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,390 @@
+//! The clauses WQ-…, DQ-…, RQ-… and WM-…, and the upstream cases 32, 33, 35 and 36.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt;
+
+use super::*;
+
+fn queue() -> WorkQueue<&'static str> {
+    WorkQueue::default()
+}
+
+fn get<K: Clone + Eq + Hash>(queue: &WorkQueue<K>) -> Option<K> {
+    queue.get().now_or_never().flatten()
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[derive(Default)]
+struct Counts {
+    added: AtomicUsize,
+    touched: AtomicUsize,
+    depth: AtomicUsize,
+    waited_ms: AtomicUsize,
+    worked_ms: AtomicUsize,
+    retried: AtomicUsize,
+}
+
+impl WorkQueueMetrics for Counts {
+    fn added(&self) {
+        self.added.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn touched(&self) {
+        self.touched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn depth(&self, depth: usize) {
+        self.depth.store(depth, Ordering::Relaxed);
+    }
+
+    fn waited(&self, duration: Duration) {
+        self.waited_ms.fetch_add(duration.as_millis() as usize, Ordering::Relaxed);
+    }
+
+    fn worked(&self, duration: Duration) {
+        self.worked_ms.fetch_add(duration.as_millis() as usize, Ordering::Relaxed);
+    }
+
+    fn retried(&self) {
+        self.retried.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_02_a_waiting_key_is_not_added_twice() {
+    let counts = Arc::new(Counts::default());
+    let queue = WorkQueue::new(Config { metrics: counts.clone(), ..Config::default() });
+    for (key, length) in [("foo", 1), ("bar", 2), ("foo", 2)] {
+        queue.add(key);
+        assert_eq!(queue.len(), length);
+    }
+    assert_eq!((counts.added.load(Ordering::Relaxed), counts.touched.load(Ordering::Relaxed)), (2, 1));
+    assert_eq!([get(&queue), get(&queue), get(&queue)], [Some("foo"), Some("bar"), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_04_wq_05_a_key_that_is_worked_on_runs_once_more_afterwards() {
+    let queue = queue();
+    queue.add("foo");
+    assert_eq!(get(&queue), Some("foo"));
+    queue.add("foo");
+    queue.add("foo");
+    assert_eq!((queue.len(), get(&queue)), (0, None));
+    queue.done(&"foo");
+    assert_eq!(get(&queue), Some("foo"));
+    queue.done(&"foo");
+    assert_eq!(get(&queue), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_06_done_without_get_changes_nothing() {
+    let queue = queue();
+    queue.add("foo");
+    queue.done(&"foo");
+    queue.done(&"bar");
+    assert_eq!([get(&queue), get(&queue)], [Some("foo"), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_03_each_key_wakes_one_who_waits() {
+    let queue = queue();
+    let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(queue.get())).collect();
+    for get in &mut waiting {
+        assert!(get.now_or_never().is_none());
+    }
+    queue.add("a");
+    queue.add("b");
+    let first = waiting.remove(0);
+    // One that was woken and goes away passes the wake-up on.
+    drop(first);
+    let got = futures::future::join_all(waiting).await;
+    assert_eq!(got, [Some("a"), Some("b")].map(|key| key));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_07_after_the_shutdown_what_waits_is_handed_out_and_nothing_is_added() {
+    let queue = queue();
+    queue.add("waiting");
+    queue.add("worked on");
+    queue.add_after("later", seconds(1));
+    assert_eq!(get(&queue), Some("waiting"));
+    queue.done(&"waiting");
+    assert_eq!(get(&queue), Some("worked on"));
+    queue.add("worked on");
+    queue.shut_down();
+    queue.add("late");
+    queue.add_after("late", seconds(1));
+    assert!(queue.is_shutting_down());
+    assert_eq!(queue.n_delayed(), 0);
+    queue.done(&"worked on");
+    assert_eq!(queue.get().await, Some("worked on"));
+    assert_eq!(queue.get().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_07_a_shutdown_wakes_all_who_wait() {
+    let queue = queue();
+    let waiting: Vec<_> = (0..3).map(|_| queue.get()).collect();
+    let all = futures::future::join_all(waiting);
+    let (got, ()) = tokio::join!(all, async { queue.shut_down() });
+    assert_eq!(got, [None; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_08_a_drain_waits_for_what_is_worked_on() {
+    let queue = queue();
+    queue.add("foo");
+    queue.add("bar");
+    queue.add("waits");
+    get(&queue);
+    get(&queue);
+    let mut drain = Box::pin(queue.shut_down_with_drain());
+    assert!(drain.as_mut().now_or_never().is_none());
+    queue.done(&"foo");
+    assert!(drain.as_mut().now_or_never().is_none());
+    queue.done(&"bar");
+    drain.await;
+    assert_eq!(queue.get().await, Some("waits"));
+    assert_eq!(queue.get().await, None);
+
+    // With nothing in process it does not wait for what is queued.
+    let idle = self::queue();
+    idle.add("waits");
+    assert!(idle.shut_down_with_drain().now_or_never().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_08_a_plain_shutdown_ends_a_drain() {
+    let queue = queue();
+    queue.add("foo");
+    get(&queue);
+    let mut drain = Box::pin(queue.shut_down_with_drain());
+    assert!(drain.as_mut().now_or_never().is_none());
+    queue.shut_down();
+    drain.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wq_10_nothing_of_a_finished_key_is_kept() {
+    let queue = WorkQueue::<Arc<str>>::default();
+    let key: Arc<str> = Arc::from("key");
+    queue.add(key.clone());
+    queue.add_after(key.clone(), seconds(1));
+    queue.add_rate_limited(key.clone());
+    queue.done(&queue.get().await.unwrap());
+    tokio::time::advance(seconds(1)).await;
+    queue.done(&queue.get().await.unwrap());
+    queue.forget(&key);
+    assert_eq!((Arc::strong_count(&key), queue.len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dq_01_a_key_comes_once_its_delay_has_passed() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("foo", seconds(50));
+    assert_eq!(queue.len(), 0);
+    assert_eq!(queue.get().await, Some("foo"));
+    assert_eq!(start.elapsed(), seconds(50));
+    queue.done(&"foo");
+    tokio::time::advance(seconds(100)).await;
+    assert_eq!(get(&queue), None);
+    queue.add_after("now", Duration::ZERO);
+    assert_eq!(get(&queue), Some("now"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dq_02_of_two_delays_the_earlier_counts() {
+    let queue = queue();
+    for (first, second) in [(10, 5), (5, 10)] {
+        let start = Instant::now();
+        queue.add_after("foo", seconds(first));
+        queue.add_after("foo", seconds(second));
+        assert_eq!(queue.n_delayed(), 1);
+        assert_eq!(queue.get().await, Some("foo"));
+        assert_eq!(start.elapsed(), seconds(5));
+        queue.done(&"foo");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dq_03_keys_come_in_the_order_in_which_they_are_due() {
+    let queue = queue();
+    for (key, delay) in [("one", 3), ("two", 2), ("three", 1)] {
+        queue.add_after(key, seconds(delay));
+    }
+    tokio::time::advance(seconds(10)).await;
+    assert_eq!(queue.len(), 3);
+    assert_eq!([get(&queue), get(&queue), get(&queue)], [Some("three"), Some("two"), Some("one")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dq_03_who_waits_looks_anew_when_something_sooner_comes() {
+    let queue = queue();
+    let start = Instant::now();
+    queue.add_after("late", seconds(10));
+    let add = async {
+        tokio::time::sleep(seconds(1)).await;
+        queue.add_after("soon", seconds(1));
+    };
+    let (got, ()) = tokio::join!(queue.get(), add);
+    assert_eq!((got, start.elapsed()), (Some("soon"), seconds(2)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dq_04_a_plain_add_does_not_cancel_a_delay() {
+    let queue = queue();
+    queue.add_after("foo", seconds(1));
+    queue.add("foo");
+    assert_eq!(get(&queue), Some("foo"));
+    queue.done(&"foo");
+    assert_eq!(queue.get().await, Some("foo"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rq_01_a_key_that_fails_waits_longer_each_time() {
+    let limiter = rate_limiter::Exponential::new(seconds(1), seconds(100));
+    let queue = WorkQueue::new(Config { rate_limiter: Box::new(limiter), ..Config::default() });
+    for expected in [1, 2, 4] {
+        let start = Instant::now();
+        queue.add_rate_limited("foo");
+        assert_eq!(queue.get().await, Some("foo"));
+        queue.done(&"foo");
+        assert_eq!(start.elapsed(), seconds(expected));
+    }
+    assert_eq!((queue.n_requeues(&"foo"), queue.n_requeues(&"bar")), (3, 0));
+    queue.forget(&"foo");
+    assert_eq!(queue.n_requeues(&"foo"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wm_01_metrics() {
+    let counts = Arc::new(Counts::default());
+    let queue = WorkQueue::new(Config { metrics: counts.clone(), ..Config::default() });
+    let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+    queue.add("foo");
+    tokio::time::advance(seconds(1)).await;
+    get(&queue);
+    assert_eq!((count(&counts.waited_ms), count(&counts.depth)), (1000, 0));
+    queue.add("foo");
+    assert_eq!(count(&counts.depth), 1, "it will run again");
+    tokio::time::advance(seconds(2)).await;
+    assert_eq!(queue.unfinished(), (seconds(2), seconds(2)));
+    queue.done(&"foo");
+    assert_eq!(count(&counts.worked_ms), 2000);
+    tokio::time::advance(seconds(1)).await;
+    get(&queue);
+    assert_eq!(count(&counts.waited_ms), 1000 + 3000, "from the second add, not from done");
+    queue.add_after("bar", Duration::ZERO);
+    queue.add_after("bar", seconds(1));
+    assert_eq!(count(&counts.retried), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_producers_and_consumers_lose_nothing_and_never_work_on_one_key_twice_at_a_time() {
+    let queue = WorkQueue::<u32>::default();
+    let produce = |producer: u32| {
+        let queue = queue.clone();
+        async move {
+            for i in 0..50 {
+                queue.add(producer * 50 + i % 25);
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let in_work = Mutex::new(std::collections::HashSet::new());
+    let worked = Mutex::new(std::collections::HashSet::new());
+    let consume = || async {
+        while let Some(key) = queue.get().await {
+            assert!(in_work.lock().insert(key));
+            tokio::task::yield_now().await;
+            in_work.lock().remove(&key);
+            worked.lock().insert(key);
+            queue.done(&key);
+        }
+    };
+    let producers = async {
+        futures::future::join_all((0..50).map(produce)).await;
+        queue.shut_down();
+    };
+    tokio::join!(producers, futures::future::join_all((0..10).map(|_| consume())));
+    assert_eq!(worked.lock().len(), 50 * 25);
+    assert!(queue.is_empty());
+}
+
+mod model {
+    //! A model of the queue: what is dirty, and what is worked on.
+
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Add(u8),
+        AddAfter(u8, u64),
+        Get,
+        Done(u8),
+        Advance(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0_u8..4).prop_map(Step::Add),
+            2 => (0_u8..4, 1_u64..5).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
+            4 => Just(Step::Get),
+            4 => (0_u8..4).prop_map(Step::Done),
+            2 => (1_u64..4).prop_map(Step::Advance),
+        ]
+    }
+
+    async fn play(steps: Vec<Step>) {
+        let queue = WorkQueue::<u8>::default();
+        let mut dirty = BTreeSet::new();
+        let mut processing = BTreeSet::new();
+        let mut delayed: std::collections::BTreeMap<u8, Instant> = std::collections::BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Add(key) => {
+                    queue.add(key);
+                    dirty.insert(key);
+                }
+                Step::AddAfter(key, delay) => {
+                    let due = Instant::now() + seconds(delay);
+                    queue.add_after(key, seconds(delay));
+                    delayed.entry(key).and_modify(|old| *old = due.min(*old)).or_insert(due);
+                }
+                Step::Get => match get(&queue) {
+                    Some(key) => {
+                        assert!(dirty.remove(&key) && processing.insert(key));
+                    }
+                    None => assert!(dirty.is_subset(&processing)),
+                },
+                Step::Done(key) => {
+                    queue.done(&key);
+                    processing.remove(&key);
+                }
+                Step::Advance(by) => tokio::time::advance(seconds(by)).await,
+            }
+            let now = Instant::now();
+            dirty.extend(delayed.iter().filter(|(_, due)| **due <= now).map(|(key, _)| *key));
+            delayed.retain(|_, due| *due > now);
+            assert_eq!(queue.len(), dirty.difference(&processing).count());
+            assert_eq!(queue.n_delayed(), delayed.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn wq_01_the_queue_is_what_is_dirty_and_not_worked_on(steps in proptest::collection::vec(step(), 1..60)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+            runtime.block_on(play(steps));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The clauses LM-…, and the upstream cases 31.
+
+use super::*;
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+fn delays<L: RateLimiter<&'static str>>(limiter: &mut L, key: &'static str, n_delays: usize) -> Vec<Duration> {
+    (0..n_delays).map(|_| limiter.when(&key)).collect()
+}
+
+#[test]
+fn lm_01_exponential_per_key_with_a_cap() {
+    let mut limiter = Exponential::new(ms(1), ms(1000));
+    assert_eq!(delays(&mut limiter, "one", 5), [1, 2, 4, 8, 16].map(ms));
+    assert_eq!(limiter.n_requeues(&"one"), 5);
+    assert_eq!(delays(&mut limiter, "two", 2), [1, 2].map(ms));
+    limiter.forget(&"one");
+    assert_eq!(limiter.n_requeues(&"one"), 0);
+    assert_eq!(delays(&mut limiter, "one", 1), [ms(1)]);
+    assert_eq!(delays(&mut limiter, "one", 200).pop(), Some(ms(1000)), "also where the power overflows");
+}
+
+#[test]
+fn lm_03_fast_then_slow() {
+    let mut limiter = FastSlow::new(ms(5), ms(10_000), 3);
+    assert_eq!(delays(&mut limiter, "one", 5), [5, 5, 5, 10_000, 10_000].map(ms));
+    assert_eq!(limiter.n_requeues(&"one"), 5);
+    limiter.forget(&"one");
+    assert_eq!(delays(&mut limiter, "one", 1), [ms(5)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lm_02_a_bucket_that_does_not_reserve_beyond_its_cap() {
+    let mut limiter = Bucket::new(ms(100), 2, ms(300));
+    assert_eq!(delays(&mut limiter, "one", 2), [0, 0].map(ms));
+    assert_eq!(delays(&mut limiter, "two", 5), [100, 200, 300, 300, 300].map(ms));
+    tokio::time::advance(ms(300)).await;
+    assert_eq!(delays(&mut limiter, "one", 1), [100].map(ms));
+    tokio::time::advance(ms(100_000)).await;
+    assert_eq!(delays(&mut limiter, "one", 3), [0, 0, 100].map(ms), "it holds no more than the burst");
+    let limiter: &dyn RateLimiter<&str> = &limiter;
+    assert_eq!(limiter.n_requeues(&"one"), 0);
+}
+
+#[test]
+fn lm_04_max_of_asks_every_limiter() {
+    let limiters: Vec<Box<dyn RateLimiter<&str>>> = vec![
+        Box::new(FastSlow::new(ms(5), ms(3000), 3)),
+        Box::new(Exponential::new(ms(1), ms(1000))),
+    ];
+    let mut limiter = MaxOf::new(limiters);
+    assert_eq!(delays(&mut limiter, "one", 5), [5, 5, 5, 3000, 3000].map(ms));
+    assert_eq!(limiter.n_requeues(&"one"), 5);
+    limiter.forget(&"one");
+    assert_eq!(limiter.n_requeues(&"one"), 0);
+}
+
+#[test]
+fn lm_05_max_wait_caps_another() {
+    let mut limiter = MaxWait::new(FastSlow::new(ms(5), ms(1_000_000), 1), ms(500_000));
+    assert_eq!(delays(&mut limiter, "one", 2), [5, 500_000].map(ms));
+}

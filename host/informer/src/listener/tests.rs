@@ -1,0 +1,668 @@
+//! What a listener promises, over a real processor and without an API server.
+
+mod model;
+
+use futures::FutureExt;
+use serde_json::json;
+
+use super::*;
+use crate::delta_fifo::{self, DeltaFifo, KnownObjects, Processed};
+use crate::indexer::IndexerWriter;
+use crate::names::TypeMeta;
+use crate::testing::Draft;
+
+/// A cache and its listeners; what is put into it is processed at once.
+pub(super) struct Bench {
+    fifo: DeltaFifo,
+    pub(super) processor: Arc<Processor>,
+    version: u32,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Self::with_resync(Duration::ZERO)
+    }
+
+    fn with_resync(resync_period: Duration) -> Self {
+        let writer = IndexerWriter::new();
+        let known_objects = Some(Arc::new(writer.indexer().clone()) as Arc<dyn KnownObjects>);
+        let fifo = DeltaFifo::new(delta_fifo::Config { known_objects, ..delta_fifo::Config::default() });
+        Self { fifo, processor: Arc::new(Processor::new(writer, resync_period)), version: 0 }
+    }
+
+    /// Puts an object at the next version; returns the version.
+    pub(super) fn put(&mut self, draft: impl Into<Draft>) -> u32 {
+        self.version += 1;
+        self.fifo.update(at(&draft.into(), self.version)).unwrap();
+        self.process();
+        self.version
+    }
+
+    pub(super) fn delete(&mut self, name: &str) {
+        self.version += 1;
+        self.fifo.delete(object(name, self.version)).unwrap();
+        self.process();
+    }
+
+    pub(super) fn relist(&mut self, objects: Vec<Object>) {
+        self.fifo.replace(objects).unwrap();
+        self.process();
+    }
+
+    pub(super) fn resync(&self) {
+        if self.processor.should_resync(Instant::now()) {
+            self.fifo.resync();
+            self.process();
+        }
+    }
+
+    pub(super) fn process(&self) {
+        let pop = || {
+            self.fifo.try_pop(|_, deltas, is_in_initial_list| {
+                self.processor.process(deltas, is_in_initial_list);
+                Processed::Done
+            })
+        };
+        while pop() == Ok(true) {}
+        if self.fifo.has_synced() {
+            self.processor.informer_has_synced();
+        }
+    }
+
+    pub(super) fn listen(&self, config: ListenerConfig) -> Listener {
+        self.processor.add_listener(config).unwrap()
+    }
+
+    fn listener(&self) -> Listener {
+        self.listen(ListenerConfig::default())
+    }
+}
+
+pub(super) fn at(draft: &Draft, version: u32) -> Object {
+    draft.at(&TypeMeta::new("v1", "Pod"), "uid", &version.to_string())
+}
+
+pub(super) fn object(name: &str, version: u32) -> Object {
+    at(&name.into(), version)
+}
+
+/// Writes a notification down: `add a@1 (initial)`, `update a@1→2`, `delete a@3 (unknown)`.
+pub(super) fn outline(notification: &Notification) -> String {
+    let key = notification.object().key();
+    match notification {
+        Notification::Added { object, is_in_initial_list } => {
+            let initial = if *is_in_initial_list { " (initial)" } else { "" };
+            format!("add {key}@{}{initial}", object.resource_version())
+        }
+        Notification::Updated { old, new } => {
+            format!("update {key}@{}→{}", old.resource_version(), new.resource_version())
+        }
+        Notification::Deleted { object, final_state_unknown } => {
+            let unknown = if *final_state_unknown { " (unknown)" } else { "" };
+            format!("delete {key}@{}{unknown}", object.resource_version())
+        }
+    }
+}
+
+/// Takes the next notification, if one is ready.
+fn take(listener: &mut Listener) -> Option<Delivery> {
+    listener.next().now_or_never().flatten()
+}
+
+/// Takes the next notification, writes it down, and leaves it in flight.
+fn peek(listener: &mut Listener) -> String {
+    take(listener).map(|delivery| outline(&delivery.notification)).unwrap_or_default()
+}
+
+/// Takes and finishes all that is ready.
+fn drain(listener: &mut Listener) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some(delivery) = take(listener) {
+        told.push(outline(&delivery.notification));
+        listener.finish(&delivery.key, Outcome::Done);
+    }
+    told
+}
+
+/// Takes the next notification and fails it; it comes again after a second.
+fn fail(listener: &mut Listener) -> String {
+    let delivery = take(listener).unwrap();
+    listener.finish(&delivery.key, Outcome::Retry { after: Duration::from_secs(1) });
+    format!("{} (attempt {})", outline(&delivery.notification), delivery.attempts)
+}
+
+fn park(listener: &mut Listener) -> String {
+    let delivery = take(listener).unwrap();
+    listener.finish(&delivery.key, Outcome::Park);
+    outline(&delivery.notification)
+}
+
+fn key(name: &str) -> ObjectKey {
+    name.parse().unwrap()
+}
+
+fn second() -> Duration {
+    Duration::from_secs(1)
+}
+
+// Order.
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_told_in_the_order_in_which_it_came() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["a", "b", "a", "c", "b"] {
+        bench.put(name);
+    }
+    bench.delete("a");
+    assert_eq!(drain(&mut listener), ["add a@1", "add b@2", "update a@1→3", "add c@4", "update b@2→5", "delete a@6"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pl_03_an_object_in_flight_holds_up_itself_alone() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["a", "a", "b"] {
+        bench.put(name);
+    }
+    assert_eq!(peek(&mut listener), "add a@1");
+    assert_eq!(peek(&mut listener), "add b@3");
+    assert_eq!(peek(&mut listener), "");
+    listener.finish(&key("a"), Outcome::Done);
+    assert_eq!(peek(&mut listener), "update a@1→2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pl_03_an_object_that_backs_off_holds_up_itself_alone() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["a", "b"] {
+        bench.put(name);
+    }
+    assert_eq!(fail(&mut listener), "add a@1 (attempt 0)");
+    assert_eq!(drain(&mut listener), ["add b@2"]);
+    let before = Instant::now();
+    let delivery = listener.next().await.unwrap();
+    assert_eq!((Instant::now() - before, delivery.attempts, delivery.waited), (second(), 1, second()));
+    assert_eq!(outline(&delivery.notification), "add a@1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn next_wakes_for_what_comes_later_and_may_be_dropped() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    {
+        let mut next = Box::pin(listener.next());
+        assert!(next.as_mut().now_or_never().is_none());
+        bench.put("a");
+    }
+    let mut next = Box::pin(listener.next());
+    assert_eq!(outline(&next.as_mut().await.unwrap().notification), "add a@1");
+    drop(next);
+    let handle = listener.handle();
+    let mut next = Box::pin(listener.next());
+    assert!(next.as_mut().now_or_never().is_none());
+    bench.put("a");
+    assert!(next.as_mut().now_or_never().is_none(), "a is in flight");
+    handle.finish(&key("a"), Outcome::Done);
+    assert_eq!(outline(&next.await.unwrap().notification), "update a@1→2");
+}
+
+// Merging.
+
+#[tokio::test(start_paused = true)]
+async fn pl_01_up_to_the_limit_everything_is_told_separately_beyond_it_objects_merge() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listen(ListenerConfig { backlog_limit: 4, ..ListenerConfig::default() });
+    for name in ["a", "a", "b", "b"] {
+        bench.put(name);
+    }
+    assert_eq!(listener.stats().pending, 4);
+    for _ in 0..100 {
+        bench.put("a");
+    }
+    // Merging makes room, so every other one merges with the two before it.
+    assert_eq!(listener.stats().merged, 100);
+    bench.put("c");
+    let told = drain(&mut listener);
+    assert_eq!(told, ["add a@103", "add b@3", "update b@3→4", "update a@103→104", "add c@105"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_bounded_by_the_limit_and_two_per_object() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listen(ListenerConfig { backlog_limit: 10, ..ListenerConfig::default() });
+    for round in 0..50 {
+        for name in ["a", "b", "c"] {
+            if round % 5 == 4 {
+                bench.delete(name);
+            } else {
+                bench.put(name);
+            }
+            assert!(listener.stats().pending <= 10 + 2 * 3);
+        }
+    }
+    drain(&mut listener);
+    assert_eq!(listener.stats().pending, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_zero_tells_the_newest_only() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
+    for _ in 0..5 {
+        bench.put("a");
+    }
+    bench.put("b");
+    bench.delete("b");
+    assert_eq!(drain(&mut listener), ["add a@5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pl_02_memory_is_given_back_after_a_burst() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for i in 0..5000 {
+        bench.put(&*i.to_string());
+    }
+    assert_eq!(drain(&mut listener).len(), 5000);
+    assert!(listener.shared.state.lock().backlog.capacity() <= 512);
+}
+
+// Failures.
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_merges_with_what_follows() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    drain(&mut listener);
+    bench.put("a");
+    let delivery = take(&mut listener).unwrap();
+    bench.put("a");
+    bench.put("a");
+    listener.finish(&delivery.key, Outcome::Retry { after: second() });
+    bench.put("a");
+    assert_eq!(listener.stats().pending, 1);
+    assert_eq!(peek(&mut listener), "");
+    tokio::time::advance(second()).await;
+    assert_eq!(fail(&mut listener), "update a@1→5 (attempt 1)");
+    bench.delete("a");
+    bench.put("a");
+    tokio::time::advance(second()).await;
+    assert_eq!(drain(&mut listener), ["delete a@6", "add a@7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_that_failed_is_told_its_delete() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    fail(&mut listener);
+    bench.delete("a");
+    tokio::time::advance(second()).await;
+    assert_eq!(drain(&mut listener), ["delete a@2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_waits_for_the_objects_next_event() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    bench.put("b");
+    assert_eq!(park(&mut listener), "add a@1");
+    assert_eq!(drain(&mut listener), ["add b@2"]);
+    assert_eq!((listener.parked(), listener.stats().parked, listener.stats().pending), (vec![key("a")], 1, 0));
+    bench.put("a");
+    assert_eq!(listener.stats().parked, 0);
+    assert_eq!(drain(&mut listener), ["add a@3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_whose_object_has_news_is_tried_again_at_once() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    let delivery = take(&mut listener).unwrap();
+    bench.put("a");
+    listener.finish(&delivery.key, Outcome::Park);
+    let delivery = take(&mut listener).unwrap();
+    assert_eq!((outline(&delivery.notification), delivery.attempts), ("add a@2".to_owned(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_tried_again_on_request() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    fail(&mut listener);
+    tokio::time::advance(second()).await;
+    park(&mut listener);
+    assert_eq!(listener.retry_parked(), 1);
+    let delivery = take(&mut listener).unwrap();
+    assert_eq!((outline(&delivery.notification), delivery.attempts), ("add a@1".to_owned(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_goes_from_one_consumer_to_the_next() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["a", "b", "a"] {
+        bench.put(name);
+    }
+    assert_eq!([peek(&mut listener), peek(&mut listener)], ["add a@1", "add b@2"]);
+    listener.finish(&key("b"), Outcome::Done);
+    assert_eq!(listener.abandon_in_flight(), 1);
+    assert_eq!(drain(&mut listener), ["add a@1", "update a@1→3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finishing_what_is_not_in_flight_is_ignored() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    listener.finish(&key("a"), Outcome::Done);
+    listener.finish(&key("b"), Outcome::Park);
+    assert_eq!(drain(&mut listener), ["add a@1"]);
+}
+
+// Registration.
+
+#[tokio::test(start_paused = true)]
+async fn si_10_a_late_listener_is_told_what_there_is_and_then_what_happens() {
+    let mut bench = Bench::new();
+    for name in ["ns/b", "ns/a", "other/a"] {
+        bench.put(name);
+    }
+    let config = ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() };
+    let mut listener = bench.listen(config);
+    bench.put("ns/a");
+    assert!(!listener.has_synced());
+    assert_eq!(drain(&mut listener), ["add ns/a@2 (initial)", "add ns/b@1 (initial)", "update ns/a@2→4"]);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_12_si_20_listeners_are_independent_and_removable() {
+    let mut bench = Bench::new();
+    let mut first = bench.listener();
+    let second = bench.listener();
+    let gone = second.handle();
+    bench.put("a");
+    assert_eq!(bench.processor.n_listeners(), 2);
+    drop(second);
+    assert_eq!(bench.processor.n_listeners(), 1);
+    assert_eq!(gone.stats().pending, 0, "the backlog is dropped");
+    assert!(!gone.wait_for_sync().await);
+    gone.replay();
+    gone.set_namespaces(Namespaces::one("x"));
+    gone.finish(&key("a"), Outcome::Done);
+    assert_eq!(drain(&mut first), ["add a@1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_03_after_the_stop_nobody_is_added_and_all_have_ended() {
+    let bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.processor.stop();
+    assert!(listener.next().await.is_none());
+    assert!(bench.processor.add_listener(ListenerConfig::default()).is_none());
+}
+
+// Sync.
+
+#[tokio::test(start_paused = true)]
+async fn sy_01_synced_once_the_informer_is_and_all_initial_adds_are_finished() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.relist(vec![object("a", 1), object("b", 1)]);
+    let first = take(&mut listener).unwrap();
+    let second = take(&mut listener).unwrap();
+    listener.finish(&first.key, Outcome::Done);
+    assert!(!listener.has_synced());
+    // A failure is not the end of it, being given up is (SY-04).
+    listener.finish(&second.key, Outcome::Retry { after: Duration::ZERO });
+    assert!(!listener.has_synced());
+    park(&mut listener);
+    assert!(listener.has_synced());
+    bench.put("c");
+    assert!(listener.has_synced(), "sticky");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sy_03_an_initial_add_that_merged_into_a_delete_still_counts() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
+    bench.relist(vec![object("a", 1)]);
+    bench.delete("a");
+    assert!(!listener.has_synced());
+    assert_eq!(drain(&mut listener), ["delete a@1"]);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sy_05_an_empty_list_syncs_at_once() {
+    let mut bench = Bench::new();
+    let listener = bench.listener();
+    assert!(!listener.has_synced());
+    bench.relist(vec![]);
+    assert!(listener.has_synced());
+    assert!(listener.wait_for_sync().await);
+}
+
+// Resync.
+
+#[tokio::test(start_paused = true)]
+async fn rs_02_rs_06_each_listener_resyncs_at_its_own_period() {
+    let mut bench = Bench::with_resync(second());
+    let listen = |seconds: u64| {
+        bench.listen(ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() })
+    };
+    let mut listeners = [listen(0), listen(2), listen(3)];
+    bench.processor.start();
+    bench.put("a");
+    for listener in &mut listeners {
+        assert_eq!(drain(listener), ["add a@1"]);
+    }
+    let mut told = Vec::new();
+    for _ in 1..=6 {
+        tokio::time::advance(second()).await;
+        bench.resync();
+        told.push(listeners.each_mut().map(|listener| drain(listener).len()));
+    }
+    assert_eq!(told, [[0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 0], [0, 1, 1]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rs_03_rs_04_the_check_period_shrinks_before_the_start_and_holds_after_it() {
+    let bench = Bench::with_resync(Duration::from_secs(10));
+    let resync = |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
+    let _early = bench.listen(resync(4));
+    assert_eq!(bench.processor.start(), Duration::from_secs(4));
+    let _late = bench.listen(resync(1));
+    assert_eq!(bench.processor.start(), Duration::from_secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pd_41_pd_42_rs_08_equal_versions_are_for_those_who_are_syncing() {
+    let mut bench = Bench::with_resync(second());
+    let mut never = bench.listen(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() });
+    bench.processor.start();
+    bench.relist(vec![object("a", 1)]);
+    drain(&mut never);
+    bench.relist(vec![object("a", 1)]);
+    assert_eq!(drain(&mut never), ["update a@1→1"], "new listeners are syncing until the first tick");
+    bench.resync();
+    bench.relist(vec![object("a", 1)]);
+    assert_eq!(drain(&mut never), [""; 0]);
+    bench.relist(vec![object("a", 2)]);
+    assert_eq!(drain(&mut never), ["update a@1→2"]);
+}
+
+// Replay.
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_tells_what_there_is_and_keeps_deletes_of_what_is_gone() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["kept", "gone", "parked", "back"] {
+        bench.put(name);
+    }
+    drain(&mut listener);
+    bench.put("kept");
+    bench.delete("gone");
+    bench.put("parked");
+    bench.put("untold");
+    bench.delete("untold");
+    bench.delete("back");
+    bench.put("back");
+    listener.replay();
+    assert!(!listener.has_synced());
+    let told = drain(&mut listener);
+    assert_eq!(told, ["delete gone@6", "add back@11 (initial)", "add kept@5 (initial)", "add parked@7 (initial)"]);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_brings_dead_letters_back_as_they_are_now() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    bench.put("gone");
+    park(&mut listener);
+    drain(&mut listener);
+    bench.delete("gone");
+    park(&mut listener);
+    assert_eq!(listener.stats().parked, 2);
+    listener.replay();
+    assert_eq!(listener.stats().parked, 0);
+    assert_eq!(drain(&mut listener), ["delete gone@3", "add a@1 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_replay_what_was_in_flight_is_retried_only_if_it_is_a_delete_of_what_is_gone() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["here", "gone", "back"] {
+        bench.put(name);
+    }
+    drain(&mut listener);
+    bench.put("here");
+    bench.delete("gone");
+    bench.delete("back");
+    let in_flight: Vec<_> = std::iter::from_fn(|| take(&mut listener)).collect();
+    assert_eq!(in_flight.len(), 3);
+    bench.put("back");
+    listener.replay();
+    assert_eq!(peek(&mut listener), "", "one object is never in flight twice");
+    for delivery in in_flight {
+        listener.finish(&delivery.key, Outcome::Retry { after: Duration::ZERO });
+    }
+    assert_eq!(drain(&mut listener), ["delete gone@5", "add back@7 (initial)", "add here@4 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trap_is_followed_by_a_replay() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    bench.put("b");
+    drain(&mut listener);
+    bench.delete("b");
+    assert_eq!(fail(&mut listener), "delete b@3 (attempt 0)");
+    listener.replay();
+    assert_eq!(drain(&mut listener), ["delete b@3", "add a@1 (initial)"], "the back-off is over, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_listener_inherits_the_deletes_of_the_old() {
+    let mut bench = Bench::new();
+    let mut old = bench.listener();
+    for name in ["ns/gone", "ns/tried", "ns/here", "other/gone"] {
+        bench.put(name);
+    }
+    drain(&mut old);
+    bench.delete("ns/tried");
+    peek(&mut old);
+    bench.delete("ns/gone");
+    bench.delete("other/gone");
+    bench.delete("ns/here");
+    bench.put("ns/here");
+    let mut new = bench.listen(ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() });
+    new.inherit_deletes(old);
+    assert_eq!(drain(&mut new), ["delete ns/tried@5", "delete ns/gone@6", "add ns/here@9 (initial)"]);
+    assert_eq!(bench.processor.n_listeners(), 1);
+}
+
+// Namespaces.
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_sees_more_is_told_adds_and_one_that_sees_less_forgets() {
+    let mut bench = Bench::new();
+    for name in ["a/x", "b/x", "c/x"] {
+        bench.put(name);
+    }
+    let only = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Namespaces>();
+    let mut listener = bench.listen(ListenerConfig { namespaces: only(&["a"]), ..ListenerConfig::default() });
+    assert_eq!(drain(&mut listener), ["add a/x@1 (initial)"]);
+    listener.set_namespaces(only(&["a", "b"]));
+    assert_eq!(drain(&mut listener), ["add b/x@2 (initial)"]);
+    listener.set_namespaces(Namespaces::All);
+    assert_eq!(drain(&mut listener), ["add c/x@3 (initial)"]);
+    assert!(listener.has_synced());
+
+    bench.put("a/x");
+    bench.put("b/x");
+    bench.put("c/x");
+    assert_eq!(peek(&mut listener), "update a/x@1→4");
+    assert_eq!(fail(&mut listener), "update b/x@2→5 (attempt 0)");
+    listener.set_namespaces(only(&["c"]));
+    listener.finish(&key("a/x"), Outcome::Retry { after: Duration::ZERO });
+    tokio::time::advance(second()).await;
+    bench.delete("a/x");
+    bench.put("b/x");
+    assert_eq!(drain(&mut listener), ["update c/x@3→6"]);
+    assert_eq!(listener.stats(), ListenerStats { delivered: 4, retried: 1, ..ListenerStats::default() });
+    listener.set_namespaces(Namespaces::All);
+    assert_eq!(drain(&mut listener), ["add b/x@8 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrowing_ends_the_wait_for_initial_adds_that_will_not_come() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.relist(vec![object("a/x", 1), object("b/x", 1), object("c/x", 1)]);
+    peek(&mut listener);
+    park(&mut listener);
+    listener.set_namespaces(Namespaces::one("a"));
+    assert!(!listener.has_synced());
+    assert_eq!(listener.parked(), []);
+    listener.finish(&key("a/x"), Outcome::Done);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn stats_say_how_old_the_oldest_is() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    tokio::time::advance(second()).await;
+    bench.put("b");
+    tokio::time::advance(second()).await;
+    assert_eq!(listener.stats().oldest_age, 2 * second());
+    assert_eq!(peek(&mut listener), "add a@1");
+    assert_eq!(listener.stats().oldest_age, second());
+    assert_eq!((listener.stats().in_flight, listener.stats().pending), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dying_object_is_told_whatever_fields_were_declared() {
+    let mut bench = Bench::new();
+    let fields = vec!["/spec".parse().unwrap()];
+    let mut listener = bench.listen(ListenerConfig { fields, ..ListenerConfig::default() });
+    bench.put("a");
+    bench.put("a");
+    bench.put(Draft::new("a").metadata("deletionTimestamp", json!("2026-01-01T00:00:00Z")));
+    bench.delete("a");
+    assert_eq!(drain(&mut listener), ["add a@1", "update a@2→3", "delete a@4"]);
+}

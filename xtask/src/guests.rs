@@ -6,6 +6,7 @@
 
 mod c;
 mod go;
+mod js;
 mod rust;
 mod stamp;
 
@@ -42,6 +43,7 @@ enum Language {
     Rust,
     C,
     Go,
+    Js,
 }
 
 // === impl Args ===
@@ -67,6 +69,7 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
             Language::Rust => rust::build(&guests)?,
             Language::C => guests.iter().try_for_each(c::build)?,
             Language::Go => guests.iter().try_for_each(go::build)?,
+            Language::Js => guests.iter().try_for_each(js::build)?,
         }
     }
     Ok(())
@@ -118,6 +121,24 @@ fn fresh_folder(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
+/// Copies a guest's folder, without what package managers left in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        if path.ends_with("node_modules") {
+            continue;
+        }
+        let copy_path = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &copy_path)?;
+        } else {
+            fs::copy(&path, &copy_path).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Puts a component in its place, unless the same is there already.
 fn install(name: &str, component: &Path) -> Result<()> {
     let bytes = fs::read(component).with_context(|| format!("cannot read {}", component.display()))?;
@@ -144,6 +165,9 @@ impl Language {
         }
         if has("go.mod") {
             return Some(Self::Go);
+        }
+        if has("package.json") {
+            return Some(Self::Js);
         }
         let mut files = fs::read_dir(folder).into_iter().flatten().flatten();
         files.any(|file| file.path().extension().is_some_and(|extension| extension == "c")).then_some(Self::C)

@@ -12,6 +12,8 @@ mod test;
 mod tidy;
 mod toolchain;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// What the project does to itself.
@@ -36,8 +38,18 @@ enum Command {
     ControlPlane(control_plane::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Args::parse().command {
+fn main() -> ExitCode {
+    match run(Args::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            progress::say(format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Guests(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Test(args) => args.run(),

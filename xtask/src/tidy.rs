@@ -72,8 +72,9 @@ fn file_faults(file: &Path, text: &str) -> Vec<String> {
     if file.file_name().is_some_and(|name| name == "mod.rs") {
         faults.push(format!("{shown}: modules are foo.rs beside foo/"));
     }
-    let is_tests = file.file_name().is_some_and(|name| name == "tests.rs")
-        || file.components().any(|part| part.as_os_str() == "it");
+    let is_tests = file
+        .components()
+        .any(|part| ["tests.rs", "tests", "it"].iter().any(|name| part.as_os_str() == *name));
     if !is_tests && !text.starts_with("//!") {
         faults.push(format!("{shown}: the first line says what the file is (//!)"));
     }

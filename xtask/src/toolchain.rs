@@ -7,6 +7,7 @@ pub(crate) mod cache;
 pub(crate) mod command;
 mod debian;
 pub(crate) mod go;
+pub(crate) mod node;
 pub(crate) mod python;
 pub(crate) mod rust;
 pub(crate) mod versions;

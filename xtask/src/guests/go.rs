@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Guest, WORLD, fresh_folder, install, stamp};
+use super::{Guest, WORLD, copy, fresh_folder, install, stamp};
 use crate::toolchain::go::Toolchain;
 use crate::toolchain::{command, wit_tool};
 use crate::{checkout, progress};
@@ -41,18 +41,4 @@ fn compile(guest: &Guest, toolchain: &Toolchain) -> Result<PathBuf> {
     let component = folder.join("component.wasm");
     wit_tool::run(WORLD, ["component".as_ref(), core.as_os_str(), component.as_os_str()])?;
     Ok(component)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let copy_path = to.join(path.file_name().unwrap_or_default());
-        if path.is_dir() {
-            copy(&path, &copy_path)?;
-        } else {
-            fs::copy(&path, &copy_path).with_context(|| format!("cannot copy {}", path.display()))?;
-        }
-    }
-    Ok(())
 }

@@ -11,3 +11,5 @@ pub(crate) const DEBIAN_CLANG: &str = "19";
 pub(crate) const GO: &str = "1.26.6";
 /// The oldest Go 1.x that guests compile with.
 pub(crate) const OLDEST_GO: u32 = 25;
+/// The oldest Node.js that jco runs on. What it runs is pinned in the `package-lock.json` of each guest.
+pub(crate) const OLDEST_NODE: u32 = 20;

@@ -1,0 +1,62 @@
+//! Node.js, which the machine must have, and packages from npm.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::versions::OLDEST_NODE;
+use super::{cache, command};
+use crate::progress;
+
+/// A project's packages, installed.
+pub(crate) struct Packages {
+    folder: PathBuf,
+}
+
+// === impl Packages ===
+
+impl Packages {
+    /// Installs what the project's `package-lock.json` says, unless another with the same one did.
+    pub(crate) fn install(project: &Path) -> Result<Self> {
+        check_node()?;
+        let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
+        let mut hasher = DefaultHasher::new();
+        for file in &files {
+            fs::read(file).with_context(|| format!("cannot read {}", file.display()))?.hash(&mut hasher);
+        }
+        let folder = cache::entry(&format!("npm-{:016x}", hasher.finish()), |folder| {
+            for file in &files {
+                fs::copy(file, folder.join(file.file_name().unwrap_or_default()))?;
+            }
+            progress::step("fetching npm packages", || {
+                let mut npm = Command::new("npm");
+                npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+                command::run(&mut npm)
+            })
+        })?;
+        Ok(Self { folder })
+    }
+
+    /// A program of these packages.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        Command::new(self.folder.join("node_modules/.bin").join(name))
+    }
+}
+
+fn check_node() -> Result<()> {
+    let Ok(version) = command::output(Command::new("node").arg("--version")) else {
+        bail!("no Node.js: install version {OLDEST_NODE} or newer, with npm");
+    };
+    let major =
+        version.trim().trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    ensure!(
+        major.is_some_and(|major| major >= OLDEST_NODE),
+        "Node.js {} is too old: install version {OLDEST_NODE} or newer",
+        version.trim()
+    );
+    ensure!(command::exists("npm"), "no npm: install it; it comes with Node.js {OLDEST_NODE} or newer");
+    Ok(())
+}

@@ -6,7 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod authorizer;
+mod crd;
+mod managed_fields;
+mod model;
+mod patch;
 mod schema;
+mod validation;
 pub mod status;
 pub mod user;
 

@@ -23,6 +23,19 @@ pub(crate) struct Node {
     pub merge: Option<Merge>,
     pub default: Option<Value>,
     pub required: bool,
+    pub empty: Empty,
+}
+
+/// How a field without content is written, which for built-in types is how their Go structs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Empty {
+    /// As it came: absent, or there and empty.
+    #[default]
+    Kept,
+    /// Absent, even if it came as `""`, `0`, `false`, `[]` or `{}`.
+    Omitted,
+    /// There, even if it did not come.
+    Written,
 }
 
 /// What is at a place.
@@ -123,6 +136,7 @@ impl Node {
         merge: None,
         default: None,
         required: false,
+        empty: Empty::Kept,
     };
 
     /// Returns the type of a field of the object at this place; `None` when the type is closed and has no such field.

@@ -133,6 +133,7 @@ func render(definitions map[string]definition, version string) []byte {
 			}
 		}
 	}
+	fields := goFields()
 	names := make([]string, 0, len(wanted))
 	for name := range wanted {
 		names = append(names, name)
@@ -151,13 +152,17 @@ func render(definitions map[string]definition, version string) []byte {
 			fmt.Fprint(&out, " atomic")
 		}
 		fmt.Fprintln(&out)
-		fields := make([]string, 0, len(d.Properties))
+		inOrder := make([]string, 0, len(d.Properties))
 		for field := range d.Properties {
-			fields = append(fields, field)
+			inOrder = append(inOrder, field)
 		}
-		slices.Sort(fields)
-		for _, field := range fields {
-			fmt.Fprintf(&out, "  %s %s\n", field, d.Properties[field].describe(definitions, slices.Contains(d.Required, field)))
+		slices.Sort(inOrder)
+		for _, field := range inOrder {
+			words := d.Properties[field].describe(definitions, slices.Contains(d.Required, field))
+			if written := fields[short(name)][field]; written != "" {
+				words += " " + written
+			}
+			fmt.Fprintf(&out, "  %s %s\n", field, words)
 		}
 	}
 	return out.Bytes()
@@ -186,11 +191,7 @@ func (d definition) describe(definitions map[string]definition, required bool) s
 	}
 	// An empty default only says that the field is no pointer.
 	switch value := d.Default.(type) {
-	case nil:
-	case map[string]any:
-		if len(value) == 0 {
-			words = append(words, "plain")
-		}
+	case nil, map[string]any:
 	case string:
 		if value != "" {
 			words = append(words, "default="+quote(value))

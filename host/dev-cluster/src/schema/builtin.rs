@@ -2,8 +2,8 @@
 //!
 //! The text is generated (see its first line): a line without indentation opens a type, the indented ones are its fields.
 
-use super::{ListKind, Merge, Node, Shape, Struct, StructRef};
-use std::collections::{BTreeMap, HashMap};
+use super::{Empty, ListKind, Merge, Node, Shape, Struct, StructRef};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(include_str!("builtin.txt")));
@@ -34,7 +34,7 @@ impl Table {
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
         let mut by_name = HashMap::new();
         let mut by_kind = HashMap::new();
-        let mut atomic = HashMap::new();
+        let mut atomic = HashSet::new();
         for header in lines().filter(|line| !line.starts_with(' ')) {
             let mut words = header.split(' ');
             let name = words.next().unwrap_or_default();
@@ -44,10 +44,14 @@ impl Table {
                 if let Some(kind) = word.strip_prefix("kind=") {
                     by_kind.insert(kind, index);
                 } else if word == "atomic" {
-                    atomic.insert(index, true);
+                    atomic.insert(index);
                 }
             }
         }
+        let names = Names {
+            by_name: &by_name,
+            atomic: &atomic,
+        };
         let mut structs: Vec<Struct> = Vec::with_capacity(by_name.len());
         for line in lines() {
             match line.strip_prefix("  ") {
@@ -59,7 +63,7 @@ impl Table {
                 Some(field) => {
                     let (name, rest) = field.split_once(' ').unwrap_or((field, "any"));
                     if let Some(open) = structs.last_mut() {
-                        open.fields.insert(name.to_owned(), node(rest, &by_name));
+                        open.fields.insert(name.to_owned(), names.node(rest));
                     }
                 }
             }
@@ -72,62 +76,77 @@ impl Table {
     }
 }
 
-/// Reads `[core.v1.Container] required list=map(name) patch=merge key=name`.
-fn node(text: &str, by_name: &HashMap<&'static str, usize>) -> Node {
-    let mut words = text.split(' ');
-    let mut node = Node {
-        shape: shape(words.next().unwrap_or("any"), by_name),
-        ..Node::default()
-    };
-    let mut strategy = "";
-    let mut key = None;
-    for word in words {
-        match word.split_once('=') {
-            None if word == "required" => node.required = true,
-            None if word == "atomic" => node.atomic = true,
-            None => {}
-            Some(("list", "set")) => node.list = ListKind::Set,
-            Some(("list", map)) => {
-                let keys = map.trim_start_matches("map(").trim_end_matches(')');
-                node.list = ListKind::Map(keys.split(',').map(str::to_owned).collect());
-            }
-            Some(("patch", value)) => strategy = value,
-            Some(("key", value)) => key = Some(value.to_owned()),
-            Some(("default", value)) => node.default = serde_json::from_str(value).ok(),
-            Some(_) => {}
-        }
-    }
-    if !strategy.is_empty() {
-        node.merge = Some(Merge {
-            merge: strategy.split(',').any(|s| s == "merge"),
-            retain_keys: strategy.split(',').any(|s| s == "retainKeys"),
-            key,
-        });
-    }
-    node
+// === impl Names ===
+
+/// What is known of every type before its fields are read.
+struct Names<'a> {
+    by_name: &'a HashMap<&'static str, usize>,
+    atomic: &'a HashSet<usize>,
 }
 
-fn shape(text: &str, by_name: &HashMap<&'static str, usize>) -> Shape {
-    let inner = |open, close| text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
-    if let Some(item) = inner('[', ']') {
-        return Shape::List(Box::new(node(item, by_name)));
+impl Names<'_> {
+    /// Reads `[core.v1.Container] required list=map(name) patch=merge key=name`.
+    fn node(&self, text: &str) -> Node {
+        let mut words = text.split(' ');
+        let mut node = Node {
+            shape: self.shape(words.next().unwrap_or("any")),
+            ..Node::default()
+        };
+        if let Shape::Struct(StructRef::Builtin(index)) = &node.shape {
+            node.atomic = self.atomic.contains(index);
+        }
+        let mut strategy = "";
+        let mut key = None;
+        for word in words {
+            match word.split_once('=') {
+                None if word == "required" => node.required = true,
+                None if word == "atomic" => node.atomic = true,
+                None if word == "omit" => node.empty = Empty::Omitted,
+                None if word == "always" => node.empty = Empty::Written,
+                None => {}
+                Some(("list", "set")) => node.list = ListKind::Set,
+                Some(("list", map)) => {
+                    let keys = map.trim_start_matches("map(").trim_end_matches(')');
+                    node.list = ListKind::Map(keys.split(',').map(str::to_owned).collect());
+                }
+                Some(("patch", value)) => strategy = value,
+                Some(("key", value)) => key = Some(value.to_owned()),
+                Some(("default", value)) => node.default = serde_json::from_str(value).ok(),
+                Some(_) => {}
+            }
+        }
+        if !strategy.is_empty() {
+            node.merge = Some(Merge {
+                merge: strategy.split(',').any(|s| s == "merge"),
+                retain_keys: strategy.split(',').any(|s| s == "retainKeys"),
+                key,
+            });
+        }
+        node
     }
-    if let Some(value) = inner('{', '}') {
-        return Shape::Map(Box::new(node(value, by_name)));
-    }
-    match text {
-        "string" => Shape::String,
-        "bytes" => Shape::Bytes,
-        "integer" => Shape::Integer,
-        "number" => Shape::Number,
-        "boolean" => Shape::Boolean,
-        "int-or-string" => Shape::IntOrString,
-        "quantity" => Shape::Quantity,
-        "time" => Shape::Time,
-        "micro-time" => Shape::MicroTime,
-        name => match by_name.get(name) {
-            Some(index) => Shape::Struct(StructRef::Builtin(*index)),
-            None => Shape::Any,
-        },
+
+    fn shape(&self, text: &str) -> Shape {
+        let inner = |open, close| text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        if let Some(item) = inner('[', ']') {
+            return Shape::List(Box::new(self.node(item)));
+        }
+        if let Some(value) = inner('{', '}') {
+            return Shape::Map(Box::new(self.node(value)));
+        }
+        match text {
+            "string" => Shape::String,
+            "bytes" => Shape::Bytes,
+            "integer" => Shape::Integer,
+            "number" => Shape::Number,
+            "boolean" => Shape::Boolean,
+            "int-or-string" => Shape::IntOrString,
+            "quantity" => Shape::Quantity,
+            "time" => Shape::Time,
+            "micro-time" => Shape::MicroTime,
+            name => match self.by_name.get(name) {
+                Some(index) => Shape::Struct(StructRef::Builtin(*index)),
+                None => Shape::Any,
+            },
+        }
     }
 }

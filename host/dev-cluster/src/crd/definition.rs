@@ -1,0 +1,156 @@
+//! Whether a CustomResourceDefinition is sound; what this server cannot do with one is refused here by name.
+
+use super::{list, text};
+use crate::status::Cause;
+use serde_json::{Value, json};
+
+/// Returns what is wrong with a definition.
+pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let name = text(crd, "/metadata/name");
+    let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
+    if name != format!("{plural}.{group}") {
+        causes.push(Cause::invalid(
+            "metadata.name",
+            &json!(name),
+            "must be spec.names.plural+\".\"+spec.group",
+        ));
+    }
+    let required = |pointer: &str, field: &str, causes: &mut Vec<Cause>| {
+        if text(crd, pointer).is_empty() {
+            causes.push(Cause::required(field, ""));
+        }
+    };
+    required("/spec/group", "spec.group", &mut causes);
+    match text(crd, "/spec/scope") {
+        "" => causes.push(Cause::required("spec.scope", "")),
+        "Cluster" | "Namespaced" => {}
+        other => causes.push(Cause::new(
+            "FieldValueNotSupported",
+            "spec.scope",
+            format!("Unsupported value: {other:?}: supported values: \"Cluster\", \"Namespaced\""),
+        )),
+    }
+    let versions = list(crd, "/spec/versions");
+    let n_stored = versions.iter().filter(|v| v.get("storage") == Some(&json!(true))).count();
+    if n_stored != 1 {
+        let value = crd.pointer("/spec/versions").unwrap_or(&Value::Null);
+        causes.push(Cause::invalid(
+            "spec.versions",
+            value,
+            "must have exactly one version marked as storage version",
+        ));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        causes.extend(of_version(version, index, versions.len() == 1));
+    }
+    for field in ["plural", "singular", "kind", "listKind"] {
+        required(&format!("/spec/names/{field}"), &format!("spec.names.{field}"), &mut causes);
+    }
+    match text(crd, "/spec/conversion/strategy") {
+        "" | "None" => {}
+        other => causes.push(Cause::invalid(
+            "spec.conversion.strategy",
+            &json!(other),
+            "this API server converts between versions only with strategy None",
+        )),
+    }
+    if n_stored != 1 {
+        causes.push(Cause::invalid(
+            "status.storedVersions",
+            &Value::Null,
+            "must have at least one stored version",
+        ));
+    }
+    causes
+}
+
+fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
+    let path = format!("spec.versions[{index}]");
+    let mut causes = Vec::new();
+    if text(version, "/name").is_empty() {
+        causes.push(Cause::required(format!("{path}.name"), ""));
+    }
+    if version.pointer("/subresources/scale").is_some() {
+        causes.push(Cause::forbidden(
+            format!("{path}.subresources.scale"),
+            "this API server has no scale subresource",
+        ));
+    }
+    match version.pointer("/schema/openAPIV3Schema") {
+        None => causes.push(Cause::required(format!("{path}.schema.openAPIV3Schema"), "")),
+        Some(schema) => {
+            // With one version the real server looks at the schema where older definitions had it.
+            let path = if only {
+                "spec.validation.openAPIV3Schema".to_owned()
+            } else {
+                format!("{path}.schema.openAPIV3Schema")
+            };
+            if text(schema, "/type") != "object" {
+                causes.push(Cause::invalid(
+                    format!("{path}.type"),
+                    &json!(text(schema, "/type")),
+                    "must be object at the root",
+                ));
+            } else {
+                structural(schema, &path, true, &mut causes);
+            }
+        }
+    }
+    causes
+}
+
+/// Checks that every place has a type, as pruning and ownership need.
+fn structural(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
+    let flag = |key: &str| schema.get(key) == Some(&Value::Bool(true));
+    if schema.get("x-kubernetes-validations").is_some() {
+        causes.push(Cause::forbidden(
+            format!("{path}.x-kubernetes-validations"),
+            "this API server does not evaluate CEL rules",
+        ));
+    }
+    if schema.get("$ref").is_some_and(|value| value != "") {
+        causes.push(Cause::forbidden(format!("{path}.$ref"), "$ref is not supported"));
+    }
+    let of_type = text(schema, "/type");
+    let free = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
+    if of_type.is_empty() && !free {
+        let why = if root {
+            "must not be empty at the root"
+        } else {
+            "must not be empty for specified object fields"
+        };
+        causes.push(Cause::required(format!("{path}.type"), why));
+    }
+    if of_type == "array" && schema.get("items").is_none() {
+        causes.push(Cause::required(format!("{path}.items"), "must be specified"));
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+        && let Err(error) = regex::Regex::new(pattern)
+    {
+        causes.push(Cause::invalid(
+            format!("{path}.pattern"),
+            &json!(pattern),
+            format!("must be a valid regular expression, but isn't: {error}"),
+        ));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        // Metadata is what it is, whatever is said of it.
+        if !(root && name == "metadata") {
+            structural(property, &format!("{path}.properties[{name}]"), false, causes);
+        }
+    }
+    if let Some(additional) = schema.get("additionalProperties").filter(|value| value.is_object()) {
+        if properties.is_some_and(|properties| !properties.is_empty()) {
+            causes.push(Cause::forbidden(
+                format!("{path}.additionalProperties"),
+                "additionalProperties and properties are mutual exclusive",
+            ));
+        }
+        structural(additional, &format!("{path}.additionalProperties"), false, causes);
+    }
+    if let Some(items) = schema.get("items").filter(|value| value.is_object()) {
+        structural(items, &format!("{path}.items"), false, causes);
+    }
+}

@@ -1,0 +1,432 @@
+//! Who owns which field: `metadata.managedFields`, and server-side apply on top of it.
+//!
+//! After the managers of `k8s.io/apimachinery/pkg/util/managedfields`. The order matters to callers: ownership is
+//! settled on the object as the client sent it, decoded and defaulted, before anything is reset or filled in for it.
+
+mod entry;
+mod field_set;
+mod typed;
+
+use crate::model::Model;
+use crate::status::{Cause, StatusError};
+use entry::{Entry, Operation};
+use field_set::{FieldSet, Path, Step, display};
+use serde_json::{Map, Value, json};
+use typed::Comparison;
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Owns what was there before the first apply, when nobody was asked.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+const ANCIENT_CHANGES: &str = "ancient-changes";
+const MAX_UPDATERS: usize = 10;
+
+/// Who writes, through which door, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub manager: &'a str,
+    /// Empty for the object itself.
+    pub subresource: &'a str,
+    /// RFC 3339, in seconds.
+    pub now: &'a str,
+}
+
+/// Owners and what they own.
+type Owners = Vec<Entry>;
+
+/// Records who owns what after a create (`live` is none), update or patch, in `new`.
+pub(crate) fn after_update(model: &Model, live: Option<&Value>, new: &mut Value, writer: Writer<'_>) {
+    let sent = take_managed_fields(new);
+    let of_live = || live.and_then(entry::of).unwrap_or_default();
+    let mut owners = match &sent {
+        _ if !writer.subresource.is_empty() => of_live(),
+        // An empty list, or one empty entry, asks to forget everything.
+        Some(Value::Array(list)) if list.is_empty() || list.len() == 1 && list[0] == json!({}) => Owners::new(),
+        Some(sent) => match entry::decode(sent) {
+            Some(owners) if !owners.is_empty() => owners,
+            _ => of_live(),
+        },
+        None => of_live(),
+    };
+    if !(owners.is_empty() && live.is_some()) {
+        let empty = empty_object(new);
+        let before = live.map(without_managed_fields);
+        note_update(model, before.as_ref().unwrap_or(&empty), new, &mut owners, writer);
+        cap_updaters(&mut owners);
+    }
+    put(new, &owners);
+}
+
+/// Merges what was applied into the live object, or makes a new one of it; conflicts are a 409 unless forced.
+pub(crate) fn apply(
+    model: &Model,
+    live: Option<&Value>,
+    applied: &Value,
+    force: bool,
+    writer: Writer<'_>,
+) -> Result<Value, StatusError> {
+    if applied.get("apiVersion").and_then(Value::as_str) != Some(model.api_version()) {
+        return Err(StatusError::bad_request(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {}, expected: {}",
+            applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default(),
+            model.api_version()
+        )));
+    }
+    if applied.pointer("/metadata/managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+    }
+    let faults = typed::faults(model.root(), applied);
+    if !faults.is_empty() {
+        return Err(untypable(model, applied, &faults));
+    }
+    let mut owners = live.and_then(entry::of).unwrap_or_default();
+    let empty = empty_object(applied);
+    let before = live.map(without_managed_fields).unwrap_or_else(|| empty.clone());
+    if owners.is_empty() && live.is_some() {
+        let first = Writer {
+            manager: BEFORE_FIRST_APPLY,
+            subresource: "",
+            ..writer
+        };
+        note_update(model, &empty, &before, &mut owners, first);
+    }
+    let outcome = match try_apply(model, &before, applied, &owners, force, writer) {
+        Err(Failure::Conflicts(conflicts)) if writer.manager == "kubectl" => {
+            let allowed = applied_by_client(model, &before);
+            let left: Vec<Conflict> = conflicts.into_iter().filter(|c| !allowed.has(&c.path)).collect();
+            if left.is_empty() {
+                try_apply(model, &before, applied, &owners, true, writer)
+            } else {
+                Err(Failure::Conflicts(left))
+            }
+        }
+        outcome => outcome,
+    };
+    let (mut object, owners) = outcome.map_err(StatusError::from)?;
+    if writer.manager == "kubectl"
+        && let Some(annotation) = object.pointer_mut(&format!("/metadata/annotations/{}", LAST_APPLIED.replace('/', "~1")))
+    {
+        *annotation = last_applied(applied).into();
+    }
+    put(&mut object, &owners);
+    Ok(object)
+}
+
+fn untypable(model: &Model, applied: &Value, faults: &[String]) -> StatusError {
+    let metadata = |key: &str| applied.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
+    let group_version = match model.kind().group.as_str() {
+        "" => format!("/{}", model.api_version()),
+        _ => model.api_version().to_owned(),
+    };
+    let said = match faults {
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
+    StatusError::untranslated(format!(
+        "failed to create typed patch object ({}/{}; {group_version}, Kind={}): {said}",
+        metadata("namespace"),
+        metadata("name"),
+        model.kind().kind
+    ))
+}
+
+enum Failure {
+    Conflicts(Vec<Conflict>),
+    /// The live object does not fit its type.
+    Unmergeable(String),
+}
+
+struct Conflict {
+    owner: String,
+    path: Path,
+}
+
+fn try_apply(
+    model: &Model,
+    live: &Value,
+    applied: &Value,
+    owners: &Owners,
+    force: bool,
+    writer: Writer<'_>,
+) -> Result<(Value, Owners), Failure> {
+    let root = model.root();
+    let mut owners = owners.clone();
+    let reset = reset_fields(model, writer.subresource);
+    let merged = typed::merge(root, Some(live), Some(applied))
+        .map_err(Failure::Unmergeable)?
+        .unwrap_or_else(|| live.clone());
+    let is_self = |entry: &Entry| entry.is(Operation::Apply, writer.manager, model.api_version(), writer.subresource);
+    let last = owners.iter().position(&is_self).map(|index| owners.remove(index));
+    let mut mine = Entry {
+        manager: writer.manager.to_owned(),
+        operation: Operation::Apply,
+        api_version: model.api_version().to_owned(),
+        subresource: writer.subresource.to_owned(),
+        time: last.as_ref().and_then(|entry| entry.time.clone()),
+        fields: typed::fields_of(root, applied).without(&reset),
+    };
+    let pruned = match &last {
+        Some(last) if !last.fields.is_empty() => {
+            let everybody = owners.iter().fold(mine.fields.clone(), |all, entry| all.union(&entry.fields));
+            prune(model, &merged, &last.fields, &everybody)
+        }
+        _ => merged,
+    };
+    let compared = typed::compare(root, live, &pruned).without(&reset);
+    let conflicts = conflicts(&owners, &compared);
+    if !force && !conflicts.is_empty() {
+        return Err(Failure::Conflicts(conflicts));
+    }
+    yield_to(&mut owners, &compared);
+    mine.fields = mine.fields.difference(&never_owned());
+    // As in the real server, an apply that changes nothing leaves the time as it is.
+    if pruned != *live {
+        mine.time = Some(writer.now.to_owned());
+    }
+    if !mine.fields.is_empty() {
+        owners.push(mine);
+    }
+    Ok((pruned, owners))
+}
+
+/// Removes what was applied last time, is not applied now and belongs to nobody else.
+fn prune(model: &Model, merged: &Value, last: &FieldSet, owned: &FieldSet) -> Value {
+    let root = model.root();
+    let last = last.with_named_parents(root);
+    let pruned = typed::remove(root, merged, &last);
+    let fields = |value: &Value| typed::fields_of(root, value).with_named_parents(root);
+    let all = fields(merged);
+    // Add back what others own.
+    let keep = fields(&pruned).union(&owned.with_named_parents(root));
+    let pruned = typed::remove(root, merged, &all.difference(&keep));
+    // Add back what went along without having been applied.
+    typed::remove(root, merged, &all.difference(&fields(&pruned)).intersection(&last))
+}
+
+/// Takes what an update changed away from others and gives it to the writer.
+fn note_update(model: &Model, live: &Value, new: &Value, owners: &mut Owners, writer: Writer<'_>) {
+    let reset = reset_fields(model, writer.subresource);
+    let new = without_managed_fields(new);
+    let compared = typed::compare(model.root(), live, &new).without(&reset);
+    yield_to(owners, &compared);
+    let taken = compared.modified.union(&compared.added).difference(&never_owned());
+    if taken.is_empty() {
+        return;
+    }
+    let is_self =
+        |entry: &Entry| entry.is(Operation::Update, writer.manager, model.api_version(), writer.subresource);
+    match owners.iter_mut().find(|entry| is_self(entry)) {
+        Some(mine) => {
+            mine.fields = mine.fields.union(&taken);
+            mine.time = Some(writer.now.to_owned());
+        }
+        None => owners.push(Entry {
+            manager: writer.manager.to_owned(),
+            operation: Operation::Update,
+            api_version: model.api_version().to_owned(),
+            subresource: writer.subresource.to_owned(),
+            time: Some(writer.now.to_owned()),
+            fields: taken,
+        }),
+    }
+}
+
+/// Returns what changed although somebody owns it.
+fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
+    let changed = compared.modified.union(&compared.added);
+    let mut conflicts: Vec<Conflict> = owners
+        .iter()
+        .flat_map(|entry| {
+            let owner = entry.describe();
+            let lost = entry.fields.intersection(&changed);
+            let conflict = |path: &Path| Conflict {
+                owner: owner.clone(),
+                path: path.clone(),
+            };
+            lost.iter().map(conflict).collect::<Vec<_>>()
+        })
+        .collect();
+    conflicts.sort_by(|a, b| a.owner.cmp(&b.owner));
+    conflicts
+}
+
+/// Has everybody give up what changed.
+fn yield_to(owners: &mut Owners, compared: &Comparison) {
+    for entry in owners.iter_mut() {
+        entry.fields = entry
+            .fields
+            .difference(&compared.modified)
+            .difference(&compared.added)
+            .difference(&compared.removed);
+    }
+    owners.retain(|entry| !entry.fields.is_empty());
+}
+
+/// Keeps the number of updaters bounded by making one of the oldest.
+fn cap_updaters(owners: &mut Owners) {
+    let mut updaters: Vec<usize> = (0..owners.len()).filter(|i| owners[*i].operation == Operation::Update).collect();
+    if updaters.len() <= MAX_UPDATERS {
+        return;
+    }
+    updaters.sort_by(|a, b| {
+        let key = |index: &usize| (owners[*index].time.clone().unwrap_or_default(), owners[*index].manager.clone());
+        key(a).cmp(&key(b))
+    });
+    let oldest: Vec<usize> = updaters[..=updaters.len() - MAX_UPDATERS].to_vec();
+    let mut bucket = Entry {
+        manager: ANCIENT_CHANGES.to_owned(),
+        subresource: String::new(),
+        ..owners[oldest[0]].clone()
+    };
+    for index in &oldest {
+        bucket.fields = bucket.fields.union(&owners[*index].fields);
+        bucket.time.clone_from(&owners[*index].time);
+    }
+    let mut index = 0;
+    owners.retain(|_| {
+        index += 1;
+        !oldest.contains(&(index - 1))
+    });
+    owners.push(bucket);
+}
+
+/// Returns what nobody owns: identity, and what the server itself keeps.
+fn never_owned() -> FieldSet {
+    let top = ["apiVersion", "kind", "metadata"].map(|name| vec![Step::field(name)]);
+    let below = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ]
+    .map(|name| vec![Step::field("metadata"), Step::field(name)]);
+    top.into_iter().chain(below).collect()
+}
+
+/// Returns what a write through this door does not change, whatever is sent.
+fn reset_fields(model: &Model, subresource: &str) -> Vec<Path> {
+    if !model.has_status() {
+        return Vec::new();
+    }
+    match subresource {
+        "" => vec![vec![Step::field("status")]],
+        "status" if model.is_custom() => vec![vec![Step::field("metadata")], vec![Step::field("spec")]],
+        "status" => vec![vec![Step::field("spec")]],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the fields that a client-side apply set and that still have those values.
+fn applied_by_client(model: &Model, live: &Value) -> FieldSet {
+    let annotation = live
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get(LAST_APPLIED))
+        .and_then(Value::as_str);
+    let Some(last) = annotation.and_then(|text| serde_json::from_str::<Value>(text).ok()) else {
+        return FieldSet::default();
+    };
+    if last.get("apiVersion").and_then(Value::as_str) != Some(model.api_version()) {
+        return FieldSet::default();
+    }
+    let compared = typed::compare(model.root(), &last, live);
+    typed::fields_of(model.root(), &last)
+        .difference(&compared.modified)
+        .difference(&compared.added)
+        .difference(&compared.removed)
+}
+
+/// Writes what was applied as the annotation of client-side apply, so that going back to it finds it current.
+fn last_applied(applied: &Value) -> String {
+    let mut applied = sorted(applied);
+    if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
+        annotations.shift_remove(LAST_APPLIED);
+    }
+    format!("{applied}\n")
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+        }
+        Value::Array(list) => Value::Array(list.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}
+
+fn empty_object(like: &Value) -> Value {
+    let mut empty = Map::new();
+    for key in ["apiVersion", "kind"] {
+        if let Some(value) = like.get(key) {
+            empty.insert(key.into(), value.clone());
+        }
+    }
+    Value::Object(empty)
+}
+
+fn take_managed_fields(object: &mut Value) -> Option<Value> {
+    object
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .and_then(|metadata| metadata.shift_remove("managedFields"))
+}
+
+fn without_managed_fields(object: &Value) -> Value {
+    let mut object = object.clone();
+    take_managed_fields(&mut object);
+    object
+}
+
+fn put(object: &mut Value, owners: &Owners) {
+    take_managed_fields(object);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        && !owners.is_empty()
+    {
+        metadata.insert("managedFields".into(), entry::encode(owners));
+    }
+}
+
+// === impl StatusError ===
+
+impl From<Failure> for StatusError {
+    fn from(failure: Failure) -> Self {
+        let conflicts = match failure {
+            Failure::Conflicts(conflicts) => conflicts,
+            Failure::Unmergeable(why) => return Self::untranslated(format!("failed to merge config: {why}")),
+        };
+        let message = match conflicts.as_slice() {
+            [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner, display(&one.path)),
+            several => {
+                let mut lines: Vec<String> = Vec::new();
+                for (index, conflict) in several.iter().enumerate() {
+                    if index == 0 || several[index - 1].owner != conflict.owner {
+                        lines.push(format!("conflicts with {}:", conflict.owner));
+                    }
+                    lines.push(format!("- {}", display(&conflict.path)));
+                }
+                format!("Apply failed with {} conflicts: {}", several.len(), lines.join("\n"))
+            }
+        };
+        let causes = conflicts
+            .iter()
+            .map(|conflict| {
+                Cause::new("FieldManagerConflict", display(&conflict.path), format!("conflict with {}", conflict.owner))
+            })
+            .collect();
+        Self {
+            code: 409,
+            reason: "Conflict",
+            ..Self::unprocessable(message)
+        }
+        .with_causes(causes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! One kind, as the API server knows it: how its objects are decoded, defaulted, reset, validated and patched.
+//!
+//! Everything here is a pure function on JSON. The order in a request is: `decode`, ownership (`managed_fields`),
+//! `prepare_…`, `validate_…`.
+
+mod decode;
+mod defaults;
+mod prepare;
+mod quantity;
+
+use crate::crd;
+use crate::schema::{self, Node, StructRef};
+use crate::status::{GroupKind, StatusError};
+use crate::validation;
+use serde_json::Value;
+
+pub(crate) use decode::FieldValidation;
+
+/// What the API server knows of one version of one kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    root: Node,
+    kind: GroupKind,
+    api_version: String,
+    has_status: bool,
+    namespaced: bool,
+    /// The `openAPIV3Schema` of a custom resource's version.
+    custom: Option<Custom>,
+}
+
+#[derive(Clone, Debug)]
+struct Custom {
+    schema: Option<Value>,
+}
+
+/// An object as decoded, and what is to be said about it in `Warning` headers.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoded {
+    pub object: Value,
+    pub warnings: Vec<String>,
+}
+
+/// The built-in kinds that have a status of their own.
+const WITH_STATUS: &[&str] = &[
+    "CronJob",
+    "CustomResourceDefinition",
+    "DaemonSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "Ingress",
+    "Job",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "ReplicaSet",
+    "ReplicationController",
+    "ResourceQuota",
+    "Service",
+    "StatefulSet",
+];
+
+/// The built-in kinds that are in no namespace.
+const CLUSTER_SCOPED: &[&str] = &[
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CSIDriver",
+    "CSINode",
+    "CustomResourceDefinition",
+    "IngressClass",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PriorityClass",
+    "StorageClass",
+    "VolumeAttachment",
+];
+
+// === impl Model ===
+
+impl Model {
+    /// Returns the model of a built-in kind.
+    pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<Self> {
+        Some(Self {
+            root: StructRef::builtin(group, version, kind)?.into(),
+            kind: GroupKind::new(group, kind),
+            api_version: api_version(group, version),
+            has_status: WITH_STATUS.contains(&kind),
+            namespaced: !CLUSTER_SCOPED.contains(&kind),
+            custom: None,
+        })
+    }
+
+    /// Returns the model of one version of a custom resource; `None` when the definition has no such version.
+    pub(crate) fn custom(definition: &crd::Definition, version: &str) -> Option<Self> {
+        let of_version = definition.versions.iter().find(|v| v.name == version)?;
+        Some(Self {
+            root: schema::root_of_version(of_version.schema.as_ref()).into(),
+            kind: GroupKind::new(definition.group.as_str(), definition.kind.as_str()),
+            api_version: api_version(&definition.group, version),
+            has_status: of_version.has_status,
+            namespaced: definition.namespaced,
+            custom: Some(Custom {
+                schema: of_version.schema.clone(),
+            }),
+        })
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    pub(crate) fn kind(&self) -> &GroupKind {
+        &self.kind
+    }
+
+    pub(crate) fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.has_status
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    /// Refuses, with 422, an object that must not be created.
+    pub(crate) fn validate_create(&self, object: &Value) -> Result<(), StatusError> {
+        let mut causes = validation::metadata(object, self.namespaced, self.name_rule());
+        match &self.custom {
+            Some(custom) => causes.extend(crd::validate_object(custom.schema.as_ref(), object)),
+            None => causes.extend(validation::builtin(&self.kind, object)),
+        }
+        self.refuse(object, causes)
+    }
+
+    /// Refuses, with 422, a change that must not be made.
+    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
+        let mut causes = validation::metadata_update(new, old, self.namespaced);
+        match &self.custom {
+            Some(custom) => causes.extend(crd::validate_object(custom.schema.as_ref(), new)),
+            None => {
+                causes.extend(validation::builtin_update(&self.kind, new, old));
+                // What was accepted once is not looked at again unless it changed.
+                if new.get("spec") != old.get("spec") || new.get("spec").is_none() {
+                    causes.extend(validation::builtin(&self.kind, new));
+                }
+            }
+        }
+        self.refuse(new, causes)
+    }
+
+    /// Refuses, with 422, a change of status that must not be made.
+    pub(crate) fn validate_status_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
+        let mut causes = validation::metadata_update(new, old, self.namespaced);
+        if let Some(custom) = &self.custom {
+            causes.extend(crd::validate_object(custom.schema.as_ref(), new));
+        }
+        self.refuse(new, causes)
+    }
+
+    fn name_rule(&self) -> validation::NameRule {
+        validation::NameRule::of(&self.kind)
+    }
+
+    fn refuse(&self, object: &Value, causes: Vec<crate::status::Cause>) -> Result<(), StatusError> {
+        if causes.is_empty() {
+            return Ok(());
+        }
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        Err(StatusError::invalid(&self.kind, name, causes))
+    }
+}
+
+fn api_version(group: &str, version: &str) -> String {
+    match group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,437 @@
+//! Which objects are refused with 422: the rules of metadata for every kind, and those of built-in kinds as far as a
+//! controller in development runs into them. Rules that are left out accept; none refuses what the real server accepts.
+
+mod names;
+mod pods;
+mod workloads;
+
+use crate::status::{Cause, GroupKind};
+use serde_json::{Map, Value, json};
+
+pub(crate) use names::NameRule;
+
+/// Where in an object a rule is applied.
+fn at(path: &str, field: impl std::fmt::Display) -> String {
+    if path.is_empty() {
+        field.to_string()
+    } else {
+        format!("{path}.{field}")
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn map<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.pointer(pointer).and_then(Value::as_object).into_iter().flatten()
+}
+
+fn not_supported(field: impl Into<String>, value: &str, supported: &[&str]) -> Cause {
+    let supported: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
+    Cause::new(
+        "FieldValueNotSupported",
+        field,
+        format!("Unsupported value: {value:?}: supported values: {}", supported.join(", ")),
+    )
+}
+
+fn duplicate(field: impl Into<String>, value: &Value) -> Cause {
+    Cause::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+}
+
+/// `ValidateObjectMeta`.
+pub(crate) fn metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    match text(object, "/metadata/name") {
+        "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
+        name => causes.extend(
+            rule.faults(name)
+                .into_iter()
+                .map(|why| Cause::invalid("metadata.name", &json!(name), why)),
+        ),
+    }
+    causes.extend(metadata_common(object, namespaced));
+    causes
+}
+
+/// `ValidateObjectMetaUpdate`, with what is looked at again on every update.
+pub(crate) fn metadata_update(new: &Value, old: &Value, namespaced: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if text(old, "/metadata/deletionTimestamp") != "" {
+        let had = list(old, "/metadata/finalizers");
+        let extra: Vec<String> = list(new, "/metadata/finalizers")
+            .iter()
+            .filter(|one| !had.contains(one))
+            .map(Value::to_string)
+            .collect();
+        if !extra.is_empty() {
+            causes.push(Cause::forbidden(
+                "metadata.finalizers",
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    extra.join(", ")
+                ),
+            ));
+        }
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let of = |object: &Value| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
+        if of(new) != of(old) {
+            causes.push(Cause::invalid(format!("metadata.{field}"), &of(new), "field is immutable"));
+        }
+    }
+    causes.extend(metadata_common(new, namespaced));
+    causes
+}
+
+fn metadata_common(object: &Value, namespaced: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let namespace = text(object, "/metadata/namespace");
+    if namespaced && namespace.is_empty() {
+        causes.push(Cause::required("metadata.namespace", ""));
+    } else if !namespaced && !namespace.is_empty() {
+        causes.push(Cause::forbidden("metadata.namespace", "not allowed on this type"));
+    }
+    causes.extend(labels(object, "/metadata/labels", "metadata.labels"));
+    let mut size = 0;
+    for (key, value) in map(object, "/metadata/annotations") {
+        size += key.len() + value.as_str().unwrap_or_default().len();
+        for why in names::qualified_name_faults(&key.to_lowercase()) {
+            causes.push(Cause::invalid("metadata.annotations", &json!(key), why));
+        }
+    }
+    if size > 256 * 1024 {
+        causes.push(Cause::new(
+            "FieldValueTooLong",
+            "metadata.annotations",
+            format!("Too long: may not be more than {} bytes", 256 * 1024),
+        ));
+    }
+    causes.extend(owners(object));
+    let finalizers = list(object, "/metadata/finalizers");
+    for finalizer in finalizers {
+        let name = finalizer.as_str().unwrap_or_default();
+        for why in names::qualified_name_faults(name) {
+            causes.push(Cause::invalid("metadata.finalizers", finalizer, why));
+        }
+    }
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        if !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&name) {
+            causes.push(Cause::invalid(
+                format!("metadata.finalizers[{index}]"),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+    causes
+}
+
+fn owners(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let owners = list(object, "/metadata/ownerReferences");
+    let mut controller: Option<String> = None;
+    for owner in owners {
+        for (field, why) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(owner, &format!("/{field}")).is_empty() {
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &json!(""), why));
+            }
+        }
+        if owner.get("controller") == Some(&json!(true)) {
+            let name = format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
+            match &controller {
+                Some(first) => causes.push(Cause::invalid(
+                    "metadata.ownerReferences",
+                    &json!(owners),
+                    format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
+                    ),
+                )),
+                None => controller = Some(name),
+            }
+        }
+    }
+    causes
+}
+
+fn labels(object: &Value, pointer: &str, path: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (key, value) in map(object, pointer) {
+        for why in names::qualified_name_faults(key) {
+            causes.push(Cause::invalid(path, &json!(key), why));
+        }
+        for why in names::label_value_faults(value.as_str().unwrap_or_default()) {
+            causes.push(Cause::invalid(path, value, why));
+        }
+    }
+    causes
+}
+
+/// The rules of a built-in kind on an object by itself.
+pub(crate) fn builtin(kind: &GroupKind, object: &Value) -> Vec<Cause> {
+    match kind.kind.as_str() {
+        "ConfigMap" => config_map(object),
+        "Secret" => secret(object),
+        "Pod" => pods::spec(object.get("spec").unwrap_or(&Value::Null), "spec"),
+        "Service" => service(object),
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => workloads::selecting(object),
+        "Job" => workloads::job(object.get("spec").unwrap_or(&Value::Null), "spec"),
+        "CronJob" => workloads::cron_job(object),
+        "Role" | "ClusterRole" => role(object),
+        "RoleBinding" | "ClusterRoleBinding" => binding(object, kind.kind == "RoleBinding"),
+        "Lease" => lease(object),
+        "Ingress" if list(object, "/spec/rules").is_empty() && object.pointer("/spec/defaultBackend").is_none() => {
+            vec![Cause::invalid("spec", &Value::Null, "either `defaultBackend` or `rules` must be specified")]
+        }
+        "PersistentVolumeClaim" => claim(object),
+        "Event" if kind.group.is_empty() => event(object),
+        "CustomResourceDefinition" => crate::crd::validate(object),
+        _ => Vec::new(),
+    }
+}
+
+/// The rules of a built-in kind on a change.
+pub(crate) fn builtin_update(kind: &GroupKind, new: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut immutable = |pointer: &str, path: &str| {
+        let of = |object: &Value| object.pointer(pointer).cloned().unwrap_or_default();
+        if of(new) != of(old) {
+            causes.push(Cause::invalid(path, &of(new), "field is immutable"));
+        }
+    };
+    match kind.kind.as_str() {
+        "Secret" => immutable("/type", "type"),
+        "Deployment" | "ReplicaSet" | "DaemonSet" => immutable("/spec/selector", "spec.selector"),
+        "Job" => {
+            immutable("/spec/selector", "spec.selector");
+            immutable("/spec/completions", "spec.completions");
+            immutable("/spec/template", "spec.template");
+        }
+        "RoleBinding" | "ClusterRoleBinding" if new.get("roleRef") != old.get("roleRef") => {
+            let role = json!({
+                "APIGroup": text(new, "/roleRef/apiGroup"), "Kind": text(new, "/roleRef/kind"),
+                "Name": text(new, "/roleRef/name"),
+            });
+            causes.push(Cause::invalid("roleRef", &role, "cannot change roleRef"));
+        }
+        "Pod" => causes.extend(pods::update(new, old)),
+        _ => {}
+    }
+    if matches!(kind.kind.as_str(), "ConfigMap" | "Secret") && old.get("immutable") == Some(&json!(true)) {
+        if new.get("immutable") != Some(&json!(true)) {
+            causes.push(Cause::forbidden("immutable", "field is immutable when `immutable` is set"));
+        }
+        for field in ["data", "binaryData"] {
+            if new.get(field) != old.get(field) {
+                causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
+            }
+        }
+    }
+    causes
+}
+
+fn config_map(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut size = 0;
+    for field in ["data", "binaryData"] {
+        for (key, value) in map(object, &format!("/{field}")) {
+            size += value.as_str().unwrap_or_default().len();
+            for why in names::config_key_faults(key) {
+                causes.push(Cause::invalid(format!("{field}[{key}]"), &json!(key), why));
+            }
+            if field == "data" && object.pointer("/binaryData").and_then(|data| data.get(key)).is_some() {
+                causes.push(Cause::invalid(
+                    format!("data[{key}]"),
+                    &json!(key),
+                    "duplicate of key present in binaryData",
+                ));
+            }
+        }
+    }
+    causes.extend(too_long("", size));
+    causes
+}
+
+fn secret(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut size = 0;
+    for (key, value) in map(object, "/data") {
+        size += value.as_str().unwrap_or_default().len() / 4 * 3;
+        for why in names::config_key_faults(key) {
+            causes.push(Cause::invalid(format!("data[{key}]"), &json!(key), why));
+        }
+    }
+    causes.extend(too_long("data", size));
+    let required: &[&str] = match text(object, "/type") {
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        _ => &[],
+    };
+    for key in required {
+        if object.pointer("/data").and_then(|data| data.get(key)).is_none() {
+            causes.push(Cause::required(format!("data[{key}]"), ""));
+        }
+    }
+    causes
+}
+
+fn too_long(field: &str, size: usize) -> Option<Cause> {
+    (size > 1024 * 1024).then(|| {
+        Cause::new(
+            "FieldValueTooLong",
+            field,
+            format!("Too long: may not be more than {} bytes", 1024 * 1024),
+        )
+    })
+}
+
+fn service(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let ports = list(object, "/spec/ports");
+    let headless = text(object, "/spec/clusterIP") == "None";
+    if ports.is_empty() && !headless && text(object, "/spec/type") != "ExternalName" {
+        causes.push(Cause::required("spec.ports", ""));
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let path = format!("spec.ports[{index}]");
+        if ports.len() > 1 && text(port, "/name").is_empty() {
+            causes.push(Cause::required(format!("{path}.name"), ""));
+        }
+        for field in ["port", "targetPort"] {
+            if let Some(number) = port.get(field).and_then(Value::as_i64)
+                && !(1..=65535).contains(&number)
+            {
+                causes.push(Cause::invalid(
+                    format!("{path}.{field}"),
+                    &port[field],
+                    "must be between 1 and 65535, inclusive",
+                ));
+            }
+        }
+    }
+    causes
+}
+
+fn role(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (index, rule) in list(object, "/rules").iter().enumerate() {
+        let path = format!("rules[{index}]");
+        let none = |field: &str| list(rule, &format!("/{field}")).is_empty();
+        if none("verbs") {
+            causes.push(Cause::required(format!("{path}.verbs"), "verbs must contain at least one value"));
+        }
+        if !none("nonResourceURLs") {
+            if !none("apiGroups") || !none("resources") || !none("resourceNames") {
+                causes.push(Cause::invalid(
+                    format!("{path}.nonResourceURLs"),
+                    &rule["nonResourceURLs"],
+                    "rules cannot apply to both regular resources and non-resource URLs",
+                ));
+            }
+            continue;
+        }
+        if none("apiGroups") {
+            causes.push(Cause::required(
+                format!("{path}.apiGroups"),
+                "resource rules must supply at least one api group",
+            ));
+        }
+        if none("resources") {
+            causes.push(Cause::required(
+                format!("{path}.resources"),
+                "resource rules must supply at least one resource",
+            ));
+        }
+    }
+    causes
+}
+
+fn binding(object: &Value, namespaced: bool) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let kinds: &[&str] = if namespaced {
+        &["Role", "ClusterRole"]
+    } else {
+        &["ClusterRole"]
+    };
+    let kind = text(object, "/roleRef/kind");
+    if !kinds.contains(&kind) {
+        causes.push(not_supported("roleRef.kind", kind, kinds));
+    }
+    if text(object, "/roleRef/name").is_empty() {
+        causes.push(Cause::required("roleRef.name", ""));
+    }
+    for (index, subject) in list(object, "/subjects").iter().enumerate() {
+        let path = format!("subjects[{index}]");
+        if text(subject, "/name").is_empty() {
+            causes.push(Cause::required(format!("{path}.name"), ""));
+        }
+        match text(subject, "/kind") {
+            "User" | "Group" => {}
+            "ServiceAccount" if !namespaced && text(subject, "/namespace").is_empty() => {
+                causes.push(Cause::required(format!("{path}.namespace"), ""));
+            }
+            "ServiceAccount" => {}
+            other => causes.push(not_supported(format!("{path}.kind"), other, &["ServiceAccount", "User", "Group"])),
+        }
+    }
+    causes
+}
+
+fn lease(object: &Value) -> Vec<Cause> {
+    let duration = object.pointer("/spec/leaseDurationSeconds");
+    match duration.and_then(Value::as_i64) {
+        Some(seconds) if seconds <= 0 => vec![Cause::invalid(
+            "spec.leaseDurationSeconds",
+            &json!(seconds),
+            "must be greater than 0",
+        )],
+        _ => Vec::new(),
+    }
+}
+
+fn claim(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if list(object, "/spec/accessModes").is_empty() {
+        causes.push(Cause::required("spec.accessModes", "at least 1 access mode is required"));
+    }
+    if object.pointer("/spec/resources/requests/storage").is_none() {
+        causes.push(Cause::required("spec.resources[storage]", ""));
+    }
+    causes
+}
+
+fn event(object: &Value) -> Vec<Cause> {
+    let about = text(object, "/involvedObject/namespace");
+    let own = text(object, "/metadata/namespace");
+    // What is in no namespace has its events in "default".
+    let fits = about == own || about.is_empty() && own == "default";
+    if fits {
+        return Vec::new();
+    }
+    vec![Cause::invalid(
+        "involvedObject.namespace",
+        &json!(about),
+        "does not match event.namespace",
+    )]
+}
+
+/// Returns an object's fields; none for what is no object.
+fn fields(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! The forms that names, label keys and label values have, and what is said of those that have another.
+
+use crate::status::GroupKind;
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+
+/// The form that names of a kind have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameRule {
+    /// RFC 1123 subdomain, which is what most have.
+    Subdomain,
+    /// RFC 1123 label.
+    Label,
+    /// Anything that fits into one segment of a path.
+    PathSegment,
+}
+
+// === impl NameRule ===
+
+impl NameRule {
+    pub(crate) fn of(kind: &GroupKind) -> Self {
+        match (kind.group.as_str(), kind.kind.as_str()) {
+            ("", "Namespace" | "Service") => Self::Label,
+            ("rbac.authorization.k8s.io", _) => Self::PathSegment,
+            _ => Self::Subdomain,
+        }
+    }
+
+    /// Returns what is wrong with a name.
+    pub(super) fn faults(self, name: &str) -> Vec<String> {
+        match self {
+            Self::Subdomain => subdomain_faults(name),
+            Self::Label if name.contains('.') => vec!["must not contain dots".into()],
+            Self::Label => label_faults(name),
+            Self::PathSegment => {
+                if name == "." || name == ".." {
+                    return vec![format!("may not be '{name}'")];
+                }
+                ["/", "%"]
+                    .iter()
+                    .filter(|illegal| name.contains(**illegal))
+                    .map(|illegal| format!("may not contain '{illegal}'"))
+                    .collect()
+            }
+        }
+    }
+}
+
+pub(super) fn subdomain_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > 253 {
+        faults.push("must be no more than 253 characters".into());
+    }
+    if !name.split('.').all(is_label) {
+        faults.push(format!(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '{LABEL}(\\.{LABEL})*')"
+        ));
+    }
+    faults
+}
+
+pub(super) fn label_faults(name: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if name.len() > 63 {
+        faults.push("must be no more than 63 characters".into());
+    }
+    if !is_label(name) {
+        faults.push(format!(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and \
+             end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
+        ));
+    }
+    faults
+}
+
+fn is_label(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !name.is_empty() && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
+}
+
+/// Label keys, annotation keys and finalizers: `name` or `prefix/name`.
+pub(super) fn qualified_name_faults(key: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [prefix, name] => {
+            if prefix.is_empty() {
+                faults.push("prefix part must be non-empty".into());
+            } else {
+                faults.extend(subdomain_faults(prefix).into_iter().map(|why| format!("prefix part {why}")));
+            }
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                QUALIFIED
+            )];
+        }
+    };
+    if name.is_empty() {
+        faults.push("name part must be non-empty".into());
+    } else if name.len() > 63 {
+        faults.push("name part must be no more than 63 characters".into());
+    }
+    if !is_qualified(name) {
+        faults.push(format!("name part {QUALIFIED}"));
+    }
+    faults
+}
+
+const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+                         validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+fn is_qualified(name: &str) -> bool {
+    let ends = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
+    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        && ends(name.bytes().next())
+        && ends(name.bytes().last())
+}
+
+pub(super) fn label_value_faults(value: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if value.len() > 63 {
+        faults.push("must be no more than 63 characters".into());
+    }
+    if !value.is_empty() && !is_qualified(value) {
+        faults.push(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
+             start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+             validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+                .into(),
+        );
+    }
+    faults
+}
+
+/// Keys of ConfigMaps and Secrets.
+pub(super) fn config_key_faults(key: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if key.len() > 253 {
+        faults.push("must be no more than 253 characters".into());
+    }
+    if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+        faults.push(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
+             'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+                .into(),
+        );
+    }
+    if key == "." || key == ".." {
+        faults.push(format!("must not be '{key}'"));
+    } else if key.starts_with("..") {
+        faults.push("must not start with '..'".into());
+    }
+    faults
+}

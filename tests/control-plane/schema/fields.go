@@ -1,0 +1,65 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// goFields returns, for each type and field, how Go writes the field when it is empty, which OpenAPI does not tell:
+// "omit" when an empty one is left out, "always" when it is written. Pointers are neither: what they point to is
+// written, and nothing else.
+func goFields() map[string]map[string]string {
+	fields := map[string]map[string]string{}
+	seen := map[reflect.Type]bool{}
+	var visit func(t reflect.Type)
+	visit = func(t reflect.Type) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Array {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || seen[t] {
+			return
+		}
+		seen[t] = true
+		of := map[string]string{}
+		fields[short(openAPIName(t))] = of
+		for _, field := range reflect.VisibleFields(t) {
+			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			visit(field.Type)
+			if name == "" || name == "-" {
+				continue
+			}
+			omitEmpty, omitZero := strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero")
+			switch field.Type.Kind() {
+			case reflect.Pointer, reflect.Interface:
+			case reflect.Struct:
+				if omitZero {
+					of[name] = "omit"
+				} else {
+					of[name] = "always"
+				}
+			default:
+				if omitEmpty || omitZero {
+					of[name] = "omit"
+				} else {
+					of[name] = "always"
+				}
+			}
+		}
+	}
+	for _, t := range scheme.Scheme.AllKnownTypes() {
+		visit(t)
+	}
+	visit(reflect.TypeFor[apiextensions.CustomResourceDefinition]())
+	visit(reflect.TypeFor[metav1.ObjectMeta]())
+	return fields
+}
+
+// openAPIName returns io.k8s.api.core.v1.Pod for k8s.io/api/core/v1.Pod.
+func openAPIName(t reflect.Type) string {
+	path := strings.Replace(t.PkgPath(), "k8s.io/", "io.k8s.", 1)
+	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
+}

@@ -1,6 +1,4 @@
-use oarlock_plugin::contract::{
-    Content, Enqueue, GroupVersionResource, Read, Subscription, Write as Writes,
-};
+use oarlock_plugin::contract::{Content, Enqueue, GroupVersionResource, Read, Subscription, Write as Writes};
 
 use super::*;
 
@@ -83,7 +81,149 @@ fn narrow() -> Needs {
 #[test]
 fn a_plugins_account_gets_what_it_declared_where_it_declared_it() {
     let manifest = for_plugins(&[mirror(), narrow()]).unwrap();
-    insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"");
+    insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"
+    # These namespaces must exist: oarlock-plugins, team-a, team-b.
+
+    # The plugin mirror, which acts as the ServiceAccount oarlock-plugins/mirror.
+    ---
+    apiVersion: v1
+    kind: ServiceAccount
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: mirror
+      namespace: oarlock-plugins
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-plugin-mirror
+    rules:
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+      - patch
+    - apiGroups:
+      - ''
+      resources:
+      - namespaces
+      verbs:
+      - get
+      - list
+      - watch
+    - apiGroups:
+      - ''
+      resources:
+      - configmaps
+      - secrets
+      verbs:
+      - get
+      - list
+      - watch
+      - create
+      - patch
+      - delete
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRoleBinding
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-plugin-mirror
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: ClusterRole
+      name: oarlock-plugin-mirror
+    subjects:
+    - kind: ServiceAccount
+      name: mirror
+      namespace: oarlock-plugins
+
+    # The plugin narrow, which acts as the ServiceAccount oarlock-plugins/narrow.
+    ---
+    apiVersion: v1
+    kind: ServiceAccount
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: narrow
+      namespace: oarlock-plugins
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: Role
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-plugin-narrow
+      namespace: team-a
+    rules:
+    - apiGroups:
+      - apps
+      resources:
+      - deployments
+      verbs:
+      - get
+      - list
+      - watch
+    - apiGroups:
+      - apps
+      resources:
+      - deployments/status
+      verbs:
+      - patch
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: RoleBinding
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-plugin-narrow
+      namespace: team-a
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: Role
+      name: oarlock-plugin-narrow
+    subjects:
+    - kind: ServiceAccount
+      name: narrow
+      namespace: oarlock-plugins
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: Role
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-plugin-narrow
+      namespace: team-b
+    rules:
+    - apiGroups:
+      - ''
+      resources:
+      - configmaps
+      verbs:
+      - update
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: RoleBinding
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-plugin-narrow
+      namespace: team-b
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: Role
+      name: oarlock-plugin-narrow
+    subjects:
+    - kind: ServiceAccount
+      name: narrow
+      namespace: oarlock-plugins
+    ");
 }
 
 #[test]
@@ -92,7 +232,99 @@ fn the_host_gets_watches_reviews_and_named_impersonation() {
     let manifest = for_host(&host, &[mirror(), narrow()]).unwrap();
     let yaml = manifest.to_yaml().unwrap();
     assert!(!yaml.contains('*'));
-    insta::assert_snapshot!(yaml, @"");
+    insta::assert_snapshot!(yaml, @"
+    # These namespaces must exist: oarlock-plugins, oarlock-system.
+
+    # The host itself, which runs as the ServiceAccount oarlock-system/oarlock.
+    ---
+    apiVersion: v1
+    kind: ServiceAccount
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock
+      namespace: oarlock-system
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRole
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-host
+    rules:
+    - apiGroups:
+      - ''
+      resources:
+      - configmaps
+      - namespaces
+      - secrets
+      verbs:
+      - list
+      - watch
+    - apiGroups:
+      - apps
+      resources:
+      - deployments
+      verbs:
+      - list
+      - watch
+    - apiGroups:
+      - authorization.k8s.io
+      resources:
+      - subjectaccessreviews
+      verbs:
+      - create
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: ClusterRoleBinding
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-host
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: ClusterRole
+      name: oarlock-host
+    subjects:
+    - kind: ServiceAccount
+      name: oarlock
+      namespace: oarlock-system
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: Role
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-host
+      namespace: oarlock-plugins
+    rules:
+    - apiGroups:
+      - ''
+      resourceNames:
+      - mirror
+      - narrow
+      resources:
+      - serviceaccounts
+      verbs:
+      - get
+      - impersonate
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: RoleBinding
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-host
+      namespace: oarlock-plugins
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: Role
+      name: oarlock-host
+    subjects:
+    - kind: ServiceAccount
+      name: oarlock
+      namespace: oarlock-system
+    ");
 }
 
 #[test]
@@ -107,8 +339,8 @@ fn two_plugins_may_share_an_account() {
 fn a_wildcard_is_refused() {
     let mut needs = mirror();
     needs.description.writes[0].verbs = vec!["*".to_owned()];
-    insta::assert_snapshot!(for_plugins(&[needs]).unwrap_err(), @"");
+    insta::assert_snapshot!(for_plugins(&[needs]).unwrap_err(), @"plugin mirror declares `*` as a verb: rights are given by name only, so declare what it needs");
     let mut needs = mirror();
     needs.description.reads[0].target.plural = "*".to_owned();
-    insta::assert_snapshot!(for_host(&narrow().account, &[needs]).unwrap_err(), @"");
+    insta::assert_snapshot!(for_host(&narrow().account, &[needs]).unwrap_err(), @"plugin mirror declares `*` as a resource: rights are given by name only, so declare what it needs");
 }

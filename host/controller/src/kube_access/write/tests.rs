@@ -78,12 +78,18 @@ async fn each_write_is_the_request_that_kubernetes_means_by_it() {
     }
     requester.replace(&configmaps, &key("a", "b"), Part::Scale, "{}".to_owned()).await.unwrap();
     note(&api);
-    requester
-        .delete(&configmaps, &key("a", "b"), Propagation::Foreground, &both())
-        .await
-        .unwrap();
+    requester.delete(&configmaps, &key("a", "b"), Propagation::Foreground, &both()).await.unwrap();
     note(&api);
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    POST /api/v1/namespaces/a/configmaps?fieldManager=hello application/json {"x":1}
+    PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=hello&force=true application/apply-patch+yaml {"metadata":{"name":"b","uid":"u","resourceVersion":"41"}}
+    PATCH /api/v1/namespaces/a/configmaps/b/status?fieldManager=hello&force=false application/apply-patch+yaml {"metadata":{"name":"b"}}
+    PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=hello application/merge-patch+json {"data":null,"metadata":{"uid":"u","resourceVersion":"41"}}
+    PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=hello application/strategic-merge-patch+json {"metadata":{"uid":"u","resourceVersion":"41"}}
+    PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=hello application/json-patch+json [{"op":"remove","path":"/data"},{"op":"replace","path":"/metadata/uid","value":"u"},{"op":"replace","path":"/metadata/resourceVersion","value":"41"}]
+    PUT /api/v1/namespaces/a/configmaps/b/scale?fieldManager=hello application/json {}
+    DELETE /api/v1/namespaces/a/configmaps/b? application/json {"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Foreground","preconditions":{"uid":"u","resourceVersion":"41"}}
+    "#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +136,9 @@ async fn a_missing_answer_is_a_timeout_and_the_rate_throttles() {
 async fn a_malformed_body_is_found_before_anything_is_sent() {
     let api = api();
     let requester = requester(&api);
-    for (kind, body) in [(PatchKind::MergePatch, "[]"), (PatchKind::JsonPatch, "{}"), (PatchKind::MergePatch, "{")] {
+    for (kind, body) in
+        [(PatchKind::MergePatch, "[]"), (PatchKind::JsonPatch, "{}"), (PatchKind::MergePatch, "{")]
+    {
         let error = requester
             .patch(&target("configmaps"), &key("a", "b"), Part::Object, kind, body.to_owned(), &both())
             .await

@@ -90,7 +90,9 @@ pub enum Error {
         reason: String,
     },
     /// The host itself may not ask.
-    #[error("the host may not ask what {account} may do; give it the rights that `oarlock rbac` prints: {reason}")]
+    #[error(
+        "the host may not ask what {account} may do; give it the rights that `oarlock rbac` prints: {reason}"
+    )]
     HostForbidden {
         /// On whose behalf.
         account: Account,
@@ -190,9 +192,9 @@ impl Gate {
 
     /// Returns whether the ServiceAccount exists. Always asks.
     pub async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
-        tokio::time::timeout(ASK_TIMEOUT, self.reviewer.account_state(account)).await.unwrap_or_else(|_| {
-            Err(Error::Unavailable { account: account.clone(), reason: no_answer() })
-        })
+        tokio::time::timeout(ASK_TIMEOUT, self.reviewer.account_state(account))
+            .await
+            .unwrap_or_else(|_| Err(Error::Unavailable { account: account.clone(), reason: no_answer() }))
     }
 
     async fn may_read(

@@ -24,7 +24,9 @@ use crate::status::{Board, PluginStatus};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Someone else listens there.
-    #[error("{address} is in use; stop what listens there, or choose another port with --admin-addr (port 0 takes any free one)")]
+    #[error(
+        "{address} is in use; stop what listens there, or choose another port with --admin-addr (port 0 takes any free one)"
+    )]
     AddressInUse {
         /// Where.
         address: SocketAddr,

@@ -61,7 +61,8 @@ struct Raw {
 }
 
 /// Files that other tools own and that may lie in a folder of plugins.
-const FOREIGN: &[&str] = &["Cargo.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
+const FOREIGN: &[&str] =
+    &["Cargo.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
 
 // === impl PluginFile ===
 

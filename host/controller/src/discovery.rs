@@ -43,7 +43,9 @@ pub enum Error {
         reason: String,
     },
     /// The host's account may not ask.
-    #[error("the host may not ask what {group_version} serves (ClusterRole system:discovery allows it): {reason}")]
+    #[error(
+        "the host may not ask what {group_version} serves (ClusterRole system:discovery allows it): {reason}"
+    )]
     Forbidden {
         /// Such as `apps/v1`.
         group_version: String,
@@ -109,7 +111,10 @@ impl Discovery {
             Ok(Ok(list)) => Ok(Some(list)),
             Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
             Ok(Err(kube::Error::Api(status))) if status.is_forbidden() || status.code == 401 => {
-                Err(Error::Forbidden { group_version: group_version.to_owned(), reason: status.message.clone() })
+                Err(Error::Forbidden {
+                    group_version: group_version.to_owned(),
+                    reason: status.message.clone(),
+                })
             }
             Ok(Err(error)) => Err(unavailable(crate::chain::text(&error))),
             Err(_) => Err(unavailable(format!("no answer within {} s", ASK_TIMEOUT.as_secs()))),

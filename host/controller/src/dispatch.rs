@@ -125,7 +125,13 @@ impl Dispatcher {
     }
 
     /// Hands one notification to the plugin, or its key to the queue.
-    async fn deliver(&self, current: &mut Current, index: usize, delivery: Delivery, token: &CancellationToken) {
+    async fn deliver(
+        &self,
+        current: &mut Current,
+        index: usize,
+        delivery: Delivery,
+        token: &CancellationToken,
+    ) {
         let plan = current.subscriptions[index].plan.clone();
         let Delivery { key, notification, attempts, .. } = delivery;
         if !plan.enqueue.is_nothing() {
@@ -133,7 +139,8 @@ impl Dispatcher {
             let states = [notification.old(), notification.new()];
             let keys: Vec<_> = states.into_iter().flatten().filter_map(|it| plan.enqueue.key(it)).collect();
             let is_full = keys.into_iter().any(|key| self.queue.add(key, None).is_err());
-            let outcome = if is_full { Outcome::Retry { after: self.shared.retry.cap } } else { Outcome::Done };
+            let outcome =
+                if is_full { Outcome::Retry { after: self.shared.retry.cap } } else { Outcome::Done };
             current.subscriptions[index].listener.finish(&key, outcome);
             return;
         }
@@ -258,10 +265,13 @@ impl Dispatcher {
             Ended::Answered(Ok(answer), took) => {
                 current.suspects.clear(&suspect);
                 self.count(&call, "done", took);
-                self.queue.finish(&key, match answer {
-                    Answer::Done => queue::Outcome::Done,
-                    Answer::RequeueAfter(after) => queue::Outcome::RequeueAfter(after),
-                });
+                self.queue.finish(
+                    &key,
+                    match answer {
+                        Answer::Done => queue::Outcome::Done,
+                        Answer::RequeueAfter(after) => queue::Outcome::RequeueAfter(after),
+                    },
+                );
                 return current.report_reconcile(&key, took, report::Delivery::Done);
             }
             Ended::Answered(Err(failure), took) => {

@@ -20,11 +20,7 @@ pub(crate) struct Seen {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// This, at once.
-    Now {
-        code: u16,
-        body: String,
-        headers: Vec<(&'static str, String)>,
-    },
+    Now { code: u16, body: String, headers: Vec<(&'static str, String)> },
     /// Nothing, ever.
     Never,
 }

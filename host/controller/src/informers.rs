@@ -252,7 +252,11 @@ impl Entry {
                     self.recovered(shared);
                     return type_meta;
                 }
-                Ok(None) => self.in_trouble(shared, TroubleKind::Absent, "the API server does not serve it".to_owned()),
+                Ok(None) => self.in_trouble(
+                    shared,
+                    TroubleKind::Absent,
+                    "the API server does not serve it".to_owned(),
+                ),
                 Err(message) => self.in_trouble(shared, TroubleKind::Unreachable, message),
             }
             tokio::time::sleep(wait).await;
@@ -316,7 +320,13 @@ impl Entry {
         let informer = self.informer.borrow().clone();
         let state = self.state.lock();
         let needed_by_host = state.users.values().any(|it| *it == Purpose::Host);
-        InformerView::of(&self.resource, informer.as_ref(), state.trouble.as_ref(), state.wanted_by(), needed_by_host)
+        InformerView::of(
+            &self.resource,
+            informer.as_ref(),
+            state.trouble.as_ref(),
+            state.wanted_by(),
+            needed_by_host,
+        )
     }
 }
 

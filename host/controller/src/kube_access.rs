@@ -26,13 +26,13 @@ use oarlock_plugin::{
     kube_access::GuestEvent,
 };
 
+use self::{cache::Cache, events::Emitter, request::Requester};
 pub use self::{
     cache::Reader,
     events::Recorder,
     rate::Rate,
     request::{RATE_PATIENCE, REQUEST_TIMEOUT},
 };
-use self::{cache::Cache, events::Emitter, request::Requester};
 use crate::{access::Gate, account::Account, discovery::Discovery, dispatch::PluginQueue};
 
 /// How many requests a plugin may make.
@@ -107,7 +107,9 @@ impl PluginAccess {
     fn may_write(&self) -> Result<(), Error> {
         if self.suspended {
             let plugin = &self.requester.plugin;
-            return Err(Error::Suspended(format!("the operator has suspended the writes of plugin {plugin}")));
+            return Err(Error::Suspended(format!(
+                "the operator has suspended the writes of plugin {plugin}"
+            )));
         }
         Ok(())
     }

@@ -91,7 +91,13 @@ impl Metrics {
     }
 
     /// Counts one call that came back with an answer.
-    pub(crate) fn called(&self, plugin: &Arc<str>, function: &'static str, outcome: &'static str, took: Duration) {
+    pub(crate) fn called(
+        &self,
+        plugin: &Arc<str>,
+        function: &'static str,
+        outcome: &'static str,
+        took: Duration,
+    ) {
         let calls = &self.shared.calls;
         calls.ended.get_or_create(&CallLabels { plugin: plugin.clone(), function, outcome }).inc();
         let labels = FunctionLabels { plugin: plugin.clone(), function };

@@ -93,7 +93,8 @@ impl Plan {
     /// Reads a description.
     pub fn of(description: Description) -> Result<Self, Error> {
         // What it writes is for `oarlock rbac`; Kubernetes decides about each write.
-        let Description { name: _, version, subscriptions, reads, indices, writes: _, stateless } = description;
+        let Description { name: _, version, subscriptions, reads, indices, writes: _, stateless } =
+            description;
         if subscriptions.is_empty() {
             return Err(Error::Nothing);
         }

@@ -48,7 +48,9 @@ pub struct Manifest {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It asks for everything of a kind.
-    #[error("plugin {plugin} declares `*` as {what}: rights are given by name only, so declare what it needs")]
+    #[error(
+        "plugin {plugin} declares `*` as {what}: rights are given by name only, so declare what it needs"
+    )]
     Wildcard {
         /// The plugin's name.
         plugin: String,
@@ -227,7 +229,10 @@ fn check(needs: &Needs) -> Result<(), Error> {
 }
 
 fn service_account(account: &Account) -> ServiceAccount {
-    ServiceAccount { metadata: metadata(&account.name, Some(&account.namespace)), ..ServiceAccount::default() }
+    ServiceAccount {
+        metadata: metadata(&account.name, Some(&account.namespace)),
+        ..ServiceAccount::default()
+    }
 }
 
 /// Makes one role and one binding for each place that has rules.

@@ -113,8 +113,7 @@ impl Reload {
     /// Goes over from what was loaded to what the files say.
     fn take(&mut self, loaded: Loaded, stamps: &BTreeMap<PathBuf, Stamp>) {
         let Loaded { files, errors } = loaded;
-        let is_unreadable =
-            |path: &Path| errors.iter().any(|error| path.starts_with(error.path()));
+        let is_unreadable = |path: &Path| errors.iter().any(|error| path.starts_with(error.path()));
         let named: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
         let gone: Vec<_> = self
             .plugins
@@ -151,8 +150,10 @@ impl Reload {
         let queue = PluginQueue::default();
         let (dispatcher, switches, serving) =
             Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
-        let dispatcher =
-            self.host.tasks.spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
+        let dispatcher = self
+            .host
+            .tasks
+            .spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
         let slot = Arc::new(Slot { name: name.clone(), switches, serving, queue, board });
         let preparing = begin(&self.host, &slot, file, None);
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });

@@ -81,8 +81,7 @@ struct Shared {
 #[must_use]
 pub fn channel(config: Config) -> (Reporter, Reports) {
     let (sender, receiver) = mpsc::channel(config.capacity.max(2));
-    let shared =
-        Arc::new(Shared { config, dropped: AtomicU64::new(0), dropped_ever: AtomicU64::new(0) });
+    let shared = Arc::new(Shared { config, dropped: AtomicU64::new(0), dropped_ever: AtomicU64::new(0) });
     (Reporter { shared: shared.clone(), sender, about: None }, Reports { shared, receiver })
 }
 

@@ -96,8 +96,12 @@ impl Runtime {
         let board = Board::default();
         let metrics = Metrics::new(board.clone(), informers.clone(), reporter.clone());
         let health = Health::new(informers.clone());
-        let dispatch =
-            dispatch::Shared { metrics: metrics.clone(), retry, restart, fault: FaultHook::new(fault_swallow) };
+        let dispatch = dispatch::Shared {
+            metrics: metrics.clone(),
+            retry,
+            restart,
+            fault: FaultHook::new(fault_swallow),
+        };
         reporter.report(Event::HostStarted { server, version: env!("CARGO_PKG_VERSION") });
         if let Some(listener) = admin {
             let admin = Admin {

@@ -237,7 +237,8 @@ mod tests {
     #[tokio::test]
     async fn an_essential_task_that_ends_ends_everything() {
         let (tasks, supervisor) = Tasks::new(CancellationToken::new());
-        let other = tasks.spawn("other", Criticality::Essential, |token| async move { token.cancelled().await });
+        let other =
+            tasks.spawn("other", Criticality::Essential, |token| async move { token.cancelled().await });
         tasks.spawn("leaver", Criticality::Essential, |_| async {});
         let error = supervisor.run().await.unwrap_err();
         assert_eq!(error.to_string(), "the task \"leaver\" ended although the host needs it");

@@ -1,6 +1,9 @@
 //! What can be wrong with a plugin's file, said so that a person can mend it.
 
-use std::{fmt, path::{Path, PathBuf}};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use super::names;
 
@@ -138,9 +141,8 @@ fn explain(message: &str) -> String {
     match quoted.as_slice() {
         [key, known @ ..] if message.contains("unknown field") => {
             let within = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-            let meant = closest(key, known)
-                .map(|meant| format!("; did you mean `{meant}`?"))
-                .unwrap_or_default();
+            let meant =
+                closest(key, known).map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
             format!("unknown key `{key}`{within}{meant} (known keys: {})", known.join(", "))
         }
         ["serviceAccount"] if message.contains("missing field") => {
@@ -160,7 +162,9 @@ fn explain(message: &str) -> String {
 fn closest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&key.to_lowercase(), &candidate.to_lowercase()), *candidate))
+        .map(|candidate| {
+            (strsim::damerau_levenshtein(&key.to_lowercase(), &candidate.to_lowercase()), *candidate)
+        })
         .filter(|(distance, candidate)| *distance * 3 <= candidate.len().max(3))
         .min()
         .map(|(_, candidate)| candidate)

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oarlock_informer::{JsonPointer, Notification, Object};
-use oarlock_plugin::contract::{
-    self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey,
-};
+use oarlock_plugin::contract::{self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
 
 use crate::report::NotificationType;
@@ -201,5 +199,7 @@ impl EventObject for Pulled {
 }
 
 fn parse(pointer: &str) -> Result<JsonPointer, contract::Error> {
-    pointer.parse().map_err(|error: oarlock_informer::json_pointer::Error| contract::Error::Invalid(error.to_string()))
+    pointer
+        .parse()
+        .map_err(|error: oarlock_informer::json_pointer::Error| contract::Error::Invalid(error.to_string()))
 }

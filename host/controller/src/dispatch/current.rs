@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, select_all};
 use futures::FutureExt;
+use futures::future::{BoxFuture, select_all};
 use oarlock_informer::{Delivery, Listener, Namespaces, ObjectKey};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -105,8 +105,9 @@ impl Current {
         if generation.subscriptions.iter().any(|slot| matches!(slot, Slot::GoesOn(plan) if lacks(plan))) {
             return Err(Box::new(old));
         }
-        let Generation { number, stateless, exported, maker, instance, subscriptions, reporter, guards, .. } =
-            generation;
+        let Generation {
+            number, stateless, exported, maker, instance, subscriptions, reporter, guards, ..
+        } = generation;
         let mode = match &old {
             None => Mode::First,
             Some(old) if old.stateless && stateless => Mode::TakeOver,
@@ -119,7 +120,8 @@ impl Current {
                 Slot::Open(subscription) => &subscription.plan.name,
                 Slot::GoesOn(plan) => &plan.name,
             };
-            let same = before.iter().position(|it| it.plan.name == *name).map(|index| before.swap_remove(index));
+            let same =
+                before.iter().position(|it| it.plan.name == *name).map(|index| before.swap_remove(index));
             match (slot, same) {
                 (Slot::Open(subscription), same) => {
                     // Deletes that the old one was not told of yet must not get lost; another resource's are none of its business.
@@ -194,7 +196,9 @@ impl Current {
                 self.parked_due = None;
                 return Step::RetryParked;
             }
-            if let Some(index) = self.subscriptions.iter().position(|it| it.access.has_changed().unwrap_or(false)) {
+            if let Some(index) =
+                self.subscriptions.iter().position(|it| it.access.has_changed().unwrap_or(false))
+            {
                 return Step::Access(index);
             }
             let restart_at = match &self.life {

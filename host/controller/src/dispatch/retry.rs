@@ -58,7 +58,11 @@ impl RetryPolicy {
 
 impl Default for RestartPolicy {
     fn default() -> Self {
-        Self { base: Duration::from_millis(500), cap: Duration::from_secs(300), calm: Duration::from_secs(120) }
+        Self {
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(300),
+            calm: Duration::from_secs(120),
+        }
     }
 }
 

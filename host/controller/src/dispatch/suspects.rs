@@ -64,10 +64,8 @@ impl<K: Eq + Hash> Suspects<K> {
     /// The call cost the instance. Returns when to try again; none when it is parked.
     pub(super) fn lost(&mut self, key: K, version: &str, policy: &RetryPolicy) -> Option<Duration> {
         let lost_at = Instant::now();
-        let suspect = self
-            .entries
-            .entry(key)
-            .or_insert_with(|| Suspect { version: String::new(), losses: 0, lost_at });
+        let suspect =
+            self.entries.entry(key).or_insert_with(|| Suspect { version: String::new(), losses: 0, lost_at });
         suspect.losses = suspect.losses.saturating_add(1);
         suspect.lost_at = lost_at;
         version.clone_into(&mut suspect.version);

@@ -8,9 +8,7 @@ use oarlock_informer::{
     indexer::{self, IndexSource},
     shared_informer::WaitError,
 };
-use oarlock_plugin::contract::{
-    self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row,
-};
+use oarlock_plugin::contract::{self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row};
 
 use super::{continue_token, rows::Columns};
 use crate::{
@@ -63,10 +61,15 @@ impl Cache {
         let mut declared = BTreeMap::new();
         for Index { name, lister, source } in indices {
             if !readers.contains_key(&lister) {
-                return Err(Error::NotDeclared(format!("index {name} is over {lister}, which is no declared read")));
+                return Err(Error::NotDeclared(format!(
+                    "index {name} is over {lister}, which is no declared read"
+                )));
             }
-            let index =
-                DeclaredIndex { lister, name: format!("{owner}/{name}"), source: index_source(&name, source)? };
+            let index = DeclaredIndex {
+                lister,
+                name: format!("{owner}/{name}"),
+                source: index_source(&name, source)?,
+            };
             if declared.insert(name.clone(), index).is_some() {
                 return Err(Error::Invalid(format!("index {name} is declared twice")));
             }
@@ -155,7 +158,9 @@ impl Cache {
         let informer = synced(&declared.lister, reader)?;
         let values = indexed(&informer, declared).index_values(&declared.name, &wanted);
         if values.len() > MOST_INDEX_VALUES {
-            return Err(Error::LimitExceeded(format!("index {index} has more than {MOST_INDEX_VALUES} values")));
+            return Err(Error::LimitExceeded(format!(
+                "index {index} has more than {MOST_INDEX_VALUES} values"
+            )));
         }
         Ok(values)
     }

@@ -165,7 +165,13 @@ impl Recorder {
         Ok(Recorded { name, count: 1, last: now })
     }
 
-    async fn count_up(&self, event: &GuestEvent, name: &str, count: u32, now: Timestamp) -> Result<(), Error> {
+    async fn count_up(
+        &self,
+        event: &GuestEvent,
+        name: &str,
+        count: u32,
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let key = ObjectKey { namespace: namespace(event).to_owned(), name: name.to_owned() };
         let path = self.requester.object_path(&events(), &key, Part::Object).await?;
         let body = json!({ "count": count, "lastTimestamp": seconds(now) });

@@ -38,7 +38,9 @@ pub(super) fn from_response(
         (_, 404) => Error::NotFound(message),
         (_, 410) => Error::Gone(message),
         (_, 413) => Error::LimitExceeded(message),
-        (_, 429) => Error::Throttled(ThrottledInfo { message, retry_after_ms: retry_after(headers, &status) }),
+        (_, 429) => {
+            Error::Throttled(ThrottledInfo { message, retry_after_ms: retry_after(headers, &status) })
+        }
         (_, 422) if preconditions && blames(&status, &["metadata.uid", "metadata.resourceVersion"]) => {
             Error::Conflict(message)
         }
@@ -117,7 +119,8 @@ mod tests {
     fn a_plain_429_carries_its_header() {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, "3".parse().unwrap());
-        let error = from_response("get a", StatusCode::TOO_MANY_REQUESTS, &headers, b"Too many requests\n", false);
+        let error =
+            from_response("get a", StatusCode::TOO_MANY_REQUESTS, &headers, b"Too many requests\n", false);
         let message = "get a: Too many requests".to_owned();
         assert_eq!(error, Error::Throttled(ThrottledInfo { message, retry_after_ms: Some(3000) }));
     }

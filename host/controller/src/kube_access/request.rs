@@ -152,7 +152,8 @@ impl Requester {
         segment("version", version)?;
         segment("resource", plural)?;
         let served = self.served(target).await?;
-        let mut path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        let mut path =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match (served.namespaced, namespace) {
             (true, "") => {
                 return Err(Error::Invalid(format!("{plural} live in namespaces, but none was given")));
@@ -206,7 +207,9 @@ fn segment(what: &str, text: &str) -> Result<(), Error> {
     let bad = text.is_empty()
         || text == "."
         || text == ".."
-        || text.chars().any(|it| matches!(it, '/' | '%' | '?' | '#' | '\\') || it.is_control() || it.is_whitespace());
+        || text
+            .chars()
+            .any(|it| matches!(it, '/' | '%' | '?' | '#' | '\\') || it.is_control() || it.is_whitespace());
     if bad {
         return Err(Error::Invalid(format!("{text:?} is no valid {what}")));
     }
@@ -217,7 +220,9 @@ fn segment(what: &str, text: &str) -> Result<(), Error> {
 fn escape(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => into.push(byte.into()),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+                into.push(byte.into())
+            }
             _ => into.push_str(&format!("%{byte:02X}")),
         }
     }

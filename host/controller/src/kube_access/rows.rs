@@ -63,10 +63,8 @@ impl Columns {
             Parsed::Fields(fields) => {
                 let pointers: Vec<JsonPointer> = fields.iter().flatten().cloned().collect();
                 let mut values = object.pointers(&pointers).into_iter();
-                row.fields = fields
-                    .iter()
-                    .map(|field| field.as_ref().and_then(|_| values.next().flatten()))
-                    .collect();
+                row.fields =
+                    fields.iter().map(|field| field.as_ref().and_then(|_| values.next().flatten())).collect();
             }
             Parsed::Json => {
                 row.json = Some(match self.content {

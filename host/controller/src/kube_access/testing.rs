@@ -10,9 +10,7 @@ use crate::{
 
 /// The discovery document of the core group, as far as tests need it.
 pub(super) fn core_v1() -> Reply {
-    let resource = |name: &str, kind: &str, namespaced: bool| {
-        serde_json::json!({ "name": name, "singularName": "", "kind": kind, "namespaced": namespaced, "verbs": ["get"] })
-    };
+    let resource = |name: &str, kind: &str, namespaced: bool| serde_json::json!({ "name": name, "singularName": "", "kind": kind, "namespaced": namespaced, "verbs": ["get"] });
     let list = serde_json::json!({
         "kind": "APIResourceList", "groupVersion": "v1",
         "resources": [

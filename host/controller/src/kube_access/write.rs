@@ -62,8 +62,7 @@ impl Requester {
         let path = self.object_path(target, key, part).await?;
         let what = describe("apply", target, key);
         let body = into_metadata(&what, json, preconditions)?;
-        let query =
-            [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
+        let query = [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
         let call = Call {
             query: &query,
             // JSON is YAML, and this is the name that every API server takes.
@@ -87,8 +86,12 @@ impl Requester {
         let path = self.object_path(target, key, part).await?;
         let what = describe("patch", target, key);
         let (content_type, body) = match kind {
-            PatchKind::JsonPatch => ("application/json-patch+json", into_operations(&what, body, preconditions)?),
-            PatchKind::MergePatch => ("application/merge-patch+json", into_metadata(&what, body, preconditions)?),
+            PatchKind::JsonPatch => {
+                ("application/json-patch+json", into_operations(&what, body, preconditions)?)
+            }
+            PatchKind::MergePatch => {
+                ("application/merge-patch+json", into_metadata(&what, body, preconditions)?)
+            }
             PatchKind::StrategicMergePatch => {
                 ("application/strategic-merge-patch+json", into_metadata(&what, body, preconditions)?)
             }
@@ -183,7 +186,9 @@ fn into_metadata(what: &str, json: String, preconditions: &Preconditions) -> Res
     }
     let invalid = |why: &str| Error::Invalid(format!("{what}: {why}"));
     let mut object: Value = serde_json::from_str(&json).map_err(|error| invalid(&error.to_string()))?;
-    let Some(object_fields) = object.as_object_mut() else { return Err(invalid("the text is no JSON object")) };
+    let Some(object_fields) = object.as_object_mut() else {
+        return Err(invalid("the text is no JSON object"));
+    };
     let metadata = object_fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     let Some(metadata) = metadata.as_object_mut() else { return Err(invalid("metadata is no JSON object")) };
     metadata.extend(fields(preconditions));

@@ -84,7 +84,8 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "1 while the newest version of its files is not used",
         by_plugin(|it| f64::from(u8::from(it.refused.is_some()))),
     )?;
-    let subscriptions = || plugins.iter().flat_map(|plugin| plugin.subscriptions.iter().map(move |it| (plugin, it)));
+    let subscriptions =
+        || plugins.iter().flat_map(|plugin| plugin.subscriptions.iter().map(move |it| (plugin, it)));
     let labelled = |plugin: &PluginStatus, subscription: &str| {
         let mut labels = labels("plugin", &plugin.name);
         labels.push(("subscription".to_owned(), subscription.to_owned()));
@@ -100,7 +101,8 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         encoder,
         "plugin_backlog_oldest_seconds",
         "How long the oldest of them has waited",
-        subscriptions().map(|(plugin, it)| (labelled(plugin, &it.name), it.backlog.oldest_ms as f64 / 1000.0)),
+        subscriptions()
+            .map(|(plugin, it)| (labelled(plugin, &it.name), it.backlog.oldest_ms as f64 / 1000.0)),
     )?;
     gauges(
         encoder,

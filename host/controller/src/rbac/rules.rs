@@ -92,7 +92,8 @@ fn fold(allowed: BTreeMap<What, BTreeSet<String>>) -> Vec<PolicyRule> {
     // First the names of one resource, then the resources of one group.
     let mut named: BTreeMap<(String, String, bool, Vec<String>), BTreeSet<String>> = BTreeMap::new();
     for (what, verbs) in allowed {
-        let names = named.entry((what.group, what.resource, what.name.is_some(), in_order(verbs))).or_default();
+        let names =
+            named.entry((what.group, what.resource, what.name.is_some(), in_order(verbs))).or_default();
         names.extend(what.name);
     }
     let mut rules: BTreeMap<(String, BTreeSet<String>, Vec<String>), Vec<String>> = BTreeMap::new();

@@ -81,9 +81,7 @@ impl FileWatch {
             () = self.changed.notified() => {}
             () = tokio::time::sleep(POLL) => return,
         }
-        let calm = async {
-            while tokio::time::timeout(QUIET, self.changed.notified()).await.is_ok() {}
-        };
+        let calm = async { while tokio::time::timeout(QUIET, self.changed.notified()).await.is_ok() {} };
         // Either way it is time to look.
         let _ = tokio::time::timeout(BURST, calm).await;
     }

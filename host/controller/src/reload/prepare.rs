@@ -64,9 +64,10 @@ impl Error {
     /// What to do about it, where the message does not say so already.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("build it, or correct `component` in the plugin's file (a path relative to that file)".to_owned())
-            }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(
+                "build it, or correct `component` in the plugin's file (a path relative to that file)"
+                    .to_owned(),
+            ),
             Self::Describe(DescribeError::Refused(_)) => {
                 Some("correct `config` in the plugin's file".to_owned())
             }
@@ -250,7 +251,9 @@ async fn wait(
                     plan.name,
                     subscriptions::forbidden_hint()
                 )),
-                Access::Unknown(message) => waits_for.push(format!("an answer about {}: {message}", plan.name)),
+                Access::Unknown(message) => {
+                    waits_for.push(format!("an answer about {}: {message}", plan.name))
+                }
             }
         }
         waits_for.extend(reads.iter().filter_map(Lease::waits_for));

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::event::{Delivery, Event, Level, Mode, NotificationType};
 use super::Line;
+use super::event::{Delivery, Event, Level, Mode, NotificationType};
 
 // === impl Line ===
 
@@ -63,7 +63,16 @@ impl Display for Event {
             Self::SubscriptionSynced { subscription, remaining } => {
                 write!(f, "{subscription} synced, {remaining} to go")
             }
-            Self::Delivered { subscription, notification, namespace, name, attempts, took_us, outcome, .. } => {
+            Self::Delivered {
+                subscription,
+                notification,
+                namespace,
+                name,
+                attempts,
+                took_us,
+                outcome,
+                ..
+            } => {
                 write!(f, "{notification} {subscription} {}", Named(namespace, name))?;
                 outcome_of(f, outcome, *took_us)?;
                 if *attempts > 0 { write!(f, ", tried {attempts} times before") } else { Ok(()) }

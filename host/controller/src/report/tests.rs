@@ -6,14 +6,19 @@ fn guest_log(n: usize) -> Event {
 }
 
 fn at(event: Event) -> Line {
-    Line { time: Timestamp::from_microseconds(1_700_000_000_123_456), event, plugin: Some("hello".into()), generation: Some(2) }
+    Line {
+        time: Timestamp::from_microseconds(1_700_000_000_123_456),
+        event,
+        plugin: Some("hello".into()),
+        generation: Some(2),
+    }
 }
 
 #[test]
 fn a_line_is_one_json_object() {
     insta::assert_snapshot!(
         serde_json::to_string(&at(guest_log(1))).unwrap(),
-        @""
+        @r#"{"time":"2023-11-14T22:13:20.123456Z","event":"guest-log","level":"info","message":"notified","pairs":{"n":"1"},"plugin":"hello","generation":2}"#
     );
     let delivered = Event::Delivered {
         subscription: "pods".into(),
@@ -27,25 +32,26 @@ fn a_line_is_one_json_object() {
     };
     insta::assert_snapshot!(
         serde_json::to_string(&at(delivered)).unwrap(),
-        @""
+        @r#"{"time":"2023-11-14T22:13:20.123456Z","event":"delivered","subscription":"pods","type":"update","namespace":"default","name":"web","resource-version":"12","attempts":1,"took-us":250,"outcome":"retry","message":"not yet","after-ms":400,"plugin":"hello","generation":2}"#
     );
 }
 
 #[test]
 fn a_line_for_people() {
-    insta::assert_snapshot!(at(guest_log(1)), @"");
+    insta::assert_snapshot!(at(guest_log(1)), @"22:13:20.123 info  hello#2: notified n=1");
     let refused = Event::PluginRefused {
         file: "plugins/hello.yaml".into(),
         message: "no component".into(),
         hint: Some("build it".into()),
         older_version_serves: true,
     };
-    insta::assert_snapshot!(at(refused), @"");
+    insta::assert_snapshot!(at(refused), @"22:13:20.123 error hello#2: plugins/hello.yaml is not used: no component; build it (the version before goes on)");
 }
 
 #[tokio::test]
 async fn what_does_not_fit_is_counted() {
-    let (reporter, mut reports) = channel(Config { capacity: 4, when_full: WhenFull::Drop, ..Config::default() });
+    let (reporter, mut reports) =
+        channel(Config { capacity: 4, when_full: WhenFull::Drop, ..Config::default() });
     (0..7).for_each(|n| reporter.report(guest_log(n)));
     assert_eq!(reporter.dropped(), 3);
     assert!(matches!(reports.next().await.unwrap().event, Event::ReportsDropped { count: 3 }));

@@ -42,9 +42,7 @@ async fn sent(api: &FakeApi, events: Vec<GuestEvent>) -> Vec<(String, String, se
     drop(emitter);
     recorder.run(CancellationToken::new()).await;
     let requests = api.requests().into_iter().filter(|it| it.path != "/api/v1");
-    requests
-        .map(|it| (it.method.to_string(), it.path, serde_json::from_str(&it.body).unwrap()))
-        .collect()
+    requests.map(|it| (it.method.to_string(), it.path, serde_json::from_str(&it.body).unwrap())).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,7 +57,10 @@ async fn is_created_once_and_then_counted_up() {
     let name = body["metadata"]["name"].as_str().unwrap();
 
     let (method, path, body) = &sent[1];
-    assert_eq!((method.as_str(), path.as_str()), ("PATCH", format!("/api/v1/namespaces/team-a/events/{name}").as_str()));
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("PATCH", format!("/api/v1/namespaces/team-a/events/{name}").as_str())
+    );
     assert_eq!(body["count"], 2);
     assert_eq!(sent[2].0, "POST", "another note is another Event");
 }

@@ -1,0 +1,59 @@
+use std::time::Duration;
+
+use super::rig::{Rig, done, retry, terminal};
+use crate::dispatch::RetryPolicy;
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_fails_waits_alone_and_longer_each_time() {
+    let rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.serve(|told| if told.what == "add a@2" && told.before < 3 { retry() } else { done() }).await;
+    rig.until_times("add a@2", 4).await;
+    let told = rig.until("synced 0").await;
+    assert_eq!(told, ["add a@2", "add b@3", "add a@2", "add a@2", "add a@2", "synced 0"]);
+    let calls = rig.calls();
+    let times: Vec<_> =
+        calls.iter().filter(|it| it.what == "add a@2").map(|it| it.after.as_millis()).collect();
+    assert_eq!(times, [0, 200, 600, 1400]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happens_meanwhile_merges_into_the_retry() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|told| if told.what == "add a@2" { retry() } else { done() }).await;
+    rig.until("add a@2").await;
+    rig.api.put("n/a");
+    rig.api.put("n/a");
+    assert_eq!(rig.until("synced 0").await, ["add a@2", "add a@4", "synced 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_some_tries_it_is_parked_until_its_next_event() {
+    let retry_policy = RetryPolicy { tries: 3, ..RetryPolicy::default() };
+    let rig = Rig::with(&["n/a"], retry_policy, None).await;
+    rig.serve(|told| if told.what == "add a@2" { retry() } else { done() }).await;
+    assert_eq!(rig.until("synced 0").await, ["add a@2", "add a@2", "add a@2", "synced 0"]);
+    let status = rig.status();
+    assert_eq!(status.subscriptions[0].backlog.parked, 1);
+    assert_eq!(status.last_error.unwrap().message, "on-add of pods n/a: not yet");
+    rig.api.put("n/a");
+    assert_eq!(rig.until("add a@3").await.len(), 5);
+    assert_eq!(rig.status().subscriptions[0].backlog.parked, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminal_parks_at_once_and_the_slow_timer_tries_again() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|told| if told.before == 0 && told.what == "add a@2" { terminal() } else { done() }).await;
+    assert_eq!(rig.until("synced 0").await, ["add a@2", "synced 0"]);
+    rig.pass(Duration::from_secs(301)).await;
+    assert_eq!(rig.told(), ["add a@2", "synced 0", "add a@2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_synced_is_tried_again_as_well() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|told| if told.what == "synced 0" && told.before < 2 { retry() } else { done() }).await;
+    rig.until_times("synced 0", 3).await;
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(rig.told(), ["add a@2", "synced 0", "synced 0", "synced 0"]);
+}

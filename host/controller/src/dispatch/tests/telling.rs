@@ -1,0 +1,82 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use oarlock_informer::Namespaces;
+
+use super::rig::{Rig, done};
+use crate::subscriptions::Access;
+
+#[tokio::test(start_paused = true)]
+async fn promise_2_an_object_is_a_continuous_story() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.api.put("n/a");
+    rig.api.put("n/a");
+    rig.api.delete("n/a");
+    rig.api.put("n/a");
+    assert_eq!(
+        rig.until("add a@6").await,
+        ["add a@2", "synced 0", "update a@2-3", "update a@3-4", "delete a@5", "add a@6"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_synced_comes_after_the_initial_adds_and_once() {
+    let rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.api.put("n/c");
+    assert_eq!(rig.until("add c@4").await, ["add a@2", "add b@3", "synced 0", "add c@4"]);
+    assert!(rig.status().subscriptions[0].synced);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_synced_comes_for_nothing_too() {
+    let rig = Rig::new(&[]).await;
+    rig.serve(|_| done()).await;
+    assert_eq!(rig.until("synced 0").await, ["synced 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_a_right_that_goes_closes_the_subscription() {
+    let rig = Rig::new(&["n/a", "m/b"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.access.send_replace(Access::Forbidden("no more".to_owned()));
+    rig.pass(Duration::from_secs(1)).await;
+    rig.api.put("n/a");
+    rig.api.delete("m/b");
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.told().len(), 3);
+    let status = rig.status();
+    assert_eq!(status.subscriptions[0].forbidden.as_deref(), Some("no more"));
+    assert_eq!(status.subscriptions[0].namespaces, Some(Vec::new()));
+
+    rig.access.send_replace(Access::Open(Namespaces::Only(BTreeSet::from(["n".to_owned()]))));
+    rig.api.put("m/b");
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.told()[3..], ["add a@4"]);
+    assert_eq!(rig.status().subscriptions[0].forbidden, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_what_nobody_can_decide_on_waits_and_breaks_no_chain() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.access.send_replace(Access::Unknown("the API server is away".to_owned()));
+    rig.pass(Duration::from_secs(1)).await;
+    rig.api.put("n/a");
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(rig.told().len(), 2);
+    rig.access.send_replace(Access::Open(Namespaces::All));
+    assert_eq!(rig.until("update a@2-3").await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fault_hook_swallows_one_notification() {
+    let rig = Rig::with(&["n/a", "n/b", "n/c"], Default::default(), Some(2)).await;
+    rig.serve(|_| done()).await;
+    assert_eq!(rig.until("synced 0").await, ["add a@2", "add c@4", "synced 0"]);
+}

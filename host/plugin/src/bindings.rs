@@ -13,5 +13,5 @@ wasmtime::component::bindgen!({
         "oarlock:plugin/client": async,
     },
     exports: { default: async },
-    additional_derives: [PartialEq],
+    additional_derives: [PartialEq, Eq, PartialOrd, Ord, Hash],
 });

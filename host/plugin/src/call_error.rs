@@ -69,6 +69,14 @@ pub enum CallError {
     /// A call before this one ended without an answer.
     #[error("the instance is dead: a call before this one trapped or was dropped")]
     Dead,
+    /// A function that the component exports has other parameters or results than the contract says.
+    #[error(
+        "the component does not fit the contract: {message}; was it built with another state of the wit/ folder?"
+    )]
+    Mismatch {
+        /// Which type differs, in wasmtime's words.
+        message: String,
+    },
     /// The instance could not be made, for want of address space or because its component has too many parts.
     #[error("the instance cannot be made: {message}")]
     CannotStart {
@@ -89,19 +97,16 @@ pub(crate) enum During {
     Call,
 }
 
+/// Tells what it means that an export cannot be called as the contract says.
+pub(crate) fn mismatch(error: &wasmtime::Error) -> CallError {
+    CallError::Mismatch { message: format!("{error:#}") }
+}
+
 /// Tells what a wasmtime error means.
 pub(crate) fn classify(error: &wasmtime::Error, state: &State, during: During) -> CallError {
-    let backtrace = || {
-        error
-            .downcast_ref::<WasmBacktrace>()
-            .map(ToString::to_string)
-            .unwrap_or_default()
-    };
+    let backtrace = || error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
     if error.is::<DeadlinePassed>() {
-        return CallError::DeadlineExceeded {
-            limit: state.deadline.limit,
-            backtrace: backtrace(),
-        };
+        return CallError::DeadlineExceeded { limit: state.deadline.limit, backtrace: backtrace() };
     }
     if let Some(I32Exit(status)) = error.downcast_ref() {
         return CallError::Exit { status: *status };
@@ -109,27 +114,20 @@ pub(crate) fn classify(error: &wasmtime::Error, state: &State, during: During) -
     // A guest that gets no memory usually says so by a trap: what was refused in this call explains it better.
     match state.limiter.refused() {
         Some(Refused::Memory { wanted, limit }) => {
-            return CallError::MemoryLimit {
-                wanted,
-                limit,
-                backtrace: backtrace(),
-            };
+            return CallError::MemoryLimit { wanted, limit, backtrace: backtrace() };
         }
         Some(Refused::TableElements { wanted, limit }) => return CallError::TableLimit { wanted, limit },
         None => {}
     }
     if let Some(trap) = error.downcast_ref::<Trap>() {
-        return CallError::Trap {
-            message: trap.to_string(),
-            backtrace: backtrace(),
-        };
+        let message = trap.to_string();
+        // The variant says "trapped" already.
+        let message = message.strip_prefix("wasm trap: ").unwrap_or(&message).to_owned();
+        return CallError::Trap { message, backtrace: backtrace() };
     }
     let message = error.root_cause().to_string();
     match during {
         During::Start if !error.is::<WasmBacktrace>() => CallError::CannotStart { message },
-        During::Start | During::Call => CallError::BadHandover {
-            message,
-            backtrace: backtrace(),
-        },
+        During::Start | During::Call => CallError::BadHandover { message, backtrace: backtrace() },
     }
 }

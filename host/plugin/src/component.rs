@@ -120,6 +120,7 @@ struct Inner {
     digest: Digest,
     bytes: usize,
     compile_time: Duration,
+    imports: Vec<String>,
     imports_wasi: bool,
     exports: Exports,
 }
@@ -153,11 +154,7 @@ impl Component {
     /// Says what the bytes are instead of a plugin, and what to do about it.
     pub async fn compile(engine: &Engine, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
         let bytes = bytes.into();
-        let slot = engine
-            .compile_slots()
-            .acquire_owned()
-            .await
-            .map_err(|e| Error::Thread(e.to_string()))?;
+        let slot = engine.compile_slots().acquire_owned().await.map_err(|e| Error::Thread(e.to_string()))?;
         let (done, result) = oneshot::channel();
         let engine = engine.clone();
         std::thread::Builder::new()
@@ -208,6 +205,12 @@ impl Component {
         self.inner.imports_wasi
     }
 
+    /// Returns the names that it imports, as they are written in it, such as `oarlock:plugin/events@0.1.0`.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.inner.imports
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.inner.engine
     }
@@ -221,10 +224,7 @@ impl Component {
             return Err(Error::Empty);
         }
         if bytes.len() > MAX_COMPONENT_BYTES {
-            return Err(Error::TooLarge {
-                bytes: bytes.len(),
-                limit: MAX_COMPONENT_BYTES,
-            });
+            return Err(Error::TooLarge { bytes: bytes.len(), limit: MAX_COMPONENT_BYTES });
         }
         let surface = inspect::inspect(bytes).map_err(|no_component| no_component.explain(bytes))?;
         let claims = check::check(&surface)?;
@@ -232,10 +232,7 @@ impl Component {
         let compiled = wasmtime::component::Component::from_binary(engine.wasmtime(), bytes)
             .map_err(|e| Error::Compile(format!("{e:#}")))?;
         let compile_time = start.elapsed();
-        let pre = engine
-            .linker(claims.wasi)
-            .instantiate_pre(&compiled)
-            .map_err(check::mismatch)?;
+        let pre = engine.linker(claims.wasi).instantiate_pre(&compiled).map_err(check::mismatch)?;
         let exports = Exports {
             metadata: metadata::GuestIndices::new(&pre).map_err(check::mismatch)?,
             handler: claims
@@ -257,6 +254,7 @@ impl Component {
                 digest,
                 bytes,
                 compile_time,
+                imports: surface.imports,
                 imports_wasi,
                 exports,
             }),
@@ -277,22 +275,11 @@ impl fmt::Debug for Component {
 
 impl Exports {
     pub(crate) fn load(&self, store: &mut Store<State>, instance: &Instance) -> wasmtime::Result<Guests> {
-        let Self {
-            pre: _,
-            metadata,
-            handler,
-            reconciler,
-        } = self;
+        let Self { pre: _, metadata, handler, reconciler } = self;
         Ok(Guests {
             metadata: metadata.load(&mut *store, instance)?,
-            handler: handler
-                .as_ref()
-                .map(|indices| indices.load(&mut *store, instance))
-                .transpose()?,
-            reconciler: reconciler
-                .as_ref()
-                .map(|indices| indices.load(&mut *store, instance))
-                .transpose()?,
+            handler: handler.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,
+            reconciler: reconciler.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,
         })
     }
 }
@@ -317,17 +304,10 @@ impl NoComponent {
     fn explain(self, bytes: &[u8]) -> Error {
         match self {
             Self::NotWasm => Error::NotWasm {
-                begins: bytes
-                    .iter()
-                    .take(8)
-                    .map(|byte| byte.escape_ascii().to_string())
-                    .collect(),
+                begins: bytes.iter().take(8).map(|byte| byte.escape_ascii().to_string()).collect(),
             },
             Self::CoreModule => Error::CoreModule,
-            Self::Truncated { offset } => Error::Truncated {
-                offset,
-                bytes: bytes.len(),
-            },
+            Self::Truncated { offset } => Error::Truncated { offset, bytes: bytes.len() },
             Self::Malformed(reason) => Error::Compile(reason),
         }
     }

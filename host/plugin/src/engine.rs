@@ -64,11 +64,7 @@ struct Inner {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self {
-            cache_dir: None,
-            compile_slots: 2,
-            time_slice: Duration::from_millis(1),
-        }
+        Self { cache_dir: None, compile_slots: 2, time_slice: Duration::from_millis(1) }
     }
 }
 
@@ -81,11 +77,7 @@ impl Engine {
     ///
     /// When the cache directory cannot be used, or the machine does not suit.
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
-        let EngineConfig {
-            cache_dir,
-            compile_slots,
-            time_slice,
-        } = config;
+        let EngineConfig { cache_dir, compile_slots, time_slice } = config;
         let mut wasmtime_config = wasmtime_config();
         if let Some(path) = cache_dir {
             wasmtime_config.cache(Some(open_cache(path)?));
@@ -113,11 +105,7 @@ impl Engine {
     }
 
     pub(crate) fn linker(&self, wasi: bool) -> &Linker<State> {
-        if wasi {
-            &self.inner.with_wasi
-        } else {
-            &self.inner.plain
-        }
+        if wasi { &self.inner.with_wasi } else { &self.inner.plain }
     }
 
     pub(crate) fn compile_slots(&self) -> Arc<Semaphore> {
@@ -146,10 +134,7 @@ fn wasmtime_config() -> wasmtime::Config {
 }
 
 fn open_cache(path: PathBuf) -> Result<wasmtime::Cache, Error> {
-    let fails = |reason: String| Error::CacheDir {
-        path: path.clone(),
-        reason,
-    };
+    let fails = |reason: String| Error::CacheDir { path: path.clone(), reason };
     // An absolute path is asked for below, and only what exists has one.
     create_private(&path).map_err(|e| fails(e.to_string()))?;
     let absolute = path.canonicalize().map_err(|e| fails(e.to_string()))?;
@@ -162,10 +147,7 @@ fn open_cache(path: PathBuf) -> Result<wasmtime::Cache, Error> {
 #[cfg(unix)]
 fn create_private(path: &std::path::Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(not(unix))]
@@ -176,15 +158,9 @@ fn create_private(path: &std::path::Path) -> std::io::Result<()> {
 #[cfg(unix)]
 fn check_private(path: &std::path::Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::metadata(path)
-        .map_err(|e| e.to_string())?
-        .permissions()
-        .mode();
+    let mode = std::fs::metadata(path).map_err(|e| e.to_string())?.permissions().mode();
     if mode & 0o022 != 0 {
-        return Err(format!(
-            "others may write to it (mode {:o}): run chmod 700 on it",
-            mode & 0o777
-        ));
+        return Err(format!("others may write to it (mode {:o}): run chmod 700 on it", mode & 0o777));
     }
     Ok(())
 }

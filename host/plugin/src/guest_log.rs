@@ -68,12 +68,7 @@ impl GuestLog {
             filled: Instant::now(),
             suppressed: 0,
         };
-        Self {
-            plugin,
-            generation,
-            sink,
-            bucket: Mutex::new(bucket),
-        }
+        Self { plugin, generation, sink, bucket: Mutex::new(bucket) }
     }
 
     /// Returns the plugin's name.
@@ -113,11 +108,7 @@ impl GuestLog {
     pub(crate) fn call_ends(&self) {
         let suppressed = {
             let mut bucket = self.bucket.lock();
-            if bucket.suppressed == 0 {
-                0
-            } else {
-                bucket.report(Instant::now())
-            }
+            if bucket.suppressed == 0 { 0 } else { bucket.report(Instant::now()) }
         };
         self.tell_suppressed(suppressed);
     }
@@ -125,28 +116,13 @@ impl GuestLog {
     fn tell_suppressed(&self, suppressed: u64) {
         if suppressed > 0 {
             let lines = suppressed.to_string();
-            self.put(
-                Level::Warn,
-                "lines beyond the plugin's log rate were dropped",
-                &[("lines", &lines)],
-            );
+            self.put(Level::Warn, "lines beyond the plugin's log rate were dropped", &[("lines", &lines)]);
         }
     }
 
     fn put(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
-        let Self {
-            plugin,
-            generation,
-            sink,
-            bucket: _,
-        } = self;
-        sink.write(LogLine {
-            plugin,
-            generation: *generation,
-            level,
-            message,
-            pairs,
-        });
+        let Self { plugin, generation, sink, bucket: _ } = self;
+        sink.write(LogLine { plugin, generation: *generation, level, message, pairs });
     }
 }
 
@@ -173,11 +149,7 @@ impl Bucket {
 
     fn report(&mut self, now: Instant) -> u64 {
         self.fill(now);
-        if self.tokens < 1.0 {
-            0
-        } else {
-            std::mem::take(&mut self.suppressed)
-        }
+        if self.tokens < 1.0 { 0 } else { std::mem::take(&mut self.suppressed) }
     }
 
     fn fill(&mut self, now: Instant) {
@@ -200,12 +172,7 @@ mod tests {
     #[test]
     fn a_bucket_fills_with_time_and_counts_what_it_refused() {
         let start = Instant::now();
-        let mut bucket = Bucket {
-            per_second: 2,
-            tokens: 2.0,
-            filled: start,
-            suppressed: 0,
-        };
+        let mut bucket = Bucket { per_second: 2, tokens: 2.0, filled: start, suppressed: 0 };
         assert_eq!(bucket.take(start), (true, 0));
         assert_eq!(bucket.take(start), (true, 0));
         assert_eq!(bucket.take(start), (false, 0));

@@ -76,10 +76,7 @@ impl GuestMetrics {
         let n_series: usize = families.values().map(|family| family.series.len()).sum();
         if let Some(family) = families.get_mut(name) {
             if family.kind != kind {
-                return Err(Error::Invalid(format!(
-                    "metric {name:?} is a {}",
-                    family.kind.word()
-                )));
+                return Err(Error::Invalid(format!("metric {name:?} is a {}", family.kind.word())));
             }
             if let Some(value) = family.series.get_mut(&labels) {
                 *value = change(*value);
@@ -87,14 +84,10 @@ impl GuestMetrics {
             }
         }
         if n_series >= MAX_SERIES {
-            return Err(Error::LimitExceeded(format!(
-                "metric {name:?}: the plugin has {MAX_SERIES} series"
-            )));
+            return Err(Error::LimitExceeded(format!("metric {name:?}: the plugin has {MAX_SERIES} series")));
         }
-        let family = families.entry(name.to_owned()).or_insert_with(|| Family {
-            kind,
-            series: BTreeMap::new(),
-        });
+        let family =
+            families.entry(name.to_owned()).or_insert_with(|| Family { kind, series: BTreeMap::new() });
         family.series.insert(labels, change(0.0));
         Ok(())
     }
@@ -115,26 +108,17 @@ impl Kind {
 
 fn check_labels(metric: &str, labels: Vec<Entry>) -> Result<Vec<(String, String)>, Error> {
     if labels.len() > MAX_LABELS {
-        return Err(Error::LimitExceeded(format!(
-            "metric {metric:?}: more than {MAX_LABELS} labels"
-        )));
+        return Err(Error::LimitExceeded(format!("metric {metric:?}: more than {MAX_LABELS} labels")));
     }
-    let mut labels: Vec<_> = labels
-        .into_iter()
-        .map(|entry| (entry.name, entry.value))
-        .collect();
+    let mut labels: Vec<_> = labels.into_iter().map(|entry| (entry.name, entry.value)).collect();
     labels.sort();
     for (idx, (name, value)) in labels.iter().enumerate() {
         check_name("label", name)?;
         if name == "plugin" || name.starts_with("__") {
-            return Err(Error::Invalid(format!(
-                "metric {metric:?}: the label {name:?} is the host's"
-            )));
+            return Err(Error::Invalid(format!("metric {metric:?}: the label {name:?} is the host's")));
         }
         if idx > 0 && labels[idx - 1].0 == *name {
-            return Err(Error::Invalid(format!(
-                "metric {metric:?}: the label {name:?} is there twice"
-            )));
+            return Err(Error::Invalid(format!("metric {metric:?}: the label {name:?} is there twice")));
         }
         if value.len() > MAX_LABEL_VALUE {
             return Err(Error::LimitExceeded(format!(

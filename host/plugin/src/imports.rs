@@ -44,10 +44,7 @@ fn check_short(what: &str, text: &str) -> Result<(), Error> {
     if text.len() <= MAX_NAME_BYTES {
         return Ok(());
     }
-    Err(Error::LimitExceeded(format!(
-        "the {what} has {} bytes, more than {MAX_NAME_BYTES}",
-        text.len()
-    )))
+    Err(Error::LimitExceeded(format!("the {what} has {} bytes, more than {MAX_NAME_BYTES}", text.len())))
 }
 
 fn check_key(key: &ObjectKey) -> Result<(), Error> {

@@ -48,10 +48,7 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, NoComponent> {
         };
         offset += consumed;
         match payload {
-            Payload::Version {
-                encoding: Encoding::Module,
-                ..
-            } => return Err(NoComponent::CoreModule),
+            Payload::Version { encoding: Encoding::Module, .. } => return Err(NoComponent::CoreModule),
             Payload::ModuleSection { unchecked_range, .. }
             | Payload::ComponentSection { unchecked_range, .. } => {
                 if unchecked_range.end > bytes.len() {
@@ -84,11 +81,7 @@ impl<'a> InterfaceName<'a> {
     pub(crate) fn parse(name: &'a str) -> Option<Self> {
         let (package, rest) = name.split_once('/')?;
         let (interface, version) = rest.split_once('@').unwrap_or((rest, ""));
-        Some(Self {
-            package,
-            interface,
-            version,
-        })
+        Some(Self { package, interface, version })
     }
 }
 
@@ -101,28 +94,15 @@ mod tests {
         assert_eq!(inspect(b"").unwrap_err(), NoComponent::NotWasm);
         assert_eq!(inspect(b"#!/bin/sh\n").unwrap_err(), NoComponent::NotWasm);
         assert_eq!(inspect(b"\0asm\x01\0\0\0").unwrap_err(), NoComponent::CoreModule);
-        assert_eq!(
-            inspect(b"\0asm\x0d\0").unwrap_err(),
-            NoComponent::Truncated { offset: 0 }
-        );
+        assert_eq!(inspect(b"\0asm\x0d\0").unwrap_err(), NoComponent::Truncated { offset: 0 });
         assert!(inspect(b"\0asm\x0d\0\x01\0").unwrap().exports.is_empty());
-        assert!(matches!(
-            inspect(b"\0asm\x0d\0\x01\0\xff\x00").unwrap_err(),
-            NoComponent::Malformed(_)
-        ));
+        assert!(matches!(inspect(b"\0asm\x0d\0\x01\0\xff\x00").unwrap_err(), NoComponent::Malformed(_)));
     }
 
     #[test]
     fn names_come_apart() {
         let name = InterfaceName::parse("oarlock:plugin/handler@0.1.0").unwrap();
-        assert_eq!(
-            name,
-            InterfaceName {
-                package: "oarlock:plugin",
-                interface: "handler",
-                version: "0.1.0"
-            }
-        );
+        assert_eq!(name, InterfaceName { package: "oarlock:plugin", interface: "handler", version: "0.1.0" });
         assert_eq!(InterfaceName::parse("a:b/c").unwrap().version, "");
         assert_eq!(InterfaceName::parse("run"), None);
     }

@@ -20,6 +20,9 @@ use crate::{
 /// Component-model handles at the same time; the contract has none, WASI a few.
 const MAX_HANDLES: usize = 1_000;
 
+/// Where the text of a guest's failure is cut.
+const MAX_FAILURE_BYTES: usize = 4 << 10;
+
 /// How much later a waiting call is ended than a computing one, so that the latter gets to say where it was.
 const GRACE: Duration = Duration::from_millis(10);
 
@@ -64,18 +67,10 @@ impl Instance {
     ///
     /// When the component traps while it starts, or its limits do not let it.
     pub async fn new(component: &Component, config: InstanceConfig) -> Result<Self, CallError> {
-        let InstanceConfig {
-            config,
-            limits,
-            access,
-            log,
-            metrics,
-        } = config;
+        let InstanceConfig { config, limits, access, log, metrics } = config;
         let exports = component.exports();
-        let mut store = Store::new(
-            component.engine().wasmtime(),
-            State::new(access, config, log, metrics, &limits),
-        );
+        let mut store =
+            Store::new(component.engine().wasmtime(), State::new(access, config, log, metrics, &limits));
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
         store.set_max_component_handles(MAX_HANDLES);
@@ -92,12 +87,8 @@ impl Instance {
         let started = within(limit, exports.pre.instantiate_async(&mut store)).await;
         drop(running);
         let instance = started.map_err(|error| call_error::classify(&error, store.data(), During::Start))?;
-        let guests = exports.load(&mut store, &instance);
-        let Guests {
-            metadata,
-            handler,
-            reconciler,
-        } = guests.map_err(|error| call_error::classify(&error, store.data(), During::Start))?;
+        let Guests { metadata, handler, reconciler } =
+            exports.load(&mut store, &instance).map_err(|error| call_error::mismatch(&error))?;
         Ok(Self {
             metadata,
             handler,
@@ -120,10 +111,10 @@ impl Instance {
         event: &Added,
         object: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
+        let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, None, Some(object))?;
-        let guest = exported(self.handler.as_ref(), "handler")?;
         let answer = within(call.limit, guest.call_on_add(&mut self.store, event)).await;
-        self.end(call, answer)
+        self.end(call, answer).map(cut_failure)
     }
 
     /// Tells the guest of a change.
@@ -137,10 +128,10 @@ impl Instance {
         old: Arc<dyn EventObject>,
         new: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
+        let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, Some(old), Some(new))?;
-        let guest = exported(self.handler.as_ref(), "handler")?;
         let answer = within(call.limit, guest.call_on_update(&mut self.store, event)).await;
-        self.end(call, answer)
+        self.end(call, answer).map(cut_failure)
     }
 
     /// Tells the guest of an object that is no more; `last` is its last known state.
@@ -153,10 +144,10 @@ impl Instance {
         event: &Deleted,
         last: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
+        let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, Some(last), None)?;
-        let guest = exported(self.handler.as_ref(), "handler")?;
         let answer = within(call.limit, guest.call_on_delete(&mut self.store, event)).await;
-        self.end(call, answer)
+        self.end(call, answer).map(cut_failure)
     }
 
     /// Tells the guest that a subscription's initial adds are done.
@@ -165,10 +156,10 @@ impl Instance {
     ///
     /// When the call ended without an answer.
     pub async fn on_synced(&mut self, event: &Synced) -> Result<Result<(), Failure>, CallError> {
+        let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, None, None)?;
-        let guest = exported(self.handler.as_ref(), "handler")?;
         let answer = within(call.limit, guest.call_on_synced(&mut self.store, event)).await;
-        self.end(call, answer)
+        self.end(call, answer).map(cut_failure)
     }
 
     /// Has the guest reconcile a key.
@@ -177,10 +168,10 @@ impl Instance {
     ///
     /// When the call ended without an answer.
     pub async fn reconcile(&mut self, key: &WorkKey) -> Result<Result<Outcome, Failure>, CallError> {
+        let guest = exported(self.reconciler.clone(), "reconciler")?;
         let call = self.begin(self.call_deadline, None, None)?;
-        let guest = exported(self.reconciler.as_ref(), "reconciler")?;
         let answer = within(call.limit, guest.call_reconcile(&mut self.store, key)).await;
-        self.end(call, answer)
+        self.end(call, answer).map(cut_failure)
     }
 
     /// Returns the linear memory it has, in bytes.
@@ -218,10 +209,7 @@ impl Instance {
         state.deadline = Deadline::after(limit);
         state.limiter.call_begins();
         self.store.set_epoch_deadline(1);
-        Ok(Call {
-            limit,
-            _running: self.component.engine().running(),
-        })
+        Ok(Call { limit, _running: self.component.engine().running() })
     }
 
     fn end<T>(&mut self, call: Call, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
@@ -257,6 +245,18 @@ async fn within<T>(
     }
 }
 
-fn exported<'a, T>(guest: Option<&'a T>, interface: &'static str) -> Result<&'a T, CallError> {
+/// Cuts the text of a failure: it ends up in logs and in the plugin's status.
+fn cut_failure<T>(answer: Result<T, Failure>) -> Result<T, Failure> {
+    let cut = |mut text: String| {
+        text.truncate(text.floor_char_boundary(MAX_FAILURE_BYTES));
+        text
+    };
+    answer.map_err(|failure| match failure {
+        Failure::Retry(text) => Failure::Retry(cut(text)),
+        Failure::Terminal(text) => Failure::Terminal(cut(text)),
+    })
+}
+
+fn exported<T>(guest: Option<T>, interface: &'static str) -> Result<T, CallError> {
     guest.ok_or(CallError::NotExported { interface })
 }

@@ -35,14 +35,8 @@ struct Budget {
 impl Limiter {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            memory: Budget {
-                used: 0,
-                limit: limits.memory,
-            },
-            table_elements: Budget {
-                used: 0,
-                limit: u64::from(limits.table_elements),
-            },
+            memory: Budget { used: 0, limit: limits.memory },
+            table_elements: Budget { used: 0, limit: u64::from(limits.table_elements) },
             core_instances: limits.core_instances as usize,
             refused: None,
         }
@@ -73,9 +67,8 @@ impl ResourceLimiter for Limiter {
             return Ok(false);
         }
         let granted = self.memory.grow(current, desired);
-        self.refused = self.refused.or(granted
-            .err()
-            .map(|(wanted, limit)| Refused::Memory { wanted, limit }));
+        self.refused =
+            self.refused.or(granted.err().map(|(wanted, limit)| Refused::Memory { wanted, limit }));
         Ok(granted.is_ok())
     }
 
@@ -89,9 +82,8 @@ impl ResourceLimiter for Limiter {
             return Ok(false);
         }
         let granted = self.table_elements.grow(current, desired);
-        self.refused = self.refused.or(granted
-            .err()
-            .map(|(wanted, limit)| Refused::TableElements { wanted, limit }));
+        self.refused =
+            self.refused.or(granted.err().map(|(wanted, limit)| Refused::TableElements { wanted, limit }));
         Ok(granted.is_ok())
     }
 
@@ -128,19 +120,10 @@ mod tests {
 
     #[test]
     fn memories_are_counted_together() {
-        let mut limiter = Limiter::new(&Limits {
-            memory: 1000,
-            ..Limits::default()
-        });
+        let mut limiter = Limiter::new(&Limits { memory: 1000, ..Limits::default() });
         assert!(limiter.memory_growing(0, 600, None).unwrap());
         assert!(!limiter.memory_growing(0, 600, None).unwrap());
-        assert_eq!(
-            limiter.refused(),
-            Some(Refused::Memory {
-                wanted: 1200,
-                limit: 1000
-            })
-        );
+        assert_eq!(limiter.refused(), Some(Refused::Memory { wanted: 1200, limit: 1000 }));
         limiter.call_begins();
         assert_eq!(limiter.refused(), None);
         assert!(limiter.memory_growing(600, 1000, None).unwrap());

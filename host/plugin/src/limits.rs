@@ -94,13 +94,7 @@ fn bytes(field: &'static str, got: u64, least: u64, most: u64) -> Result<(), Out
 }
 
 fn duration(field: &'static str, got: Duration) -> Result<(), OutOfRange> {
-    within(
-        field,
-        got,
-        Duration::from_millis(1),
-        Duration::from_secs(600),
-        units::show_duration,
-    )
+    within(field, got, Duration::from_millis(1), Duration::from_secs(600), units::show_duration)
 }
 
 fn count(field: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOfRange> {
@@ -117,12 +111,7 @@ fn within<T: PartialOrd + Copy>(
     if got >= least && got <= most {
         return Ok(());
     }
-    Err(OutOfRange {
-        field,
-        got: show(got),
-        least: show(least),
-        most: show(most),
-    })
+    Err(OutOfRange { field, got: show(got), least: show(least), most: show(most) })
 }
 
 #[cfg(test)]
@@ -144,11 +133,7 @@ mod tests {
 
     #[test]
     fn what_was_written_reads_back() {
-        let limits = Limits {
-            memory: 1000,
-            call_deadline: Duration::from_millis(1500),
-            ..Limits::default()
-        };
+        let limits = Limits { memory: 1000, call_deadline: Duration::from_millis(1500), ..Limits::default() };
         let text = serde_json::to_string(&limits).unwrap();
         assert_eq!(parse(&text).unwrap(), limits, "{text}");
     }
@@ -168,15 +153,9 @@ mod tests {
 
     #[test]
     fn out_of_range_says_the_range() {
-        let limits = Limits {
-            memory: 1,
-            ..Limits::default()
-        };
+        let limits = Limits { memory: 1, ..Limits::default() };
         insta::assert_snapshot!(limits.check().unwrap_err(), @"limits.memory: 1 is not between 64Ki and 4Gi");
-        let limits = Limits {
-            call_deadline: Duration::ZERO,
-            ..Limits::default()
-        };
+        let limits = Limits { call_deadline: Duration::ZERO, ..Limits::default() };
         insta::assert_snapshot!(limits.check().unwrap_err(), @"limits.callDeadline: 0ms is not between 1ms and 10m");
         assert_eq!(Limits::default().check(), Ok(()));
     }

@@ -9,24 +9,15 @@ pub(crate) const MAX_BYTES: usize = 4 << 10;
 pub(crate) fn check(pointer: &str) -> Result<(), String> {
     let shown = || format!("{:?}", &pointer[..pointer.floor_char_boundary(80)]);
     if pointer.len() > MAX_BYTES {
-        return Err(format!(
-            "the JSON pointer {} has more than {MAX_BYTES} bytes",
-            shown()
-        ));
+        return Err(format!("the JSON pointer {} has more than {MAX_BYTES} bytes", shown()));
     }
     if !pointer.is_empty() && !pointer.starts_with('/') {
-        return Err(format!(
-            "the JSON pointer {} does not begin with /, such as /metadata/name",
-            shown()
-        ));
+        return Err(format!("the JSON pointer {} does not begin with /, such as /metadata/name", shown()));
     }
     let mut bytes = pointer.bytes();
     while let Some(byte) = bytes.next() {
         if byte == b'~' && !matches!(bytes.next(), Some(b'0' | b'1')) {
-            return Err(format!(
-                "the JSON pointer {} has a ~ without 0 or 1 after it",
-                shown()
-            ));
+            return Err(format!("the JSON pointer {} has a ~ without 0 or 1 after it", shown()));
         }
     }
     Ok(())
@@ -38,15 +29,8 @@ mod tests {
 
     #[test]
     fn syntax_is_rfc_6901() {
-        for good in [
-            "",
-            "/",
-            "/a/b",
-            "/a~1b/~0",
-            "/metadata/labels/app.kubernetes.io~1name",
-            "/a//b",
-            "/ä",
-        ] {
+        for good in ["", "/", "/a/b", "/a~1b/~0", "/metadata/labels/app.kubernetes.io~1name", "/a//b", "/ä"]
+        {
             assert_eq!(check(good), Ok(()), "{good}");
         }
         insta::assert_snapshot!(check("metadata").unwrap_err(), @r#"the JSON pointer "metadata" does not begin with /, such as /metadata/name"#);

@@ -20,7 +20,9 @@ pub(crate) struct Replaceable {
 
 type Name = (String, String, String, String, String);
 
+/// As much of an object as matters here.
 #[derive(Deserialize)]
+#[serde(expecting = "an object of Kubernetes")]
 struct Head {
     metadata: Metadata,
 }
@@ -45,11 +47,7 @@ impl Replaceable {
             return;
         };
         let name = name(target, key);
-        if self
-            .versions
-            .insert(name.clone(), head.metadata.resource_version)
-            .is_some()
-        {
+        if self.versions.insert(name.clone(), head.metadata.resource_version).is_some() {
             self.order.retain(|other| *other != name);
         }
         self.order.push_back(name);
@@ -70,11 +68,7 @@ impl Replaceable {
         let shown = crate::imports::show_key(target, key);
         let head: Head = serde_json::from_str(json)
             .map_err(|e| Error::Invalid(format!("replace {shown}: not an object with metadata: {e}")))?;
-        let Metadata {
-            namespace,
-            name: object_name,
-            resource_version,
-        } = head.metadata;
+        let Metadata { namespace, name: object_name, resource_version } = head.metadata;
         if object_name != key.name || namespace != key.namespace {
             return Err(Error::Invalid(format!(
                 "replace {shown}: the text is about {namespace}/{object_name}"
@@ -94,11 +88,7 @@ impl Replaceable {
 }
 
 fn name(target: &GroupVersionResource, key: &ObjectKey) -> Name {
-    let GroupVersionResource {
-        group,
-        version,
-        plural,
-    } = target.clone();
+    let GroupVersionResource { group, version, plural } = target.clone();
     let ObjectKey { namespace, name } = key.clone();
     (group, version, plural, namespace, name)
 }
@@ -108,18 +98,11 @@ mod tests {
     use super::*;
 
     fn config_maps() -> GroupVersionResource {
-        GroupVersionResource {
-            group: String::new(),
-            version: "v1".into(),
-            plural: "configmaps".into(),
-        }
+        GroupVersionResource { group: String::new(), version: "v1".into(), plural: "configmaps".into() }
     }
 
     fn key(name: &str) -> ObjectKey {
-        ObjectKey {
-            namespace: "default".into(),
-            name: name.into(),
-        }
+        ObjectKey { namespace: "default".into(), name: name.into() }
     }
 
     fn text(name: &str, version: &str) -> String {
@@ -140,13 +123,10 @@ mod tests {
         let mut replaceable = Replaceable::default();
         insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "5")), @"replace configmaps default/a: this instance has not fetched it with client.get (or 1024 others since); what the cache holds is pruned and must not be written back");
         replaceable.fetched(&config_maps(), &key("a"), &text("a", "5"));
-        assert_eq!(
-            replaceable.check(&config_maps(), &key("a"), &text("a", "5")),
-            Ok(())
-        );
+        assert_eq!(replaceable.check(&config_maps(), &key("a"), &text("a", "5")), Ok(()));
         insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "4")), @r#"replace configmaps default/a: the text has resourceVersion "4", client.get answered "5""#);
         insta::assert_snapshot!(refusal(&replaceable, "a", &text("b", "5")), @"replace configmaps default/a: the text is about default/b");
-        insta::assert_snapshot!(refusal(&replaceable, "a", "[]"), @"replace configmaps default/a: not an object with metadata: missing field `metadata` at line 1 column 2");
+        insta::assert_snapshot!(refusal(&replaceable, "a", "[]"), @"replace configmaps default/a: not an object with metadata: invalid length 0, expected an object of Kubernetes at line 1 column 2");
     }
 
     #[test]
@@ -159,9 +139,6 @@ mod tests {
         assert_eq!(replaceable.versions.len(), CAPACITY);
         assert_eq!(replaceable.order.len(), CAPACITY);
         refusal(&replaceable, "n0", &text("n0", "1"));
-        assert_eq!(
-            replaceable.check(&config_maps(), &key("n1"), &text("n1", "1")),
-            Ok(())
-        );
+        assert_eq!(replaceable.check(&config_maps(), &key("n1"), &text("n1", "1")), Ok(()));
     }
 }

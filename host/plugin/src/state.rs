@@ -72,10 +72,7 @@ impl State {
 
 impl Deadline {
     pub(crate) fn after(limit: Duration) -> Self {
-        Self {
-            at: Instant::now() + limit,
-            limit,
-        }
+        Self { at: Instant::now() + limit, limit }
     }
 
     pub(crate) fn has_passed(self) -> bool {

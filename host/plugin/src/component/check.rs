@@ -9,27 +9,11 @@ const VERSION: &str = "0.1.0";
 const WANTED: &str = "oarlock:plugin@0.1.0";
 
 /// Every interface of the contract that a component may import.
-const IMPORTS: [&str; 10] = [
-    "types",
-    "event",
-    "cache",
-    "client",
-    "work-queue",
-    "events",
-    "log",
-    "clock",
-    "config",
-    "metrics",
-];
+const IMPORTS: [&str; 10] =
+    ["types", "event", "cache", "client", "work-queue", "events", "log", "clock", "config", "metrics"];
 
 /// Every package of WASI of which a component gets the empty version.
-const WASI: [&str; 5] = [
-    "wasi:cli",
-    "wasi:clocks",
-    "wasi:filesystem",
-    "wasi:io",
-    "wasi:random",
-];
+const WASI: [&str; 5] = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"];
 
 /// What the names promise.
 #[derive(Debug)]
@@ -59,20 +43,13 @@ pub(super) fn check(surface: &Surface) -> Result<Claims, Error> {
     }
     check_imports(surface)?;
     let wasi = surface.imports.iter().any(|name| name.starts_with("wasi:"));
-    Ok(Claims {
-        handler,
-        reconciler,
-        wasi,
-    })
+    Ok(Claims { handler, reconciler, wasi })
 }
 
 /// Wraps what wasmtime finds wrong with functions and types.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn mismatch(error: wasmtime::Error) -> Error {
-    Error::Mismatch {
-        reason: format!("{error:#}"),
-        wanted: WANTED,
-    }
+    Error::Mismatch { reason: format!("{error:#}"), wanted: WANTED }
 }
 
 fn check_version(surface: &Surface) -> Result<(), Error> {
@@ -131,10 +108,7 @@ mod tests {
 
     fn surface(imports: &[&str], exports: &[&str]) -> Surface {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Surface {
-            imports: owned(imports),
-            exports: owned(exports),
-        }
+        Surface { imports: owned(imports), exports: owned(exports) }
     }
 
     const METADATA: &str = "oarlock:plugin/metadata@0.1.0";

@@ -31,11 +31,8 @@ pub struct Invalid {
 
 /// Checks everything that can be known without Kubernetes.
 pub(super) fn check(description: &Description, component: &Component) -> Result<(), Invalid> {
-    Checker {
-        handler: component.exports_handler(),
-        reconciler: component.exports_reconciler(),
-    }
-    .check(description)
+    Checker { handler: component.exports_handler(), reconciler: component.exports_reconciler() }
+        .check(description)
 }
 
 struct Checker {
@@ -47,25 +44,14 @@ struct Checker {
 
 impl Checker {
     fn check(&self, description: &Description) -> Result<(), Invalid> {
-        let Description {
-            name,
-            version,
-            subscriptions,
-            reads,
-            indices,
-            writes,
-            stateless: _,
-        } = description;
+        let Description { name, version, subscriptions, reads, indices, writes, stateless: _ } = description;
         check_name("name", name)?;
         check_text("version", version)?;
         check_count("subscriptions", subscriptions.len(), MAX_PARTS)?;
         check_count("reads", reads.len(), MAX_PARTS)?;
         check_count("indices", indices.len(), MAX_PARTS)?;
         check_count("writes", writes.len(), MAX_PARTS)?;
-        check_unique(
-            "subscriptions",
-            subscriptions.iter().map(|subscription| &subscription.name),
-        )?;
+        check_unique("subscriptions", subscriptions.iter().map(|subscription| &subscription.name))?;
         check_unique("reads", reads.iter().map(|read| &read.name))?;
         check_unique("indices", indices.iter().map(|index| &index.name))?;
         for subscription in subscriptions {
@@ -97,10 +83,7 @@ impl Checker {
             check_text(&format!("{at}.subresource"), &write.subresource)?;
             check_count(&format!("{at}.verbs"), write.verbs.len(), 16)?;
             if write.verbs.is_empty() {
-                return Err(invalid(
-                    format!("{at}.verbs"),
-                    "empty: a write names at least one verb",
-                ));
+                return Err(invalid(format!("{at}.verbs"), "empty: a write names at least one verb"));
             }
             for verb in &write.verbs {
                 if verb.is_empty() || !verb.bytes().all(|b| b.is_ascii_lowercase()) {
@@ -144,10 +127,7 @@ impl Checker {
     fn check_enqueue(&self, at: &str, enqueue: &Enqueue) -> Result<(), Invalid> {
         match enqueue {
             Enqueue::Nothing if !self.handler => {
-                return Err(invalid(
-                    at,
-                    "`nothing` calls the handler, which the component does not export",
-                ));
+                return Err(invalid(at, "`nothing` calls the handler, which the component does not export"));
             }
             Enqueue::Nothing => return Ok(()),
             _ if !self.reconciler => {
@@ -173,10 +153,7 @@ fn check_condition(at: &str, condition: &FieldCondition) -> Result<(), Invalid> 
             let at = format!("{at}.test");
             check_text(&at, json)?;
             serde_json::from_str::<serde::de::IgnoredAny>(json).map_err(|e| {
-                invalid(
-                    at,
-                    format_args!("{json:?} is not JSON ({e}); a string needs its quotes"),
-                )
+                invalid(at, format_args!("{json:?} is not JSON ({e}); a string needs its quotes"))
             })?;
             Ok(())
         }
@@ -184,22 +161,13 @@ fn check_condition(at: &str, condition: &FieldCondition) -> Result<(), Invalid> 
 }
 
 fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> {
-    let GroupVersionResource {
-        group,
-        version,
-        plural,
-    } = target;
+    let GroupVersionResource { group, version, plural } = target;
     let plain = |text: &str| {
         text.len() <= 253
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
     };
     if !plain(group) {
-        return Err(invalid(
-            format!("{at}.target.group"),
-            format_args!("{} is no API group", shown(group)),
-        ));
+        return Err(invalid(format!("{at}.target.group"), format_args!("{} is no API group", shown(group))));
     }
     if version.is_empty() || !plain(version) {
         return Err(invalid(
@@ -210,10 +178,7 @@ fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> 
     if plural.is_empty() || !plain(plural) {
         return Err(invalid(
             format!("{at}.target.plural"),
-            format_args!(
-                "{} is no plural resource name, such as `configmaps`",
-                shown(plural)
-            ),
+            format_args!("{} is no plural resource name, such as `configmaps`", shown(plural)),
         ));
     }
     Ok(())
@@ -221,10 +186,9 @@ fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> 
 
 fn check_namespaces(at: &str, namespaces: &Namespaces) -> Result<(), Invalid> {
     match namespaces {
-        Namespaces::One(namespace) if namespace.is_empty() => Err(invalid(
-            format!("{at}.namespaces"),
-            "`one` of the empty name; `all` means all",
-        )),
+        Namespaces::One(namespace) if namespace.is_empty() => {
+            Err(invalid(format!("{at}.namespaces"), "`one` of the empty name; `all` means all"))
+        }
         Namespaces::One(namespace) => check_name(&format!("{at}.namespaces"), namespace),
         Namespaces::All => Ok(()),
     }
@@ -236,11 +200,7 @@ fn check_pointer(at: &str, text: &str) -> Result<(), Invalid> {
 
 fn check_label(at: &str, label: &str) -> Result<(), Invalid> {
     check_text(at, label)?;
-    if label.is_empty() {
-        Err(invalid(at, "the label's name is empty"))
-    } else {
-        Ok(())
-    }
+    if label.is_empty() { Err(invalid(at, "the label's name is empty")) } else { Ok(()) }
 }
 
 fn check_unique<'a>(at: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Invalid> {
@@ -248,10 +208,7 @@ fn check_unique<'a>(at: &str, names: impl Iterator<Item = &'a String>) -> Result
     for (idx, name) in names.enumerate() {
         check_name(&format!("{at}[{idx}].name"), name)?;
         if !seen.insert(name) {
-            return Err(invalid(
-                format!("{at}[{idx}].name"),
-                format_args!("{name:?} is there twice"),
-            ));
+            return Err(invalid(format!("{at}[{idx}].name"), format_args!("{name:?} is there twice")));
         }
     }
     Ok(())
@@ -264,10 +221,7 @@ fn check_name(at: &str, name: &str) -> Result<(), Invalid> {
     if name.len() > MAX_NAME_BYTES || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(invalid(
             at,
-            format_args!(
-                "{} is no name (at most {MAX_NAME_BYTES} bytes, no white space)",
-                shown(name)
-            ),
+            format_args!("{} is no name (at most {MAX_NAME_BYTES} bytes, no white space)", shown(name)),
         ));
     }
     Ok(())
@@ -275,10 +229,7 @@ fn check_name(at: &str, name: &str) -> Result<(), Invalid> {
 
 fn check_text(at: &str, text: &str) -> Result<(), Invalid> {
     if text.len() > MAX_TEXT_BYTES {
-        return Err(invalid(
-            at,
-            format_args!("{} bytes, more than {MAX_TEXT_BYTES}", text.len()),
-        ));
+        return Err(invalid(at, format_args!("{} bytes, more than {MAX_TEXT_BYTES}", text.len())));
     }
     Ok(())
 }
@@ -295,11 +246,43 @@ fn shown(text: &str) -> String {
 }
 
 fn invalid(field: impl Into<String>, reason: impl Display) -> Invalid {
-    Invalid {
-        field: field.into(),
-        reason: reason.to_string(),
-    }
+    Invalid { field: field.into(), reason: reason.to_string() }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::contract::Content;
+
+    /// What only a component of another shape can get wrong; the rest is tested with the fixture `misdescribes`.
+    #[test]
+    fn what_is_enqueued_must_be_exported() {
+        let subscription = |enqueue| Subscription {
+            name: "pods".into(),
+            target: GroupVersionResource {
+                group: String::new(),
+                version: "v1".into(),
+                plural: "pods".into(),
+            },
+            namespaces: Namespaces::All,
+            label_selector: String::new(),
+            conditions: vec![],
+            fields: vec![],
+            content: Content::Full,
+            resync_seconds: 0,
+            enqueue,
+        };
+        let told = |handler, reconciler, enqueue| {
+            let checked = Checker { handler, reconciler }.check_subscription(&subscription(enqueue));
+            checked.map_err(|invalid| invalid.to_string())
+        };
+        assert_eq!(told(true, false, Enqueue::Nothing), Ok(()));
+        assert_eq!(told(false, true, Enqueue::Itself), Ok(()));
+        assert_eq!(told(false, true, Enqueue::Pointer("/spec/nodeName".into())), Ok(()));
+        insta::assert_snapshot!(told(false, true, Enqueue::Nothing).unwrap_err(), @"subscriptions[pods].enqueue: `nothing` calls the handler, which the component does not export");
+        insta::assert_snapshot!(told(true, false, Enqueue::Itself).unwrap_err(), @"subscriptions[pods].enqueue: the component does not export `reconciler`, so it can only be `nothing`");
+        insta::assert_snapshot!(told(true, true, Enqueue::Pointer("spec".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
+        insta::assert_snapshot!(told(true, true, Enqueue::Label(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
+        insta::assert_snapshot!(told(true, true, Enqueue::ControllerOwner("a b".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is no name (at most 63 bytes, no white space)"#);
+    }
+}

@@ -43,10 +43,7 @@ impl Ticker {
             let shared = Arc::clone(&shared);
             move || shared.tick(&engine, tick)
         })?;
-        Ok(Self {
-            shared,
-            thread: thread.thread().clone(),
-        })
+        Ok(Self { shared, thread: thread.thread().clone() })
     }
 
     pub(super) fn running(&self) -> Running {
@@ -55,9 +52,7 @@ impl Ticker {
         if self.shared.resting.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
-        Running {
-            shared: Arc::clone(&self.shared),
-        }
+        Running { shared: Arc::clone(&self.shared) }
     }
 }
 

@@ -17,9 +17,7 @@ impl Host for State {
         check_short("lister's name", &lister)?;
         check_key(&key)?;
         check_projection(&projection)?;
-        Arc::clone(&self.access)
-            .cache_get(&lister, &key, &projection)
-            .await
+        Arc::clone(&self.access).cache_get(&lister, &key, &projection).await
     }
 
     async fn list(
@@ -35,9 +33,7 @@ impl Host for State {
         check_namespaces(&namespaces)?;
         check_projection(&projection)?;
         let page = check_page(page)?;
-        Arc::clone(&self.access)
-            .cache_list(&lister, &namespaces, &label_selector, &projection, &page)
-            .await
+        Arc::clone(&self.access).cache_list(&lister, &namespaces, &label_selector, &projection, &page).await
     }
 
     async fn by_index(
@@ -53,9 +49,7 @@ impl Host for State {
         check_namespaces(&namespaces)?;
         check_projection(&projection)?;
         let page = check_page(page)?;
-        Arc::clone(&self.access)
-            .cache_by_index(&index, &value, &namespaces, &projection, &page)
-            .await
+        Arc::clone(&self.access).cache_by_index(&index, &value, &namespaces, &projection, &page).await
     }
 
     async fn index_values(&mut self, index: String) -> Result<Vec<String>, Error> {
@@ -77,9 +71,7 @@ impl Host for State {
         check_short("lister's name", &lister)?;
         check_short("resourceVersion", &resource_version)?;
         let timeout = Duration::from_millis(timeout_ms.into()).min(MAX_WAIT);
-        Arc::clone(&self.access)
-            .cache_wait_until_seen(&lister, &resource_version, timeout)
-            .await
+        Arc::clone(&self.access).cache_wait_until_seen(&lister, &resource_version, timeout).await
     }
 }
 
@@ -99,10 +91,6 @@ fn check_namespaces(namespaces: &Namespaces) -> Result<(), Error> {
 
 fn check_page(page: PageRequest) -> Result<PageRequest, Error> {
     check_short("continue token", &page.continue_token)?;
-    let limit = if page.limit == 0 {
-        MAX_ROWS
-    } else {
-        page.limit.min(MAX_ROWS)
-    };
+    let limit = if page.limit == 0 { MAX_ROWS } else { page.limit.min(MAX_ROWS) };
     Ok(PageRequest { limit, ..page })
 }

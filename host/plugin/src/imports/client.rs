@@ -32,9 +32,7 @@ impl Host for State {
         check_target(&target)?;
         check_short("namespace", &namespace)?;
         check_body(&json)?;
-        Arc::clone(&self.access)
-            .client_create(&target, &namespace, json)
-            .await
+        Arc::clone(&self.access).client_create(&target, &namespace, json).await
     }
 
     async fn apply(
@@ -50,9 +48,7 @@ impl Host for State {
         check_key(&key)?;
         check_body(&json)?;
         check_preconditions(&preconditions)?;
-        Arc::clone(&self.access)
-            .client_apply(&target, &key, part, json, force, &preconditions)
-            .await
+        Arc::clone(&self.access).client_apply(&target, &key, part, json, force, &preconditions).await
     }
 
     async fn patch(
@@ -68,9 +64,7 @@ impl Host for State {
         check_key(&key)?;
         check_body(&body)?;
         check_preconditions(&preconditions)?;
-        Arc::clone(&self.access)
-            .client_patch(&target, &key, part, kind, body, &preconditions)
-            .await
+        Arc::clone(&self.access).client_patch(&target, &key, part, kind, body, &preconditions).await
     }
 
     async fn replace(
@@ -84,9 +78,7 @@ impl Host for State {
         check_key(&key)?;
         check_body(&json)?;
         self.replaceable.check(&target, &key, &json)?;
-        Arc::clone(&self.access)
-            .client_replace(&target, &key, part, json)
-            .await
+        Arc::clone(&self.access).client_replace(&target, &key, part, json).await
     }
 
     async fn delete(
@@ -99,9 +91,7 @@ impl Host for State {
         check_target(&target)?;
         check_key(&key)?;
         check_preconditions(&preconditions)?;
-        Arc::clone(&self.access)
-            .client_delete(&target, &key, propagation, &preconditions)
-            .await
+        Arc::clone(&self.access).client_delete(&target, &key, propagation, &preconditions).await
     }
 }
 
@@ -109,17 +99,11 @@ fn check_body(body: &str) -> Result<(), Error> {
     if body.len() <= MAX_BODY_BYTES {
         return Ok(());
     }
-    Err(Error::LimitExceeded(format!(
-        "the body has {} bytes, more than {MAX_BODY_BYTES}",
-        body.len()
-    )))
+    Err(Error::LimitExceeded(format!("the body has {} bytes, more than {MAX_BODY_BYTES}", body.len())))
 }
 
 fn check_preconditions(preconditions: &Preconditions) -> Result<(), Error> {
-    let Preconditions {
-        uid,
-        resource_version,
-    } = preconditions;
+    let Preconditions { uid, resource_version } = preconditions;
     check_short("uid", uid.as_deref().unwrap_or_default())?;
     check_short("resourceVersion", resource_version.as_deref().unwrap_or_default())
 }

@@ -45,13 +45,7 @@ impl State {
 
 pub(super) fn check_pointers(pointers: &[String]) -> Result<(), Error> {
     if pointers.len() > MAX_POINTERS {
-        return Err(Error::LimitExceeded(format!(
-            "{} pointers, more than {MAX_POINTERS}",
-            pointers.len()
-        )));
+        return Err(Error::LimitExceeded(format!("{} pointers, more than {MAX_POINTERS}", pointers.len())));
     }
-    pointers
-        .iter()
-        .try_for_each(|pointer| pointer::check(pointer))
-        .map_err(Error::Invalid)
+    pointers.iter().try_for_each(|pointer| pointer::check(pointer)).map_err(Error::Invalid)
 }

@@ -34,14 +34,7 @@ impl Host for State {
                 note.len()
             )));
         }
-        self.access.event_emit(GuestEvent {
-            target,
-            regarding,
-            kind,
-            event_type,
-            reason,
-            note,
-        })
+        self.access.event_emit(GuestEvent { target, regarding, kind, event_type, reason, note })
     }
 }
 
@@ -66,14 +59,7 @@ mod tests {
         for good in ["Created", "FailedMount2", "X"] {
             assert_eq!(check_reason(good), Ok(()), "{good}");
         }
-        for bad in [
-            "",
-            "created",
-            "Two Words",
-            "Snake_Case",
-            "Ümlaut",
-            &"A".repeat(129),
-        ] {
+        for bad in ["", "created", "Two Words", "Snake_Case", "Ümlaut", &"A".repeat(129)] {
             assert!(matches!(check_reason(bad), Err(Error::Invalid(_))), "{bad}");
         }
     }

@@ -1,7 +1,12 @@
 //! The empty WASI: for language runtimes that will not start without one.
 //!
-//! Clocks and randomness work. There are no files, no arguments, no environment, nothing to read on stdin; sockets are
-//! not even linked, so that a component which wants them is refused by name when it is loaded.
+//! Clocks and randomness work, and what is written to stdout and stderr (a Go or Python guest's panic) goes to the plugin's
+//! log. There are no files, no arguments, no environment, nothing to read on stdin; sockets are not even linked, so that a
+//! component which wants them is refused by name when it is loaded.
+
+mod stdio;
+
+use std::sync::Arc;
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::{
@@ -13,7 +18,11 @@ use wasmtime_wasi::{
     random::WasiRandom,
 };
 
-use crate::state::{State, Wasi};
+use self::stdio::Stdio;
+use crate::{
+    contract::Level,
+    state::{State, Wasi},
+};
 
 /// Links the interfaces that [`crate::component`] lets through.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
@@ -42,11 +51,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        let log = &self.log;
         let Wasi { context, table } = &mut **self.wasi.get_or_insert_with(|| {
-            Box::new(Wasi {
-                context: WasiCtx::builder().build(),
-                table: ResourceTable::new(),
-            })
+            let context = WasiCtx::builder()
+                .stdout(Stdio::new(Arc::clone(log), Level::Info))
+                .stderr(Stdio::new(Arc::clone(log), Level::Warn))
+                .build();
+            Box::new(Wasi { context, table: ResourceTable::new() })
         });
         WasiCtxView { ctx: context, table }
     }

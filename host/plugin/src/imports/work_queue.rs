@@ -17,8 +17,7 @@ impl Host for State {
 
     fn add_after(&mut self, key: WorkKey, delay_ms: u32) -> Result<(), Error> {
         check_work_key(&key)?;
-        self.access
-            .queue_add(key, Some(Duration::from_millis(delay_ms.into())))
+        self.access.queue_add(key, Some(Duration::from_millis(delay_ms.into())))
     }
 }
 

@@ -2,14 +2,8 @@
 
 use std::time::Duration;
 
-const BYTE_UNITS: [(&str, u64); 6] = [
-    ("Ki", 1 << 10),
-    ("Mi", 1 << 20),
-    ("Gi", 1 << 30),
-    ("k", 1_000),
-    ("M", 1_000_000),
-    ("G", 1_000_000_000),
-];
+const BYTE_UNITS: [(&str, u64); 6] =
+    [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 const TIME_UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1_000), ("m", 60_000)];
 
 pub(super) fn show_bytes(bytes: u64) -> String {
@@ -22,10 +16,7 @@ pub(super) fn show_duration(duration: Duration) -> String {
 }
 
 fn show(value: u64, units: &[(&str, u64)], smallest: &str) -> String {
-    match units
-        .iter()
-        .find(|(_, factor)| value >= *factor && value.is_multiple_of(*factor))
-    {
+    match units.iter().find(|(_, factor)| value >= *factor && value.is_multiple_of(*factor)) {
         Some((unit, factor)) => format!("{}{unit}", value / factor),
         None => format!("{value}{smallest}"),
     }

@@ -1,0 +1,274 @@
+//! Every guest in `tests/fixtures` does what it does, and the host makes of it what it should.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+
+use oarlock_plugin::{
+    CallError, DescribeError, Limits,
+    contract::{Failure, ObjectKey, Outcome, WorkKey},
+};
+use serde_json::json;
+
+use super::support::{Add as _, Host, add, deadline};
+
+/// Fails when a fixture was added without a test of its name in this file.
+#[test]
+fn every_fixture_has_a_test() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    let fixtures: BTreeSet<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("Cargo.toml").is_file())
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert!(!fixtures.is_empty());
+    let source = include_str!("fixtures.rs");
+    let untested: Vec<_> = fixtures
+        .iter()
+        .filter(|name| !source.contains(&format!("async fn {}(", name.replace('-', "_"))))
+        .collect();
+    assert!(untested.is_empty(), "no test in {} is called {untested:?}", file!());
+}
+
+#[tokio::test]
+async fn allocates() {
+    let limit = 8 << 20;
+    let host = Host::with("allocates", Limits { memory: limit, ..Limits::default() }, json!({})).await;
+    for name in ["gulp", "without end"] {
+        match host.add_once(name).await.unwrap_err() {
+            CallError::MemoryLimit { wanted, limit: told, backtrace } => {
+                assert_eq!(told, limit);
+                assert!(wanted > limit, "{wanted}");
+                assert!(backtrace.contains("on-add") || backtrace.contains("on_add"), "{backtrace}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    // What it may have, it gets, and keeps.
+    let mut instance = host.instance().await.unwrap();
+    let before = instance.memory_bytes();
+    instance.add("default", "sip").await.unwrap().unwrap();
+    instance.add("default", "sip").await.unwrap().unwrap();
+    let taken = instance.memory_bytes() - before;
+    assert!((2 << 20..4 << 20).contains(&taken), "{taken}");
+    // Refused, broken, dead; and the memory of a call before is not blamed on a later one.
+    assert!(matches!(instance.add("default", "gulp").await, Err(CallError::MemoryLimit { .. })));
+    assert_eq!(instance.add("default", "sip").await.unwrap_err(), CallError::Dead);
+}
+
+#[tokio::test]
+async fn floods_log() {
+    let limits = Limits { log_lines_per_second: 10, ..Limits::default() };
+    let host = Host::with("floods-log", limits, json!({})).await;
+    host.add_once("any").await.unwrap().unwrap();
+    let sink = Arc::clone(&host.lines);
+    // The last count is told at the latest when the log closes.
+    drop(host);
+    let lines = sink.0.lock();
+    let (told, counts): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.message.starts_with('é'));
+    assert!(told.len() >= 10, "a second's worth is let through, got {}", told.len());
+    assert_eq!(told[0].message.len(), 8 << 10, "cut to size, between two characters");
+    assert_eq!(told[0].pairs.len(), 32);
+    assert_eq!(told[0].pairs[31], ("pair-31".to_owned(), "31".to_owned()));
+    assert!(counts.iter().all(|line| line.message == "lines beyond the plugin's log rate were dropped"));
+    let dropped: usize = counts.iter().map(|line| line.pairs[0].1.parse::<usize>().unwrap()).sum();
+    assert_eq!(told.len() + dropped, 10_000, "every line is told or counted");
+}
+
+#[tokio::test]
+async fn hands_over_too_much() {
+    let host = Host::new("hands-over-too-much").await;
+    for name in ["log", "list", "answer"] {
+        match host.add_once(name).await.unwrap_err() {
+            CallError::BadHandover { message, .. } => assert_eq!(
+                message,
+                "too much data is being copied between the host and the guest: fuel allocated for hostcalls has been exhausted",
+                "{name}"
+            ),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    match host.add_once("long-answer").await.unwrap().unwrap_err() {
+        Failure::Retry(text) => assert_eq!(text, "ü".repeat(2 << 10)),
+        Failure::Terminal(text) => panic!("{text}"),
+    }
+}
+
+#[tokio::test]
+async fn loops() {
+    let limit = Duration::from_millis(30);
+    let host = Host::with("loops", deadline(limit), json!({})).await;
+    match host.add_once("any").await.unwrap_err() {
+        CallError::DeadlineExceeded { limit: told, backtrace } => {
+            assert_eq!(told, limit);
+            assert!(backtrace.contains("compute_for_ever"), "says where it was: {backtrace}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let limits = Limits { start_deadline: limit, ..Limits::default() };
+    let host = Host::with("loops", limits, json!({"inDescribe": true})).await;
+    match host.describe().await.unwrap_err() {
+        DescribeError::Call(CallError::DeadlineExceeded { limit: told, .. }) => assert_eq!(told, limit),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn makes_mistakes() {
+    let host = Host::new("makes-mistakes").await;
+    host.add_once("any").await.unwrap().unwrap();
+    insta::assert_snapshot!(host.lines().join("\n"), @r#"
+    event.field, malformed: Err(Error::Invalid("the JSON pointer \"metadata\" does not begin with /, such as /metadata/name"))
+    event.field, nothing there: Ok(None)
+    event.field, no old version: Err(Error::NotFound("this call has no old version of an object"))
+    event.fields, 65: Err(Error::LimitExceeded("65 pointers, more than 64"))
+    event.fields, one malformed: Err(Error::Invalid("the JSON pointer \"/a~2\" has a ~ without 0 or 1 after it"))
+    event.json, no old version: Err(Error::NotFound("this call has no old version of an object"))
+    config.get, malformed: Err(Error::Invalid("the JSON pointer \"name\" does not begin with /, such as /metadata/name"))
+    cache.get, long lister: Err(Error::LimitExceeded("the lister's name has 5120 bytes, more than 4096"))
+    cache.get, not declared: Err(Error::NotDeclared("lister \"secrets\""))
+    cache.get, 65 fields: Err(Error::LimitExceeded("65 pointers, more than 64"))
+    cache.list, long token: Err(Error::LimitExceeded("the continue token has 5120 bytes, more than 4096"))
+    client.create, large: Err(Error::LimitExceeded("the body has 3145730 bytes, more than 3145728"))
+    client.replace, never fetched: Err(Error::Invalid("replace configmaps default/a: this instance has not fetched it with client.get (or 1024 others since); what the cache holds is pruned and must not be written back"))
+    client.get: Ok("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"default\",\"name\":\"a\",\"uid\":\"uid-of-default-a\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"2026-11-20T08:00:00Z\",\"labels\":{\"app\":\"hello\",\"oarlock.dev/of\":\"tests\"},\"annotations\":{\"note\":\"a \\\"quoted\\\" text, ünïcödé\"}},\"data\":{\"greeting\":\"hello 7\",\"other\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}}")
+    client.replace, as fetched: Ok(Written { name: "a", uid: "u", resource-version: "8" })
+    client.replace, another version: Err(Error::Invalid("replace configmaps default/a: the text has resourceVersion \"1\", client.get answered \"7\""))
+    events.emit, reason: Err(Error::Invalid("the reason \"not camel case\" is not one CamelCase word of at most 128 characters"))
+    events.emit, note: Err(Error::Invalid("the note has 5120 bytes, more than 1024"))
+    metrics.counter-add, name: Err(Error::Invalid("metric name \"a-b\" is not [a-zA-Z_][a-zA-Z0-9_]*, at most 128 characters"))
+    metrics.counter-add, negative: Err(Error::Invalid("counter \"a\": cannot add -1"))
+    metrics.counter-add: Ok(())
+    metrics.gauge-set, a counter: Err(Error::Invalid("metric \"a\" is a counter"))
+    metrics.gauge-set, label twice: Err(Error::Invalid("metric \"b\": the label \"c\" is there twice"))
+    metrics.gauge-set, nine labels: Err(Error::LimitExceeded("metric \"b\": more than 8 labels"))
+    metrics.gauge-set, after 256: Err(Error::LimitExceeded("metric \"g256\": the plugin has 256 series"))
+    "#);
+}
+
+#[tokio::test]
+async fn misdescribes() {
+    let mut told = String::new();
+    for how in [
+        "refuses",
+        "no name",
+        "same name twice",
+        "bad field",
+        "65 fields",
+        "17 conditions",
+        "bad condition",
+        "bad target",
+        "empty namespace",
+        "enqueues without reconciler",
+        "index of nothing",
+        "write without verbs",
+        "300 reads",
+    ] {
+        let host = Host::with("misdescribes", Limits::default(), json!({ "how": how })).await;
+        told.push_str(&format!("{}\n", host.describe().await.unwrap_err()));
+    }
+    insta::assert_snapshot!(told, @r#"
+    the plugin refuses to be loaded: `how` suits me not
+    the plugin's description is invalid: name: it is empty
+    the plugin's description is invalid: subscriptions[1].name: "configmaps" is there twice
+    the plugin's description is invalid: subscriptions[configmaps].fields[1]: the JSON pointer "spec" does not begin with /, such as /metadata/name
+    the plugin's description is invalid: subscriptions[configmaps].fields: 65 of them, more than 64
+    the plugin's description is invalid: subscriptions[configmaps].conditions: 17 of them, more than 16
+    the plugin's description is invalid: subscriptions[configmaps].conditions[0].test: "no quotes" is not JSON (expected ident at line 1 column 2); a string needs its quotes
+    the plugin's description is invalid: subscriptions[configmaps].target.plural: "ConfigMaps" is no plural resource name, such as `configmaps`
+    the plugin's description is invalid: subscriptions[configmaps].namespaces: `one` of the empty name; `all` means all
+    the plugin's description is invalid: subscriptions[configmaps].enqueue: the component does not export `reconciler`, so it can only be `nothing`
+    the plugin's description is invalid: indices[by-app].lister: no read is called "pods"
+    the plugin's description is invalid: writes[0].verbs: empty: a write names at least one verb
+    the plugin's description is invalid: reads: 300 of them, more than 256
+    "#);
+    let host = Host::new("misdescribes").await;
+    assert_eq!(host.describe().await.unwrap().name, "misdescribes");
+}
+
+#[tokio::test]
+async fn panics_in_describe() {
+    let host = Host::new("panics-in-describe").await;
+    let error = host.describe().await.unwrap_err();
+    insta::assert_snapshot!(error, @"the plugin did not describe itself: the guest trapped: wasm `unreachable` instruction executed");
+    match error {
+        DescribeError::Call(CallError::Trap { backtrace, .. }) => {
+            assert!(backtrace.contains("panic"), "{backtrace}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn reconciles() {
+    let host = Host::new("reconciles").await;
+    assert!(host.component.exports_reconciler() && !host.component.exports_handler());
+    let description = host.describe().await.unwrap();
+    assert_eq!(description.subscriptions[0].name, "deployments");
+    insta::assert_snapshot!(host.lines().join("\n"), @r#"
+    Some(Error::NotSynced("nothing can be read in describe"))
+    Some(Error::Unavailable("nothing can be written in describe"))
+    Some(Error::NotFound("this call has no new version of an object"))
+    Some(Error::Unavailable("nothing can be written in describe"))
+    "#);
+
+    let mut instance = host.instance().await.unwrap();
+    let key = |kind: &str| WorkKey {
+        kind: kind.into(),
+        object: ObjectKey { namespace: "default".into(), name: "a".into() },
+    };
+    assert_eq!(instance.reconcile(&key("deployments")).await.unwrap(), Ok(Outcome::Done));
+    assert_eq!(instance.reconcile(&key("again")).await.unwrap(), Ok(Outcome::RequeueAfter(1_500)));
+    assert_eq!(instance.reconcile(&key("enqueue")).await.unwrap(), Ok(Outcome::Done));
+    assert_eq!(*host.kube.queued.lock(), [(key("enqueue"), Some(Duration::from_millis(250)))]);
+    assert_eq!(instance.reconcile(&key("fail")).await.unwrap(), Err(Failure::Terminal("as asked".into())));
+    let (event, object) = add("default", "any");
+    let refused = instance.on_add(&event, object).await.unwrap_err();
+    assert_eq!(refused, CallError::NotExported { interface: "handler" });
+    assert!(instance.is_alive(), "nothing was called");
+    assert!(matches!(instance.reconcile(&key("trap")).await, Err(CallError::Trap { .. })));
+    assert_eq!(instance.reconcile(&key("deployments")).await.unwrap_err(), CallError::Dead);
+}
+
+#[tokio::test]
+async fn traps() {
+    let host = Host::new("traps").await;
+    for (name, expected) in [
+        ("panic", "wasm `unreachable` instruction executed"),
+        ("overflow", "call stack exhausted"),
+        ("overrun", "out of bounds memory access"),
+    ] {
+        let mut instance = host.instance().await.unwrap();
+        instance.add("default", "any").await.unwrap().unwrap();
+        match instance.add("default", name).await.unwrap_err() {
+            CallError::Trap { message, backtrace } => {
+                assert_eq!(message, expected);
+                assert!(
+                    backtrace.contains("wasm backtrace") && backtrace.lines().count() < 40,
+                    "{backtrace}"
+                );
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+        assert!(!instance.is_alive());
+        assert_eq!(instance.add("default", "any").await.unwrap_err(), CallError::Dead);
+    }
+    // A failure is an answer: the instance goes on, and remembers.
+    let mut instance = host.instance().await.unwrap();
+    let answer = instance.add("default", "retry").await.unwrap();
+    assert_eq!(answer, Err(Failure::Retry("as asked".into())));
+    let answer = instance.add("default", "terminal").await.unwrap();
+    assert_eq!(answer, Err(Failure::Terminal("as asked".into())));
+    instance.add("default", "any").await.unwrap().unwrap();
+    instance.add("default", "any").await.unwrap().unwrap();
+    assert_eq!(host.lines(), ["survived 1", "survived 1", "survived 1", "survived 1", "survived 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_for_the_host() {
+    let host = Host::new("waits-for-the-host").await;
+    let error = host.add_once("any").await.unwrap_err();
+    assert_eq!(
+        error,
+        CallError::DeadlineExceeded { limit: Duration::from_secs(5), backtrace: String::new() }
+    );
+}

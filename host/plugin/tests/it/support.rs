@@ -1,0 +1,118 @@
+//! Where guests come from, and how a test makes instances of them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use oarlock_plugin::{
+    CallError, Component, DescribeError, Engine, EngineConfig, GuestLog, GuestMetrics, Instance,
+    InstanceConfig, Limits,
+    contract::{Added, Description, Failure},
+};
+use serde_json::{Value, json};
+
+use super::fake::{FakeKube, FakeObject, Lines, config_map, object_ref};
+
+/// One guest and everything that its instances are made with.
+pub(super) struct Host {
+    pub(super) component: Component,
+    pub(super) kube: Arc<FakeKube>,
+    pub(super) lines: Arc<Lines>,
+    pub(super) log: Arc<GuestLog>,
+    pub(super) limits: Limits,
+    pub(super) config: Value,
+}
+
+/// The engine that all tests share; what it compiled is kept for the next run.
+pub(super) fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let cache_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oarlock-compiled");
+        Engine::new(EngineConfig { cache_dir: Some(cache_dir), ..EngineConfig::default() }).unwrap()
+    })
+}
+
+/// The bytes of a built guest.
+pub(super) fn guest(name: &str) -> Vec<u8> {
+    let path = guests().join(format!("{name}.wasm"));
+    std::fs::read(&path).unwrap_or_else(|error| {
+        panic!("{}: {error}\n  build it with: cargo xtask guests {name}", path.display())
+    })
+}
+
+fn guests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests")
+}
+
+/// An `on-add` of an object of that name.
+pub(super) fn add(namespace: &str, name: &str) -> (Added, Arc<FakeObject>) {
+    let object = config_map(namespace, name, 1);
+    let event = Added {
+        subscription: "configmaps".into(),
+        object: object_ref(&object),
+        is_in_initial_list: false,
+        fields: vec![],
+    };
+    (event, FakeObject::new(&object))
+}
+
+// === impl Host ===
+
+impl Host {
+    pub(super) async fn new(name: &str) -> Self {
+        Self::with(name, Limits::default(), json!({})).await
+    }
+
+    pub(super) async fn with(name: &str, limits: Limits, config: Value) -> Self {
+        Self::of(Component::compile(engine(), guest(name)).await.unwrap(), limits, config)
+    }
+
+    pub(super) fn of(component: Component, limits: Limits, config: Value) -> Self {
+        let lines = Arc::new(Lines::default());
+        let log = GuestLog::new("guest".into(), 1, limits.log_lines_per_second, Arc::clone(&lines) as _);
+        Self { component, kube: Arc::default(), lines, log: Arc::new(log), limits, config }
+    }
+
+    pub(super) async fn instance(&self) -> Result<Instance, CallError> {
+        let config = InstanceConfig {
+            config: Arc::new(self.config.clone()),
+            limits: self.limits.clone(),
+            access: Arc::clone(&self.kube) as _,
+            log: Arc::clone(&self.log),
+            metrics: Arc::new(GuestMetrics::new()),
+        };
+        Instance::new(&self.component, config).await
+    }
+
+    pub(super) async fn describe(&self) -> Result<Description, DescribeError> {
+        let config = Arc::new(self.config.clone());
+        oarlock_plugin::describe(&self.component, config, self.limits.clone(), Arc::clone(&self.log)).await
+    }
+
+    /// Makes an instance and tells it of an object of that name.
+    pub(super) async fn add_once(&self, name: &str) -> Result<Result<(), Failure>, CallError> {
+        self.instance().await?.add("default", name).await
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.lines.0.lock().iter().map(|line| line.message.clone()).collect()
+    }
+}
+
+/// The shortest way to call an instance.
+pub(super) trait Add {
+    async fn add(&mut self, namespace: &str, name: &str) -> Result<Result<(), Failure>, CallError>;
+}
+
+impl Add for Instance {
+    async fn add(&mut self, namespace: &str, name: &str) -> Result<Result<(), Failure>, CallError> {
+        let (event, object) = add(namespace, name);
+        self.on_add(&event, object).await
+    }
+}
+
+pub(super) fn deadline(limit: Duration) -> Limits {
+    Limits { call_deadline: limit, ..Limits::default() }
+}

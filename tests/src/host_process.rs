@@ -39,15 +39,9 @@ pub struct Printed {
 pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folders = own.ancestors().skip(1).take(2);
-    match folders
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-    {
+    match folders.map(|folder| folder.join(name)).find(|path| path.is_file()) {
         Some(path) => Ok(path),
-        None => bail!(
-            "{name} is not built beside {}: run `cargo build --workspace --bins`",
-            own.display()
-        ),
+        None => bail!("{name} is not built beside {}: run `cargo build --workspace --bins`", own.display()),
     }
 }
 
@@ -91,11 +85,7 @@ impl HostProcess {
                 errors.send_modify(|printed| Arc::make_mut(printed).errors.push(line));
             }),
         ];
-        Ok(Self {
-            child,
-            printed,
-            readers,
-        })
+        Ok(Self { child, printed, readers })
     }
 
     /// Returns what was printed so far.
@@ -120,10 +110,7 @@ impl HostProcess {
             }
             if self.printed.changed().await.is_err() {
                 let status = self.child.wait().await?;
-                bail!(
-                    "oarlock ended ({status}) before {what}:\n{}",
-                    self.printed().tail()
-                );
+                bail!("oarlock ended ({status}) before {what}:\n{}", self.printed().tail());
             }
         }
     }
@@ -154,9 +141,8 @@ impl HostProcess {
         let id = self.id().context("oarlock has ended already")?.to_string();
         Command::new("kill").args(["-INT", &id]).status().await?;
         let minute = Duration::from_secs(60);
-        let status = tokio::time::timeout(minute, self.child.wait())
-            .await
-            .context("oarlock does not end")??;
+        let status =
+            tokio::time::timeout(minute, self.child.wait()).await.context("oarlock does not end")??;
         self.drain().await;
         Ok((status, self.printed()))
     }
@@ -191,19 +177,14 @@ impl Printed {
 
     /// Returns the lines of one kind.
     pub fn events<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.lines
-            .iter()
-            .map(Arc::as_ref)
-            .filter(move |line| line["event"] == event)
+        self.lines.iter().map(Arc::as_ref).filter(move |line| line["event"] == event)
     }
 
     /// Returns the last lines of both streams, for an error.
     #[must_use]
     pub fn tail(&self) -> String {
         let last = |count: usize| count.saturating_sub(20);
-        let lines = self.lines[last(self.lines.len())..]
-            .iter()
-            .map(|line| line.to_string());
+        let lines = self.lines[last(self.lines.len())..].iter().map(|line| line.to_string());
         let errors = self.errors[last(self.errors.len())..].iter().cloned();
         lines.chain(errors).collect::<Vec<_>>().join("\n")
     }
@@ -219,9 +200,6 @@ fn each_line(
             take(line);
         }
     };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "ends with the process whose output it reads"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "ends with the process whose output it reads")]
     tokio::spawn(read)
 }

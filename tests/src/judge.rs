@@ -42,12 +42,7 @@ pub fn judge(watcher: &Watcher<'_>, history: &History, told: &[Told]) -> Vec<Str
     let mut chains: BTreeMap<&str, Chain<'_>> = BTreeMap::new();
     let of_watcher =
         |told: &&Told| told.plugin == watcher.plugin && told.subscription == watcher.subscription;
-    let newest_generation = told
-        .iter()
-        .filter(of_watcher)
-        .map(|told| told.generation)
-        .max()
-        .unwrap_or(0);
+    let newest_generation = told.iter().filter(of_watcher).map(|told| told.generation).max().unwrap_or(0);
     for told in told.iter().filter(of_watcher) {
         let chain = chains.entry(&told.key).or_default();
         let versions = history.get(&told.key).map(Vec::as_slice).unwrap_or_default();
@@ -57,14 +52,9 @@ pub fn judge(watcher: &Watcher<'_>, history: &History, told: &[Told]) -> Vec<Str
     }
     for (key, versions) in history {
         let chain = chains.remove(key.as_str()).unwrap_or_default();
-        let end = versions
-            .last()
-            .filter(|end| !end.deleted && (watcher.matches)(&end.object));
+        let end = versions.last().filter(|end| !end.deleted && (watcher.matches)(&end.object));
         let current = watcher.stateless || chain.generation == newest_generation;
-        let known = chain
-            .known
-            .filter(|_| current)
-            .and_then(|index| versions.get(index));
+        let known = chain.known.filter(|_| current).and_then(|index| versions.get(index));
         match (end, known) {
             (None, None) => {}
             (Some(end), Some(known)) if end.resource_version() == known.resource_version() => {}
@@ -77,10 +67,7 @@ pub fn judge(watcher: &Watcher<'_>, history: &History, told: &[Told]) -> Vec<Str
         }
     }
     for key in chains.keys() {
-        faults.push(format!(
-            "{}: told of an object that never was",
-            name(watcher, key)
-        ));
+        faults.push(format!("{}: told of an object that never was", name(watcher, key)));
     }
     faults
 }
@@ -95,13 +82,9 @@ impl<'a> Chain<'a> {
         self.generation = told.generation;
         let before = self.last.replace(told);
         let here = self.find(versions, told)?;
-        let matches = versions
-            .get(here)
-            .is_some_and(|version| !version.deleted && (watcher.matches)(&version.object));
-        let known_rv = self
-            .known
-            .and_then(|index| versions.get(index))
-            .map(Version::resource_version);
+        let matches =
+            versions.get(here).is_some_and(|version| !version.deleted && (watcher.matches)(&version.object));
+        let known_rv = self.known.and_then(|index| versions.get(index)).map(Version::resource_version);
         match told.kind {
             Kind::Add { initial } if self.known.is_some() && !initial => {
                 return Err(format!("add of {} after {before:?}", told.resource_version));
@@ -113,10 +96,7 @@ impl<'a> Chain<'a> {
                 ));
             }
             Kind::Delete if self.known.is_none() && !self.may_be_left_over(before, told) => {
-                return Err(format!(
-                    "delete at {} of what it did not know",
-                    told.resource_version
-                ));
+                return Err(format!("delete at {} of what it did not know", told.resource_version));
             }
             Kind::Add { .. } | Kind::Update if !matches => {
                 return Err(format!("told of {}, which does not match", told.resource_version));
@@ -142,10 +122,7 @@ impl<'a> Chain<'a> {
         match versions.iter().skip(from).position(is_it) {
             Some(offset) => Ok(from + offset),
             None if versions.iter().any(is_it) => Err(format!("{} came out of order", told.resource_version)),
-            None => Err(format!(
-                "told of version {}, which never was",
-                told.resource_version
-            )),
+            None => Err(format!("told of version {}, which never was", told.resource_version)),
         }
     }
 }
@@ -155,10 +132,7 @@ fn name(watcher: &Watcher<'_>, key: &str) -> String {
 }
 
 fn describe(version: Option<&Version>) -> String {
-    version.map_or_else(
-        || "nothing".to_owned(),
-        |version| format!("version {}", version.resource_version()),
-    )
+    version.map_or_else(|| "nothing".to_owned(), |version| format!("version {}", version.resource_version()))
 }
 
 #[cfg(test)]

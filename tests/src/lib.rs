@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cluster;
+pub mod control_plane;
 pub mod host_process;
 pub mod judge;
 pub mod recorder;

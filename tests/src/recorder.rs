@@ -23,7 +23,7 @@ pub struct Version {
     /// The last state of a deleted object.
     pub deleted: bool,
     /// The object, whole.
-    pub object: Value,
+    pub object: Arc<Value>,
 }
 
 /// A watch of one resource, everywhere, from the moment it was made.
@@ -51,9 +51,7 @@ impl Version {
     /// Returns the object's resourceVersion.
     #[must_use]
     pub fn resource_version(&self) -> &str {
-        self.object["metadata"]["resourceVersion"]
-            .as_str()
-            .unwrap_or_default()
+        self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
     }
 }
 
@@ -103,10 +101,7 @@ impl Drop for Recorder {
 
 impl Recorded {
     fn push(&mut self, deleted: bool, object: Value) {
-        self.history
-            .entry(key(&object))
-            .or_default()
-            .push(Version { deleted, object });
+        self.history.entry(key(&object)).or_default().push(Version { deleted, object: Arc::new(object) });
     }
 }
 
@@ -166,8 +161,5 @@ fn get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {
 }
 
 fn text(value: &Value) -> anyhow::Result<String> {
-    Ok(value
-        .as_str()
-        .context("a resourceVersion is a string")?
-        .to_owned())
+    Ok(value.as_str().context("a resourceVersion is a string")?.to_owned())
 }

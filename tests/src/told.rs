@@ -51,9 +51,7 @@ impl Told {
         }
         let pair = |name: &str| line["pairs"][name].as_str().map(str::to_owned);
         let kind = match line["pairs"]["type"].as_str()? {
-            "add" => Kind::Add {
-                initial: line["pairs"]["initial"] == "true",
-            },
+            "add" => Kind::Add { initial: line["pairs"]["initial"] == "true" },
             "update" => Kind::Update,
             "delete" => Kind::Delete,
             _ => return None,
@@ -88,10 +86,7 @@ mod tests {
                 "resource-version": "7", "old-resource-version": "5"}})
         };
         let told = Told::parse(&line("guest-log")).expect("a guest's word");
-        assert_eq!(
-            (told.key.as_str(), told.kind, told.generation),
-            ("default/a", Kind::Update, 2)
-        );
+        assert_eq!((told.key.as_str(), told.kind, told.generation), ("default/a", Kind::Update, 2));
         assert_eq!(Told::parse(&line("delivered")), None);
     }
 }

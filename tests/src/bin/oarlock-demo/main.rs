@@ -43,10 +43,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let mut stage = Stage::set(args.fault_swallow).await?;
     scene::play(&mut stage).await?;
     let tally = stage.tally();
-    let verdict = format!(
-        "demo: ok, {} notifications, {} writes, 0 lost",
-        tally.notifications, tally.writes
-    );
+    let verdict = format!("demo: ok, {} notifications, {} writes, 0 lost", tally.notifications, tally.writes);
     if args.once {
         stage.strike().await?;
         println!("{verdict}");

@@ -19,202 +19,51 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         json!({"greeting": "ahoy"}),
     )
     .await?;
-    change(
-        stage,
-        "default",
-        "configmaps",
-        "greeting",
-        json!({"data": {"greeting": "ahoy, all"}}),
-    )
-    .await?;
+    change(stage, "default", "configmaps", "greeting", json!({"data": {"greeting": "ahoy, all"}})).await?;
     stage.settle("greeting was told", async |_| true).await?;
 
     say("a ConfigMap and a Secret ask to be mirrored");
     for namespace in ["team-a", "team-b"] {
-        stage
-            .request(
-                "POST",
-                "/api/v1/namespaces",
-                Some(json!({"metadata": {"name": namespace}})),
-            )
-            .await?;
+        stage.request("POST", "/api/v1/namespaces", Some(json!({"metadata": {"name": namespace}}))).await?;
     }
     let to = |namespaces: &str| json!({"annotations": {"oarlock.dev/mirror-to": namespaces}});
-    create(
-        stage,
-        "default",
-        "configmaps",
-        "settings",
-        to("team-a,team-b"),
-        json!({"colour": "blue"}),
-    )
-    .await?;
-    create(
-        stage,
-        "default",
-        "secrets",
-        "registry",
-        to("*"),
-        json!({"token": "c2VjcmV0"}),
-    )
-    .await?;
+    create(stage, "default", "configmaps", "settings", to("team-a,team-b"), json!({"colour": "blue"}))
+        .await?;
+    create(stage, "default", "secrets", "registry", to("*"), json!({"token": "c2VjcmV0"})).await?;
     stage
         .settle("both are in team-a and team-b", async |stage| {
-            is(
-                stage,
-                "team-a",
-                "configmaps",
-                "settings",
-                "/data/colour",
-                Some("blue"),
-            )
-            .await
-                && is(
-                    stage,
-                    "team-b",
-                    "configmaps",
-                    "settings",
-                    "/data/colour",
-                    Some("blue"),
-                )
-                .await
-                && is(
-                    stage,
-                    "team-a",
-                    "secrets",
-                    "registry",
-                    "/data/token",
-                    Some("c2VjcmV0"),
-                )
-                .await
-                && is(
-                    stage,
-                    "team-b",
-                    "secrets",
-                    "registry",
-                    "/data/token",
-                    Some("c2VjcmV0"),
-                )
-                .await
+            is(stage, "team-a", "configmaps", "settings", "/data/colour", Some("blue")).await
+                && is(stage, "team-b", "configmaps", "settings", "/data/colour", Some("blue")).await
+                && is(stage, "team-a", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
+                && is(stage, "team-b", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
         })
         .await?;
 
     say("the source changes, somebody deletes a copy, somebody edits another");
-    change(
-        stage,
-        "default",
-        "configmaps",
-        "settings",
-        json!({"data": {"colour": "red"}}),
-    )
-    .await?;
-    stage
-        .request("DELETE", &path("team-a", "secrets", "registry"), None)
-        .await?;
-    change(
-        stage,
-        "team-b",
-        "secrets",
-        "registry",
-        json!({"data": {"token": "Zm9yZ2Vk"}}),
-    )
-    .await?;
+    change(stage, "default", "configmaps", "settings", json!({"data": {"colour": "red"}})).await?;
+    stage.request("DELETE", &path("team-a", "secrets", "registry"), None).await?;
+    change(stage, "team-b", "secrets", "registry", json!({"data": {"token": "Zm9yZ2Vk"}})).await?;
     stage
         .settle("the copies follow", async |stage| {
-            is(
-                stage,
-                "team-a",
-                "configmaps",
-                "settings",
-                "/data/colour",
-                Some("red"),
-            )
-            .await
-                && is(
-                    stage,
-                    "team-b",
-                    "configmaps",
-                    "settings",
-                    "/data/colour",
-                    Some("red"),
-                )
-                .await
-                && is(
-                    stage,
-                    "team-a",
-                    "secrets",
-                    "registry",
-                    "/data/token",
-                    Some("c2VjcmV0"),
-                )
-                .await
-                && is(
-                    stage,
-                    "team-b",
-                    "secrets",
-                    "registry",
-                    "/data/token",
-                    Some("c2VjcmV0"),
-                )
-                .await
+            is(stage, "team-a", "configmaps", "settings", "/data/colour", Some("red")).await
+                && is(stage, "team-b", "configmaps", "settings", "/data/colour", Some("red")).await
+                && is(stage, "team-a", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
+                && is(stage, "team-b", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
         })
         .await?;
 
     say("a namespace appears; in it, an object that is not mirror's to overwrite");
-    create(
-        stage,
-        "team-a",
-        "configmaps",
-        "limits",
-        json!({}),
-        json!({"cpu": "theirs"}),
-    )
-    .await?;
-    create(
-        stage,
-        "default",
-        "configmaps",
-        "limits",
-        to("team-a"),
-        json!({"cpu": "ours"}),
-    )
-    .await?;
+    create(stage, "team-a", "configmaps", "limits", json!({}), json!({"cpu": "theirs"})).await?;
+    create(stage, "default", "configmaps", "limits", to("team-a"), json!({"cpu": "ours"})).await?;
+    stage.request("POST", "/api/v1/namespaces", Some(json!({"metadata": {"name": "team-c"}}))).await?;
     stage
-        .request(
-            "POST",
-            "/api/v1/namespaces",
-            Some(json!({"metadata": {"name": "team-c"}})),
-        )
-        .await?;
-    stage
-        .settle(
-            "team-c has the Secret, and limits was left alone",
-            async |stage| {
-                is(
-                    stage,
-                    "team-c",
-                    "secrets",
-                    "registry",
-                    "/data/token",
-                    Some("c2VjcmV0"),
-                )
-                .await
-                    && is(
-                        stage,
-                        "team-a",
-                        "configmaps",
-                        "limits",
-                        "/data/cpu",
-                        Some("theirs"),
-                    )
-                    .await
-            },
-        )
+        .settle("team-c has the Secret, and limits was left alone", async |stage| {
+            is(stage, "team-c", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
+                && is(stage, "team-a", "configmaps", "limits", "/data/cpu", Some("theirs")).await
+        })
         .await?;
 
-    say(&format!(
-        "{CHANGES} changes flow while {CHANGELING} is swapped, from Rust to C"
-    ));
+    say(&format!("{CHANGES} changes flow while {CHANGELING} is swapped, from Rust to C"));
     for n in 0..CHANGES {
         if n == CHANGES / 4 {
             stage.swap("hello-c")?;
@@ -234,22 +83,12 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
             printed.events("plugin-loaded").find(swapped).map(|_| ())
         })
         .await?;
-    change(
-        stage,
-        "default",
-        "configmaps",
-        "greeting",
-        json!({"data": {"greeting": "ahoy, changeling"}}),
-    )
-    .await?;
-    stage
-        .settle("both versions were told, in order", async |_| true)
+    change(stage, "default", "configmaps", "greeting", json!({"data": {"greeting": "ahoy, changeling"}}))
         .await?;
+    stage.settle("both versions were told, in order", async |_| true).await?;
 
     say("sources go, one loses its annotation");
-    stage
-        .request("DELETE", &path("default", "configmaps", "settings"), None)
-        .await?;
+    stage.request("DELETE", &path("default", "configmaps", "settings"), None).await?;
     change(
         stage,
         "default",
@@ -258,9 +97,7 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         json!({"metadata": {"annotations": {"oarlock.dev/mirror-to": null}}}),
     )
     .await?;
-    stage
-        .request("DELETE", &path("default", "configmaps", "greeting"), None)
-        .await?;
+    stage.request("DELETE", &path("default", "configmaps", "greeting"), None).await?;
     stage
         .settle("no copy is left", async |stage| {
             let mut gone = true;
@@ -268,15 +105,7 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
                 gone &= is(stage, namespace, "configmaps", "settings", "/data/colour", None).await
                     && is(stage, namespace, "secrets", "registry", "/data/token", None).await;
             }
-            gone && is(
-                stage,
-                "default",
-                "secrets",
-                "registry",
-                "/data/token",
-                Some("c2VjcmV0"),
-            )
-            .await
+            gone && is(stage, "default", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
         })
         .await
 }
@@ -299,13 +128,7 @@ async fn create(
 ) -> anyhow::Result<Value> {
     metadata["name"] = json!(name);
     let object = json!({"metadata": metadata, "data": data});
-    stage
-        .request(
-            "POST",
-            &format!("/api/v1/namespaces/{namespace}/{resource}"),
-            Some(object),
-        )
-        .await
+    stage.request("POST", &format!("/api/v1/namespaces/{namespace}/{resource}"), Some(object)).await
 }
 
 async fn change(
@@ -315,9 +138,7 @@ async fn change(
     name: &str,
     patch: Value,
 ) -> anyhow::Result<Value> {
-    stage
-        .request("PATCH", &path(namespace, resource, name), Some(patch))
-        .await
+    stage.request("PATCH", &path(namespace, resource, name), Some(patch)).await
 }
 
 /// Whether a field has that value, or with none, whether there is no such object.

@@ -43,11 +43,7 @@ impl Stage {
     pub(crate) async fn set(fault_swallow: Option<u64>) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("oarlock-demo-").tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
-        let mut arguments = vec![
-            "dev".into(),
-            "--kubeconfig".into(),
-            kubeconfig.clone().into_os_string(),
-        ];
+        let mut arguments = vec!["dev".into(), "--kubeconfig".into(), kubeconfig.clone().into_os_string()];
         if let Some(nth) = fault_swallow {
             arguments.extend(["--fault-swallow".into(), nth.to_string().into()]);
         }
@@ -70,10 +66,7 @@ impl Stage {
         if let Err(line) = host.wait_for("every plugin was ready", ready).await? {
             bail!("a plugin was refused: {line}");
         }
-        println!(
-            "demo: all plugins are ready after {:.1} s",
-            begun.elapsed().as_secs_f32()
-        );
+        println!("demo: all plugins are ready after {:.1} s", begun.elapsed().as_secs_f32());
         let client = client(&kubeconfig).await?;
         let mut recorders = BTreeMap::new();
         for resource in ["configmaps", "secrets", "namespaces"] {
@@ -81,13 +74,7 @@ impl Stage {
             recorders.insert(resource, Recorder::start(client.clone(), &path).await?);
         }
         let heard = host.printed().told().len();
-        Ok(Self {
-            folder,
-            host,
-            client,
-            recorders,
-            heard,
-        })
+        Ok(Self { folder, host, client, recorders, heard })
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -108,23 +95,12 @@ impl Stage {
         path: &str,
         body: Option<Value>,
     ) -> anyhow::Result<Value> {
-        let content_type = if method == "PATCH" {
-            "application/merge-patch+json"
-        } else {
-            "application/json"
-        };
-        let body = body
-            .map(|body| serde_json::to_vec(&body))
-            .transpose()?
-            .unwrap_or_default();
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type);
+        let content_type =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let body = body.map(|body| serde_json::to_vec(&body)).transpose()?.unwrap_or_default();
+        let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
         let text = self.client.request_text(request.body(body)?).await;
-        Ok(serde_json::from_str(
-            &text.with_context(|| format!("{method} {path}"))?,
-        )?)
+        Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
     }
 
     /// Waits until `done` of the API server's answers, then until everything that happened was told.
@@ -189,9 +165,7 @@ impl Stage {
         let printed = self.host.printed();
         let is_write = |line: &&Value| {
             line["plugin"] == "mirror"
-                && ["copied", "updated", "deleted"]
-                    .iter()
-                    .any(|word| line["message"] == *word)
+                && ["copied", "updated", "deleted"].iter().any(|word| line["message"] == *word)
         };
         Tally {
             notifications: printed.told().len(),

@@ -19,12 +19,7 @@ pub(crate) fn faults(histories: &BTreeMap<&str, History>, told: &[Told]) -> Vec<
     let mut faults = Vec::new();
     let mut look =
         |resource: &str, plugin: &str, subscription: &str, matches: &dyn Fn(&Value) -> bool, stateless| {
-            let watcher = Watcher {
-                plugin,
-                subscription,
-                matches,
-                stateless,
-            };
+            let watcher = Watcher { plugin, subscription, matches, stateless };
             if let Some(history) = histories.get(resource) {
                 faults.extend(judge(&watcher, history, told));
             }
@@ -41,7 +36,5 @@ pub(crate) fn faults(histories: &BTreeMap<&str, History>, told: &[Told]) -> Vec<
 }
 
 fn has_annotation(object: &Value, name: &str) -> bool {
-    object["metadata"]["annotations"]
-        .get(name)
-        .is_some_and(|value| !value.is_null())
+    object["metadata"]["annotations"].get(name).is_some_and(|value| !value.is_null())
 }

@@ -1,0 +1,167 @@
+//! Bad input gets a clear error that says what to do, and the host lives on.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use kube::config::Kubeconfig;
+use oarlock_dev_cluster::{Config, DevCluster};
+use oarlock_tests::cluster::Cluster;
+use oarlock_tests::host_process::{HostProcess, binary, checkout};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+async fn embedded() -> anyhow::Result<(DevCluster, Cluster)> {
+    let server = DevCluster::start(Config::default()).await?;
+    let cluster = Cluster::connect(Kubeconfig::from_yaml(&server.kubeconfig())?).await?;
+    Ok((server, cluster))
+}
+
+fn guest(name: &str) -> PathBuf {
+    checkout().join("target/guests").join(format!("{name}.wasm"))
+}
+
+/// Writes a plugin file for a component, with more lines of YAML.
+fn plugin(folder: &Path, name: &str, component: &Path, more: &str) -> std::io::Result<PathBuf> {
+    let file = folder.join(format!("{name}.yaml"));
+    let component = component.display();
+    let account = "serviceAccount: {namespace: default, name: census}";
+    std::fs::write(&file, format!("name: {name}\ncomponent: {component}\n{account}\n{more}"))?;
+    Ok(file)
+}
+
+async fn refusal(host: &mut HostProcess, file: &str) -> anyhow::Result<String> {
+    host.wait_for(&format!("{file} is refused"), |printed| {
+        let about = |line: &&Value| line["file"].as_str().is_some_and(|path| path.contains(file));
+        printed.events("plugin-refused").find(about).map(ToString::to_string)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_plugins_are_refused_by_name_and_the_others_run() -> anyhow::Result<()> {
+    let (_server, cluster) = embedded().await?;
+    let folder = cluster.path("plugins");
+    std::fs::create_dir(&folder)?;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).map(|()| path)
+    };
+    let whole = std::fs::read(guest("hello-c"))?;
+    let files = [
+        ("not-wasm", write("not-wasm.wasm", b"#!/bin/sh\necho hello\n")?, "", "not-wasm"),
+        ("core-module", write("core-module.wasm", b"\0asm\x01\0\0\0")?, "", "core"),
+        ("other-world", write("other-world.wasm", b"\0asm\x0d\0\x01\0")?, "", "oarlock:plugin/metadata"),
+        ("truncated", write("truncated.wasm", &whole[..whole.len() / 2])?, "", "truncated"),
+        ("nowhere", folder.join("nowhere.wasm"), "", "nowhere.wasm"),
+        ("unknown-key", guest("census"), "serviceAcount: {}\n", "serviceAcount"),
+        ("no-account", guest("census"), "", "oarlock rbac"),
+        ("bad-limit", guest("census"), "limits: {memory: much}\n", "memory"),
+    ];
+    for (name, component, more, _) in &files {
+        let file = plugin(&folder, name, component, more)?;
+        if *name == "no-account" {
+            let text = std::fs::read_to_string(&file)?.replace("name: census}", "name: nobody}");
+            std::fs::write(&file, text)?;
+        }
+    }
+    let good = plugin(&folder, "good", &guest("census"), "config: {resource: {plural: configmaps}}\n")?;
+    let kubeconfig = cluster.provision(&[good]).await?;
+    let mut host = cluster.run(&kubeconfig, &[folder])?;
+    for (name, _, _, said) in files {
+        let refusal = refusal(&mut host, name).await?;
+        assert!(refusal.contains(said), "{name}: {refusal:?} does not say {said:?}");
+    }
+    let object = json!({"metadata": {"name": "works"}});
+    cluster.request("POST", "/api/v1/namespaces/default/configmaps", Some(&object)).await?;
+    host.wait_for("the good plugin is told", |printed| {
+        printed.told().into_iter().find(|told| told.plugin == "good" && told.key == "default/works")
+    })
+    .await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_that_does_not_exist_yet_is_a_state() -> anyhow::Result<()> {
+    let (_server, cluster) = embedded().await?;
+    let config = "config: {resource: {group: harbour.example.com, version: v1, plural: boats}}\n";
+    let folder = cluster.path("plugins");
+    std::fs::create_dir(&folder)?;
+    let boats = plugin(&folder, "boats", &guest("census"), config)?;
+    let kubeconfig = cluster.provision(&[boats]).await?;
+    let mut host = cluster.run(&kubeconfig, &[folder])?;
+    host.wait_for("the resource is said to be absent", |printed| {
+        printed.events("resource-absent").find(|line| line.to_string().contains("boats")).map(|_| ())
+    })
+    .await?;
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.harbour.example.com"},
+        "spec": {
+            "group": "harbour.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    cluster.request("POST", definitions, Some(&definition)).await?;
+    let boat = json!({"apiVersion": "harbour.example.com/v1", "kind": "Boat", "metadata": {"name": "skiff"}});
+    let boats = "/apis/harbour.example.com/v1/namespaces/default/boats";
+    while cluster.request("POST", boats, Some(&boat)).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    host.wait_for("the boat is told", |printed| {
+        printed.told().into_iter().find(|told| told.key == "default/skiff")
+    })
+    .await?;
+    Ok(())
+}
+
+async fn oarlock(arguments: &[&str]) -> anyhow::Result<(Output, String)> {
+    let output = Command::new(binary("oarlock")?).args(arguments).env_remove("KUBECONFIG").output().await?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output, said))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubeconfig_that_is_missing_malformed_or_refused_is_said() -> anyhow::Result<()> {
+    let (_server, cluster) = embedded().await?;
+    let folder = cluster.path("plugins");
+    std::fs::create_dir(&folder)?;
+    let folder = folder.display().to_string();
+    let missing = cluster.path("missing").display().to_string();
+    let malformed = cluster.path("malformed");
+    std::fs::write(&malformed, "clusters: [")?;
+    let wrong_token = cluster.kubeconfig_for("default", "default").await?;
+    let text = std::fs::read_to_string(&wrong_token)?;
+    let token = serde_json::from_str::<Value>(&text)?["users"][0]["user"]["token"].to_string();
+    std::fs::write(&wrong_token, text.replace(&token, "\"wrong\""))?;
+    for (kubeconfig, said) in [
+        (missing.clone(), missing.as_str()),
+        (malformed.display().to_string(), "malformed"),
+        (wrong_token.display().to_string(), "401"),
+    ] {
+        let (output, error) = oarlock(&["run", "--kubeconfig", &kubeconfig, "--plugins", &folder]).await?;
+        assert!(!output.status.success(), "{kubeconfig}");
+        assert!(error.contains(said), "{error:?} does not say {said:?}");
+        assert!(!error.contains("stack backtrace"), "{error}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_in_use_is_said() -> anyhow::Result<()> {
+    let taken = TcpListener::bind("127.0.0.1:0")?;
+    let port = taken.local_addr()?.port().to_string();
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig").display().to_string();
+    let (output, error) = oarlock(&["dev", "--port", &port, "--kubeconfig", &kubeconfig]).await?;
+    assert!(!output.status.success() && error.contains("in use") && error.contains(&port), "{error}");
+    let address = format!("127.0.0.1:{port}");
+    let (output, error) = oarlock(&["dev", "--admin-addr", &address, "--kubeconfig", &kubeconfig]).await?;
+    assert!(!output.status.success() && error.contains("in use") && error.contains(&port), "{error}");
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! The host against a real API server.
+
+mod mirror;
+mod pods;

@@ -1,0 +1,95 @@
+//! `mirror` under its own account: it does its job, and is refused what its Role lacks.
+
+use std::time::Duration;
+
+use oarlock_tests::cluster::Cluster;
+use oarlock_tests::control_plane::ControlPlane;
+use oarlock_tests::host_process::{HostProcess, checkout};
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_mirror_does_its_job_and_is_refused_what_its_role_lacks() -> anyhow::Result<()> {
+    let control_plane = ControlPlane::start().await?;
+    let cluster = Cluster::connect(control_plane.kubeconfig()?).await?;
+    for namespace in ["team-a", "team-b"] {
+        cluster
+            .request("POST", "/api/v1/namespaces", Some(&json!({"metadata": {"name": namespace}})))
+            .await?;
+    }
+    let plugins = [checkout().join("plugins/mirror")];
+    let kubeconfig = cluster.provision(&plugins).await?;
+    let mut host = cluster.run(&kubeconfig, &plugins)?;
+
+    create(&cluster, "configmaps", "settings", json!({"colour": "blue"})).await?;
+    create(&cluster, "secrets", "registry", json!({"token": "c2VjcmV0"})).await?;
+    for namespace in ["team-a", "team-b"] {
+        until(&cluster, namespace, "configmaps/settings", |copy| copy["data"]["colour"] == "blue").await;
+        until(&cluster, namespace, "secrets/registry", |copy| copy["data"]["token"] == "c2VjcmV0").await;
+    }
+    // Its writes are its own: the API server says whose they were.
+    let copy = cluster.request("GET", "/api/v1/namespaces/team-a/configmaps/settings", None).await?;
+    assert_eq!(copy["metadata"]["managedFields"][0]["manager"], "mirror");
+
+    // The right to write Secrets goes. What it may still do, it does; what it may not, is refused and said.
+    forbid_writing_secrets(&cluster).await?;
+    create(&cluster, "secrets", "late", json!({"token": "bGF0ZQ=="})).await?;
+    create(&cluster, "configmaps", "late", json!({"still": "works"})).await?;
+    until(&cluster, "team-a", "configmaps/late", |copy| copy["data"]["still"] == "works").await;
+    wait_for_refusal(&mut host).await?;
+    let refused = cluster.request("GET", "/api/v1/namespaces/team-a/secrets/late", None).await;
+    assert!(refused.is_err(), "the Secret must not have been copied");
+    Ok(())
+}
+
+async fn create(cluster: &Cluster, resource: &str, name: &str, data: Value) -> anyhow::Result<Value> {
+    let metadata = json!({"name": name, "annotations": {"oarlock.dev/mirror-to": "team-a,team-b"}});
+    let path = format!("/api/v1/namespaces/default/{resource}");
+    cluster.request("POST", &path, Some(&json!({"metadata": metadata, "data": data}))).await
+}
+
+async fn until(cluster: &Cluster, namespace: &str, object: &str, done: impl Fn(&Value) -> bool) {
+    let path = format!("/api/v1/namespaces/{namespace}/{object}");
+    loop {
+        if let Ok(found) = cluster.request("GET", &path, None).await
+            && done(&found)
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Takes `create` for Secrets out of every ClusterRole that was made for mirror.
+async fn forbid_writing_secrets(cluster: &Cluster) -> anyhow::Result<()> {
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let list = cluster.request("GET", roles, None).await?;
+    let mut changed = 0;
+    for role in list["items"].as_array().into_iter().flatten() {
+        let name = role["metadata"]["name"].as_str().unwrap_or_default();
+        if !name.contains("mirror") {
+            continue;
+        }
+        let mut rules = role["rules"].clone();
+        for rule in rules.as_array_mut().into_iter().flatten() {
+            let is_for_secrets =
+                rule["resources"].as_array().is_some_and(|names| names.contains(&json!("secrets")));
+            if let (true, Some(verbs)) = (is_for_secrets, rule["verbs"].as_array_mut()) {
+                let before = verbs.len();
+                verbs.retain(|verb| verb != "create");
+                changed += before - verbs.len();
+            }
+        }
+        cluster.request("PATCH", &format!("{roles}/{name}"), Some(&json!({"rules": rules}))).await?;
+    }
+    assert!(changed > 0, "mirror has the right to create Secrets from somewhere");
+    Ok(())
+}
+
+async fn wait_for_refusal(host: &mut HostProcess) -> anyhow::Result<()> {
+    host.wait_for("the refusal", |printed| {
+        let text =
+            |line: &&Value| line.to_string().contains("forbidden") && line.to_string().contains("late");
+        printed.lines.iter().map(AsRef::as_ref).find(text).map(|_| ())
+    })
+    .await
+}

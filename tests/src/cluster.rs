@@ -1,0 +1,153 @@
+//! An API server under test, real or embedded, seen as its administrator.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use kube::Client;
+use kube::config::Kubeconfig;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::host_process::{HostProcess, binary};
+
+/// The account that the host runs as.
+pub const HOST_ACCOUNT: (&str, &str) = ("oarlock-system", "oarlock");
+
+/// An administrator's view of an API server, and a folder for what tests write.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The administrator.
+    pub client: Client,
+    kubeconfig: Kubeconfig,
+    folder: TempDir,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Connects with an administrator's kubeconfig.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig is of no use.
+    pub async fn connect(kubeconfig: Kubeconfig) -> anyhow::Result<Self> {
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig.clone(), &Default::default()).await?;
+        let client = Client::try_from(config)?;
+        Ok(Self { client, kubeconfig, folder: tempfile::tempdir()? })
+    }
+
+    /// Returns a path in a folder that goes with this value.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Makes a request. A patch is a merge patch.
+    ///
+    /// # Errors
+    ///
+    /// The API server's.
+    pub async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let content_type =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        self.send(method, path, content_type, body).await
+    }
+
+    /// Applies objects, as `kubectl apply --server-side` does.
+    ///
+    /// # Errors
+    ///
+    /// The first of the API server's.
+    pub async fn apply(&self, yaml: &str) -> anyhow::Result<()> {
+        for document in serde_norway::Deserializer::from_str(yaml) {
+            let object = Value::deserialize(document)?;
+            if object.is_null() {
+                continue;
+            }
+            let path = format!("{}?fieldManager=tests&force=true", path_of(&object)?);
+            self.send("PATCH", &path, "application/apply-patch+yaml", Some(&object)).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the host and these plugins the rights that `oarlock rbac` prints, and returns a kubeconfig for the host's own account.
+    ///
+    /// # Errors
+    ///
+    /// When `oarlock rbac` fails or what it prints is refused.
+    pub async fn provision(&self, plugins: &[PathBuf]) -> anyhow::Result<PathBuf> {
+        let (namespace, name) = HOST_ACCOUNT;
+        let printed = Command::new(binary("oarlock")?).arg("rbac").args(plugins).output().await?;
+        ensure!(printed.status.success(), "oarlock rbac: {}", String::from_utf8_lossy(&printed.stderr));
+        let namespaces = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        self.apply(&namespaces.to_string()).await?;
+        self.apply(&String::from_utf8(printed.stdout)?).await?;
+        self.kubeconfig_for(namespace, name).await
+    }
+
+    /// Writes a kubeconfig that logs in as a ServiceAccount.
+    ///
+    /// # Errors
+    ///
+    /// When the API server issues no token.
+    pub async fn kubeconfig_for(&self, namespace: &str, name: &str) -> anyhow::Result<PathBuf> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let answer = self.request("POST", &path, Some(&request)).await?;
+        let token = answer["status"]["token"].as_str().context("a TokenRequest is answered by a token")?;
+        let mut kubeconfig = serde_json::to_value(&self.kubeconfig)?;
+        for user in kubeconfig["users"].as_array_mut().context("a kubeconfig has users")? {
+            user["user"] = json!({"token": token});
+        }
+        let file = self.path(&format!("{namespace}-{name}.kubeconfig"));
+        std::fs::write(&file, serde_json::to_vec(&kubeconfig)?)?;
+        Ok(file)
+    }
+
+    /// Starts `oarlock run` with a kubeconfig and plugins.
+    ///
+    /// # Errors
+    ///
+    /// When the binary is missing.
+    pub fn run(&self, kubeconfig: &Path, plugins: &[PathBuf]) -> anyhow::Result<HostProcess> {
+        let mut arguments = vec!["run".into(), "--kubeconfig".into(), kubeconfig.as_os_str().to_owned()];
+        for plugin in plugins {
+            arguments.extend(["--plugins".into(), plugin.as_os_str().to_owned()]);
+        }
+        HostProcess::start(arguments)
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Value> {
+        let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+        let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+        let text = self.client.request_text(request.body(body)?).await;
+        Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
+    }
+}
+
+/// Returns the path of an object of the kinds that tests apply.
+fn path_of(object: &Value) -> anyhow::Result<String> {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let (group, resource) = match kind {
+        "Namespace" => ("/api/v1", "namespaces"),
+        "ServiceAccount" => ("/api/v1", "serviceaccounts"),
+        "ClusterRole" => ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+        "ClusterRoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
+        "Role" => ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+        "RoleBinding" => ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+        _ => bail!("tests do not apply a {kind}"),
+    };
+    let name = object["metadata"]["name"].as_str().context("an object has a name")?;
+    Ok(match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("{group}/namespaces/{namespace}/{resource}/{name}"),
+        None => format!("{group}/{resource}/{name}"),
+    })
+}

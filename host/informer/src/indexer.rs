@@ -162,7 +162,10 @@ impl Indexer {
     pub fn index_values(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
         let state = self.state.read();
         if name == NAMESPACE_INDEX {
-            return page::namespaces_of(&state.objects).into_iter().filter(|it| namespaces.contains(it)).collect();
+            return page::namespaces_of(&state.objects)
+                .into_iter()
+                .filter(|it| namespaces.contains(it))
+                .collect();
         }
         state.index(name).map(|index| index.values(namespaces)).unwrap_or_default()
     }
@@ -216,7 +219,9 @@ impl Indexer {
         let mut users = Vec::with_capacity(indices.len());
         {
             let mut state = self.state.write();
-            if let Some(taken) = indices.keys().find(|name| *name == NAMESPACE_INDEX || state.names.contains_key(*name)) {
+            if let Some(taken) =
+                indices.keys().find(|name| *name == NAMESPACE_INDEX || state.names.contains_key(*name))
+            {
                 return Err(Error::IndexExists(taken.clone()));
             }
             for (name, source) in indices {

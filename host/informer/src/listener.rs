@@ -363,7 +363,8 @@ impl fmt::Debug for ListenerHandle {
 impl Shared {
     /// Makes a listener that takes what happens from now on, but delivers nothing until [`Shared::begin`].
     pub(crate) fn new(config: ListenerConfig, informer_has_synced: bool) -> Self {
-        let ListenerConfig { name, namespaces, label_selector, conditions, fields, resync, backlog_limit } = config;
+        let ListenerConfig { name, namespaces, label_selector, conditions, fields, resync, backlog_limit } =
+            config;
         Self {
             name,
             filter: Filter::new(label_selector, conditions, fields),
@@ -482,4 +483,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -135,7 +135,8 @@ impl Processor {
     pub(crate) fn should_resync(&self, now: Instant) -> bool {
         let mut inner = self.inner.lock();
         let check_period = inner.resync_check_period;
-        let due = inner.registrations.iter_mut().map(|registration| registration.resync.tick(check_period, now));
+        let due =
+            inner.registrations.iter_mut().map(|registration| registration.resync.tick(check_period, now));
         due.fold(false, |any, is_due| any | is_due)
     }
 }
@@ -159,7 +160,12 @@ impl Inner {
         match self.lifecycle {
             Lifecycle::Created if is_sooner => self.resync_check_period = requested,
             Lifecycle::Started if is_sooner => {
-                tracing::warn!(listener = name, ?requested, ?check_period, "resync period raised: the informer runs");
+                tracing::warn!(
+                    listener = name,
+                    ?requested,
+                    ?check_period,
+                    "resync period raised: the informer runs"
+                );
                 return ResyncTimer::new(check_period, check_period, Instant::now());
             }
             _ if check_period.is_zero() && !requested.is_zero() => {
@@ -176,9 +182,7 @@ fn apply(writer: &mut IndexerWriter, delta: &Delta, is_in_initial_list: bool) ->
         Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
             let new = new.clone();
             match writer.put(new.clone()) {
-                Some(old) => {
-                    Some(Change::Updated { old, new, is_resync: matches!(delta, Delta::Sync(_)) })
-                }
+                Some(old) => Some(Change::Updated { old, new, is_resync: matches!(delta, Delta::Sync(_)) }),
                 None => Some(Change::Added { new, is_in_initial_list }),
             }
         }

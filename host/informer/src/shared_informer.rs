@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use crate::delta_fifo::{self, DeltaFifo, KnownObjects, Processed, Transformer};
 use crate::indexer::{self, IndexSource, Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
-use crate::lister::Lister;
 use crate::listener::{Listener, ListenerConfig};
+use crate::lister::Lister;
 use crate::names::GroupVersionResource;
 use crate::processor::Processor;
 use crate::reflector::{self, Phase, Reflector, ReflectorStatus};
@@ -250,7 +250,14 @@ impl SharedInformer {
         let core = &*self.core;
         let reflector = core.reflector.get().map(|reflector| reflector.status().borrow().clone());
         let ReflectorStatus {
-            phase, last_sign_of_life, last_error, n_lists, n_watches, n_events, resource_version, ..
+            phase,
+            last_sign_of_life,
+            last_error,
+            n_lists,
+            n_watches,
+            n_events,
+            resource_version,
+            ..
         } = reflector.unwrap_or_default();
         InformerStatus {
             phase,

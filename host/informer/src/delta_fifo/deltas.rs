@@ -47,7 +47,9 @@ impl Delta {
     #[must_use]
     pub fn last_known(&self) -> Option<&Object> {
         match self {
-            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => Some(object),
+            Self::Added(object) | Self::Updated(object) | Self::Replaced(object) | Self::Sync(object) => {
+                Some(object)
+            }
             Self::Deleted(deleted) => deleted.last_known(),
         }
     }
@@ -76,10 +78,8 @@ impl DeltaObject {
 
 impl Deltas {
     pub(super) fn new(first: Delta) -> Self {
-        // Most lists hold one delta until they are popped, and a list of 10,000 objects makes as many of them.
-        let mut deltas = Vec::with_capacity(1);
-        deltas.push(first);
-        Self(deltas)
+        // Room for one: most lists hold no more until they are popped, and a list of 10,000 objects makes as many of them.
+        Self(vec![first])
     }
 
     /// Appends a change. Two deletions in a row become one: the newer if the older is a tombstone, else the older,

@@ -160,7 +160,8 @@ fn df_06_the_transformer_runs_once_and_never_for_tombstones_and_resync() {
     for known_object in [object("known", 1), object("gone", 1)] {
         known.0.write().insert(known_object.key().clone(), known_object);
     }
-    let config = Config { known_objects: Some(Arc::new(known)), transformer: Some(transformer), ..Config::default() };
+    let config =
+        Config { known_objects: Some(Arc::new(known)), transformer: Some(transformer), ..Config::default() };
     let fifo = DeltaFifo::new(config);
     fifo.resync();
     fifo.add(object("a", 2)).unwrap();
@@ -389,7 +390,10 @@ mod model {
     fn consume(known: &Known, key: &ObjectKey, deltas: &Deltas) {
         for delta in deltas.as_slice() {
             match delta {
-                Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) | Delta::Sync(object) => {
+                Delta::Added(object)
+                | Delta::Updated(object)
+                | Delta::Replaced(object)
+                | Delta::Sync(object) => {
                     known.0.write().insert(key.clone(), object.clone());
                 }
                 Delta::Deleted(_) => {

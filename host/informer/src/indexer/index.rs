@@ -55,7 +55,9 @@ pub(super) struct Values(Box<[Arc<str>]>);
 
 impl IndexFunction {
     /// Makes an index function.
-    pub fn new(function: impl Fn(&Object) -> Result<Vec<String>, IndexError> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        function: impl Fn(&Object) -> Result<Vec<String>, IndexError> + Send + Sync + 'static,
+    ) -> Self {
         Self(Arc::new(function))
     }
 }

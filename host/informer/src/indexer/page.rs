@@ -75,7 +75,8 @@ pub(super) fn chunk(
     let mut found = Vec::new();
     for (start, namespace) in ranges(after, namespaces) {
         let range = objects.range((start, Bound::Unbounded));
-        let range = range.take_while(|(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace));
+        let range =
+            range.take_while(|(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace));
         found.extend(range.take(limit - found.len()).map(|(_, object)| object.clone()));
         if found.len() == limit {
             break;
@@ -104,7 +105,10 @@ pub(super) fn key_chunk<'a>(
 }
 
 /// Returns all keys in these namespaces.
-pub(super) fn chunk_keys_of(namespaces: &Namespaces, objects: &BTreeMap<ObjectKey, Object>) -> Vec<ObjectKey> {
+pub(super) fn chunk_keys_of(
+    namespaces: &Namespaces,
+    objects: &BTreeMap<ObjectKey, Object>,
+) -> Vec<ObjectKey> {
     let mut found = Vec::new();
     for (start, namespace) in ranges(None, namespaces) {
         let range = objects.range((start, Bound::Unbounded)).map(|(key, _)| key);
@@ -133,7 +137,9 @@ fn ranges<'a>(
     namespaces: &'a Namespaces,
 ) -> impl Iterator<Item = (Bound<ObjectKey>, Option<&'a str>)> {
     let everywhere = match namespaces {
-        Namespaces::All => Some((after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone())), None)),
+        Namespaces::All => {
+            Some((after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone())), None))
+        }
         Namespaces::Only(_) => None,
     };
     let each = match namespaces {

@@ -60,7 +60,10 @@ fn st_05_replace_swaps_all_and_rebuilds_the_indices() {
     assert_eq!(names(&indexer.snapshot(&Namespaces::All)), ["ns/c", "ns/d"]);
     assert_eq!(values(&indexer, "foo"), ["both", "last"]);
     assert_eq!(&*indexer.resource_version(), "");
-    assert_eq!(indexer.bytes(), indexer.snapshot(&Namespaces::All).iter().map(Object::json_length).sum::<usize>());
+    assert_eq!(
+        indexer.bytes(),
+        indexer.snapshot(&Namespaces::All).iter().map(Object::json_length).sum::<usize>()
+    );
 }
 
 #[test]
@@ -92,7 +95,8 @@ fn objects_and_bytes_are_accounted_for() {
 fn ix_01_an_object_is_filed_under_each_value_once() {
     let owners = json!([{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u1"}, {"apiVersion": "v1", "kind": "B", "name": "b", "uid": "u2"}]);
     let containers = json!({"containers": [{"image": "x"}, {"image": "y"}, {"image": "x"}, {"name": "no image"}], "n": 3, "none": null});
-    let draft = Draft::new("ns/a").label("foo", "bar").metadata("ownerReferences", owners).field("spec", containers);
+    let draft =
+        Draft::new("ns/a").label("foo", "bar").metadata("ownerReferences", owners).field("spec", containers);
     let (_writer, indexer) = filled([at(draft, "1")]);
     let pointer = |pattern: &str| IndexSource::Pointer(pattern.parse().unwrap());
     for (source, expected) in [
@@ -126,7 +130,8 @@ fn ix_02_an_update_moves_the_object_between_values() {
 
 #[test]
 fn ix_03_a_value_without_objects_is_gone() {
-    let (mut writer, indexer) = filled([labelled("ns/a", "bar"), labelled("ns/b", "bar"), labelled("ns/c", "biz")]);
+    let (mut writer, indexer) =
+        filled([labelled("ns/a", "bar"), labelled("ns/b", "bar"), labelled("ns/c", "biz")]);
     indexer.add_index("foo", by_label()).unwrap();
     assert_eq!(values(&indexer, "foo"), ["bar", "biz"]);
     writer.delete(&ObjectKey::new("ns", "a"), None);
@@ -169,9 +174,14 @@ fn ix_05_an_unknown_index_is_named() {
 #[test]
 fn ix_06_ix_07_the_union_over_an_objects_values_and_sorted_keys() {
     let function = IndexFunction::new(|object| {
-        Ok(object.labels().get("foo").map(|all| all.split('-').map(str::to_owned).collect()).unwrap_or_default())
+        Ok(object
+            .labels()
+            .get("foo")
+            .map(|all| all.split('-').map(str::to_owned).collect())
+            .unwrap_or_default())
     });
-    let objects = [labelled("ns/c", "x-y"), labelled("ns/a", "x"), labelled("ns/b", "y"), labelled("ns/d", "z")];
+    let objects =
+        [labelled("ns/c", "x-y"), labelled("ns/a", "x"), labelled("ns/b", "y"), labelled("ns/d", "z")];
     let (_writer, indexer) = filled(objects);
     indexer.add_index("parts", IndexSource::Function(function)).unwrap();
     let like = labelled("ns/q", "x-y");
@@ -188,10 +198,14 @@ fn ix_08_indices_come_at_any_time_all_or_none() {
     writer.put(labelled("ns/late", "late"));
     assert_eq!(values(&indexer, "foo"), ["early", "late"]);
 
-    let taken = indexer.add_indices([("new".to_owned(), IndexSource::OwnerUid), ("foo".to_owned(), by_label())]);
+    let taken =
+        indexer.add_indices([("new".to_owned(), IndexSource::OwnerUid), ("foo".to_owned(), by_label())]);
     assert_eq!(taken, Err(Error::IndexExists("foo".into())));
     assert_eq!(indexer.index_names(), ["foo"]);
-    assert_eq!(indexer.add_index(NAMESPACE_INDEX, by_label()), Err(Error::IndexExists(NAMESPACE_INDEX.into())));
+    assert_eq!(
+        indexer.add_index(NAMESPACE_INDEX, by_label()),
+        Err(Error::IndexExists(NAMESPACE_INDEX.into()))
+    );
 }
 
 #[test]
@@ -210,7 +224,8 @@ fn equal_indices_are_shared_and_freed_with_their_last_name() {
 
 #[test]
 fn ix_09_the_namespace_index_is_always_there() {
-    let (_writer, indexer) = filled(["b/x", "a/y", "a/x", "cluster-wide", "a-b/x"].map(|name| at(name.into(), "1")));
+    let (_writer, indexer) =
+        filled(["b/x", "a/y", "a/x", "cluster-wide", "a-b/x"].map(|name| at(name.into(), "1")));
     assert_eq!(values(&indexer, NAMESPACE_INDEX), ["", "a", "a-b", "b"]);
     assert_eq!(names(&indexer.by_index(NAMESPACE_INDEX, "a").unwrap()), ["a/x", "a/y"]);
     assert_eq!(indexer.index_keys(NAMESPACE_INDEX, "").unwrap().len(), 1);
@@ -220,7 +235,8 @@ fn ix_09_the_namespace_index_is_always_there() {
 
 #[test]
 fn index_values_are_those_of_the_readable_namespaces() {
-    let (_writer, indexer) = filled([labelled("a/x", "seen"), labelled("b/x", "hidden"), labelled("b/y", "seen")]);
+    let (_writer, indexer) =
+        filled([labelled("a/x", "seen"), labelled("b/x", "hidden"), labelled("b/y", "seen")]);
     indexer.add_index("foo", by_label()).unwrap();
     assert_eq!(indexer.index_values("foo", &Namespaces::one("a")), ["seen"]);
     assert_eq!(indexer.index_values("foo", &Namespaces::Only([].into())), [""; 0]);
@@ -241,7 +257,8 @@ fn ls_01_ls_02_lists_by_namespace_and_labels() {
 
 #[test]
 fn pages_have_every_object_once_and_in_order() {
-    let objects = (0..700).map(|i| labelled(&format!("{}/{i:03}", ["a", "b", "c"][i % 3]), ["x", "y"][i % 2]));
+    let objects =
+        (0..700).map(|i| labelled(&format!("{}/{i:03}", ["a", "b", "c"][i % 3]), ["x", "y"][i % 2]));
     let (mut writer, indexer) = filled(objects);
     indexer.add_index("foo", by_label()).unwrap();
     for namespaces in [Namespaces::All, Namespaces::Only(["a".into(), "c".into(), "zz".into()].into())] {
@@ -251,8 +268,12 @@ fn pages_have_every_object_once_and_in_order() {
             let expected: Vec<_> =
                 expected.into_iter().filter(|object| namespaces.contains(object.key().namespace())).collect();
             for limit in [1, 7, 256, 5000] {
-                let mut request =
-                    PageRequest { after: None, limit, namespaces: namespaces.clone(), selector: selector.clone() };
+                let mut request = PageRequest {
+                    after: None,
+                    limit,
+                    namespaces: namespaces.clone(),
+                    selector: selector.clone(),
+                };
                 let mut found = Vec::new();
                 loop {
                     let page = indexer.list_page(&request);

@@ -114,7 +114,8 @@ impl Backlog {
         self.n_initial += usize::from(counts_for_sync);
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let pending = Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync };
+        let pending =
+            Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync };
         let is_full = self.n_waiting >= self.limit;
         match self.lines.entry(key) {
             Entry::Vacant(vacant) => {
@@ -162,8 +163,14 @@ impl Backlog {
         self.first_ticket -= notifications.len() as u64;
         for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
             if let Entry::Vacant(vacant) = self.lines.entry(key) {
-                let pending =
-                    Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync: false };
+                let pending = Pending {
+                    notification,
+                    ticket,
+                    arrived: now,
+                    attempts: 0,
+                    tried: false,
+                    counts_for_sync: false,
+                };
                 self.ready.insert(ticket, vacant.key().clone());
                 vacant.insert(Line { state: LineState::Ready, waiting: VecDeque::from([pending]) });
                 self.n_waiting += 1;
@@ -287,7 +294,9 @@ impl Backlog {
             let line_folded = merge::fold(std::mem::take(&mut line.waiting));
             line.waiting = line_folded
                 .into_iter()
-                .filter(|pending| !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. }))
+                .filter(|pending| {
+                    !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. })
+                })
                 .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
                 .collect();
             if let LineState::InFlight(in_flight) = &mut line.state {
@@ -345,7 +354,9 @@ impl Backlog {
         let mut deletes: Vec<_> = std::mem::take(&mut self.lines)
             .into_iter()
             .filter_map(|(key, line)| match <[Pending; 1]>::try_from(merge::fold(line.waiting)) {
-                Ok([pending]) if matches!(pending.notification, Notification::Deleted { .. }) => Some((key, pending)),
+                Ok([pending]) if matches!(pending.notification, Notification::Deleted { .. }) => {
+                    Some((key, pending))
+                }
                 _ => None,
             })
             .collect();
@@ -394,7 +405,8 @@ impl Backlog {
     pub(super) fn oldest_age(&self, now: Instant) -> Duration {
         let ready = self.ready.values().take(1);
         let waiting = ready.chain(self.backing_off.values());
-        let arrived = waiting.filter_map(|key| self.lines.get(key)?.waiting.front()).map(|first| first.arrived).min();
+        let arrived =
+            waiting.filter_map(|key| self.lines.get(key)?.waiting.front()).map(|first| first.arrived).min();
         arrived.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
     }
 
@@ -448,7 +460,8 @@ impl Backlog {
         if before < 2 {
             return;
         }
-        let initial = |line: &VecDeque<Pending>| line.iter().filter(|pending| pending.counts_for_sync).count();
+        let initial =
+            |line: &VecDeque<Pending>| line.iter().filter(|pending| pending.counts_for_sync).count();
         let n_initial = initial(&line.waiting);
         line.waiting = merge::fold(std::mem::take(&mut line.waiting)).into();
         self.n_initial -= n_initial - initial(&line.waiting);
@@ -504,4 +517,3 @@ impl Backlog {
         }
     }
 }
-

@@ -46,7 +46,11 @@ impl Change {
 // === impl Filter ===
 
 impl Filter {
-    pub(super) fn new(selector: LabelSelector, conditions: Vec<FieldCondition>, fields: Vec<JsonPointer>) -> Self {
+    pub(super) fn new(
+        selector: LabelSelector,
+        conditions: Vec<FieldCondition>,
+        fields: Vec<JsonPointer>,
+    ) -> Self {
         let condition_pointers = conditions.iter().map(|condition| condition.pointer().clone()).collect();
         Self { selector, conditions, condition_pointers, fields }
     }
@@ -75,12 +79,9 @@ impl Filter {
                 object: new.clone(),
                 is_in_initial_list: *is_in_initial_list,
             }),
-            Change::Deleted { old, object, final_state_unknown } => {
-                self.matches(old).then(|| Notification::Deleted {
-                    object: object.clone(),
-                    final_state_unknown: *final_state_unknown,
-                })
-            }
+            Change::Deleted { old, object, final_state_unknown } => self.matches(old).then(|| {
+                Notification::Deleted { object: object.clone(), final_state_unknown: *final_state_unknown }
+            }),
             Change::Updated { old, new, is_resync } => {
                 let new_matches = self.matches(new);
                 let old_matches = if old.is_same(new) { new_matches } else { self.matches(old) };
@@ -88,7 +89,9 @@ impl Filter {
                     (true, true) if *is_resync || self.is_worth_telling(old, new) => {
                         Some(Notification::Updated { old: old.clone(), new: new.clone() })
                     }
-                    (true, false) => Some(Notification::Added { object: new.clone(), is_in_initial_list: false }),
+                    (true, false) => {
+                        Some(Notification::Added { object: new.clone(), is_in_initial_list: false })
+                    }
                     (false, true) => {
                         Some(Notification::Deleted { object: old.clone(), final_state_unknown: false })
                     }

@@ -20,7 +20,8 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
         merged.push(next);
         return;
     };
-    let is_known = last.tried || matches!(last.notification, Notification::Added { is_in_initial_list: true, .. });
+    let is_known =
+        last.tried || matches!(last.notification, Notification::Added { is_in_initial_list: true, .. });
     let notification = match (last.notification, next.notification) {
         (Notification::Added { is_in_initial_list, .. }, Notification::Updated { new: object, .. })
         | (Notification::Added { is_in_initial_list, .. }, Notification::Added { object, .. }) => {

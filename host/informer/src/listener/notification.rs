@@ -82,6 +82,7 @@ impl Notification {
 
     /// Returns the state after: that of adds and updates.
     #[must_use]
+    #[expect(clippy::new_ret_no_self, reason = "the word that goes with old; nothing is made here")]
     pub fn new(&self) -> Option<&Object> {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => Some(object),

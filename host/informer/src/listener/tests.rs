@@ -87,7 +87,7 @@ pub(super) fn object(name: &str, version: u32) -> Object {
 }
 
 /// Writes a notification down: `add a@1 (initial)`, `update a@1→2`, `delete a@3 (unknown)`.
-pub(super) fn outline(notification: &Notification) -> String {
+pub(crate) fn outline(notification: &Notification) -> String {
     let key = notification.object().key();
     match notification {
         Notification::Added { object, is_in_initial_list } => {
@@ -155,7 +155,10 @@ async fn everything_is_told_in_the_order_in_which_it_came() {
         bench.put(name);
     }
     bench.delete("a");
-    assert_eq!(drain(&mut listener), ["add a@1", "add b@2", "update a@1→3", "add c@4", "update b@2→5", "delete a@6"]);
+    assert_eq!(
+        drain(&mut listener),
+        ["add a@1", "add b@2", "update a@1→3", "add c@4", "update b@2→5", "delete a@6"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,7 +315,10 @@ async fn a_dead_letter_waits_for_the_objects_next_event() {
     bench.put("b");
     assert_eq!(park(&mut listener), "add a@1");
     assert_eq!(drain(&mut listener), ["add b@2"]);
-    assert_eq!((listener.parked(), listener.stats().parked, listener.stats().pending), (vec![key("a")], 1, 0));
+    assert_eq!(
+        (listener.parked(), listener.stats().parked, listener.stats().pending),
+        (vec![key("a")], 1, 0)
+    );
     bench.put("a");
     assert_eq!(listener.stats().parked, 0);
     assert_eq!(drain(&mut listener), ["add a@3"]);
@@ -456,7 +462,10 @@ async fn sy_05_an_empty_list_syncs_at_once() {
 async fn rs_02_rs_06_each_listener_resyncs_at_its_own_period() {
     let mut bench = Bench::with_resync(second());
     let listen = |seconds: u64| {
-        bench.listen(ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() })
+        bench.listen(ListenerConfig {
+            resync: Some(Duration::from_secs(seconds)),
+            ..ListenerConfig::default()
+        })
     };
     let mut listeners = [listen(0), listen(2), listen(3)];
     bench.processor.start();
@@ -476,7 +485,8 @@ async fn rs_02_rs_06_each_listener_resyncs_at_its_own_period() {
 #[tokio::test(start_paused = true)]
 async fn rs_03_rs_04_the_check_period_shrinks_before_the_start_and_holds_after_it() {
     let bench = Bench::with_resync(Duration::from_secs(10));
-    let resync = |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
+    let resync =
+        |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
     let _early = bench.listen(resync(4));
     assert_eq!(bench.processor.start(), Duration::from_secs(4));
     let _late = bench.listen(resync(1));
@@ -486,7 +496,8 @@ async fn rs_03_rs_04_the_check_period_shrinks_before_the_start_and_holds_after_i
 #[tokio::test(start_paused = true)]
 async fn pd_41_pd_42_rs_08_equal_versions_are_for_those_who_are_syncing() {
     let mut bench = Bench::with_resync(second());
-    let mut never = bench.listen(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() });
+    let mut never =
+        bench.listen(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() });
     bench.processor.start();
     bench.relist(vec![object("a", 1)]);
     drain(&mut never);
@@ -519,7 +530,10 @@ async fn a_replay_tells_what_there_is_and_keeps_deletes_of_what_is_gone() {
     listener.replay();
     assert!(!listener.has_synced());
     let told = drain(&mut listener);
-    assert_eq!(told, ["delete gone@6", "add back@11 (initial)", "add kept@5 (initial)", "add parked@7 (initial)"]);
+    assert_eq!(
+        told,
+        ["delete gone@6", "add back@11 (initial)", "add kept@5 (initial)", "add parked@7 (initial)"]
+    );
     assert!(listener.has_synced());
 }
 
@@ -588,7 +602,8 @@ async fn a_new_listener_inherits_the_deletes_of_the_old() {
     bench.delete("other/gone");
     bench.delete("ns/here");
     bench.put("ns/here");
-    let mut new = bench.listen(ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() });
+    let mut new =
+        bench.listen(ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() });
     new.inherit_deletes(old);
     assert_eq!(drain(&mut new), ["delete ns/tried@5", "delete ns/gone@6", "add ns/here@9 (initial)"]);
     assert_eq!(bench.processor.n_listeners(), 1);

@@ -1,0 +1,400 @@
+//! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
+
+use std::pin::pin;
+
+use futures::FutureExt;
+
+use super::*;
+use crate::indexer::NAMESPACE_INDEX;
+use crate::listener::tests::outline;
+use crate::listener::{ListenerConfig, Outcome};
+use crate::names::ObjectKey;
+use crate::namespaces::Namespaces;
+use crate::testing::{Draft, FakeListWatch, errors};
+
+fn config() -> Config {
+    Config::new(GroupVersionResource::new("", "v1", "pods"))
+}
+
+fn informer(fake: &FakeListWatch) -> SharedInformer {
+    SharedInformer::new(Arc::new(fake.clone()), config())
+}
+
+/// Runs an informer beside a test, and stops it at the end.
+async fn run<T>(informer: &SharedInformer, test: impl Future<Output = T>) -> T {
+    let token = CancellationToken::new();
+    let run = informer.run(token.clone());
+    let test = async {
+        let result = test.await;
+        token.cancel();
+        result
+    };
+    tokio::join!(run, test).1
+}
+
+/// Waits for so many notifications, finishing each.
+async fn told(listener: &mut Listener, n_notifications: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    for _ in 0..n_notifications {
+        let Some(delivery) = listener.next().await else { break };
+        told.push(outline(&delivery.notification));
+        listener.finish(&delivery.key, Outcome::Done);
+    }
+    told
+}
+
+/// Lets everything happen that can happen now.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pd_01_pd_02_adds_updates_and_deletes_reach_cache_and_listener() {
+    let fake = FakeListWatch::pods();
+    fake.put("ns/listed");
+    let informer = informer(&fake);
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    run(&informer, async {
+        assert_eq!(told(&mut listener, 1).await, ["add ns/listed@2 (initial)"]);
+        assert!(listener.wait_for_sync().await && informer.wait_for_sync().await);
+        fake.until_watches(1).await;
+        fake.put("ns/new");
+        assert_eq!(told(&mut listener, 1).await, ["add ns/new@3"]);
+        fake.put("ns/listed");
+        assert_eq!(told(&mut listener, 1).await, ["update ns/listed@2→4"]);
+        fake.delete("ns/new");
+        assert_eq!(told(&mut listener, 1).await, ["delete ns/new@5"]);
+        assert_eq!(informer.indexer().keys(), [ObjectKey::new("ns", "listed")]);
+        assert_eq!(&*informer.indexer().resource_version(), "5");
+        assert_eq!(informer.last_resource_version(), "5");
+    })
+    .await;
+    assert_eq!(fake.n_open_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pd_03_the_cache_holds_what_a_listener_is_told() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    run(&informer, async {
+        fake.until_watches(1).await;
+        for _ in 0..10 {
+            fake.put("ns/a");
+            let delivery = listener.next().await.unwrap();
+            let cached = informer.lister().get(&delivery.key).unwrap();
+            assert!(cached.is_same(delivery.notification.object()));
+            listener.finish(&delivery.key, Outcome::Done);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_finds_what_was_deleted_added_and_changed_meanwhile() {
+    let fake = FakeListWatch::pods();
+    for name in ["ns/changed", "ns/gone", "ns/same"] {
+        fake.put(name);
+    }
+    let informer = informer(&fake);
+    let mut listener = informer
+        .add_listener(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() })
+        .unwrap();
+    run(&informer, async {
+        told(&mut listener, 3).await;
+        fake.until_watches(1).await;
+        fake.delete_unseen("ns/gone");
+        fake.put_unseen("ns/changed");
+        fake.put_unseen("ns/new");
+        fake.expire_history();
+        fake.close_watches();
+        let mut told = told(&mut listener, 4).await;
+        told.sort();
+        let expected = [
+            "add ns/new@7",
+            "delete ns/gone@3 (unknown)",
+            "update ns/changed@2→6",
+            // An informer without resync marks nobody as not syncing (RS-08).
+            "update ns/same@4→4",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(informer.status().relists, 1);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_watch_goes_on_where_it_was() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    run(&informer, async {
+        fake.until_watches(1).await;
+        fake.put("ns/a");
+        assert_eq!(told(&mut listener, 1).await, ["add ns/a@2"]);
+        fake.put_unseen("ns/a");
+        fake.delete_unseen("ns/a");
+        fake.close_watches();
+        assert_eq!(told(&mut listener, 2).await, ["update ns/a@2→3", "delete ns/a@4"]);
+        assert_eq!(informer.status().relists, 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pd_07_a_missed_recreation_is_one_update() {
+    let fake = FakeListWatch::pods();
+    fake.put(Draft::new("ns/a").uid("first"));
+    let informer = informer(&fake);
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    run(&informer, async {
+        told(&mut listener, 1).await;
+        fake.until_watches(1).await;
+        fake.delete_unseen("ns/a");
+        fake.put_unseen(Draft::new("ns/a").uid("second"));
+        fake.expire_history();
+        fake.close_watches();
+        let delivery = listener.next().await.unwrap();
+        assert_eq!(outline(&delivery.notification), "update ns/a@2→4");
+        let uids =
+            [delivery.notification.old(), delivery.notification.new()].map(|object| object.unwrap().uid());
+        assert_eq!(uids, ["first", "second"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_10_a_late_listener_is_told_all_and_a_removed_one_nothing_more() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let mut early = informer.add_listener(ListenerConfig::default()).unwrap();
+    run(&informer, async {
+        fake.until_watches(1).await;
+        fake.put("ns/a");
+        fake.put("ns/b");
+        told(&mut early, 2).await;
+        let mut late = informer.add_listener(ListenerConfig::default()).unwrap();
+        fake.put("ns/a");
+        assert_eq!(
+            told(&mut late, 3).await,
+            ["add ns/a@2 (initial)", "add ns/b@3 (initial)", "update ns/a@2→4"]
+        );
+        assert!(late.has_synced());
+        assert_eq!(informer.status().listeners, 2);
+        drop(early);
+        assert_eq!(informer.status().listeners, 1);
+        fake.delete("ns/b");
+        assert_eq!(told(&mut late, 1).await, ["delete ns/b@5"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_05_an_empty_resource_syncs() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    assert!(!informer.has_synced());
+    run(&informer, async {
+        assert!(informer.wait_for_sync().await);
+        assert!(listener.wait_for_sync().await);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_01_si_03_started_once_stopped_once() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    assert_eq!(informer.lifecycle(), Lifecycle::Created);
+    assert_eq!(informer.last_resource_version(), "");
+    run(&informer, async {
+        assert_eq!(informer.lifecycle(), Lifecycle::Started);
+        assert!(informer.run(CancellationToken::new()).now_or_never().is_some(), "a second run returns");
+        informer.wait_for_sync().await;
+    })
+    .await;
+    assert_eq!(informer.lifecycle(), Lifecycle::Stopped);
+    assert!(listener.next().await.is_none());
+    let error = informer
+        .add_listener(ListenerConfig { name: "late".into(), ..ListenerConfig::default() })
+        .unwrap_err();
+    insta::assert_snapshot!(error, @r#"listener "late" was not added to shared informer because it has stopped already"#);
+    informer.run(CancellationToken::new()).await;
+    assert_eq!(fake.lists().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_whose_future_is_dropped_has_stopped() {
+    let fake = FakeListWatch::pods();
+    fake.hang_list();
+    let informer = informer(&fake);
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    {
+        let mut run = pin!(informer.run(CancellationToken::new()));
+        assert!(run.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(informer.lifecycle(), Lifecycle::Stopped);
+    assert!(listener.next().await.is_none());
+    assert!(!informer.wait_for_sync().await);
+    assert!(!listener.wait_for_sync().await);
+    assert_eq!(informer.wait_until_seen("1").await, Err(WaitError::Stopped));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ct_03_what_is_queued_at_the_end_is_not_processed() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    run(&informer, informer.wait_for_sync()).await;
+    informer.core.fifo.add(fake.put("ns/a")).unwrap();
+    assert_eq!((informer.indexer().len(), informer.status().queued), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rs_06_a_resync_tells_everything_again_to_those_who_asked() {
+    let fake = FakeListWatch::pods();
+    fake.put("ns/a");
+    let config = Config { resync_period: Duration::from_secs(10), ..config() };
+    let informer = SharedInformer::new(Arc::new(fake.clone()), config);
+    let resync =
+        |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
+    let mut often = informer.add_listener(resync(10)).unwrap();
+    let mut never = informer.add_listener(resync(0)).unwrap();
+    run(&informer, async {
+        assert_eq!(told(&mut often, 3).await, ["add ns/a@2 (initial)", "update ns/a@2→2", "update ns/a@2→2"]);
+        assert_eq!(told(&mut never, 1).await, ["add ns/a@2 (initial)"]);
+        assert!(never.next().now_or_never().is_none());
+        assert_eq!(fake.lists().len(), 1, "RS-10: the server is not asked");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_is_seen_once_the_cache_holds_it() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    run(&informer, async {
+        assert_eq!(informer.wait_until_seen("1").await, Ok(()), "by the list");
+        fake.until_watches(1).await;
+        let written = fake.put("ns/a");
+        informer.wait_until_seen(written.resource_version()).await.unwrap();
+        assert!(informer.indexer().get(written.key()).unwrap().is_same(&written));
+
+        let mut waiting = pin!(informer.wait_until_seen("3"));
+        settle().await;
+        assert!(waiting.as_mut().now_or_never().is_none());
+        // Something happened that this informer does not see, and a bookmark tells how far it is.
+        fake.put_unseen("ns/b");
+        fake.bookmark();
+        assert_eq!(waiting.await, Ok(()));
+        let error = informer.wait_until_seen("abc").await.unwrap_err();
+        insta::assert_snapshot!(error, @r#"the resourceVersion "abc" is not a decimal integer and cannot be compared"#);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_tells_of_the_resource_and_of_failures() {
+    let fake = FakeListWatch::pods();
+    fake.put("ns/a");
+    fake.fail_list(errors::not_found().into());
+    let informer = informer(&fake);
+    let mut phase = informer.phase();
+    assert_eq!(*phase.borrow(), Phase::Waiting);
+    assert_eq!(informer.status().phase, Phase::Waiting);
+    run(&informer, async {
+        phase.wait_for(|phase| *phase == Phase::Absent).await.unwrap();
+        assert!(informer.status().last_error.is_some());
+        phase.wait_for(|phase| *phase == Phase::Watching).await.unwrap();
+        informer.wait_for_sync().await;
+        let status = informer.status();
+        assert_eq!(
+            (status.objects, status.has_synced, status.watches, &*status.resource_version),
+            (1, true, 1, "2")
+        );
+        assert_eq!(status.bytes, fake.objects()[0].json_length());
+        assert!(status.last_sign_of_life.is_some());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn indices_and_the_transformer_see_every_object() {
+    let fake = FakeListWatch::pods();
+    fake.put(Draft::new("ns/a").label("app", "web"));
+    let transformer: Transformer = Arc::new(|object| {
+        let text = object.json().replace("\"web\"", "\"WEB\"");
+        crate::object::Object::parse(text.as_bytes(), None)
+            .map_err(|error| delta_fifo::TransformError(error.into()))
+    });
+    let informer =
+        SharedInformer::new(Arc::new(fake.clone()), Config { transformer: Some(transformer), ..config() });
+    informer.add_index("app", IndexSource::Label("app".into())).unwrap();
+    run(&informer, async {
+        informer.wait_for_sync().await;
+        fake.until_watches(1).await;
+        let written = fake.put(Draft::new("other/b").label("app", "web"));
+        informer.wait_until_seen(written.resource_version()).await.unwrap();
+        informer.add_index("late", IndexSource::OwnerUid).unwrap();
+        let indexer = informer.indexer();
+        assert_eq!(indexer.by_index("app", "WEB").unwrap().len(), 2);
+        assert_eq!(indexer.index_values("app", &Namespaces::All), ["WEB"]);
+        assert_eq!(indexer.index_values(NAMESPACE_INDEX, &Namespaces::All), ["ns", "other"]);
+        assert!(informer.remove_index("app"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ls_03_a_lister_names_what_it_did_not_find() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let error = informer.lister().get(&ObjectKey::new("ns", "a")).unwrap_err();
+    insta::assert_snapshot!(error, @r#"pods "a" not found"#);
+    let resource = GroupVersionResource::new("apps", "v1", "deployments");
+    let error =
+        Lister::new(informer.indexer().clone(), resource).get(&ObjectKey::new("ns", "a")).unwrap_err();
+    insta::assert_snapshot!(error, @r#"deployments.apps "a" not found"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_keeps_the_objects_that_it_had() {
+    let fake = FakeListWatch::pods();
+    let written = fake.put("ns/a");
+    let informer = informer(&fake);
+    run(&informer, async {
+        informer.wait_for_sync().await;
+        let cached = informer.indexer().get(written.key()).unwrap();
+        fake.until_watches(1).await;
+        fake.put_unseen("ns/b");
+        fake.expire_history();
+        fake.close_watches();
+        fake.until_lists(2).await;
+        informer.wait_until_seen("3").await.unwrap();
+        assert!(informer.indexer().get(written.key()).unwrap().is_same(&cached));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_listener_holds_up_nobody() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let slow =
+        informer.add_listener(ListenerConfig { backlog_limit: 10, ..ListenerConfig::default() }).unwrap();
+    let mut fast =
+        informer.add_listener(ListenerConfig { backlog_limit: 10_000, ..ListenerConfig::default() }).unwrap();
+    run(&informer, async {
+        fake.until_watches(1).await;
+        for round in 0..500 {
+            fake.put(&*format!("ns/{}", round % 5));
+        }
+        assert_eq!(told(&mut fast, 500).await.len(), 500);
+        let stats = slow.stats();
+        assert!(stats.pending <= 20 && stats.merged >= 480, "{stats:?}");
+    })
+    .await;
+}

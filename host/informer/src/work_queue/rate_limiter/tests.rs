@@ -6,7 +6,11 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-fn delays<L: RateLimiter<&'static str>>(limiter: &mut L, key: &'static str, n_delays: usize) -> Vec<Duration> {
+fn delays<L: RateLimiter<&'static str>>(
+    limiter: &mut L,
+    key: &'static str,
+    n_delays: usize,
+) -> Vec<Duration> {
     (0..n_delays).map(|_| limiter.when(&key)).collect()
 }
 
@@ -46,10 +50,8 @@ async fn lm_02_a_bucket_that_does_not_reserve_beyond_its_cap() {
 
 #[test]
 fn lm_04_max_of_asks_every_limiter() {
-    let limiters: Vec<Box<dyn RateLimiter<&str>>> = vec![
-        Box::new(FastSlow::new(ms(5), ms(3000), 3)),
-        Box::new(Exponential::new(ms(1), ms(1000))),
-    ];
+    let limiters: Vec<Box<dyn RateLimiter<&str>>> =
+        vec![Box::new(FastSlow::new(ms(5), ms(3000), 3)), Box::new(Exponential::new(ms(1), ms(1000)))];
     let mut limiter = MaxOf::new(limiters);
     assert_eq!(delays(&mut limiter, "one", 5), [5, 5, 5, 3000, 3000].map(ms));
     assert_eq!(limiter.n_requeues(&"one"), 5);

@@ -1,0 +1,182 @@
+//! The command line. The only reader of the environment.
+
+use std::{
+    ffi::OsString,
+    net::SocketAddr,
+    path::PathBuf,
+};
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use oarlock_controller::{account::Account, report::Level};
+use oarlock_dev_cluster::faults::Fault;
+
+/// Runs Kubernetes controllers as WebAssembly plugins in one process.
+///
+/// Try it: `oarlock dev plugins/mirror` starts an API server of its own, runs the plugin against it and says what to do next.
+#[derive(Debug, Parser)]
+#[command(name = "oarlock", version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// What the host's own parts log, on standard error: a level, or targets such as `oarlock=debug,kube=info`.
+    #[arg(long, global = true, env = "OARLOCK_LOG", default_value = "warn", value_name = "FILTER")]
+    pub(crate) log: String,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs plugins against a cluster.
+    Run(RunArgs),
+    /// Starts an API server on this machine and runs plugins against it, to try them out.
+    Dev(DevArgs),
+    /// Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`.
+    Rbac(RbacArgs),
+    /// Looks at plugins without running them.
+    Plugin(PluginArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// A folder of plugin files, the folder of one plugin, or a plugin file. May be given several times; changes in it
+    /// are picked up.
+    #[arg(long, required = true, value_name = "PATH")]
+    pub(crate) plugins: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ClusterArgs {
+    /// The kubeconfig to use. Otherwise `~/.kube/config`, and without one the ServiceAccount of the Pod this runs in.
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+    pub(crate) kubeconfig: Option<OsString>,
+
+    /// The kubeconfig's context to use instead of its current one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Where kubeconfigs are by default.
+    #[arg(long, env = "HOME", hide = true, hide_env = true)]
+    pub(crate) home: Option<PathBuf>,
+
+    /// Set in every Pod.
+    #[arg(long, env = "KUBERNETES_SERVICE_HOST", hide = true, hide_env = true)]
+    pub(crate) in_cluster: Option<String>,
+}
+
+/// What `run` and `dev` have in common.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HostArgs {
+    /// Where to serve /livez, /readyz, /metrics and /plugins.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin_addr: Option<SocketAddr>,
+
+    /// How to print what happens on standard output.
+    #[arg(long, value_enum, default_value_t = Output::Human)]
+    pub(crate) output: Output,
+
+    /// What to print: trace, debug (every single delivery), info, warn or error.
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub(crate) level: Level,
+
+    /// Leaves out the Nth notification. For the test that such a loss is found.
+    #[arg(long, hide = true, value_name = "N")]
+    pub(crate) fault_swallow: Option<u64>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DevArgs {
+    /// Plugin files, folders of one plugin each, or folders of plugins. None: only the API server runs.
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugins: Vec<PathBuf>,
+
+    /// The API server's port on 127.0.0.1. Otherwise a free one.
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+
+    /// Where to write the kubeconfig for kubectl.
+    #[arg(long, default_value = ".oarlock/kubeconfig", value_name = "FILE")]
+    pub(crate) kubeconfig: PathBuf,
+
+    /// Something that the API server does wrong, such as `close-watch,resource=pods,after=10`. May be given several times.
+    #[arg(long, value_name = "ACTION[,KEY=VALUE]…")]
+    pub(crate) fault: Vec<Fault>,
+
+    #[command(flatten)]
+    pub(crate) host: HostArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RbacArgs {
+    /// Plugin files, folders of one plugin each, or folders of plugins.
+    #[arg(required = true, value_name = "PLUGIN")]
+    pub(crate) plugins: Vec<PathBuf>,
+
+    /// The ServiceAccount that the host runs as.
+    #[arg(long, default_value = "oarlock-system/oarlock", value_name = "NAMESPACE/NAME")]
+    pub(crate) host_account: Account,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PluginArgs {
+    #[command(subcommand)]
+    pub(crate) command: PluginCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// Shows what a plugin says of itself, what it imports and its limits.
+    Inspect(InspectArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InspectArgs {
+    /// A component (.wasm), a plugin file, or the folder of one plugin.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// One line for each thing that happens.
+    Human,
+    /// One JSON object on each line.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = Args::command();
+        // What the environment holds is no part of the text.
+        command.build();
+        let mut found = &mut command;
+        for name in path {
+            found = found.find_subcommand_mut(name).unwrap();
+        }
+        found.render_help().to_string()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_says_what_there_is() {
+        insta::assert_snapshot!(help(&[]), @"");
+        insta::assert_snapshot!(help(&["run"]), @"");
+        insta::assert_snapshot!(help(&["dev"]), @"");
+        insta::assert_snapshot!(help(&["rbac"]), @"");
+        insta::assert_snapshot!(help(&["plugin", "inspect"]), @"");
+    }
+}

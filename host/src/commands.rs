@@ -1,0 +1,9 @@
+//! What `oarlock` can be told to do, one file each.
+
+pub(crate) mod dev;
+pub(crate) mod plugin;
+pub(crate) mod rbac;
+pub(crate) mod run;
+
+mod examine;
+mod hosting;

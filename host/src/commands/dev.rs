@@ -1,0 +1,89 @@
+//! `oarlock dev`: an API server of its own on this machine, and plugins that run against it.
+//!
+//! Everything is as it would be in a cluster, only nearer: the host talks HTTPS to the API server with the token of its
+//! own ServiceAccount, which has the rights that `oarlock rbac` prints and no others, and so have the plugins' accounts.
+
+mod kubeconfig;
+mod rights;
+mod welcome;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use kube::config::Kubeconfig;
+use oarlock_controller::account::Account;
+use oarlock_dev_cluster::DevCluster;
+use oarlock_plugin::EngineConfig;
+
+use self::{kubeconfig::KubeconfigFile, rights::Rights};
+use super::hosting;
+use crate::{
+    args::DevArgs,
+    connect::{self, Connection},
+    failure::{Ended, Failure},
+};
+
+/// The account that the host runs as.
+const HOST: (&str, &str) = ("oarlock-system", "oarlock");
+
+pub(crate) async fn run(args: DevArgs) -> Ended {
+    let DevArgs { plugins, port, kubeconfig, fault, host } = args;
+    if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
+        let missing = anyhow::anyhow!("{} does not exist", missing.display());
+        return Err(Failure::caller(missing).hint("name plugin files, or folders of them, such as plugins/mirror"));
+    }
+    let config = oarlock_dev_cluster::Config {
+        addr: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        faults: fault,
+        ..oarlock_dev_cluster::Config::default()
+    };
+    let cluster = DevCluster::start(config).await.map_err(|error| match port {
+        0 => Failure::caller(error),
+        port => Failure::caller(error).hint(format!("is port {port} in use? Leave --port out to get a free one")),
+    })?;
+    let ended = serve(&cluster, plugins, &kubeconfig, host).await;
+    cluster.shut_down().await;
+    ended
+}
+
+async fn serve(
+    cluster: &DevCluster,
+    plugins: Vec<std::path::PathBuf>,
+    kubeconfig: &std::path::Path,
+    host: crate::args::HostArgs,
+) -> Ended {
+    let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
+    let Connection { client: admin, server } = client(&cluster.kubeconfig(), None).await?;
+    let rights = Rights::set_up(admin, account.clone()).await.map_err(Failure::running)?;
+    let token = cluster.token_for(&account.namespace, &account.name);
+    let Connection { client, .. } = client(&cluster.kubeconfig(), Some(token)).await?;
+
+    // Whoever finds the file finds an API server that is ready. It is gone again when this returns.
+    let file = KubeconfigFile::write(kubeconfig, &cluster.kubeconfig()).map_err(|error| {
+        let context = format!("the kubeconfig {} cannot be written", kubeconfig.display());
+        Failure::caller(anyhow::Error::new(error).context(context)).hint("name another place with --kubeconfig")
+    })?;
+    welcome::say(&server, file.path(), &plugins, host.output);
+    let engine = EngineConfig::default();
+    let provision = Some(Arc::new(rights) as Arc<dyn oarlock_controller::provision::Provision>);
+    let job = hosting::Job { client, server, plugins, host, engine, provision };
+    hosting::host(job, std::future::pending()).await
+}
+
+/// Makes a client of the administrator's kubeconfig, or of the same with another token.
+async fn client(kubeconfig: &str, token: Option<String>) -> Result<Connection, Failure> {
+    let mut kubeconfig = Kubeconfig::from_yaml(kubeconfig).map_err(Failure::running)?;
+    if let Some(token) = token {
+        for named in &mut kubeconfig.auth_infos {
+            if let Some(auth) = &mut named.auth_info {
+                auth.token = Some(token.clone().into());
+            }
+        }
+    }
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+        .await
+        .map_err(Failure::running)?;
+    connect::client(config).map_err(Failure::running)
+}

@@ -1,0 +1,85 @@
+//! Compiling a plugin and asking it what it is, without running it.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context;
+use oarlock_controller::{
+    config::{self, PluginFile},
+    rbac::Needs,
+};
+use oarlock_plugin::{
+    Component, Engine, EngineConfig, GuestLog, Limits, LogLine, LogSink,
+    contract::{Description, Level},
+    describe,
+};
+
+use crate::failure::Failure;
+
+/// A component and what it says of itself.
+pub(super) struct Examined {
+    pub(super) component: Component,
+    pub(super) description: Description,
+}
+
+/// Writes what a guest logs while it describes itself to standard error, if it matters.
+struct Stderr;
+
+/// Reads plugin files, and fails with all that is wrong with them.
+pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Failure> {
+    let config::Loaded { files, errors } = config::load_paths(paths);
+    if errors.is_empty() {
+        return Ok(files);
+    }
+    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Err(Failure::caller(anyhow::anyhow!("{}", texts.join("\n       "))))
+}
+
+pub(super) fn engine() -> Result<Engine, Failure> {
+    Engine::new(EngineConfig::default()).map_err(Failure::running)
+}
+
+/// Compiles the component at a path and asks it what it is.
+pub(super) async fn examine(
+    engine: &Engine,
+    name: &str,
+    component: &Path,
+    config: serde_json::Map<String, serde_json::Value>,
+    limits: Limits,
+) -> Result<Examined, Failure> {
+    let shown = component.display();
+    let bytes = std::fs::read(component)
+        .with_context(|| format!("{shown} cannot be read"))
+        .map_err(|error| Failure::caller(error).hint("has the component been built?"))?;
+    let component = Component::compile(engine, bytes)
+        .await
+        .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
+    let log = Arc::new(GuestLog::new(Arc::from(name), 1, limits.log_lines_per_second, Arc::new(Stderr)));
+    let description = describe(&component, Arc::new(config.into()), limits, log)
+        .await
+        .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
+    Ok(Examined { component, description })
+}
+
+/// What rights a plugin needs.
+pub(super) async fn needs(engine: &Engine, file: PluginFile) -> Result<Needs, Failure> {
+    let PluginFile { path, name, component, service_account, config, limits, suspend: _ } = file;
+    let examined = examine(engine, &name, &component, config, limits)
+        .await
+        .map_err(|failure| failure.context(path.display()))?;
+    let emits_events = emits_events(&examined.component);
+    Ok(Needs { plugin: name, account: service_account, description: examined.description, emits_events })
+}
+
+fn emits_events(component: &Component) -> bool {
+    component.imports().iter().any(|import| import.starts_with("oarlock:plugin/events"))
+}
+
+impl LogSink for Stderr {
+    fn enabled(&self, _plugin: &str, level: Level) -> bool {
+        matches!(level, Level::Warn | Level::Error)
+    }
+
+    fn write(&self, line: LogLine<'_>) {
+        eprintln!("{}: {}", line.plugin, line.message);
+    }
+}

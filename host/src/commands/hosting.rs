@@ -1,0 +1,73 @@
+//! Running the host, with a printer beside it, until someone asks it to end: what `run` and `dev` have in common.
+
+use std::{future::Future, path::PathBuf, sync::Arc};
+
+use oarlock_controller::{
+    admin,
+    dispatch::{RestartPolicy, RetryPolicy},
+    provision::Provision,
+    report,
+    runtime::{self, Runtime},
+};
+use oarlock_plugin::EngineConfig;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::HostArgs,
+    failure::{Ended, Failure},
+    printer, shutdown,
+};
+
+/// What to host, and how.
+pub(super) struct Job {
+    pub(super) client: kube::Client,
+    pub(super) server: String,
+    pub(super) plugins: Vec<PathBuf>,
+    pub(super) host: HostArgs,
+    pub(super) engine: EngineConfig,
+    pub(super) provision: Option<Arc<dyn Provision>>,
+}
+
+/// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended, and every line is
+/// printed, when this returns.
+pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
+    let Job { client, server, plugins, host, engine, provision } = job;
+    let HostArgs { admin_addr, output, level, fault_swallow } = host;
+    let admin = match admin_addr {
+        Some(address) => Some(admin::bind(address).await.map_err(Failure::caller)?),
+        None => None,
+    };
+    let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
+    let config = runtime::Config {
+        client,
+        server,
+        sources: plugins,
+        admin,
+        reporter,
+        engine,
+        retry: RetryPolicy::default(),
+        restart: RestartPolicy::default(),
+        provision,
+        fault_swallow,
+    };
+    let runtime = Runtime::new(config).map_err(Failure::caller)?;
+    let token = CancellationToken::new();
+    let run = async {
+        let running = std::pin::pin!(runtime.run(token.clone()));
+        let mut running = running;
+        tokio::select! {
+            ended = &mut running => ended.map_err(Failure::running),
+            failure = beside => {
+                token.cancel();
+                // What came first is what is told.
+                let _ = running.await;
+                Err(failure)
+            }
+        }
+    };
+    let printed = printer::print(reports, output, token.clone());
+    tokio::select! {
+        (ended, ()) = futures::future::join(run, printed) => ended,
+        never = shutdown::cancel_on_request(token.clone()) => match never {},
+    }
+}

@@ -1,0 +1,51 @@
+//! `oarlock plugin inspect`: what a plugin is, without running it.
+
+mod show;
+
+use std::{io::Write, path::Path};
+
+use oarlock_controller::config::PluginFile;
+use oarlock_plugin::Limits;
+
+use super::examine;
+use crate::{
+    args::{InspectArgs, PluginArgs, PluginCommand},
+    failure::{Ended, Failure},
+};
+
+pub(crate) async fn run(args: PluginArgs) -> Ended {
+    let PluginArgs { command } = args;
+    match command {
+        PluginCommand::Inspect(args) => inspect(args).await,
+    }
+}
+
+async fn inspect(args: InspectArgs) -> Ended {
+    let InspectArgs { file } = args;
+    let engine = examine::engine()?;
+    let text = if is_component(&file) {
+        let examined =
+            examine::examine(&engine, "inspect", &file, serde_json::Map::new(), Limits::default()).await?;
+        show::component(&file, &examined)
+    } else {
+        let plugin = PluginFile::read(&file).map_err(Failure::caller)?;
+        let examined = examine::examine(
+            &engine,
+            &plugin.name,
+            &plugin.component,
+            plugin.config.clone(),
+            plugin.limits.clone(),
+        )
+        .await?;
+        let mut text = show::plugin(&plugin);
+        text.push_str(&show::component(&plugin.component, &examined));
+        text
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::running)
+}
+
+/// Anything but a plugin's file or folder is taken for a component, and said to be none if it is none.
+fn is_component(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    !path.is_dir() && !matches!(extension, Some("yaml" | "yml" | "toml"))
+}

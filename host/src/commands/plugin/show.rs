@@ -1,0 +1,198 @@
+//! A plugin and its component as aligned text.
+
+use std::{fmt::Write, path::Path};
+
+use oarlock_controller::config::PluginFile;
+use oarlock_plugin::contract::{
+    Content, Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, Read,
+    Subscription, Test, Write as Writes,
+};
+
+use super::super::examine::Examined;
+
+/// Rows of a label and a text; a label is not repeated.
+#[derive(Default)]
+struct Table {
+    rows: Vec<(&'static str, String)>,
+}
+
+/// What the plugin's file says.
+pub(super) fn plugin(file: &PluginFile) -> String {
+    let mut table = Table::default();
+    table.row("plugin", format!("{} ({})", file.name, file.path.display()));
+    table.row("acts as", format!("ServiceAccount {}", file.service_account));
+    if file.suspend {
+        table.row("suspended", "its writes are refused".to_owned());
+    }
+    let limits = serde_json::to_value(&file.limits).unwrap_or_default();
+    for (name, value) in limits.as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        table.row("limits", format!("{name} {value}"));
+    }
+    table.to_string()
+}
+
+/// What the component is and says of itself.
+pub(super) fn component(path: &Path, examined: &Examined) -> String {
+    let Examined { component, description } = examined;
+    let mut table = Table::default();
+    table.row("component", format!("{}, {} KiB", path.display(), component.size().div_ceil(1024)));
+    table.row("digest", component.digest().to_string());
+    let mut exports = vec!["metadata"];
+    exports.extend(component.exports_handler().then_some("handler"));
+    exports.extend(component.exports_reconciler().then_some("reconciler"));
+    table.row("exports", exports.join(", "));
+    for import in component.imports() {
+        table.row("imports", import.clone());
+    }
+    described(&mut table, description);
+    table.to_string()
+}
+
+fn described(table: &mut Table, description: &Description) {
+    let Description { name, version, subscriptions, reads, indices, writes, stateless } = description;
+    let state = if *stateless { "stateless" } else { "with state: told everything anew after a trap or swap" };
+    table.row("describes", format!("{name} {version}, {state}"));
+    for it in subscriptions {
+        table.row("watches", subscription(it));
+    }
+    for Read { name, target, namespaces, content } in reads {
+        let what = resource(target);
+        table.row("reads", format!("{name}: {what} in {}{}", place(namespaces), metadata_only(*content)));
+    }
+    for index in indices {
+        let source = match &index.source {
+            IndexSource::Label(label) => format!("label {label}"),
+            IndexSource::OwnerUid => "owner uid".to_owned(),
+            IndexSource::Pointer(pointer) => pointer.clone(),
+        };
+        table.row("indices", format!("{}: {} by {source}", index.name, index.lister));
+    }
+    for Writes { target, namespaces, verbs, subresource } in writes {
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        let what = resource(target);
+        let verbs = verbs.join(", ");
+        table.row("writes", format!("{what}{slash}{subresource} in {}: {verbs}", place(namespaces)));
+    }
+}
+
+fn subscription(it: &Subscription) -> String {
+    let mut text = format!("{}: {} in {}", it.name, resource(&it.target), place(&it.namespaces));
+    // Writing into a String cannot fail.
+    if !it.label_selector.is_empty() {
+        let _ = write!(text, ", labels {}", it.label_selector);
+    }
+    for FieldCondition { pointer, test } in &it.conditions {
+        let _ = match test {
+            Test::Exists => write!(text, ", has {pointer}"),
+            Test::Absent => write!(text, ", lacks {pointer}"),
+            Test::Equals(value) => write!(text, ", {pointer} = {value}"),
+            Test::Differs(value) => write!(text, ", {pointer} != {value}"),
+        };
+    }
+    if !it.fields.is_empty() {
+        let _ = write!(text, ", fields {}", it.fields.join(" "));
+    }
+    if it.resync_seconds > 0 {
+        let _ = write!(text, ", again every {} s", it.resync_seconds);
+    }
+    let _ = match &it.enqueue {
+        Enqueue::Nothing => Ok(()),
+        Enqueue::Itself => write!(text, ", enqueues itself"),
+        Enqueue::ControllerOwner(kind) => write!(text, ", enqueues its owning {kind}"),
+        Enqueue::Pointer(pointer) => write!(text, ", enqueues what {pointer} names"),
+        Enqueue::Label(label) => write!(text, ", enqueues what label {label} names"),
+    };
+    text.push_str(metadata_only(it.content));
+    text
+}
+
+fn resource(target: &GroupVersionResource) -> String {
+    match target.group.as_str() {
+        "" => format!("{}/{}", target.version, target.plural),
+        group => format!("{group}/{}/{}", target.version, target.plural),
+    }
+}
+
+fn place(namespaces: &Namespaces) -> String {
+    match namespaces {
+        Namespaces::All => "all namespaces".to_owned(),
+        Namespaces::One(namespace) => format!("namespace {namespace}"),
+    }
+}
+
+fn metadata_only(content: Content) -> &'static str {
+    match content {
+        Content::Full => "",
+        Content::Metadata => ", metadata only",
+    }
+}
+
+// === impl Table ===
+
+impl Table {
+    fn row(&mut self, label: &'static str, text: String) {
+        self.rows.push((label, text));
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut before = "";
+        for (label, text) in &self.rows {
+            let shown = if *label == before { "" } else { label };
+            writeln!(f, "{shown:<10} {text}")?;
+            before = label;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_reads_like_a_table() {
+        let target = |group: &str, plural: &str| GroupVersionResource {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            plural: plural.to_owned(),
+        };
+        let description = Description {
+            name: "scaler".to_owned(),
+            version: "1.2.3".to_owned(),
+            subscriptions: vec![Subscription {
+                name: "apps".to_owned(),
+                target: target("apps", "deployments"),
+                namespaces: Namespaces::One("team-a".to_owned()),
+                label_selector: "app=web".to_owned(),
+                conditions: vec![FieldCondition {
+                    pointer: "/spec/paused".to_owned(),
+                    test: Test::Differs("true".to_owned()),
+                }],
+                fields: vec!["/spec/replicas".to_owned()],
+                content: Content::Full,
+                resync_seconds: 60,
+                enqueue: Enqueue::Itself,
+            }],
+            reads: vec![Read {
+                name: "pods".to_owned(),
+                target: target("", "pods"),
+                namespaces: Namespaces::All,
+                content: Content::Metadata,
+            }],
+            indices: Vec::new(),
+            writes: vec![Writes {
+                target: target("apps", "deployments"),
+                namespaces: Namespaces::All,
+                verbs: vec!["patch".to_owned()],
+                subresource: "status".to_owned(),
+            }],
+            stateless: true,
+        };
+        let mut table = Table::default();
+        described(&mut table, &description);
+        insta::assert_snapshot!(table, @"");
+    }
+}

@@ -1,0 +1,123 @@
+//! From a kubeconfig, or from inside a Pod, to a client that is known to work.
+
+mod check;
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use http::{HeaderValue, header::USER_AGENT};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use oarlock_informer::transport;
+
+pub(crate) use self::check::check;
+use crate::{args::ClusterArgs, failure::Failure};
+
+/// A client and whom it talks to.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    /// The API server's address.
+    pub(crate) server: String,
+}
+
+/// Connects as the command line says, and checks that the API server takes us.
+pub(crate) async fn connect(args: &ClusterArgs) -> Result<Connection, Failure> {
+    let (config, source) = configure(args).await?;
+    let connection = client(config).map_err(|error| {
+        Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used")))
+    })?;
+    check(&connection, &source).await?;
+    Ok(connection)
+}
+
+/// Makes the client of a configuration. It says who asks, for the API server's audit log.
+pub(crate) fn client(mut config: Config) -> Result<Connection, transport::Error> {
+    let agent = concat!("oarlock/", env!("CARGO_PKG_VERSION"));
+    config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    Ok(Connection { client: transport::client(config)?, server })
+}
+
+/// Finds the configuration, and says in words where it came from.
+async fn configure(args: &ClusterArgs) -> Result<(Config, String), Failure> {
+    let default = args.home.as_ref().map(|home| home.join(".kube/config"));
+    let given = args.kubeconfig.as_deref().map(paths).unwrap_or_default();
+    let files = match (given.as_slice(), default) {
+        ([], Some(default)) if default.exists() => vec![default],
+        ([], _) if args.in_cluster.is_some() => return in_cluster(),
+        ([], _) => {
+            return Err(Failure::caller(anyhow::anyhow!("there is no kubeconfig, and this is no Pod of a cluster"))
+                .hint("name one with --kubeconfig or KUBECONFIG; `oarlock dev` needs none, it brings its own API server"));
+        }
+        (given, _) => given.to_vec(),
+    };
+    let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    let source = format!("kubeconfig {}", names.join(", "));
+    let config = from_files(&files, args.context.clone()).await.map_err(|error| explain(error, &source))?;
+    refuse_impersonation(&config, &source)?;
+    Ok((config, source))
+}
+
+async fn from_files(files: &[PathBuf], context: Option<String>) -> Result<Config, KubeconfigError> {
+    let merged = files.iter().try_fold(Kubeconfig::default(), |merged, file| {
+        merged.merge(Kubeconfig::read_from(file)?)
+    })?;
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(merged, &options).await
+}
+
+fn in_cluster() -> Result<(Config, String), Failure> {
+    let config = Config::incluster().map_err(|error| {
+        Failure::caller(anyhow::Error::new(error).context("this Pod's ServiceAccount cannot be used"))
+            .hint("the Pod needs automountServiceAccountToken, or give --kubeconfig")
+    })?;
+    Ok((config, "this Pod's ServiceAccount".to_owned()))
+}
+
+/// The host impersonates the plugins' accounts, and nobody can impersonate twice: headers set by a kubeconfig would take
+/// the place of ours, and every plugin would act as that one user.
+fn refuse_impersonation(config: &Config, source: &str) -> Result<(), Failure> {
+    let auth = &config.auth_info;
+    if auth.impersonate.is_none() && auth.impersonate_groups.is_none() && auth.impersonate_uid.is_none() {
+        return Ok(());
+    }
+    Err(Failure::caller(anyhow::anyhow!("{source} impersonates another user (`as`)"))
+        .hint("oarlock impersonates each plugin's ServiceAccount itself: use credentials of the host's own account"))
+}
+
+fn explain(error: KubeconfigError, source: &str) -> Failure {
+    let (what, hint) = match &error {
+        KubeconfigError::ReadConfig(io, _) if io.kind() == std::io::ErrorKind::NotFound => {
+            ("does not exist", "name another with --kubeconfig or KUBECONFIG")
+        }
+        KubeconfigError::ReadConfig(..) => ("cannot be read", "is it a file that this user may read?"),
+        KubeconfigError::CurrentContextNotSet => {
+            ("names no current context", "set one with `kubectl config use-context`, or give --context")
+        }
+        KubeconfigError::LoadContext(_) => ("has no such context", "`kubectl config get-contexts` lists them"),
+        KubeconfigError::LoadCertificateAuthority(_)
+        | KubeconfigError::LoadClientCertificate(_)
+        | KubeconfigError::LoadClientKey(_)
+        | KubeconfigError::ParseCertificates(_) => {
+            ("names certificates that cannot be used", "are the files there, and are they PEM?")
+        }
+        _ => ("is malformed", "`kubectl config view` shows how kubectl reads it"),
+    };
+    let error = match error {
+        // The system's words are enough; the library's repeat the path.
+        KubeconfigError::ReadConfig(io, _) => anyhow::Error::new(io),
+        other => anyhow::Error::new(other),
+    };
+    Failure::caller(error.context(format!("{source} {what}"))).hint(hint)
+}
+
+fn paths(list: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(list).filter(|path| path != Path::new("")).collect()
+}
+
+#[cfg(test)]
+mod tests;

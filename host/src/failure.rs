@@ -1,0 +1,68 @@
+//! How a command ends when it cannot do its work: what happened, what to do about it, and the exit code.
+
+use std::{fmt::Display, process::ExitCode};
+
+/// The end of a command that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    fault: Fault,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Something broke while it ran: exit code 1.
+    Running,
+    /// The caller has to change something first, a file, a flag, a right: exit code 2, as for a wrong command line.
+    Caller,
+}
+
+pub(crate) type Ended = Result<(), Failure>;
+
+// === impl Failure ===
+
+impl Failure {
+    pub(crate) fn caller(error: impl Into<anyhow::Error>) -> Self {
+        Self { fault: Fault::Caller, error: error.into(), hint: None }
+    }
+
+    pub(crate) fn running(error: impl Into<anyhow::Error>) -> Self {
+        Self { fault: Fault::Running, error: error.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(self, hint: impl Display) -> Self {
+        Self { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// Says what it is about, in front of the error.
+    #[must_use]
+    pub(crate) fn context(self, context: impl Display) -> Self {
+        Self { error: self.error.context(context.to_string()), ..self }
+    }
+
+    /// Writes it to standard error.
+    pub(crate) fn tell(&self) {
+        eprintln!("error: {:#}", self.error);
+        if let Some(hint) = &self.hint {
+            eprintln!("hint:  {hint}");
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self.fault {
+            Fault::Running => ExitCode::from(1),
+            Fault::Caller => ExitCode::from(2),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{:#}\nhint: {hint}", self.error),
+            None => format!("{:#}", self.error),
+        }
+    }
+}

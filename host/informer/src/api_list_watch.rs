@@ -19,7 +19,7 @@ use futures::stream::{self, StreamExt};
 use kube::client::Body;
 
 use crate::list_watch::{
-    ApiError, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    ApiError, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::Pruning;
@@ -101,11 +101,12 @@ impl ApiListWatch {
 
 #[async_trait]
 impl ListWatch for ApiListWatch {
-    async fn list(&self, options: ListOptions) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
         let body = self.get(&request::list(&self.config, &options)).await?;
         let mut chunks = Chunks::new(body);
-        let mut decoder = PageDecoder::new(&self.config);
-        while let Some(chunk) = within(self.config.idle_timeout, "pause within a list", chunks.next()).await? {
+        let mut decoder = PageDecoder::new(&self.config, keep);
+        while let Some(chunk) = within(self.config.idle_timeout, "pause within a list", chunks.next()).await?
+        {
             decoder.push(&chunk?)?;
         }
         Ok(decoder.finish()?)
@@ -140,11 +141,7 @@ async fn next_event(lines: &mut Lines, config: &Config) -> Option<Result<WatchEv
     }
 }
 
-async fn within<T>(
-    limit: Duration,
-    what: &str,
-    future: impl Future<Output = T>,
-) -> Result<T, ApiError> {
+async fn within<T>(limit: Duration, what: &str, future: impl Future<Output = T>) -> Result<T, ApiError> {
     tokio::time::timeout(limit, future).await.map_err(|_| {
         let message = format!("{what} for {limit:?}");
         ApiError::Transport(io::Error::new(io::ErrorKind::TimedOut, message).into())

@@ -120,7 +120,8 @@ impl fmt::Debug for PointerPattern {
 
 impl Segment {
     fn named(name: String) -> Self {
-        let is_index = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
+        let is_index =
+            name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
         let index = if is_index { name.parse().ok() } else { None };
         Self::Name { name: name.into_boxed_str(), index }
     }

@@ -29,8 +29,8 @@ pub mod reflector;
 
 pub mod delta_fifo;
 pub mod indexer;
-mod processor;
 pub mod listener;
+mod processor;
 pub mod resource_version;
 
 pub mod lister;
@@ -44,11 +44,13 @@ pub use api_list_watch::ApiListWatch;
 pub use delta_fifo::{Delta, DeltaFifo};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use json_pointer::{JsonPointer, PointerPattern};
-pub use lister::Lister;
-pub use listener::{Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome};
 pub use list_watch::{ApiError, ListWatch};
-pub use namespaces::Namespaces;
+pub use listener::{
+    Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,
+};
+pub use lister::Lister;
 pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
+pub use namespaces::Namespaces;
 pub use object::Object;
 pub use reflector::{Reflector, ReflectorStore};
 pub use selector::{FieldCondition, FieldTest, LabelSelector};

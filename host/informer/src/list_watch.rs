@@ -21,11 +21,17 @@ use crate::object::Object;
 #[async_trait]
 pub trait ListWatch: Send + Sync {
     /// Asks for one page of the list.
-    async fn list(&self, options: ListOptions) -> Result<ListPage, ApiError>;
+    ///
+    /// Each object passes through `keep` as soon as it is there, in order and once; the page has what `keep` returns. So a
+    /// caller that has the object already need not hold a whole page of equals beside it.
+    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError>;
 
     /// Begins to watch. The stream is what the server sends from then on.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError>;
 }
+
+/// Sees each object of a list as it arrives, and returns what is to stand in its place: mostly the same.
+pub type Keep<'k> = &'k (dyn Fn(Object) -> Object + Send + Sync);
 
 /// What to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -114,11 +114,7 @@ impl GroupVersionResource {
 
     /// Returns the `apiVersion` of the resource's objects: `apps/v1`, or `v1` in the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 

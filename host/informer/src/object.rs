@@ -82,7 +82,11 @@ impl Object {
     /// # Errors
     ///
     /// As [`parse`](Self::parse).
-    pub fn parse_pruned(bytes: &[u8], type_meta: Option<&TypeMeta>, pruning: &Pruning) -> Result<Self, Error> {
+    pub fn parse_pruned(
+        bytes: &[u8],
+        type_meta: Option<&TypeMeta>,
+        pruning: &Pruning,
+    ) -> Result<Self, Error> {
         door::take_in(bytes, type_meta, pruning)
     }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::list_watch::{ApiError, ListOptions, ListWatch};
+use crate::list_watch::{ApiError, Keep, ListOptions, ListWatch};
 use crate::object::Object;
 
 /// A whole list, put together from its pages.
@@ -17,38 +17,37 @@ pub(crate) struct Listing {
 
 /// Lists at `resource_version`, with pages of `limit` objects.
 ///
-/// Each page's objects pass through `keep` as soon as the page is there, so that the caller can let go of what it already
-/// has before the next page comes. When a later page has expired, everything is asked for once more in one request.
+/// When a later page has expired, everything is asked for once more in one request.
 pub(crate) async fn list(
     list_watch: &dyn ListWatch,
     resource_version: &str,
     limit: Option<NonZeroU32>,
-    keep: impl Fn(Object) -> Object,
+    keep: Keep<'_>,
 ) -> Result<Listing, ApiError> {
     let first = ListOptions { resource_version: resource_version.to_owned(), limit, continue_token: None };
-    let page = list_watch.list(first).await?;
-    let mut listing = Listing {
-        resource_version: page.resource_version,
-        items: page.items.into_iter().map(&keep).collect(),
-        is_paginated: false,
-    };
+    let page = list_watch.list(first, keep).await?;
+    let mut listing =
+        Listing { resource_version: page.resource_version, items: page.items, is_paginated: false };
     let mut continue_token = page.continue_token;
     while let Some(token) = continue_token {
         listing.is_paginated = true;
         // The server takes no version beside a token (PG-03).
         let next = ListOptions { resource_version: String::new(), limit, continue_token: Some(token) };
-        match list_watch.list(next).await {
+        match list_watch.list(next, keep).await {
             Ok(page) => {
-                listing.items.extend(page.items.into_iter().map(&keep));
+                listing.items.extend(page.items);
                 continue_token = page.continue_token;
             }
             Err(error) if error.is_expired() => {
                 listing.items = Vec::new();
-                let whole =
-                    ListOptions { resource_version: resource_version.to_owned(), limit: None, continue_token: None };
-                let page = list_watch.list(whole).await?;
+                let whole = ListOptions {
+                    resource_version: resource_version.to_owned(),
+                    limit: None,
+                    continue_token: None,
+                };
+                let page = list_watch.list(whole, keep).await?;
                 listing.resource_version = page.resource_version;
-                listing.items = page.items.into_iter().map(&keep).collect();
+                listing.items = page.items;
                 return Ok(listing);
             }
             Err(error) => return Err(error),

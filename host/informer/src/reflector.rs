@@ -240,11 +240,11 @@ impl Running<'_> {
         limit: Option<NonZeroU32>,
     ) -> Result<pager::Listing, ApiError> {
         let timed = Timed { list_watch: self.list_watch, timeout: self.config.request_timeout };
-        pager::list(&timed, resource_version, limit, |item| {
+        let keep = |item| {
             self.status.note(|_| {});
             self.cached_or(item)
-        })
-        .await
+        };
+        pager::list(&timed, resource_version, limit, &keep).await
     }
 
     /// Returns the cached object in place of its equal, so that a relist does not hold everything twice (RL-71).
@@ -276,7 +276,9 @@ impl Running<'_> {
                 return;
             }
             Ended::List(error) | Ended::Watch(error) => phase_of(error, &message),
-            Ended::Replace(_) | Ended::VeryShortWatch | Ended::Resync(_) => Phase::Failing { message: message.clone() },
+            Ended::Replace(_) | Ended::VeryShortWatch | Ended::Resync(_) => {
+                Phase::Failing { message: message.clone() }
+            }
         };
         tracing::warn!("{message}");
         self.status.failed(phase, message);

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 pub use draft::Draft;
 
 use crate::list_watch::{
-    ApiError, Bookmark, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    ApiError, Bookmark, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::TypeMeta;
 use crate::object::Object;
@@ -119,10 +119,10 @@ impl FakeListWatch {
     /// Sends a bookmark of the newest version to the open watches that allow it.
     pub fn bookmark(&self) {
         let mut state = self.state.lock();
-        let bookmark =
-            Bookmark { resource_version: state.version.to_string(), is_initial_events_end: false };
+        let bookmark = Bookmark { resource_version: state.version.to_string(), is_initial_events_end: false };
         state.watches.retain(|watch| {
-            !watch.allows_bookmarks || watch.sender.unbounded_send(Ok(WatchEvent::Bookmark(bookmark.clone()))).is_ok()
+            !watch.allows_bookmarks
+                || watch.sender.unbounded_send(Ok(WatchEvent::Bookmark(bookmark.clone()))).is_ok()
         });
     }
 
@@ -272,9 +272,13 @@ impl FakeListWatch {
 
 #[async_trait]
 impl ListWatch for FakeListWatch {
-    async fn list(&self, options: ListOptions) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
         match self.asked(Asked::List(options.clone())) {
-            Fault::Pass => self.state.lock().list(&options),
+            Fault::Pass => {
+                let mut page = self.state.lock().list(&options)?;
+                page.items = page.items.into_iter().map(keep).collect();
+                Ok(page)
+            }
             Fault::Fail(error) => Err(error),
             Fault::Hang => std::future::pending().await,
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Config;
-use crate::list_watch::{DecodeError, ListPage};
+use crate::list_watch::{DecodeError, Keep, ListPage};
 use crate::names::TypeMeta;
 use crate::object::Object;
 
@@ -19,6 +19,7 @@ const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 /// Takes a page's bytes and gives its objects.
 pub(super) struct PageDecoder<'c> {
     config: &'c Config,
+    keep: Keep<'c>,
     items: Vec<Object>,
     /// Everything but the items: what would be the page if it had none.
     envelope: Vec<u8>,
@@ -72,9 +73,10 @@ struct ListMetadata {
 // === impl PageDecoder ===
 
 impl<'c> PageDecoder<'c> {
-    pub(super) fn new(config: &'c Config) -> Self {
+    pub(super) fn new(config: &'c Config, keep: Keep<'c>) -> Self {
         Self {
             config,
+            keep,
             items: Vec::new(),
             envelope: Vec::new(),
             item: Vec::new(),
@@ -114,7 +116,10 @@ impl<'c> PageDecoder<'c> {
             None => false,
         };
         if !is_list {
-            return Err(DecodeError::UnsupportedList(format!("{}, Kind={}", envelope.api_version, envelope.kind)));
+            return Err(DecodeError::UnsupportedList(format!(
+                "{}, Kind={}",
+                envelope.api_version, envelope.kind
+            )));
         }
         let metadata = envelope.metadata.unwrap_or_default();
         Ok(ListPage {
@@ -182,7 +187,9 @@ impl<'c> PageDecoder<'c> {
         let so_far = [&self.envelope[..], b"]}"].concat();
         let Envelope { kind, api_version, .. } = parse_envelope(&so_far)?;
         self.type_meta = match kind.strip_suffix("List") {
-            Some(kind) if !kind.is_empty() && !api_version.is_empty() => Some(TypeMeta::new(api_version, kind)),
+            Some(kind) if !kind.is_empty() && !api_version.is_empty() => {
+                Some(TypeMeta::new(api_version, kind))
+            }
             _ => self.config.type_meta.clone(),
         };
         // Share one copy of the names with the watch's objects.
@@ -195,7 +202,7 @@ impl<'c> PageDecoder<'c> {
     fn end_item(&mut self) -> Result<(), DecodeError> {
         if !self.item.trim_ascii().is_empty() {
             let item = Object::parse_pruned(&self.item, self.type_meta.as_ref(), &self.config.pruning)?;
-            self.items.push(item);
+            self.items.push((self.keep)(item));
         }
         self.item.clear();
         Ok(())

@@ -53,7 +53,9 @@ impl Query {
         let mut path = if resource.group.is_empty() { "/api".to_owned() } else { "/apis".to_owned() };
         let namespace = config.namespace.iter().flat_map(|namespace| ["namespaces", namespace]);
         let group = (!resource.group.is_empty()).then_some(&*resource.group);
-        for segment in group.into_iter().chain([&*resource.version]).chain(namespace).chain([&*resource.resource]) {
+        for segment in
+            group.into_iter().chain([&*resource.version]).chain(namespace).chain([&*resource.resource])
+        {
             path.push('/');
             escape(segment, &mut path);
         }
@@ -90,7 +92,9 @@ impl Query {
 fn escape(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => into.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                into.push(char::from(byte))
+            }
             _ => into.push_str(&format!("%{byte:02X}")),
         }
     }

@@ -50,7 +50,15 @@ fn pods() -> Config {
 }
 
 fn watch_options() -> WatchOptions {
-    WatchOptions { resource_version: "7".into(), timeout: Duration::from_millis(301_900), allow_bookmarks: true }
+    WatchOptions {
+        resource_version: "7".into(),
+        timeout: Duration::from_millis(301_900),
+        allow_bookmarks: true,
+    }
+}
+
+async fn ask(server: &ApiListWatch, options: ListOptions) -> Result<ListPage, ApiError> {
+    server.list(options, &|item| item).await
 }
 
 async fn watch(server: &ApiListWatch) -> Vec<Result<WatchEvent, ApiError>> {
@@ -70,7 +78,7 @@ const LIST: &str = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceV
 async fn a_page_is_read_however_it_is_cut() {
     for chunk_size in [1, 2, 3, 7, 64, 1000] {
         let (server, _) = serving(200, LIST, chunk_size);
-        let page = server.list(ListOptions::default()).await.unwrap();
+        let page = ask(&server, ListOptions::default()).await.unwrap();
         assert_eq!(page.resource_version, "12");
         assert_eq!(page.continue_token.as_deref(), Some("to,k/en"));
         assert_eq!(
@@ -87,18 +95,35 @@ async fn a_page_is_read_however_it_is_cut() {
 async fn rl_73_items_take_their_type_from_the_list_and_keep_their_own() {
     let list = r#"{"apiVersion":"e.io/v1","items":[{"apiVersion":"e.io/v1","kind":"Thing","metadata":{"name":"a"}}],"kind":"ThingList","metadata":{"resourceVersion":"9"}}"#;
     let (server, _) = serving(200, list, 5);
-    let page = server.list(ListOptions::default()).await.unwrap();
+    let page = ask(&server, ListOptions::default()).await.unwrap();
     assert_eq!(page.items[0].type_meta(), &TypeMeta::new("e.io/v1", "Thing"));
     assert_eq!(page.resource_version, "9");
 }
 
 #[tokio::test]
+async fn rl_71_what_is_kept_stands_in_the_place_of_what_came() {
+    let (server, _) = serving(200, LIST, 100);
+    let kept =
+        Object::parse(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"kept"}}"#, None).unwrap();
+    let keep = |item: Object| if item.key().name() == "a" { kept.clone() } else { item };
+    let page = server.list(ListOptions::default(), &keep).await.unwrap();
+    assert!(page.items[0].is_same(&kept));
+    assert_eq!(page.items[1].key().name(), "b");
+}
+
+#[tokio::test]
 async fn rl_29_an_empty_list_is_a_list() {
     for items in ["[]", "null", "[ \n]"] {
-        let list = format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":{items}}}"#);
+        let list = format!(
+            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":{items}}}"#
+        );
         let (server, _) = serving(200, &list, 10);
-        let page = server.list(ListOptions::default()).await.unwrap();
-        assert_eq!((page.items.len(), &*page.resource_version, page.continue_token), (0, "5", None), "{items}");
+        let page = ask(&server, ListOptions::default()).await.unwrap();
+        assert_eq!(
+            (page.items.len(), &*page.resource_version, page.continue_token),
+            (0, "5", None),
+            "{items}"
+        );
     }
 }
 
@@ -113,11 +138,17 @@ async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
         (r#"{"kind":"PodList","apiVersion":"v1","items":{}}"#, "unsupported list gvk: v1, Kind=PodList"),
         (r#"{"kind":"PodList","apiVersion":"v1","items":[]"#, "malformed list"),
         (r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}"#, "malformed list"),
-        (r#"{"kind":"PodList","apiVersion":"v1","it\u0065ms":[{"metadata":{"name":"a"}}]}"#, "unsupported list gvk: v1, Kind=PodList"),
+        (
+            r#"{"kind":"PodList","apiVersion":"v1","it\u0065ms":[{"metadata":{"name":"a"}}]}"#,
+            "unsupported list gvk: v1, Kind=PodList",
+        ),
         (r#"{"kind":"PodList","items":[],"items":[]}"#, "malformed list"),
         (r#"{"kind":"PodList","apiVersion":"v1","items":[1]}"#, "bad object in the answer"),
         (r#"{"kind":"PodList","apiVersion":"v1","items":[{}]}"#, "bad object in the answer"),
-        (r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}} {"metadata":{"name":"b"}}]}"#, "bad object in the answer"),
+        (
+            r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}} {"metadata":{"name":"b"}}]}"#,
+            "bad object in the answer",
+        ),
         (
             r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[],"rows":[]}"#,
             "unsupported list gvk: meta.k8s.io/v1, Kind=Table",
@@ -125,7 +156,7 @@ async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
     ];
     for (body, expected) in cases {
         let (server, _) = serving(200, body, 8);
-        let error = server.list(ListOptions::default()).await.unwrap_err();
+        let error = ask(&server, ListOptions::default()).await.unwrap_err();
         let ApiError::Decode(error) = error else { panic!("{body}: {error:?}") };
         assert_eq!(error.to_string(), expected, "{body}");
     }
@@ -134,10 +165,11 @@ async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
 #[tokio::test]
 async fn too_much_is_refused() {
     let long = "x".repeat(2000);
-    let list = format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{{"metadata":{{"name":"{long}"}}}}]}}"#);
+    let list =
+        format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{{"metadata":{{"name":"{long}"}}}}]}}"#);
     let (mut server, _) = serving(200, &list, 100);
     Arc::get_mut(&mut server.config).unwrap().max_object_bytes = 1000;
-    let error = server.list(ListOptions::default()).await.unwrap_err();
+    let error = ask(&server, ListOptions::default()).await.unwrap_err();
     assert!(matches!(error, ApiError::Decode(DecodeError::TooLong { limit: 1000, .. })), "{error:?}");
 
     for end in ["", "\n"] {
@@ -174,7 +206,10 @@ async fn a_watch_is_read_however_it_is_cut() {
         else {
             panic!("{events:?}")
         };
-        assert_eq!(&*added.json(), r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"8"}}"#);
+        assert_eq!(
+            &*added.json(),
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"8"}}"#
+        );
         assert_eq!(modified.pointer(&"/s".parse().unwrap()).as_deref(), Some(r#""\n""#));
         assert_eq!(deleted.resource_version(), "10");
         assert_eq!(bookmark, &Bookmark { resource_version: "11".into(), is_initial_events_end: true });
@@ -195,9 +230,17 @@ async fn wt_02_a_watch_cut_in_an_event_ends_and_garbage_is_an_error() {
     let (server, _) = serving(200, WATCH.lines().next().unwrap(), 9);
     assert_eq!(watch(&server).await.len(), 1);
 
-    for line in ["<html>", "{}", "null", r#"{"type":1}"#, r#"{"type":"ADDED"}"#, r#"{"type":"ADDED","object":{}}"#, r#"{"type":"BOOKMARK","object":{}}"#,
-        r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#, r#"{"type":"ERROR","object":[]}"#]
-    {
+    for line in [
+        "<html>",
+        "{}",
+        "null",
+        r#"{"type":1}"#,
+        r#"{"type":"ADDED"}"#,
+        r#"{"type":"ADDED","object":{}}"#,
+        r#"{"type":"BOOKMARK","object":{}}"#,
+        r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
+        r#"{"type":"ERROR","object":[]}"#,
+    ] {
         let (server, _) = serving(200, &format!("{line}\n{WATCH}"), 100);
         let events = watch(&server).await;
         assert!(matches!(events[..], [Err(ApiError::Decode(_))]), "{line}: {events:?}");
@@ -215,16 +258,64 @@ async fn a_broken_connection_is_the_last_item_of_a_watch() {
     assert!(matches!(events[..], [Ok(WatchEvent::Added(_)), Err(ApiError::Transport(_))]), "{events:?}");
 }
 
+proptest::proptest! {
+    #[test]
+    fn a_list_is_read_as_a_parser_of_the_whole_reads_it(
+        items in proptest::collection::vec(r#"[a-z\[\]{}",: ]{0,8}"#, 0..5),
+        chunk_size in 1..40_usize,
+        is_pretty in proptest::bool::ANY,
+    ) {
+        let items: Vec<serde_json::Value> = items
+            .iter()
+            .map(|text| serde_json::json!({ "metadata": { "name": "a" }, text: [text, { "items": [text] }] }))
+            .collect();
+        let list = serde_json::json!({ "kind": "PodList", "apiVersion": "v1", "x": ["items"], "items": items, "metadata": {} });
+        let text = if is_pretty { format!("{list:#}") } else { list.to_string() };
+        let config = pods();
+        let mut decoder = PageDecoder::new(&config, &|item| item);
+        for chunk in text.as_bytes().chunks(chunk_size) {
+            decoder.push(chunk).unwrap();
+        }
+        let page = decoder.finish().unwrap();
+        let mut expected = items.clone();
+        for item in &mut expected {
+            item["kind"] = "Pod".into();
+            item["apiVersion"] = "v1".into();
+        }
+        let actual: Vec<serde_json::Value> =
+            page.items.iter().map(|item| serde_json::from_str(&item.json()).unwrap()).collect();
+        proptest::prop_assert_eq!(actual, expected);
+    }
+
+    #[test]
+    fn garbage_never_panics(
+        text in r#"(\{|\}|\[|\]|"items"|"metadata"|"type":|"object":|"ADDED"|"name":|:|,|"a"|\\|"|null| |é){0,24}"#,
+        chunk_size in 1..40_usize,
+    ) {
+        let config = pods();
+        let mut decoder = PageDecoder::new(&config, &|item| item);
+        if text.as_bytes().chunks(chunk_size).try_for_each(|chunk| decoder.push(chunk)).is_ok() {
+            let _ = decoder.finish();
+        }
+        let _ = event::parse(text.as_bytes(), &config);
+        let _ = status::from_answer(500, &http::HeaderMap::new(), text.as_bytes());
+    }
+}
+
 #[tokio::test]
 async fn requests_say_what_is_wanted() {
     let (server, requests) = serving(200, LIST, 1000);
-    let options =
-        ListOptions { resource_version: "0".into(), limit: std::num::NonZeroU32::new(500), continue_token: None };
-    server.list(options).await.unwrap();
+    let options = ListOptions {
+        resource_version: "0".into(),
+        limit: std::num::NonZeroU32::new(500),
+        continue_token: None,
+    };
+    ask(&server, options).await.unwrap();
     let next = ListOptions { continue_token: Some("a b+c/d=".into()), ..ListOptions::default() };
-    server.list(next).await.unwrap();
+    ask(&server, next).await.unwrap();
     let _ = watch(&server).await;
-    let uris: Vec<String> = requests.lock().unwrap().iter().map(|request| request.uri().to_string()).collect();
+    let uris: Vec<String> =
+        requests.lock().unwrap().iter().map(|request| request.uri().to_string()).collect();
     insta::assert_snapshot!(uris.join("\n"), @r"
     /api/v1/pods?resourceVersion=0&limit=500
     /api/v1/pods?continue=a%20b%2Bc%2Fd%3D
@@ -251,7 +342,7 @@ async fn failures_carry_the_servers_account() {
         let (server, _) = serving_with(code, header, move || {
             futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(body.as_bytes())))])
         });
-        match server.list(ListOptions::default()).await.unwrap_err() {
+        match ask(&server, ListOptions::default()).await.unwrap_err() {
             ApiError::Status(status) => status,
             error => panic!("{error:?}"),
         }
@@ -261,7 +352,8 @@ async fn failures_carry_the_servers_account() {
     assert_eq!((status.retry_after, status.causes[0].reason.as_str()), (Some(Duration::from_secs(3)), "R"));
     let status = failure(429, Some(("retry-after", "9")), body).await;
     assert_eq!(status.retry_after, Some(Duration::from_secs(9)));
-    let status = failure(503, Some(("retry-after", "Fri, 20 Nov 2026 09:00:00 GMT")), "upstream\n  is down").await;
+    let status =
+        failure(503, Some(("retry-after", "Fri, 20 Nov 2026 09:00:00 GMT")), "upstream\n  is down").await;
     assert_eq!(status, Status { code: 503, message: "upstream is down".into(), ..Status::default() });
     let status = failure(404, None, "404 page not found").await;
     assert!(ApiError::from(status.clone()).is_not_found());
@@ -273,15 +365,17 @@ async fn failures_carry_the_servers_account() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_given_up() {
-    let service = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>());
+    let service =
+        tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>());
     let server = ApiListWatch::new(kube::Client::new(service, "default"), pods());
-    let error = server.list(ListOptions::default()).await.unwrap_err();
+    let error = ask(&server, ListOptions::default()).await.unwrap_err();
     assert!(matches!(error, ApiError::Transport(_)) && !error.is_retriable_in_place());
 
     let (server, _) = serving_with(200, None, || {
-        futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(b"{")))]).chain(futures::stream::pending())
+        futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(b"{")))])
+            .chain(futures::stream::pending())
     });
-    let error = server.list(ListOptions::default()).await.unwrap_err();
+    let error = ask(&server, ListOptions::default()).await.unwrap_err();
     assert!(matches!(error, ApiError::Transport(_)));
 }
 
@@ -291,6 +385,6 @@ async fn rl_32_a_refused_connection_is_known_as_such() {
     let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let config = kube::Config::new(format!("http://{address}").parse().unwrap());
     let server = ApiListWatch::new(kube::Client::try_from(config).unwrap(), pods());
-    let error = server.list(ListOptions::default()).await.unwrap_err();
+    let error = ask(&server, ListOptions::default()).await.unwrap_err();
     assert!(error.is_retriable_in_place(), "{error:?}");
 }

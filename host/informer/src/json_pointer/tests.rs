@@ -15,7 +15,8 @@ fn find_all(json: &str, pattern: &str) -> Vec<String> {
 
 #[test]
 fn the_examples_of_rfc_6901() {
-    let json = r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
+    let json =
+        r#"{"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8}"#;
     let cases = [
         ("", json),
         ("/foo", r#"["bar","baz"]"#),

@@ -7,7 +7,11 @@ use super::{Inner, Object, Place, Places, Pruning};
 use crate::names::{ObjectKey, TypeMeta};
 
 /// Checks the bytes, fills in and leaves out what is to be, and reads the metadata.
-pub(super) fn take_in(bytes: &[u8], type_meta: Option<&TypeMeta>, pruning: &Pruning) -> Result<Object, Error> {
+pub(super) fn take_in(
+    bytes: &[u8],
+    type_meta: Option<&TypeMeta>,
+    pruning: &Pruning,
+) -> Result<Object, Error> {
     let source = std::str::from_utf8(bytes).map_err(Error::NotUtf8)?.trim_ascii();
     // Read whole, so that nobody who looks into the text later meets anything but JSON.
     let envelope: Envelope<'_> = serde_json::from_str(source).map_err(Error::Json)?;
@@ -93,7 +97,9 @@ fn share(expected: Option<&TypeMeta>, api_version: &str, kind: &str) -> Result<T
         return Err(Error::MissingType("kind"));
     }
     match expected {
-        Some(expected) if *expected.api_version == *api_version && *expected.kind == *kind => Ok(expected.clone()),
+        Some(expected) if *expected.api_version == *api_version && *expected.kind == *kind => {
+            Ok(expected.clone())
+        }
         _ => Ok(TypeMeta::new(api_version, kind)),
     }
 }

@@ -88,19 +88,38 @@ fn metadata_alone() {
 fn hostile_bytes_are_typed_errors() {
     let error = |text: &[u8]| Object::parse(text, Some(&pod_type())).unwrap_err();
     assert!(matches!(error(b"\xff{}"), Error::NotUtf8(_)));
-    for text in ["", "null", "1", "[]", "{", "{}x", "{\"metadata\":{}", "{\"a\":tru}", "{\"kind\":1,\"metadata\":{}}",
-        "{\"kind\":null,\"metadata\":{}}", "{\"metadata\":{\"name\":\"a\"},\"metadata\":{\"name\":\"b\"}}"]
-    {
+    for text in [
+        "",
+        "null",
+        "1",
+        "[]",
+        "{",
+        "{}x",
+        "{\"metadata\":{}",
+        "{\"a\":tru}",
+        "{\"kind\":1,\"metadata\":{}}",
+        "{\"kind\":null,\"metadata\":{}}",
+        "{\"metadata\":{\"name\":\"a\"},\"metadata\":{\"name\":\"b\"}}",
+    ] {
         assert!(matches!(error(text.as_bytes()), Error::Json(_)), "{text}");
     }
     for text in ["{}", r#"{"metadata":null}"#, r#"{"metadata":[]}"#, r#"{"metadata":"x"}"#] {
         assert!(matches!(error(text.as_bytes()), Error::MissingMetadata), "{text}");
     }
-    for metadata in [r#"{"name":1}"#, r#"{"name":{}}"#, r#"{"name":"a","name":"b"}"#, r#"{"name":"a","labels":[]}"#,
-        r#"{"name":"a","labels":{"x":1}}"#, r#"{"name":"a","annotations":"x"}"#, r#"{"name":"a","generation":"1"}"#,
-        r#"{"name":"a","generation":9223372036854775808}"#, r#"{"name":"a","ownerReferences":{}}"#,
-        r#"{"name":"a","ownerReferences":[{"kind":"x"}]}"#, r#"{"name":"\ud800"}"#, r#"{"name":"a","labels":{"x":"\ud800"}}"#]
-    {
+    for metadata in [
+        r#"{"name":1}"#,
+        r#"{"name":{}}"#,
+        r#"{"name":"a","name":"b"}"#,
+        r#"{"name":"a","labels":[]}"#,
+        r#"{"name":"a","labels":{"x":1}}"#,
+        r#"{"name":"a","annotations":"x"}"#,
+        r#"{"name":"a","generation":"1"}"#,
+        r#"{"name":"a","generation":9223372036854775808}"#,
+        r#"{"name":"a","ownerReferences":{}}"#,
+        r#"{"name":"a","ownerReferences":[{"kind":"x"}]}"#,
+        r#"{"name":"\ud800"}"#,
+        r#"{"name":"a","labels":{"x":"\ud800"}}"#,
+    ] {
         let text = format!(r#"{{"metadata":{metadata}}}"#);
         assert!(matches!(error(text.as_bytes()), Error::Metadata(_)), "{text}");
     }
@@ -110,7 +129,10 @@ fn hostile_bytes_are_typed_errors() {
     assert!(matches!(error(br#"{"metadata":{"name":"a/b"}}"#), Error::BadName(_)));
     assert!(matches!(error(br#"{"metadata":{"name":"a","namespace":"b/c"}}"#), Error::BadName(_)));
     assert!(matches!(parse(r#"{"metadata":{"name":"a"}}"#), Err(Error::MissingType("apiVersion"))));
-    assert!(matches!(parse(r#"{"apiVersion":"v1","kind":"","metadata":{"name":"a"}}"#), Err(Error::MissingType("kind"))));
+    assert!(matches!(
+        parse(r#"{"apiVersion":"v1","kind":"","metadata":{"name":"a"}}"#),
+        Err(Error::MissingType("kind"))
+    ));
 }
 
 #[test]
@@ -129,7 +151,9 @@ fn null_is_absent() {
     let text = r#"{"metadata":{"name":"a","namespace":null,"uid":null,"labels":null,"annotations":null,"ownerReferences":null,"creationTimestamp":null,"generation":null,"deletionTimestamp":null}}"#;
     let object = Object::parse(text.as_bytes(), Some(&pod_type())).unwrap();
     assert_eq!(object.key(), &ObjectKey::new("", "a"));
-    assert!(object.labels().is_empty() && object.annotations().is_empty() && object.owner_references().is_empty());
+    assert!(
+        object.labels().is_empty() && object.annotations().is_empty() && object.owner_references().is_empty()
+    );
 }
 
 proptest::proptest! {

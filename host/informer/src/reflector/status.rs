@@ -120,10 +120,11 @@ impl StatusSender {
 
     /// Nothing came for too long; the watch is about to be resumed.
     pub(super) fn silent(&self, message: String) {
-        self.0.send_modify(|status| {
+        self.0.send_if_modified(|status| {
             status.n_silences += 1;
-            status.last_error = Some(Failure { message, at: Instant::now() });
+            false
         });
+        self.failed(Phase::Failing { message: message.clone() }, message);
     }
 
     /// Something went wrong, and this is what it amounts to.

@@ -73,7 +73,9 @@ impl Running<'_> {
                     self.status.silent(message);
                 }
                 WatchEnd::Status(status) if status.is_expired() => return Ended::Expired,
-                WatchEnd::Status(status) if status.is_too_many_requests() => self.retry_in_place(status.into()).await,
+                WatchEnd::Status(status) if status.is_too_many_requests() => {
+                    self.retry_in_place(status.into()).await
+                }
                 WatchEnd::Status(status) => {
                     let budget = self.config.max_internal_error_retry;
                     if !(status.is_internal() && internal_errors.may_retry(budget)) {

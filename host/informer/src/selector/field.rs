@@ -86,7 +86,8 @@ impl FieldCondition {
             return false;
         };
         // Only the one field is ever made into a tree, and only if its text differs and might still mean the same.
-        actual == expected_text || serde_json::from_str(actual).is_ok_and(|actual| json_equal(&actual, expected))
+        actual == expected_text
+            || serde_json::from_str(actual).is_ok_and(|actual| json_equal(&actual, expected))
     }
 }
 
@@ -116,7 +117,9 @@ mod tests {
 
     #[test]
     fn existence_takes_null_for_absent() {
-        for (actual, exists) in [(None, false), (Some("null"), false), (Some("0"), true), (Some("\"\""), true)] {
+        for (actual, exists) in
+            [(None, false), (Some("null"), false), (Some("0"), true), (Some("\"\""), true)]
+        {
             assert_eq!(holds(FieldTest::Exists, actual), exists, "{actual:?}");
             assert_eq!(holds(FieldTest::Absent, actual), !exists, "{actual:?}");
         }
@@ -145,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_json_is_refused() {
-        let error = FieldCondition::new("/a/b".parse().unwrap(), FieldTest::Equals("Running".into())).unwrap_err();
+        let error =
+            FieldCondition::new("/a/b".parse().unwrap(), FieldTest::Equals("Running".into())).unwrap_err();
         insta::assert_snapshot!(error, @"the value to compare /a/b with is not JSON: Running");
     }
 }

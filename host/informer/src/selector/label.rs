@@ -101,7 +101,8 @@ impl Requirement {
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, test } = self;
-        let list = |values: &BTreeSet<String>| values.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+        let list =
+            |values: &BTreeSet<String>| values.iter().map(String::as_str).collect::<Vec<_>>().join(",");
         match test {
             Test::Exists => write!(f, "{key}"),
             Test::DoesNotExist => write!(f, "!{key}"),

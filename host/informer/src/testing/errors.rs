@@ -19,7 +19,8 @@ pub fn too_many_requests(retry_after: Option<Duration>) -> Status {
 
 /// 504: the version is newer than any the server has.
 pub fn too_large_resource_version() -> Status {
-    let cause = Cause { reason: "ResourceVersionTooLarge".into(), message: "Too large resource version".into() };
+    let cause =
+        Cause { reason: "ResourceVersionTooLarge".into(), message: "Too large resource version".into() };
     Status { causes: vec![cause], ..status(504, "Timeout", "Too large resource version: 9, current: 1") }
 }
 

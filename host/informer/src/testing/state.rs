@@ -161,7 +161,12 @@ impl State {
                 return receiver;
             }
             Ok(from) if from > 0 => {
-                events.extend(self.history.iter().filter(|(version, _)| *version > from).map(|(_, event)| event.clone()));
+                events.extend(
+                    self.history
+                        .iter()
+                        .filter(|(version, _)| *version > from)
+                        .map(|(_, event)| event.clone()),
+                );
             }
             _ => events.extend(self.objects.values().cloned().map(WatchEvent::Added)),
         }

@@ -184,7 +184,11 @@ async fn rl_25_a_store_that_refuses_the_list_is_asked_again() {
         scene.settle().await;
         assert_eq!(scene.last_error(), "unable to sync list result: the store refuses to replace");
         scene.pass(2000).await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "list 500 at \"0\"", "watch \"4\""], "the version stays");
+        assert_eq!(
+            scene.asked(),
+            ["list 500 at \"0\"", "list 500 at \"0\"", "watch \"4\""],
+            "the version stays"
+        );
         assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
     })
     .await;
@@ -289,7 +293,9 @@ fn rl_30_to_33_classes_of_errors() {
     let by_message = errors::status(504, "Timeout", "Too large resource version: 5, current: 3");
     assert!(ApiError::from(by_message).is_too_large_rv());
     assert!(!ApiError::from(errors::status(504, "Timeout", "too slow")).is_too_large_rv());
-    assert!(!ApiError::from(errors::status(400, "BadRequest", "Too large resource version: 5")).is_too_large_rv());
+    assert!(
+        !ApiError::from(errors::status(400, "BadRequest", "Too large resource version: 5")).is_too_large_rv()
+    );
 
     assert!(errors::connection_refused().is_retriable_in_place());
     assert!(!errors::connection_reset().is_retriable_in_place());

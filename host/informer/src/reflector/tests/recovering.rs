@@ -28,7 +28,15 @@ async fn rl_42_a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
         assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"3\"", "watch \"4\""]);
         assert_eq!(
             scene.told(),
-            ["replace [x/a@2] at 2", "add x/b@3", "version 3", "add x/c@4", "version 4", "update x/c@5", "version 5"]
+            [
+                "replace [x/a@2] at 2",
+                "add x/b@3",
+                "version 3",
+                "add x/c@4",
+                "version 4",
+                "update x/c@5",
+                "version 5"
+            ]
         );
         assert_eq!(scene.status().last_error, None);
     })
@@ -122,7 +130,10 @@ async fn rl_41_any_other_failure_to_watch_leads_to_a_new_list() {
         server.fail_watch(error);
         play(server, Config::default(), async |scene| {
             scene.pass(2000).await;
-            assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]);
+            assert_eq!(
+                scene.asked(),
+                ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]
+            );
         })
         .await;
     }

@@ -131,10 +131,7 @@ async fn rl_52_a_watch_from_nowhere_holds_the_version_back_until_the_first_chang
         scene.server.put("x/a");
         scene.server.put("x/d");
         scene.settle().await;
-        assert_eq!(
-            scene.told(),
-            ["add x/c@4", "update x/a@5", "version 5", "add x/d@6", "version 6"]
-        );
+        assert_eq!(scene.told(), ["add x/c@4", "update x/a@5", "version 5", "add x/d@6", "version 6"]);
     })
     .await;
 }

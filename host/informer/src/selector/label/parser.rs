@@ -153,7 +153,8 @@ impl<'t> Parser<'t> {
             self.rest = &self.rest[symbol.len()..];
             return Token::Symbol(symbol);
         }
-        let is_end = |char| matches!(char, ' ' | '\t' | '\r' | '\n' | '=' | '!' | '(' | ')' | ',' | '>' | '<');
+        let is_end =
+            |char| matches!(char, ' ' | '\t' | '\r' | '\n' | '=' | '!' | '(' | ')' | ',' | '>' | '<');
         let (word, rest) = self.rest.split_at(self.rest.find(is_end).unwrap_or(self.rest.len()));
         self.rest = rest;
         Token::Word(word)
@@ -206,6 +207,8 @@ fn is_subdomain(prefix: &str) -> bool {
             !label.is_empty()
                 && !label.starts_with('-')
                 && !label.ends_with('-')
-                && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         })
 }

@@ -15,6 +15,8 @@ pub struct StatusError {
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Details>,
+    /// `metadata.continue`: where a list can go on whose version has expired.
+    pub continue_token: Option<String>,
 }
 
 /// `status.details`.
@@ -68,6 +70,7 @@ impl StatusError {
             reason,
             message: message.into(),
             details: None,
+            continue_token: None,
         }
     }
 
@@ -298,6 +301,9 @@ impl StatusError {
             "kind": "Status", "apiVersion": "v1", "metadata": {},
             "status": "Failure", "message": self.message,
         });
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = token.as_str().into();
+        }
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }

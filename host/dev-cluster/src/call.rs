@@ -1,0 +1,105 @@
+//! One request for a resource, with everything its handler needs to know.
+
+use crate::authorizer::Authorizer;
+use crate::cluster::Cluster;
+use crate::faults::{Action, Subject};
+use crate::model::{FieldValidation, Model};
+use crate::negotiation::Accepted;
+use crate::query::Query;
+use crate::request_info::Target;
+use crate::resource::Resource;
+use crate::selector::{FieldSelector, LabelSelector, Selection};
+use crate::status::{Cause, GroupKind, StatusError};
+use crate::user::UserInfo;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::USER_AGENT;
+use std::sync::Arc;
+
+pub(crate) struct Call {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) user: UserInfo,
+    /// The rights as they were when the request came.
+    pub(crate) authorizer: Arc<Authorizer>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Query,
+    pub(crate) target: Target,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) accepted: Accepted,
+    pub(crate) body: Bytes,
+    /// What faults are matched against, for those that come later in a watch.
+    pub(crate) subject: Subject,
+    /// What is to be done to the body of the answer.
+    pub(crate) faults: Vec<Action>,
+}
+
+// === impl Call ===
+
+impl Call {
+    pub(crate) fn model(&self) -> &Model {
+        &self.resource.model
+    }
+
+    /// Returns the key of the object that the path names.
+    pub(crate) fn key(&self) -> String {
+        self.resource.key(&self.target.namespace, &self.target.name)
+    }
+
+    pub(crate) fn is_status(&self) -> bool {
+        self.target.subresource == "status"
+    }
+
+    pub(crate) fn not_found(&self) -> StatusError {
+        StatusError::not_found(&self.resource.group_resource(), &self.target.name)
+    }
+
+    /// Returns who is said to own the fields that this request writes.
+    pub(crate) fn manager(&self) -> String {
+        match self.query.get("fieldManager") {
+            Some(manager) if !manager.is_empty() => manager.to_owned(),
+            _ => {
+                let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+                let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+                name.chars().filter(|c| !c.is_control()).take(128).collect()
+            }
+        }
+    }
+
+    pub(crate) fn field_validation(&self) -> Result<FieldValidation, StatusError> {
+        match self.query.get("fieldValidation") {
+            None | Some("" | "Warn") => Ok(FieldValidation::Warn),
+            Some("Ignore") => Ok(FieldValidation::Ignore),
+            Some("Strict") => Ok(FieldValidation::Strict),
+            Some(other) => Err(StatusError::invalid(
+                &GroupKind::new("meta.k8s.io", "CreateOptions"),
+                "",
+                vec![Cause::new(
+                    "FieldValueNotSupported",
+                    "fieldValidation",
+                    format!(
+                        "Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
+                    ),
+                )],
+            )),
+        }
+    }
+
+    /// Returns which objects a list, a watch or a deletion of many is about.
+    pub(crate) fn selection(&self) -> Result<Selection, StatusError> {
+        let text = |name: &str| self.query.get(name).unwrap_or_default();
+        Ok(Selection {
+            labels: LabelSelector::parse(text("labelSelector"))?,
+            fields: FieldSelector::parse(text("fieldSelector"), &self.resource)?,
+            namespace: self.target.namespace.clone(),
+        })
+    }
+}
+
+/// Returns the current time as Kubernetes writes it, in whole seconds.
+pub(crate) fn now() -> String {
+    format_time(jiff::Timestamp::now())
+}
+
+pub(crate) fn format_time(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

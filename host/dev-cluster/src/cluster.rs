@@ -1,0 +1,91 @@
+//! The state of one server, shared by all its requests.
+
+use crate::authn::Tokens;
+use crate::authorizer::Authorizer;
+use crate::catalog::{Catalog, Served};
+use crate::faults::Faults;
+use crate::status::{GroupResource, StatusError};
+use crate::store::{Store, Transaction};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) store: Store,
+    pub(crate) catalog: Catalog,
+    pub(crate) tokens: Tokens,
+    pub(crate) faults: Faults,
+    /// How often a watch that allows bookmarks gets one.
+    pub(crate) bookmark_interval: Duration,
+    rights: Rights,
+}
+
+/// The authorizer over the stored Roles and Bindings, made anew when one of them has changed.
+#[derive(Debug)]
+struct Rights {
+    storages: Vec<GroupResource>,
+    changes: Vec<watch::Receiver<u64>>,
+    latest: Mutex<(Vec<u64>, Arc<Authorizer>)>,
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(crate) fn new(history_limit: usize, bookmark_interval: Duration) -> Self {
+        let store = Store::new(history_limit);
+        let storages = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"]
+            .map(|resource| GroupResource::new(RBAC, resource))
+            .to_vec();
+        let rights = Rights {
+            changes: storages.iter().map(|storage| store.subscribe_to(storage)).collect(),
+            storages,
+            latest: Mutex::new((Vec::new(), Arc::new(Authorizer::new([])))),
+        };
+        Self {
+            store,
+            catalog: Catalog::new(),
+            tokens: Tokens::default(),
+            faults: Faults::default(),
+            bookmark_interval,
+            rights,
+        }
+    }
+
+    /// Returns the authorizer over the Roles and Bindings of this moment.
+    pub(crate) fn authorizer(&self) -> Arc<Authorizer> {
+        let stamp: Vec<u64> = self.rights.changes.iter().map(|changes| *changes.borrow()).collect();
+        let mut latest = self.rights.latest.lock();
+        if latest.0 != stamp {
+            let objects: Vec<Value> = self.rights.storages.iter().flat_map(|storage| self.values(storage)).collect();
+            *latest = (stamp, Arc::new(Authorizer::new(&objects)));
+        }
+        latest.1.clone()
+    }
+
+    /// Runs a write. Definitions of custom resources that it changes are in force when this returns.
+    pub(crate) fn write<T>(
+        &self,
+        dry_run: bool,
+        work: impl FnOnce(&mut Transaction<'_>, &Served) -> Result<T, StatusError>,
+    ) -> Result<T, StatusError> {
+        let served = self.catalog.served();
+        self.store.transact(dry_run, |transaction| work(transaction, &served))
+    }
+
+    /// Takes the stored definitions of custom resources into force.
+    pub(crate) fn reload_definitions(&self) {
+        let definitions = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+        self.catalog.replace(&self.values(&definitions));
+    }
+
+    fn values(&self, storage: &GroupResource) -> Vec<Value> {
+        let snapshot = self.store.snapshot(storage, "", None);
+        let objects = snapshot.map(|snapshot| snapshot.objects).unwrap_or_default();
+        objects.iter().filter_map(|object| object.value().ok()).collect()
+    }
+}

@@ -1,0 +1,91 @@
+//! From a CustomResourceDefinition to the resources that it makes served.
+
+use crate::crd::{self, Definition, Version};
+use crate::model::Model;
+use crate::resource::{ALL_VERBS, CustomVersion, Resource};
+use crate::status::GroupResource;
+use crate::table::Column;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Returns a resource for each served version of an established definition, the preferred version first.
+pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
+    if !crd::established(definition) {
+        return Vec::new();
+    }
+    let definition = Definition::read(definition);
+    let stored = definition.versions.iter().find(|version| version.storage);
+    let stored = stored.map(|version| version.name.clone()).unwrap_or_default();
+    let served = definition.versions.iter().filter(|version| version.served);
+    let mut resources: Vec<Resource> =
+        served.filter_map(|version| resource(&definition, version, &stored)).collect();
+    resources.sort_by(|a, b| priority(&b.version).cmp(&priority(&a.version)));
+    resources
+}
+
+fn resource(definition: &Definition, version: &Version, stored_version: &str) -> Option<Resource> {
+    let Definition { group, kind, list_kind, plural, singular, short_names, categories, namespaced, .. } =
+        definition;
+    let columns = version.columns.iter().map(|column| {
+        let head = Column {
+            name: column.name.clone(),
+            kind: column.of_type.clone(),
+            format: column.format.clone(),
+            description: column.description.clone(),
+            priority: column.priority,
+        };
+        (head, column.json_path.clone())
+    });
+    let path = |path: &String| path.trim_start_matches('.').to_owned();
+    Some(Resource {
+        group: group.clone(),
+        version: version.name.clone(),
+        plural: plural.clone(),
+        singular: singular.clone(),
+        kind: kind.clone(),
+        list_kind: list_kind.clone(),
+        namespaced: *namespaced,
+        short_names: short_names.clone(),
+        categories: categories.clone(),
+        has_status: version.has_status,
+        unconditional_update: false,
+        create_on_update: false,
+        returns_deleted: false,
+        selectable: version.selectable_fields.iter().map(path).collect(),
+        verbs: ALL_VERBS,
+        storage: GroupResource::new(group, plural),
+        storage_api_version: format!("{group}/{stored_version}"),
+        model: Model::custom(definition, &version.name)?,
+        custom: Some(Arc::new(CustomVersion { columns: Some(columns.collect()).filter(|c: &Vec<_>| !c.is_empty()) })),
+        view: None,
+    })
+}
+
+/// Orders versions as Kubernetes does: v2 before v1 before v1beta1 before v1alpha2, then everything else by name.
+fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+    let by_name = std::cmp::Reverse(version.to_owned());
+    let Some(rest) = version.strip_prefix('v') else {
+        return (0, 0, 0, by_name);
+    };
+    let (stage, major, minor) = match (rest.split_once("beta"), rest.split_once("alpha")) {
+        (Some((major, minor)), _) => (2, major, minor),
+        (_, Some((major, minor))) => (1, major, minor),
+        _ => (3, rest, "0"),
+    };
+    match (major.parse(), minor.parse()) {
+        (Ok(major), Ok(minor)) => (stage, major, minor, by_name),
+        _ => (0, 0, 0, by_name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_as_kubernetes_orders_them() {
+        let mut versions = ["foo1", "v1alpha1", "v11beta2", "v2", "v10", "v1", "v3beta1", "bar"];
+        versions.sort_by(|a, b| priority(b).cmp(&priority(a)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v3beta1", "v1alpha1", "bar", "foo1"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! How an object goes: at once, after its finalizers, or after its grace period.
+
+use crate::call::{format_time, now};
+use crate::resource::Resource;
+use crate::status::StatusError;
+use crate::store::{Stored, Transaction};
+use crate::write::{finalizers, meta, meta_mut};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// `metav1.DeleteOptions`, from the body or the query.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Options {
+    pub(crate) grace_period_seconds: Option<i64>,
+    pub(crate) preconditions: Option<Preconditions>,
+    pub(crate) propagation_policy: Option<String>,
+    pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) dry_run: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Preconditions {
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+}
+
+/// What became of the object.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Removed(Arc<Stored>),
+    /// Marked as going, or marked before.
+    Waiting(Arc<Stored>),
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+// === impl Options ===
+
+impl Options {
+    /// Returns the options of a deletion that waits for finalizers only.
+    pub(crate) fn at_once() -> Self {
+        Self { grace_period_seconds: Some(0), ..Self::default() }
+    }
+
+    fn propagation(&self) -> Option<&str> {
+        match (self.propagation_policy.as_deref(), self.orphan_dependents) {
+            (Some(policy), _) => Some(policy),
+            (None, Some(true)) => Some("Orphan"),
+            (None, Some(false)) => Some("Background"),
+            (None, None) => None,
+        }
+    }
+
+    /// Refuses if the object is not the one that the client means.
+    pub(crate) fn check(&self, resource: &Resource, object: &Stored) -> Result<(), StatusError> {
+        let Some(preconditions) = &self.preconditions else {
+            return Ok(());
+        };
+        let conflict = |why: String| {
+            // The real server names the kind here, where it names the resource elsewhere.
+            let named = crate::status::GroupResource::new(&resource.group, &resource.kind);
+            Err(StatusError::conflict(&named, &object.name, why))
+        };
+        match &preconditions.uid {
+            Some(uid) if *uid != object.uid => {
+                return conflict(format!(
+                    "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
+                     been deleted and then recreated",
+                    object.uid
+                ));
+            }
+            _ => {}
+        }
+        match &preconditions.resource_version {
+            Some(version) if version.parse() != Ok(object.revision) => conflict(format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+                 ({}). The object might have been modified",
+                object.revision
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Deletes one object, as far as it lets itself be deleted now.
+///
+/// Nobody collects dependents here: the finalizers `foregroundDeletion` and `orphan` are set when asked for, and stay
+/// until a client takes them off, as on any API server without a controller-manager.
+pub(crate) fn delete(
+    transaction: &mut Transaction<'_>,
+    resource: &Resource,
+    object: &Arc<Stored>,
+    options: &Options,
+) -> Result<Outcome, StatusError> {
+    let mut value = object.value()?;
+    let changed = set_propagation(&mut value, options.propagation());
+    let held = !finalizers(&value).is_empty();
+    let going = !meta(&value, "deletionTimestamp").is_empty();
+    let old_grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let mut grace = grace(resource, &value, options);
+    if going {
+        // A second delete can only make it quicker.
+        grace = grace.min(old_grace.unwrap_or(0));
+    }
+    let is_pod = resource.is("", "pods");
+    if !going && (held || is_pod) || going && Some(grace) != old_grace && is_pod {
+        let counts = resource.model.counts_generations();
+        let metadata = meta_mut(&mut value);
+        metadata.insert("deletionTimestamp".into(), in_seconds(grace).into());
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        let generation = metadata.get("generation").and_then(Value::as_i64);
+        if let (Some(generation), true, false) = (generation, counts, going) {
+            metadata.insert("generation".into(), (generation + 1).into());
+        }
+    } else if going && held && !changed {
+        return Ok(Outcome::Waiting(object.clone()));
+    } else if going && grace > 0 {
+        return Ok(Outcome::Waiting(object.clone()));
+    }
+    Ok(if held || grace > 0 {
+        Outcome::Waiting(transaction.put(resource, &object.key, value))
+    } else {
+        Outcome::Removed(transaction.remove(resource, &object.key, value))
+    })
+}
+
+/// Only Pods are given time, and only those that run on a node.
+fn grace(resource: &Resource, value: &Value, options: &Options) -> i64 {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if !resource.is("", "pods") {
+        return 0;
+    }
+    if text("/spec/nodeName").is_empty() || matches!(text("/status/phase"), "Succeeded" | "Failed") {
+        return 0;
+    }
+    let of_pod = value.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    options.grace_period_seconds.or(of_pod).unwrap_or(30).max(0)
+}
+
+/// Returns true if the finalizers were changed.
+fn set_propagation(value: &mut Value, policy: Option<&str>) -> bool {
+    let Some(policy) = policy else {
+        return false;
+    };
+    let wanted = match policy {
+        "Orphan" => Some(ORPHAN),
+        "Foreground" => Some(FOREGROUND),
+        _ => None,
+    };
+    let before: Vec<String> = finalizers(value).into_iter().map(str::to_owned).collect();
+    let mut after: Vec<String> =
+        before.iter().filter(|name| !matches!(name.as_str(), ORPHAN | FOREGROUND)).cloned().collect();
+    after.extend(wanted.map(str::to_owned));
+    if after == before {
+        return false;
+    }
+    meta_mut(value).insert("finalizers".into(), after.into());
+    true
+}
+
+fn in_seconds(seconds: i64) -> String {
+    let then = jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_secs(seconds));
+    then.map(format_time).unwrap_or_else(|_| now())
+}

@@ -1,0 +1,17 @@
+//! One file for each verb, and what they share: how objects are written into an answer.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod patch;
+mod update;
+mod watch;
+
+pub(crate) use create::create;
+pub(crate) use delete::{delete, delete_collection};
+pub(crate) use get::get;
+pub(crate) use list::list;
+pub(crate) use patch::patch;
+pub(crate) use update::update;
+pub(crate) use watch::watch;

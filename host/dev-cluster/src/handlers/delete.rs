@@ -1,0 +1,124 @@
+//! DELETE of one object, or of all that a selection matches.
+
+use crate::call::Call;
+use crate::catalog::Served;
+use crate::definitions;
+use crate::deletion::{self, Options, Outcome};
+use crate::form::{self, Form};
+use crate::namespaces;
+use crate::negotiation;
+use crate::respond::{self, Body};
+use crate::selector::Selection;
+use crate::status::StatusError;
+use crate::store::{Stored, Transaction};
+use crate::table::Include;
+use http::Response;
+use serde_json::json;
+use std::sync::Arc;
+
+pub(crate) fn delete(call: &Call) -> Result<Response<Body>, StatusError> {
+    let (options, dry_run) = options(call)?;
+    let outcome = call.cluster.write(dry_run, |transaction, served| {
+        let object = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
+        options.check(&call.resource, &object)?;
+        delete_one(call, transaction, served, &object, &options)
+    })?;
+    definitions::after_delete(call, dry_run);
+    let (object, removed) = match outcome {
+        Outcome::Removed(object) => (object, true),
+        Outcome::Waiting(object) => (object, false),
+    };
+    if !removed || call.resource.returns_deleted {
+        return form::object(200, &call.resource, call.accepted, &object, Include::Metadata);
+    }
+    let mut details = json!({"name": object.name});
+    if !call.resource.group.is_empty() {
+        details["group"] = call.resource.group.as_str().into();
+    }
+    details["kind"] = call.resource.plural.as_str().into();
+    details["uid"] = object.uid.as_str().into();
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+    });
+    Ok(form::notated(200, call.accepted.notation, status.to_string().into_bytes()))
+}
+
+pub(crate) fn delete_collection(call: &Call) -> Result<Response<Body>, StatusError> {
+    let (options, dry_run) = options(call)?;
+    let selection: Selection = call.selection()?;
+    let prefix = match call.target.namespace.as_str() {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
+    let (objects, revision) = call.cluster.write(dry_run, |transaction, served| {
+        let mut objects = transaction.objects(&call.resource.storage, &prefix);
+        objects.retain(|object| selection.matches(object));
+        let revision = transaction.revision();
+        for object in &objects {
+            delete_one(call, transaction, served, object, &options)?;
+        }
+        Ok((objects, revision))
+    })?;
+    definitions::after_delete(call, dry_run);
+    let form = Form { resource: &call.resource, shape: call.accepted.shape };
+    let mut json = format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{revision}\"}},\"items\":[",
+        call.resource.list_kind,
+        call.resource.api_version(),
+    )
+    .into_bytes();
+    for (at, object) in objects.iter().enumerate() {
+        if at > 0 {
+            json.push(b',');
+        }
+        form.write(&mut json, object, true)?;
+    }
+    json.extend_from_slice(b"]}");
+    Ok(respond::with_type(200, "application/json", respond::full(json)))
+}
+
+fn delete_one(
+    call: &Call,
+    transaction: &mut Transaction<'_>,
+    served: &Served,
+    object: &Arc<Stored>,
+    options: &Options,
+) -> Result<Outcome, StatusError> {
+    namespaces::require_deletable(&call.resource, &object.name)?;
+    if call.resource.is("", "namespaces") {
+        let namespace = object.value()?;
+        if !crate::write::meta(&namespace, "deletionTimestamp").is_empty() {
+            return Ok(Outcome::Waiting(object.clone()));
+        }
+        return Ok(Outcome::Waiting(namespaces::terminate(transaction, served, namespace)?));
+    }
+    if crate::write::is_definition(&call.resource) {
+        definitions::remove_instances(transaction, served, &object.value()?)?;
+    }
+    let outcome = deletion::delete(transaction, &call.resource, object, options)?;
+    namespaces::settle(transaction, served, &object.namespace)?;
+    Ok(outcome)
+}
+
+/// Reads the options from the body, or from the query when there is no body.
+fn options(call: &Call) -> Result<(Options, bool), StatusError> {
+    let mut options = Options::default();
+    if !call.body.is_empty() {
+        let body = negotiation::decode(&call.headers, &call.body, "DeleteOptions")?;
+        options = serde_json::from_value(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
+    }
+    if let Some(seconds) = call.query.get("gracePeriodSeconds") {
+        let seconds = seconds
+            .parse()
+            .map_err(|_| StatusError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax")))?;
+        options.grace_period_seconds = Some(seconds);
+    }
+    if let Some(policy) = call.query.get("propagationPolicy") {
+        options.propagation_policy = Some(policy.to_owned());
+    }
+    if call.query.get("orphanDependents").is_some() {
+        options.orphan_dependents = Some(call.query.flag("orphanDependents"));
+    }
+    let dry_run = call.query.dry_run()? || options.dry_run.as_ref().is_some_and(|all| !all.is_empty());
+    Ok((options, dry_run))
+}

@@ -1,0 +1,119 @@
+//! PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, server-side apply.
+
+use crate::call::{Call, now};
+use crate::definitions;
+use crate::form;
+use crate::managed_fields;
+use crate::negotiation;
+use crate::patch::{self, PatchKind};
+use crate::respond::Body;
+use crate::status::{Cause, GroupKind, StatusError};
+use crate::store::Stored;
+use crate::table::Include;
+use crate::write::{self, meta, meta_mut};
+use http::Response;
+use serde_json::Value;
+use std::sync::Arc;
+
+pub(crate) fn patch(call: &Call) -> Result<Response<Body>, StatusError> {
+    let dry_run = call.query.dry_run()?;
+    let content_type = negotiation::content_type(&call.headers);
+    let kind = PatchKind::from_content_type(content_type, call.resource.custom.is_some())?;
+    let (stored, created, warnings) = match kind {
+        PatchKind::Apply => apply(call, dry_run)?,
+        kind => merge(call, kind, dry_run)?,
+    };
+    definitions::after_write(call, &stored, dry_run)?;
+    let code = if created { 201 } else { 200 };
+    let mut response = form::object(code, &call.resource, call.accepted, &stored, Include::Metadata)?;
+    form::add_warnings(&mut response, &warnings);
+    Ok(response)
+}
+
+type Patched = (Arc<Stored>, bool, Vec<String>);
+
+fn merge(call: &Call, kind: PatchKind, dry_run: bool) -> Result<Patched, StatusError> {
+    let validation = call.field_validation()?;
+    let (manager, now) = (call.manager(), now());
+    call.cluster.write(dry_run, |transaction, served| {
+        let current = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
+        let old = call.resource.served(&current)?;
+        let mut patched = patch::patched(kind, call.model(), &old, &call.body)?;
+        write::check_identity(call, &mut patched)?;
+        check_name(call, &patched)?;
+        check_uid(call, &patched, &current)?;
+        let mut decoded = call.model().decode(patched, validation)?;
+        if meta(&decoded.object, "resourceVersion").is_empty() {
+            let version = current.revision.to_string();
+            meta_mut(&mut decoded.object).insert("resourceVersion".into(), version.into());
+        }
+        let writer = Some(write::writer(call, &manager, &now));
+        let stored = write::update(call, transaction, served, &current, &old, decoded.object, writer)?;
+        Ok((stored, false, decoded.warnings))
+    })
+}
+
+fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
+    let manager = call.query.get("fieldManager").unwrap_or_default();
+    if manager.is_empty() {
+        return Err(StatusError::invalid(
+            &GroupKind::new("meta.k8s.io", "PatchOptions"),
+            "",
+            vec![Cause::required("fieldManager", "is required for apply patch")],
+        ));
+    }
+    let force = call.query.flag("force");
+    let validation = call.field_validation()?;
+    let mut applied: Value = serde_norway::from_slice(&call.body)
+        .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
+    write::check_identity(call, &mut applied)?;
+    if !meta(&applied, "name").is_empty() {
+        check_name(call, &applied)?;
+    }
+    meta_mut(&mut applied).insert("name".into(), call.target.name.as_str().into());
+    let now = now();
+    call.cluster.write(dry_run, |transaction, served| {
+        let writer = write::writer(call, manager, &now);
+        let current = transaction.get(&call.resource.storage, &call.key());
+        let old = current.as_ref().map(|current| call.resource.served(current)).transpose()?;
+        let merged = managed_fields::apply(call.model(), old.as_ref(), &applied, force, writer)?;
+        let decoded = call.model().decode(merged, validation)?;
+        let (Some(current), Some(old)) = (current, old) else {
+            if call.is_status() {
+                return Err(call.not_found());
+            }
+            let stored = write::create(call, transaction, decoded.object, None)?;
+            return Ok((stored, true, decoded.warnings));
+        };
+        check_uid(call, &applied, &current)?;
+        let mut object = decoded.object;
+        let version = meta(&applied, "resourceVersion");
+        let version = if version.is_empty() { current.revision.to_string() } else { version.to_owned() };
+        meta_mut(&mut object).insert("resourceVersion".into(), version.into());
+        let stored = write::update(call, transaction, served, &current, &old, object, None)?;
+        Ok((stored, false, decoded.warnings))
+    })
+}
+
+fn check_name(call: &Call, object: &Value) -> Result<(), StatusError> {
+    let name = meta(object, "name");
+    if name != call.target.name {
+        return Err(StatusError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.target.name
+        )));
+    }
+    Ok(())
+}
+
+fn check_uid(call: &Call, object: &Value, current: &Stored) -> Result<(), StatusError> {
+    let uid = meta(object, "uid");
+    if uid.is_empty() || uid == current.uid {
+        return Ok(());
+    }
+    Err(StatusError::conflict(
+        &call.resource.group_resource(),
+        &call.target.name,
+        format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid),
+    ))
+}

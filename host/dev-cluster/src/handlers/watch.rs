@@ -1,0 +1,305 @@
+//! A watch: what happened since a version, then what happens.
+
+use super::list::wait_for;
+use crate::call::Call;
+use crate::cluster::Cluster;
+use crate::faults::{Action, Kick, KickHow, Subject};
+use crate::negotiation::Shape;
+use crate::query::{ListOptions, Version, VersionMatch};
+use crate::respond::{self, Body, BrokenOff, streamed};
+use crate::selector::Selection;
+use crate::status::StatusError;
+use crate::store::{Change, ChangeKind, Compacted, Stored};
+use crate::table;
+use crate::watch_event::Encoder;
+use bytes::Bytes;
+use http::Response;
+use rand::Rng;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::{broadcast, watch as channel};
+use tokio::time::{Duration, Instant, sleep_until};
+
+/// Changes are read from the history so many at a time, and handed over in pieces of about this size.
+const BATCH: usize = 256;
+const CHUNK: usize = 64 * 1024;
+/// A watch without `timeoutSeconds` ends after half an hour to an hour.
+const SHORTEST: u64 = 1800;
+
+struct Watch {
+    cluster: Arc<Cluster>,
+    subject: Subject,
+    selection: Selection,
+    encoder: Encoder,
+    /// Everything up to this revision was told.
+    at: u64,
+    /// When the resource had ceased to be served last, as this watch began.
+    dropped_at: u64,
+    /// Objects that are told as ADDED before anything else.
+    initial: VecDeque<Arc<Stored>>,
+    /// Tell where the initial objects end.
+    mark_initial_end: bool,
+    bookmarks: Option<Duration>,
+    next_bookmark: Instant,
+    deadline: Instant,
+    changed: channel::Receiver<u64>,
+    kicks: broadcast::Receiver<Arc<Kick>>,
+    faults: Vec<Action>,
+    /// Events told so far.
+    told: u64,
+    /// Events that were there to be told so far.
+    seen: u64,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    Open,
+    /// Nothing more is said, and nobody is told.
+    Silent,
+    Ended,
+}
+
+pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
+    let options = call.query.list_options()?;
+    let selection = call.selection()?;
+    let include = table::Include::parse(call.query.get("includeObject"))?;
+    let storage = &call.resource.storage;
+    // Before anything is read, so that no change falls between.
+    let changed = call.cluster.store.subscribe_to(storage);
+    let kicks = call.cluster.faults.kicks();
+    let timeout = options.timeout_seconds.unwrap_or_else(|| rand::rng().random_range(SHORTEST..2 * SHORTEST));
+    let now = Instant::now();
+    let mut watch = Watch {
+        cluster: call.cluster.clone(),
+        subject: call.subject.clone(),
+        selection,
+        encoder: Encoder::new(call.resource.clone(), call.accepted.shape, include),
+        at: 0,
+        dropped_at: call.cluster.store.dropped_at(storage),
+        initial: VecDeque::new(),
+        mark_initial_end: false,
+        bookmarks: options.bookmarks.then_some(call.cluster.bookmark_interval),
+        next_bookmark: now + call.cluster.bookmark_interval,
+        deadline: now + Duration::from_secs(timeout),
+        changed,
+        kicks,
+        faults: call.faults.clone(),
+        told: 0,
+        seen: 0,
+        phase: Phase::Open,
+    };
+    watch.start(&options).await?;
+    let chunks = futures::stream::unfold(watch, |mut watch| async move {
+        let chunk = watch.next().await?;
+        Some((chunk, watch))
+    });
+    let content_type = match call.accepted.shape {
+        Shape::Table => "application/json;as=Table;g=meta.k8s.io;stream=watch;v=v1",
+        _ => "application/json",
+    };
+    Ok(respond::with_type(200, content_type, streamed(chunks)))
+}
+
+// === impl Watch ===
+
+impl Watch {
+    async fn start(&mut self, options: &ListOptions) -> Result<(), StatusError> {
+        let wants_initial = match options.send_initial_events {
+            Some(wanted) => wanted,
+            // As before there was a parameter for it: no version, or any.
+            None => !matches!(options.resource_version, Version::At(_)),
+        };
+        if let (Version::At(version), true) = (options.resource_version, wants_initial) {
+            wait_for(&self.cluster, version).await?;
+        }
+        debug_assert!(options.send_initial_events.is_none() || options.version_match == Some(VersionMatch::NotOlderThan));
+        match options.resource_version {
+            Version::At(version) if !wants_initial => self.at = version,
+            _ => {
+                let storage = &self.encoder.resource().storage;
+                let prefix = match self.selection.namespace.as_str() {
+                    "" => String::new(),
+                    namespace => format!("{namespace}/"),
+                };
+                let snapshot = self.cluster.store.snapshot(storage, &prefix, None);
+                let snapshot = snapshot.map_err(|_| StatusError::internal("the present is always there"))?;
+                self.at = snapshot.revision;
+                if wants_initial {
+                    self.initial = snapshot.objects.into();
+                    self.mark_initial_end = options.bookmarks;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
+        loop {
+            match self.phase {
+                Phase::Ended => return None,
+                Phase::Silent => std::future::pending::<()>().await,
+                Phase::Open => {}
+            }
+            self.changed.borrow_and_update();
+            let mut chunk = Vec::new();
+            if let Err(error) = self.fill(&mut chunk) {
+                self.encoder.error(&mut chunk, &error);
+                self.phase = Phase::Ended;
+            }
+            if !chunk.is_empty() {
+                return Some(Ok(chunk.into()));
+            }
+            if self.phase == Phase::Open
+                && let Some(chunk) = self.wait().await
+            {
+                return Some(Ok(chunk));
+            }
+        }
+    }
+
+    /// Writes what there is to tell now.
+    fn fill(&mut self, chunk: &mut Vec<u8>) -> Result<(), StatusError> {
+        if self.faults.contains(&Action::Expired) {
+            return Err(self.too_old(self.cluster.store.revision()));
+        }
+        if self.at < self.dropped_at {
+            return Err(self.too_old(self.dropped_at));
+        }
+        self.check_event_faults(chunk);
+        while self.phase == Phase::Open && chunk.len() < CHUNK {
+            let Some(object) = self.initial.pop_front() else { break };
+            if self.selection.matches(&object) {
+                self.tell(chunk, ChangeKind::Added, &object, None)?;
+            }
+        }
+        if self.phase != Phase::Open || !self.initial.is_empty() {
+            return Ok(());
+        }
+        if std::mem::take(&mut self.mark_initial_end) {
+            self.encoder.bookmark(chunk, self.at, true);
+        }
+        while self.phase == Phase::Open && chunk.len() < CHUNK {
+            let storage = &self.encoder.resource().storage;
+            let changes = self.cluster.store.changes(storage, self.at, BATCH);
+            let changes = changes.map_err(|Compacted { oldest }| self.too_old(oldest))?;
+            if changes.changes.is_empty() {
+                self.at = changes.up_to;
+                if changes.dropped_at > self.dropped_at {
+                    self.phase = Phase::Ended;
+                }
+                break;
+            }
+            for change in &changes.changes {
+                self.tell_change(chunk, change)?;
+                self.at = change.revision;
+                if self.phase != Phase::Open || chunk.len() >= CHUNK {
+                    return Ok(());
+                }
+            }
+            self.at = changes.up_to;
+        }
+        Ok(())
+    }
+
+    /// Tells a change as this selection sees it: objects come and go when they begin and cease to match.
+    fn tell_change(&mut self, chunk: &mut Vec<u8>, change: &Change) -> Result<(), StatusError> {
+        let matched = change.previous.as_ref().is_some_and(|previous| self.selection.matches(previous));
+        let matches = change.kind != ChangeKind::Deleted && self.selection.matches(&change.object);
+        match (matched, matches) {
+            (false, false) => Ok(()),
+            (false, true) => self.tell(chunk, ChangeKind::Added, &change.object, None),
+            (true, true) => self.tell(chunk, ChangeKind::Modified, &change.object, None),
+            (true, false) if change.kind == ChangeKind::Deleted => {
+                self.tell(chunk, ChangeKind::Deleted, &change.object, None)
+            }
+            // What is told is the object as it last matched, at the version at which it ceased to.
+            (true, false) => match &change.previous {
+                Some(previous) => self.tell(chunk, ChangeKind::Deleted, previous, Some(change.revision)),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn tell(
+        &mut self,
+        chunk: &mut Vec<u8>,
+        kind: ChangeKind,
+        object: &Stored,
+        at: Option<u64>,
+    ) -> Result<(), StatusError> {
+        let swallowed = self.faults.contains(&Action::SwallowEvent { event: self.seen });
+        self.seen += 1;
+        if swallowed {
+            return Ok(());
+        }
+        let times = if self.faults.contains(&Action::RepeatEvents) { 2 } else { 1 };
+        for _ in 0..times {
+            self.encoder.event(chunk, kind, object, at)?;
+        }
+        self.told += 1;
+        self.check_event_faults(chunk);
+        Ok(())
+    }
+
+    /// Does what is to be done after so many events.
+    fn check_event_faults(&mut self, chunk: &mut Vec<u8>) {
+        let told = self.told;
+        for fault in &self.faults {
+            match fault {
+                Action::CloseWatch { after_events } if *after_events == told => self.phase = Phase::Ended,
+                Action::HalfOpenWatch { after_events } if *after_events == told => self.phase = Phase::Silent,
+                Action::Garbage { after_events } if *after_events == told => {
+                    chunk.extend_from_slice(b"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\x01garbage\n");
+                }
+                _ => {}
+            }
+        }
+        self.faults.retain(|fault| !matches!(fault, Action::Garbage { after_events } if *after_events == told));
+    }
+
+    fn too_old(&self, oldest: u64) -> StatusError {
+        StatusError::expired(format!("too old resource version: {} ({oldest})", self.at))
+    }
+
+    /// Waits for something to happen; a bookmark is told from here.
+    async fn wait(&mut self) -> Option<Bytes> {
+        let bookmarks = self.bookmarks.is_some();
+        tokio::select! {
+            biased;
+            () = sleep_until(self.deadline) => self.phase = Phase::Ended,
+            kick = self.kicks.recv() => return self.kicked(kick.ok().as_deref()),
+            changed = self.changed.changed() => {
+                if changed.is_err() {
+                    self.phase = Phase::Ended;
+                }
+            }
+            () = sleep_until(self.next_bookmark), if bookmarks => {
+                self.next_bookmark = Instant::now() + self.cluster.bookmark_interval;
+                // The revision may have moved on by changes of other resources.
+                let mut chunk = Vec::new();
+                if self.fill(&mut chunk).is_ok() {
+                    self.encoder.bookmark(&mut chunk, self.at, false);
+                }
+                return Some(chunk.into());
+            }
+        }
+        None
+    }
+
+    fn kicked(&mut self, kick: Option<&Kick>) -> Option<Bytes> {
+        let kick = kick.filter(|kick| kick.on.matches(&self.subject))?;
+        match kick.how {
+            KickHow::Close => self.phase = Phase::Ended,
+            KickHow::Silence => self.phase = Phase::Silent,
+            KickHow::Expire => {
+                let mut chunk = Vec::new();
+                self.encoder.error(&mut chunk, &self.too_old(self.cluster.store.revision()));
+                self.phase = Phase::Ended;
+                return Some(chunk.into());
+            }
+        }
+        None
+    }
+}
+

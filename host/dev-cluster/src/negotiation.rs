@@ -1,0 +1,146 @@
+//! Which form a client takes, and which form it sent.
+
+use crate::status::StatusError;
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use serde_json::Value;
+
+/// The shape of what is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Object,
+    /// `as=Table`, as kubectl prints.
+    Table,
+    /// `as=PartialObjectMetadata` or its list.
+    PartialMetadata,
+}
+
+/// The notation of what is returned. Protobuf and CBOR are not spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    Json,
+    Yaml,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) shape: Shape,
+    pub(crate) notation: Notation,
+}
+
+const ACCEPTED: &[&str] = &["application/json", "application/yaml"];
+
+/// One media range of an Accept header.
+pub(crate) struct MediaRange<'a> {
+    pub(crate) media_type: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+// === impl Accepted ===
+
+impl Accepted {
+    /// Returns the first form in the Accept header that this server has.
+    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self, StatusError> {
+        let ranges = media_ranges(headers);
+        if ranges.is_empty() {
+            return Ok(Self { shape: Shape::Object, notation: Notation::Json });
+        }
+        ranges.iter().find_map(Self::of).ok_or_else(|| {
+            let mut error = StatusError::not_acceptable(ACCEPTED);
+            error.message =
+                format!("406: Not Acceptable\n\nAvailable representations: {}", ACCEPTED.join(", "));
+            error
+        })
+    }
+
+    fn of(range: &MediaRange<'_>) -> Option<Self> {
+        let notation = match range.media_type {
+            "application/json" | "*/*" | "application/*" => Notation::Json,
+            "application/yaml" => Notation::Yaml,
+            _ => return None,
+        };
+        let shape = match range.parameter("as") {
+            None => Shape::Object,
+            // v1beta1 has the same form, but clients that take it always take v1 too.
+            Some(_) if range.parameter("g") != Some("meta.k8s.io") || range.parameter("v") != Some("v1") => {
+                return None;
+            }
+            Some("Table") => Shape::Table,
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Shape::PartialMetadata,
+            Some(_) => return None,
+        };
+        Some(Self { shape, notation })
+    }
+}
+
+// === impl MediaRange ===
+
+impl MediaRange<'_> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
+    }
+}
+
+/// Returns what the client takes, in its order.
+pub(crate) fn media_ranges(headers: &HeaderMap) -> Vec<MediaRange<'_>> {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let media_type = parts.next().unwrap_or_default();
+            MediaRange { media_type, parameters: parts.filter_map(|part| part.split_once('=')).collect() }
+        })
+        .filter(|range| !range.media_type.is_empty())
+        .collect()
+}
+
+/// Returns the media type of the request's body, without its parameters.
+pub(crate) fn content_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+/// Parses a body in the notation that the content type says; none is taken for JSON.
+pub(crate) fn decode(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Value, StatusError> {
+    let unrecognized = |why: String| {
+        let said = String::from_utf8_lossy(body);
+        StatusError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+             error: {why} ({said})"
+        ))
+    };
+    match content_type(headers) {
+        "application/json" | "" => {
+            serde_json::from_slice(body).map_err(|error| unrecognized(error.to_string()))
+        }
+        "application/yaml" => serde_norway::from_slice(body).map_err(|error| unrecognized(error.to_string())),
+        _ => Err(StatusError::unsupported_media_type(ACCEPTED)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn negotiate(accept: &str) -> Option<(Shape, Notation)> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, accept.parse().unwrap());
+        Accepted::negotiate(&headers).ok().map(|accepted| (accepted.shape, accepted.notation))
+    }
+
+    #[test]
+    fn the_first_form_that_is_known_wins() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(table), Some((Shape::Table, Notation::Json)));
+        let protobuf = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(negotiate(protobuf), Some((Shape::Object, Notation::Json)));
+        let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        assert_eq!(negotiate(metadata), Some((Shape::PartialMetadata, Notation::Json)));
+        assert_eq!(negotiate("application/yaml"), Some((Shape::Object, Notation::Yaml)));
+        assert_eq!(negotiate("*/*"), Some((Shape::Object, Notation::Json)));
+        assert_eq!(negotiate("application/vnd.kubernetes.protobuf"), None);
+    }
+}

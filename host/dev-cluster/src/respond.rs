@@ -1,0 +1,55 @@
+//! Bodies and the plain responses made of them.
+
+use crate::status::StatusError;
+use bytes::Bytes;
+use futures::Stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::Value;
+use std::convert::Infallible;
+
+/// The body of every response. An error in it breaks the response off, as a lost connection would.
+pub(crate) type Body = UnsyncBoxBody<Bytes, BrokenOff>;
+
+/// The server stops in the middle of a body.
+#[derive(Debug, thiserror::Error)]
+#[error("the response is broken off on purpose")]
+pub(crate) struct BrokenOff;
+
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
+}
+
+pub(crate) fn streamed(chunks: impl Stream<Item = Result<Bytes, BrokenOff>> + Send + 'static) -> Body {
+    use futures::TryStreamExt;
+    StreamBody::new(chunks.map_ok(Frame::data)).boxed_unsync()
+}
+
+pub(crate) fn with_type(code: u16, content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+pub(crate) fn json(code: u16, value: &Value) -> Response<Body> {
+    with_type(code, "application/json", full(value.to_string()))
+}
+
+/// Text, as health checks and unknown paths answer.
+pub(crate) fn text(code: u16, text: &'static str) -> Response<Body> {
+    with_type(code, "text/plain; charset=utf-8", full(text))
+}
+
+pub(crate) fn error(error: &StatusError) -> Response<Body> {
+    let mut response = json(error.code, &error.to_status());
+    let retry_after = error.details.as_ref().and_then(|details| details.retry_after_seconds);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,33 @@
+//! Which objects a list or a watch is about.
+
+mod field;
+mod label;
+
+pub(crate) use field::{FieldSelector, exact_name};
+pub(crate) use label::LabelSelector;
+
+use crate::store::Stored;
+
+/// Label and field selector together, and the namespace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+    /// Empty for all namespaces.
+    pub(crate) namespace: String,
+}
+
+// === impl Selection ===
+
+impl Selection {
+    pub(crate) fn matches(&self, object: &Stored) -> bool {
+        (self.namespace.is_empty() || self.namespace == object.namespace)
+            && self.labels.matches(&object.labels)
+            && self.fields.matches(object)
+    }
+
+    /// Returns true if every object matches but for its namespace.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+}

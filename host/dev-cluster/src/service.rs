@@ -1,0 +1,248 @@
+//! The way of one request: who sent it, what it is about, what is to go wrong, may it, and who answers it.
+
+use crate::authorizer::{Attributes, Authorizer, impersonated};
+use crate::call::Call;
+use crate::cluster::Cluster;
+use crate::discovery;
+use crate::faults::{Action, Subject};
+use crate::faulty_body;
+use crate::handlers;
+use crate::negotiation::Accepted;
+use crate::openapi;
+use crate::query::Query;
+use crate::request_info::{RequestInfo, Target};
+use crate::respond::{self, Body};
+use crate::reviews;
+use crate::selector::exact_name;
+use crate::status::StatusError;
+use crate::user::UserInfo;
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use serde_json::json;
+use std::sync::Arc;
+
+/// No body may be longer.
+const MAX_BODY: usize = 3 * 1024 * 1024;
+/// The version that this server says it is, with what clients conclude from it.
+const VERSION: &str = "v1.36.2";
+
+/// Answers a request; every error becomes a Status.
+pub(crate) async fn serve(cluster: Arc<Cluster>, address: Arc<str>, request: Request<Incoming>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
+    let faults = cluster.faults.take(&subject(&info, &parts.headers));
+    let response = match answer(cluster, &address, parts, query, info.clone(), body, &faults).await {
+        Ok(response) => response,
+        Err(error) => respond::error(&error),
+    };
+    tracing::debug!(verb = info.verb, path = info.path, status = response.status().as_u16(), "answered");
+    faulty_body::apply(response, &faults)
+}
+
+async fn answer(
+    cluster: Arc<Cluster>,
+    address: &str,
+    parts: Parts,
+    query: Query,
+    info: RequestInfo,
+    body: Incoming,
+    faults: &[Action],
+) -> Result<Response<Body>, StatusError> {
+    refuse(faults, info.verb == "watch")?;
+    let requester = cluster.tokens.authenticate(&parts.headers)?;
+    let authorizer = cluster.authorizer();
+    let user = acting_user(&authorizer, requester, &parts.headers, &info)?;
+    let asked_name = query.get("fieldSelector").and_then(exact_name).unwrap_or_default();
+    let mut asked = attributes(&info);
+    if asked.name.is_empty() && matches!(asked.verb, "list" | "watch" | "deletecollection") {
+        asked.name = &asked_name;
+    }
+    authorizer.require(&user, &asked)?;
+    let Some(target) = info.target.clone() else {
+        let served = cluster.catalog.served();
+        return Ok(plain(&info.path)
+            .or_else(|| discovery::answer(&served, &info.path, &parts.headers, address))
+            .or_else(|| openapi::answer(&served, &info.path))
+            .unwrap_or_else(|| respond::text(404, "404 page not found\n")));
+    };
+    let body = read(body).await?;
+    if reviews::is_review(&target) {
+        if parts.method != Method::POST || !target.name.is_empty() {
+            return Err(StatusError::method_not_allowed());
+        }
+        return reviews::answer(&cluster, &authorizer, &user, &target, &parts.headers, &body);
+    }
+    let served = cluster.catalog.served();
+    let Some(resource) = served.find(&target.group, &target.version, &target.resource).cloned() else {
+        return if served.is_builtin_group_version(&target.group, &target.version) {
+            Err(StatusError::resource_not_served())
+        } else {
+            Ok(respond::text(404, "404 page not found\n"))
+        };
+    };
+    let call = Call {
+        accepted: Accepted::negotiate(&parts.headers)?,
+        subject: subject(&info, &parts.headers),
+        cluster,
+        user,
+        authorizer,
+        headers: parts.headers,
+        query,
+        target,
+        resource,
+        body,
+        faults: faults.to_vec(),
+    };
+    dispatch(&call, &info.verb).await
+}
+
+async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError> {
+    let Target { namespace, name, subresource, rest, .. } = &call.target;
+    if !rest.is_empty() {
+        return Err(StatusError::resource_not_served());
+    }
+    let in_scope = call.resource.namespaced != namespace.is_empty() || call.resource.is("", "namespaces");
+    let has_name = !name.is_empty();
+    match (subresource.as_str(), verb) {
+        ("token", "create") if call.resource.is("", "serviceaccounts") => return reviews::token(call),
+        ("token", _) if call.resource.is("", "serviceaccounts") => return Err(StatusError::method_not_allowed()),
+        ("", _) => {}
+        ("status", "get" | "update" | "patch") if call.resource.has_status => {}
+        ("status", _) if call.resource.has_status => return Err(StatusError::method_not_allowed()),
+        (other, verb) => return Err(left_out(call, other, verb)),
+    }
+    // Across namespaces there is only reading.
+    let may_be_wide = matches!(verb, "list" | "watch");
+    if !in_scope && !may_be_wide || !call.resource.namespaced && !namespace.is_empty() && !call.resource.is("", "namespaces") {
+        return Err(if namespace.is_empty() {
+            StatusError::method_not_allowed()
+        } else {
+            StatusError::resource_not_served()
+        });
+    }
+    match (verb, has_name) {
+        ("get", true) => handlers::get(call).await,
+        ("list", false) => handlers::list(call).await,
+        ("watch", false) => handlers::watch(call).await,
+        ("create", false) => handlers::create(call),
+        ("update", true) => handlers::update(call),
+        ("patch", true) => handlers::patch(call),
+        ("delete", true) => handlers::delete(call),
+        ("deletecollection", false) if call.resource.verbs.contains(&"deletecollection") => {
+            handlers::delete_collection(call)
+        }
+        _ => Err(StatusError::method_not_allowed()),
+    }
+}
+
+/// Subresources of a real cluster that this one leaves out are refused by name; others do not exist.
+fn left_out(call: &Call, subresource: &str, verb: &str) -> StatusError {
+    const LEFT_OUT: &[(&str, &[&str])] = &[
+        ("pods", &["attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize"]),
+        ("nodes", &["proxy"]),
+        ("services", &["proxy"]),
+        ("namespaces", &["finalize"]),
+        ("deployments", &["scale"]),
+        ("replicasets", &["scale"]),
+        ("statefulsets", &["scale"]),
+        ("replicationcontrollers", &["scale"]),
+    ];
+    let known = LEFT_OUT.iter().find(|(resource, _)| *resource == call.resource.plural);
+    if known.is_some_and(|(_, all)| all.contains(&subresource)) {
+        let mut named = call.resource.group_resource();
+        named.resource = format!("{}/{subresource}", named.resource);
+        return StatusError::method_not_supported(&named, verb);
+    }
+    StatusError::resource_not_served()
+}
+
+/// The faults that take the place of an answer.
+fn refuse(faults: &[Action], is_watch: bool) -> Result<(), StatusError> {
+    for fault in faults {
+        match fault {
+            Action::RefuseLogin => return Err(StatusError::unauthorized()),
+            Action::TooManyRequests { retry_after_seconds } => {
+                let said = "Too many requests, please try again later.";
+                return Err(StatusError::too_many_requests(said, *retry_after_seconds));
+            }
+            Action::InternalError => return Err(StatusError::internal("a fault that was asked for")),
+            // A watch tells it as an event.
+            Action::Expired if !is_watch => {
+                return Err(StatusError::expired("The resourceVersion for the provided list is too old."));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn acting_user(
+    authorizer: &Authorizer,
+    requester: UserInfo,
+    headers: &HeaderMap,
+    info: &RequestInfo,
+) -> Result<UserInfo, StatusError> {
+    let impersonated = impersonated(authorizer, &requester, headers, &attributes(info))?;
+    Ok(impersonated.unwrap_or(requester))
+}
+
+fn attributes(info: &RequestInfo) -> Attributes<'_> {
+    match &info.target {
+        None => Attributes { verb: &info.verb, path: Some(&info.path), ..Attributes::default() },
+        Some(target) => Attributes {
+            verb: &info.verb,
+            group: &target.group,
+            resource: &target.resource,
+            subresource: &target.subresource,
+            namespace: &target.namespace,
+            name: &target.name,
+            path: None,
+        },
+    }
+}
+
+fn subject(info: &RequestInfo, headers: &HeaderMap) -> Subject {
+    let target = info.target.clone().unwrap_or_default();
+    let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+    Subject {
+        verb: info.verb.clone(),
+        group: target.group,
+        resource: target.resource,
+        namespace: target.namespace,
+        user_agent: agent.unwrap_or_default().to_owned(),
+    }
+}
+
+async fn read(body: Incoming) -> Result<Bytes, StatusError> {
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(StatusError::too_large(MAX_BODY)),
+        Err(error) => Err(StatusError::bad_request(format!("unable to read the body: {error}"))),
+    }
+}
+
+/// Answers the paths that are about no resource.
+fn plain(path: &str) -> Option<Response<Body>> {
+    let is_check = |name: &str| path == name || path.starts_with(&format!("{name}/"));
+    if is_check("/healthz") || is_check("/livez") || is_check("/readyz") {
+        return Some(respond::text(200, "ok"));
+    }
+    if path.trim_end_matches('/') == "/version" {
+        let version = json!({
+            "major": "1", "minor": "36", "gitVersion": format!("{VERSION}+oarlock-dev-cluster"), "gitCommit": "",
+            "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
+            "platform": "",
+        });
+        return Some(respond::json(200, &version));
+    }
+    if path == "/" {
+        let paths = ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"];
+        return Some(respond::json(200, &json!({"paths": paths})));
+    }
+    None
+}

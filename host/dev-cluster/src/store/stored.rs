@@ -1,0 +1,134 @@
+//! One object as the store keeps it: its JSON bytes and the few fields that lists and watches filter by.
+
+use crate::resource::Resource;
+use crate::status::StatusError;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// An immutable object. The JSON always begins with apiVersion, kind and metadata, in this order.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) key: Arc<str>,
+    pub(crate) revision: u64,
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) labels: Vec<(String, String)>,
+    /// The values of the resource's selectable fields, in the resource's order; empty where there is none.
+    pub(crate) fields: Vec<String>,
+    json: Bytes,
+    /// Where `"metadata":` begins.
+    body_at: usize,
+}
+
+// === impl Stored ===
+
+impl Stored {
+    /// Serialises an object; its apiVersion, kind and resourceVersion are set.
+    pub(crate) fn new(resource: &Resource, key: &str, mut value: Value, revision: u64) -> Self {
+        let text = |value: &Value, pointer: &str| {
+            value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        if let Some(metadata) = metadata_mut(&mut value) {
+            metadata.insert("resourceVersion".into(), revision.to_string().into());
+        }
+        let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
+        let labels = labels.map(|labels| {
+            let label = |(key, value): (&String, &Value)| (key.clone(), value.as_str().unwrap_or("").to_owned());
+            labels.iter().map(label).collect()
+        });
+        let fields = resource.selectable.iter().map(|path| field(&value, path)).collect();
+        let (json, body_at) = serialise(resource, &value);
+        Self {
+            key: key.into(),
+            revision,
+            uid: text(&value, "/metadata/uid"),
+            namespace: text(&value, "/metadata/namespace"),
+            name: text(&value, "/metadata/name"),
+            labels: labels.unwrap_or_default(),
+            fields,
+            json,
+            body_at,
+        }
+    }
+
+    /// Returns the object as a tree. Costs a parse.
+    pub(crate) fn value(&self) -> Result<Value, StatusError> {
+        serde_json::from_slice(&self.json).map_err(StatusError::internal)
+    }
+
+    /// Returns the JSON in the stored version.
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// Returns the JSON from `"metadata":` on, without the opening brace.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.json[self.body_at..]
+    }
+}
+
+/// Returns the metadata of an object, created when it has none.
+pub(crate) fn metadata_mut(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    let metadata = value.as_object_mut()?.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if !metadata.is_object() {
+        *metadata = Value::Object(Map::new());
+    }
+    metadata.as_object_mut()
+}
+
+/// Returns the text at a field selector's path, empty where there is nothing.
+fn field(value: &Value, path: &str) -> String {
+    // The field `source` of an Event stands for its component.
+    let path = if path == "source" { "source.component" } else { path };
+    let mut at = value;
+    for step in path.split('.') {
+        match at.get(step) {
+            Some(next) => at = next,
+            None => return default_of(path).into(),
+        }
+    }
+    match at {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Object(_) | Value::Array(_) => String::new(),
+        plain => plain.to_string(),
+    }
+}
+
+/// Booleans and counts that are left out of the JSON still match as false and zero.
+fn default_of(path: &str) -> &'static str {
+    match path {
+        "spec.unschedulable" | "spec.hostNetwork" => "false",
+        "status.replicas" | "status.successful" => "0",
+        _ => "",
+    }
+}
+
+fn serialise(resource: &Resource, value: &Value) -> (Bytes, usize) {
+    let mut json = Vec::with_capacity(1024);
+    json.extend_from_slice(
+        format!("{{\"apiVersion\":\"{}\",\"kind\":\"{}\",", resource.storage_api_version, resource.kind)
+            .as_bytes(),
+    );
+    let body_at = json.len();
+    json.extend_from_slice(b"\"metadata\":");
+    write(&mut json, value.get("metadata").unwrap_or(&Value::Null));
+    for (name, field) in value.as_object().into_iter().flatten() {
+        if matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+            continue;
+        }
+        json.push(b',');
+        json.extend_from_slice(Value::from(name.as_str()).to_string().as_bytes());
+        json.push(b':');
+        write(&mut json, field);
+    }
+    json.push(b'}');
+    (json.into(), body_at)
+}
+
+#[expect(clippy::expect_used, reason = "a Value has string keys only, and writing to memory does not fail")]
+fn write(out: &mut Vec<u8>, value: &Value) {
+    serde_json::to_writer(out, value).expect("a tree can be written to memory");
+}

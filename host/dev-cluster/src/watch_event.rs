@@ -1,0 +1,102 @@
+//! The lines of a watch.
+
+use crate::form::Form;
+use crate::negotiation::Shape;
+use crate::resource::Resource;
+use crate::status::StatusError;
+use crate::store::{ChangeKind, Stored};
+use crate::table;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Writes events in the form that one watch asked for.
+pub(crate) struct Encoder {
+    resource: Arc<Resource>,
+    shape: Shape,
+    include: table::Include,
+    /// The columns' names go over the wire once.
+    columns: table::Columns,
+}
+
+// === impl Encoder ===
+
+impl Encoder {
+    pub(crate) fn new(resource: Arc<Resource>, shape: Shape, include: table::Include) -> Self {
+        Self { resource, shape, include, columns: table::Columns::Named }
+    }
+
+    pub(crate) fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// Writes one event; `at` is the version to show instead of the object's own.
+    pub(crate) fn event(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: ChangeKind,
+        object: &Stored,
+        at: Option<u64>,
+    ) -> Result<(), StatusError> {
+        let kind = match kind {
+            ChangeKind::Added => "ADDED",
+            ChangeKind::Modified => "MODIFIED",
+            ChangeKind::Deleted => "DELETED",
+        };
+        let moved;
+        let object = match at {
+            None => object,
+            Some(at) => {
+                moved = Stored::new(&self.resource, &object.key, object.value()?, at);
+                &moved
+            }
+        };
+        out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
+        if self.shape == Shape::Table {
+            let meta = json!({"resourceVersion": object.revision.to_string()});
+            let table = table::table(&self.resource, &[object], meta, self.columns, self.include)?;
+            self.columns = table::Columns::Left;
+            out.extend_from_slice(table.to_string().as_bytes());
+        } else {
+            let form = Form { resource: &self.resource, shape: self.shape };
+            form.write(out, object, false)?;
+        }
+        out.extend_from_slice(b"}\n");
+        Ok(())
+    }
+
+    /// Writes that everything up to a version was told; `initial_end` marks the end of the initial objects.
+    pub(crate) fn bookmark(&self, out: &mut Vec<u8>, revision: u64, initial_end: bool) {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.shape {
+            Shape::Object => {
+                let mut object = json!({
+                    "kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata,
+                });
+                if self.resource.is("", "pods") {
+                    object["spec"] = json!({"containers": null});
+                    object["status"] = json!({});
+                }
+                object
+            }
+            Shape::PartialMetadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            Shape::Table => json!({
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                "columnDefinitions": null, "rows": [],
+            }),
+        };
+        line(out, "BOOKMARK", &object);
+    }
+
+    pub(crate) fn error(&self, out: &mut Vec<u8>, error: &StatusError) {
+        line(out, "ERROR", &error.to_status());
+    }
+}
+
+fn line(out: &mut Vec<u8>, kind: &str, object: &Value) {
+    out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").as_bytes());
+}

@@ -1,0 +1,297 @@
+//! What creating, updating and patching have in common: from the client's object to the stored one.
+
+use crate::call::{Call, now};
+use crate::catalog::Served;
+use crate::managed_fields::{self, Writer};
+use crate::namespaces;
+use crate::resource::Resource;
+use crate::status::{Cause, StatusError};
+use crate::store::{Stored, Transaction};
+use rand::Rng;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The letters of generated names: no vowels, so no words.
+const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX_LENGTH: usize = 5;
+const MAX_GENERATED_BASE: usize = 63 - SUFFIX_LENGTH;
+
+/// Returns the text of a metadata field, empty if there is none.
+pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the metadata of an object to write to.
+pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Map::new());
+    }
+    #[expect(clippy::expect_used, reason = "it was just made an object")]
+    object["metadata"].as_object_mut().expect("metadata is an object")
+}
+
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    finalizers.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Refuses a body of another kind, version, name or namespace than the path says; fills in what it leaves out.
+pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), StatusError> {
+    let resource = &call.resource;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    if !object.is_object() {
+        return Err(StatusError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
+             json: cannot unmarshal into Go value of type struct",
+            resource.kind
+        )));
+    }
+    if resource.custom.is_some() && (kind.is_empty() || api_version.is_empty()) {
+        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(StatusError::bad_request(format!("Object '{missing}' is missing in '{object}'")));
+    }
+    let wanted = resource.api_version();
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    if !api_version.is_empty() && api_version != wanted {
+        let same_group = api_version.rsplit_once('/').map_or("", |(group, _)| group) == resource.group;
+        return Err(StatusError::bad_request(if same_group && resource.custom.is_none() {
+            format!(
+                "{kind} in version {version:?} cannot be handled as a {}: no kind {kind:?} is registered for version \
+                 {api_version:?}",
+                resource.kind
+            )
+        } else {
+            format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+            )
+        }));
+    }
+    if !kind.is_empty() && kind != resource.kind {
+        return Err(StatusError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {}",
+            resource.kind
+        )));
+    }
+    let namespace = meta(object, "namespace").to_owned();
+    if resource.namespaced {
+        if !namespace.is_empty() && namespace != call.target.namespace {
+            return Err(StatusError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        meta_mut(object).insert("namespace".into(), call.target.namespace.as_str().into());
+    }
+    Ok(())
+}
+
+/// Refuses an object whose name is not the one in the path.
+pub(crate) fn check_name(call: &Call, object: &mut Value) -> Result<(), StatusError> {
+    let name = meta(object, "name").to_owned();
+    let wanted = &call.target.name;
+    if name.is_empty() {
+        return Err(StatusError::bad_request("name must be provided"));
+    }
+    if name != *wanted {
+        return Err(StatusError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    Ok(())
+}
+
+/// Gives an object without a name one made of its generateName.
+pub(crate) fn generate_name(object: &mut Value) {
+    let base = meta(object, "generateName").to_owned();
+    if meta(object, "name").is_empty() && !base.is_empty() {
+        let mut base = base;
+        base.truncate(base.floor_char_boundary(MAX_GENERATED_BASE));
+        let mut random = rand::rng();
+        for _ in 0..SUFFIX_LENGTH {
+            base.push(char::from(SUFFIX_LETTERS[random.random_range(0..SUFFIX_LETTERS.len())]));
+        }
+        meta_mut(object).insert("name".into(), base.into());
+    }
+}
+
+/// Stores a decoded object as a new one.
+pub(crate) fn create(
+    call: &Call,
+    transaction: &mut Transaction<'_>,
+    mut object: Value,
+    writer: Option<Writer<'_>>,
+) -> Result<Arc<Stored>, StatusError> {
+    let resource = &call.resource;
+    if resource.namespaced {
+        namespaces::require_active(transaction, &call.target.namespace, &resource.group_resource(), meta(&object, "name"))?;
+    }
+    if !meta(&object, "resourceVersion").is_empty() {
+        return Err(StatusError::untranslated("resourceVersion should not be set on objects to be created"));
+    }
+    if let Some(writer) = writer {
+        managed_fields::after_update(call.model(), None, &mut object, writer);
+    }
+    generate_name(&mut object);
+    let counts = call.model().counts_generations();
+    let metadata = meta_mut(&mut object);
+    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"] {
+        metadata.shift_remove(field);
+    }
+    metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
+    metadata.insert("creationTimestamp".into(), now().into());
+    if counts {
+        metadata.insert("generation".into(), 1.into());
+    }
+    order_metadata(metadata);
+    call.model().prepare_create(&mut object);
+    call.model().validate_create(&object)?;
+    let key = resource.key(&call.target.namespace, meta(&object, "name"));
+    if transaction.get(&resource.storage, &key).is_some() {
+        return Err(StatusError::already_exists(&resource.group_resource(), meta(&object, "name")));
+    }
+    check_rights_granted(call, &object)?;
+    Ok(transaction.put(resource, &key, resource.stored(object)))
+}
+
+/// Stores a changed object; it is removed instead when that was the last thing its deletion waited for.
+///
+/// Returns the stored object, and whether it is gone.
+pub(crate) fn update(
+    call: &Call,
+    transaction: &mut Transaction<'_>,
+    served: &Served,
+    current: &Stored,
+    old: &Value,
+    mut new: Value,
+    writer: Option<Writer<'_>>,
+) -> Result<Arc<Stored>, StatusError> {
+    let resource = &call.resource;
+    let group_resource = resource.group_resource();
+    let name = &call.target.name;
+    if let Some(writer) = writer {
+        managed_fields::after_update(call.model(), Some(old), &mut new, writer);
+    }
+    let sent_version = meta(&new, "resourceVersion").to_owned();
+    match sent_version.as_str() {
+        "" | "0" if resource.unconditional_update => {}
+        "" | "0" => {
+            return Err(StatusError::invalid(
+                &resource.group_kind(),
+                name,
+                vec![Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update")],
+            ));
+        }
+        sent if sent.parse() != Ok(current.revision) => return Err(StatusError::stale(&group_resource, name)),
+        _ => {}
+    }
+    keep_metadata(&mut new, old);
+    if call.is_status() {
+        call.model().prepare_status_update(&mut new, old);
+        call.model().validate_status_update(&new, old)?;
+    } else {
+        call.model().prepare_update(&mut new, old);
+        if call.model().changes_generation(&new, old) {
+            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+            meta_mut(&mut new).insert("generation".into(), (generation + 1).into());
+        }
+        call.model().validate_update(&new, old)?;
+        check_rights_granted(call, &new)?;
+    }
+    let key = call.key();
+    let being_deleted = !meta(&new, "deletionTimestamp").is_empty();
+    let grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    let held = !finalizers(&new).is_empty() || namespaces::is_held(resource, &new);
+    if being_deleted && grace == 0 && !held {
+        let removed = transaction.remove(resource, &key, resource.stored(new));
+        namespaces::settle(transaction, served, &current.namespace)?;
+        return Ok(removed);
+    }
+    order_metadata(meta_mut(&mut new));
+    if unchanged(&new, old) {
+        return transaction.get(&resource.storage, &key).ok_or_else(|| call.not_found());
+    }
+    let stored = transaction.put(resource, &key, resource.stored(new));
+    Ok(stored)
+}
+
+/// What the server alone decides stays as it is.
+fn keep_metadata(new: &mut Value, old: &Value) {
+    let metadata = meta_mut(new);
+    metadata.shift_remove("selfLink");
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "generation",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "resourceVersion",
+    ] {
+        match old.get("metadata").and_then(|metadata| metadata.get(field)) {
+            Some(value) => metadata.insert(field.into(), value.clone()),
+            None => metadata.shift_remove(field),
+        };
+    }
+}
+
+/// Brings metadata into the order that the real server writes it in.
+fn order_metadata(metadata: &mut Map<String, Value>) {
+    const ORDER: &[&str] = &[
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    let place = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let mut entries: Vec<(String, Value)> = std::mem::take(metadata).into_iter().collect();
+    if !entries.iter().any(|(key, _)| key == "resourceVersion") {
+        // A place for the version that the store is going to write.
+        entries.push(("resourceVersion".into(), Value::Null));
+    }
+    entries.sort_by_key(|(key, _)| place(key));
+    metadata.extend(entries);
+}
+
+/// A write that changes nothing makes no new version; the times of managed fields do not count.
+fn unchanged(new: &Value, old: &Value) -> bool {
+    let without_times = |object: &Value| {
+        let mut object = object.clone();
+        if let Some(entries) = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut) {
+            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+                entry.shift_remove("time");
+            }
+        }
+        object
+    };
+    without_times(new) == without_times(old)
+}
+
+/// Nobody grants more than they have.
+fn check_rights_granted(call: &Call, object: &Value) -> Result<(), StatusError> {
+    if call.resource.group != "rbac.authorization.k8s.io" {
+        return Ok(());
+    }
+    call.authorizer.check_escalation(&call.user, &call.resource.plural, &call.target.namespace, object)
+}
+
+/// Returns what a resource's writes need to know about who writes.
+pub(crate) fn writer<'a>(call: &'a Call, manager: &'a str, now: &'a str) -> Writer<'a> {
+    Writer { manager, subresource: &call.target.subresource, now }
+}
+
+/// Returns whether this resource defines others.
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    resource.is("apiextensions.k8s.io", "customresourcedefinitions")
+}

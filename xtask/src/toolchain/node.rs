@@ -32,8 +32,16 @@ impl Packages {
                 fs::copy(file, folder.join(file.file_name().unwrap_or_default()))?;
             }
             progress::step("fetching npm packages", || {
+                // Not `npm ci`: it demands that the lock file knows the optional packages of every platform, of which
+                // registries do not have all. `npm install` takes the locked versions just the same.
                 let mut npm = Command::new("npm");
-                npm.current_dir(folder).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+                npm.current_dir(folder).args([
+                    "install",
+                    "--no-save",
+                    "--ignore-scripts",
+                    "--no-audit",
+                    "--no-fund",
+                ]);
                 command::run(&mut npm)
             })
         })?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response, Uri};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
@@ -41,9 +41,9 @@ const N_WATCH_POOLS: usize = 8;
 /// Why no client can be made of a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configuration asks for a proxy.
+    /// The configuration asks for a proxy, on this host.
     #[error("the kubeconfig asks for a proxy ({0}), and proxies are not supported")]
-    Proxy(Uri),
+    Proxy(String),
     /// Certificates, credentials or headers are not usable.
     #[error("cannot make a client for the API server")]
     Config(#[source] kube::Error),
@@ -70,7 +70,8 @@ struct Pools {
 /// When the configuration cannot be used. Nothing is sent yet.
 pub fn client(config: Config) -> Result<kube::Client, Error> {
     if let Some(proxy) = &config.proxy_url {
-        return Err(Error::Proxy(proxy.clone()));
+        // Not the whole of it: there may be a password in it.
+        return Err(Error::Proxy(proxy.host().unwrap_or_default().to_owned()));
     }
     let connector = connector(&config).map_err(Error::Config)?;
     let service = ServiceBuilder::new()
@@ -148,5 +149,60 @@ impl Service<Request<Body>> for Pools {
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         self.pool_for(&request).request(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn get(path: &str) -> Request<Body> {
+        Request::get(path).body(Body::empty()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn rl_74_a_failure_comes_back_as_it_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/base", listener.local_addr().unwrap());
+        let client = client(Config::new(url.parse().unwrap())).unwrap();
+        let server = async {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                connection.read_buf(&mut asked).await.unwrap();
+            }
+            let answer =
+                b"HTTP/1.1 503 Not Now\r\nretry-after: 0\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            connection.write_all(answer).await.unwrap();
+            String::from_utf8(asked).unwrap()
+        };
+        let (asked, answer) = tokio::join!(server, client.send(get("/api/v1/pods?limit=1")));
+        assert!(asked.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{asked}");
+        // kube's own client would have asked again.
+        assert_eq!(answer.unwrap().status(), 503);
+    }
+
+    #[tokio::test]
+    async fn watches_have_connections_of_their_own() {
+        let connector = connector(&Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let pools = Pools::new(&connector);
+        let is_other = |path: &str| std::ptr::eq(pools.pool_for(&get(path)), &pools.others);
+        assert!(is_other("/api/v1/pods"));
+        assert!(is_other("/api/v1/pods?limit=500&fieldSelector=watch%3Dtrue"));
+        assert!(!is_other("/api/v1/pods?watch=true&resourceVersion=1"));
+        assert!(!is_other("/api/v1/pods?resourceVersion=1&watch=1"));
+        let first = pools.pool_for(&get("/api/v1/pods?watch=1"));
+        assert!(!std::ptr::eq(first, pools.pool_for(&get("/api/v1/pods?watch=1"))), "each in its turn");
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_refused_by_name() {
+        let mut config = Config::new("https://api:6443".parse().unwrap());
+        config.proxy_url = Some("http://user:secret@proxy:3128".parse().unwrap());
+        let error = client(config).err().unwrap();
+        insta::assert_snapshot!(error, @"the kubeconfig asks for a proxy (proxy), and proxies are not supported");
     }
 }

@@ -4,7 +4,7 @@ use crate::authorizer::Authorizer;
 use crate::cluster::Cluster;
 use crate::faults::{Action, Subject};
 use crate::model::{FieldValidation, Model};
-use crate::negotiation::Accepted;
+use crate::negotiation::{self, Accepted};
 use crate::query::Query;
 use crate::request_info::Target;
 use crate::resource::Resource;
@@ -14,6 +14,7 @@ use crate::user::UserInfo;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::USER_AGENT;
+use serde_json::Value;
 use std::sync::Arc;
 
 pub(crate) struct Call {
@@ -51,6 +52,12 @@ impl Call {
 
     pub(crate) fn not_found(&self) -> StatusError {
         StatusError::not_found(&self.resource.group_resource(), &self.target.name)
+    }
+
+    /// Parses the object in the body.
+    pub(crate) fn decode_body(&self) -> Result<Value, StatusError> {
+        let of = self.resource.custom.is_none().then(|| self.model().root());
+        negotiation::decode(&self.headers, &self.body, &self.resource.kind, of)
     }
 
     /// Returns who is said to own the fields that this request writes.

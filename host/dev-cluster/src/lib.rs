@@ -26,6 +26,7 @@ mod cluster;
 mod faulty_body;
 mod handlers;
 mod negotiation;
+mod protobuf;
 mod query;
 mod request_info;
 mod respond;

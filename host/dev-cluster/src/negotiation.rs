@@ -1,5 +1,7 @@
 //! Which form a client takes, and which form it sent.
 
+use crate::protobuf;
+use crate::schema::Node;
 use crate::status::StatusError;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -15,7 +17,7 @@ pub(crate) enum Shape {
     PartialMetadata,
 }
 
-/// The notation of what is returned. Protobuf and CBOR are not spoken.
+/// The notation of what is returned. Protobuf is understood in requests and never produced; CBOR is neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     Json,
@@ -28,7 +30,10 @@ pub(crate) struct Accepted {
     pub(crate) notation: Notation,
 }
 
+/// What can be produced.
 const ACCEPTED: &[&str] = &["application/json", "application/yaml"];
+/// What can be taken: kubectl and other Go clients send built-in types in Protobuf.
+const TAKEN: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
 
 /// One media range of an Accept header.
 pub(crate) struct MediaRange<'a> {
@@ -103,8 +108,14 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }
 
-/// Parses a body in the notation that the content type says; none is taken for JSON.
-pub(crate) fn decode(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Value, StatusError> {
+/// Parses a body in the notation that the content type says; none is taken for JSON. `of` is the type of the object, if
+/// it can come in Protobuf.
+pub(crate) fn decode(
+    headers: &HeaderMap,
+    body: &[u8],
+    kind: &str,
+    of: Option<&Node>,
+) -> Result<Value, StatusError> {
     let unrecognized = |why: String| {
         let said = String::from_utf8_lossy(body);
         StatusError::bad_request(format!(
@@ -117,7 +128,10 @@ pub(crate) fn decode(headers: &HeaderMap, body: &[u8], kind: &str) -> Result<Val
             serde_json::from_slice(body).map_err(|error| unrecognized(error.to_string()))
         }
         "application/yaml" => serde_norway::from_slice(body).map_err(|error| unrecognized(error.to_string())),
-        _ => Err(StatusError::unsupported_media_type(ACCEPTED)),
+        protobuf::MEDIA_TYPE if let Some(of) = of => protobuf::decode(body, of).map_err(|error| {
+            StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {error}"))
+        }),
+        _ => Err(StatusError::unsupported_media_type(if of.is_some() { TAKEN } else { ACCEPTED })),
     }
 }
 

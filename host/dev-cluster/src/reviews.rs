@@ -7,6 +7,7 @@ use crate::discovery::REVIEWS;
 use crate::negotiation;
 use crate::request_info::Target;
 use crate::respond::{self, Body};
+use crate::schema::{Node, StructRef};
 use crate::status::StatusError;
 use crate::user::UserInfo;
 use http::{HeaderMap, Response};
@@ -37,7 +38,7 @@ pub(crate) fn answer(
     let Some((group, plural, kind, _)) = find(target) else {
         return Err(StatusError::resource_not_served());
     };
-    let mut review = negotiation::decode(headers, body, kind)?;
+    let mut review = negotiation::decode(headers, body, kind, node(group, kind).as_ref())?;
     if !review.is_object() {
         return Err(StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind})")));
     }
@@ -65,6 +66,10 @@ pub(crate) fn answer(
     Ok(respond::json(201, &answer))
 }
 
+fn node(group: &str, kind: &str) -> Option<Node> {
+    StructRef::builtin(group, "v1", kind).map(Node::from)
+}
+
 fn user_info(user: &UserInfo) -> Value {
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
@@ -82,7 +87,8 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
     let mut request = if call.body.is_empty() {
         json!({})
     } else {
-        negotiation::decode(&call.headers, &call.body, "TokenRequest")?
+        let of = node("authentication.k8s.io", "TokenRequest");
+        negotiation::decode(&call.headers, &call.body, "TokenRequest", of.as_ref())?
     };
     let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_u64);
     let seconds = asked.unwrap_or(DEFAULT_VALIDITY).max(600);

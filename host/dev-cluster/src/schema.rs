@@ -24,6 +24,8 @@ pub(crate) struct Node {
     pub default: Option<Value>,
     pub required: bool,
     pub empty: Empty,
+    /// The field's number in Protobuf; more than one for a field of a struct that only JSON inlines.
+    pub proto: Vec<u32>,
 }
 
 /// How a field without content is written, which for built-in types is how their Go structs are.
@@ -137,6 +139,7 @@ impl Node {
         default: None,
         required: false,
         empty: Empty::Kept,
+        proto: Vec::new(),
     };
 
     /// Returns the type of a field of the object at this place; `None` when the type is closed and has no such field.

@@ -9,9 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// goFields returns, for each type and field, how Go writes the field when it is empty, which OpenAPI does not tell:
+// goFields returns, for each type and field, what OpenAPI does not tell. First, how Go writes the field when it is empty:
 // "omit" when an empty one is left out, "always" when it is written. Pointers are neither: what they point to is
-// written, and nothing else.
+// written, and nothing else. Then its number in Protobuf: "pb=3", or "pb=2.5" for a field of a struct that JSON inlines
+// and Protobuf does not.
 func goFields() map[string]map[string]string {
 	fields := map[string]map[string]string{}
 	seen := map[reflect.Type]bool{}
@@ -35,6 +36,7 @@ func goFields() map[string]map[string]string {
 			omitEmpty, omitZero := strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero")
 			switch field.Type.Kind() {
 			case reflect.Pointer, reflect.Interface:
+				of[name] = ""
 			case reflect.Struct:
 				if omitZero {
 					of[name] = "omit"
@@ -47,6 +49,9 @@ func goFields() map[string]map[string]string {
 				} else {
 					of[name] = "always"
 				}
+			}
+			if number := protobufNumber(t, field.Index); number != "" {
+				of[name] = strings.TrimSpace(of[name] + " pb=" + number)
 			}
 		}
 	}
@@ -62,4 +67,19 @@ func goFields() map[string]map[string]string {
 func openAPIName(t reflect.Type) string {
 	path := strings.Replace(t.PkgPath(), "k8s.io/", "io.k8s.", 1)
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
+}
+
+// protobufNumber returns the numbers on the way to a field that may be promoted from embedded structs; none if any is
+// missing.
+func protobufNumber(t reflect.Type, index []int) string {
+	var numbers []string
+	for at := range index {
+		tag := t.FieldByIndex(index[:at+1]).Tag.Get("protobuf")
+		parts := strings.Split(tag, ",")
+		if len(parts) < 2 {
+			return ""
+		}
+		numbers = append(numbers, parts[1])
+	}
+	return strings.Join(numbers, ".")
 }

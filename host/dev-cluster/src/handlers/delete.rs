@@ -104,7 +104,7 @@ fn delete_one(
 fn options(call: &Call) -> Result<(Options, bool), StatusError> {
     let mut options = Options::default();
     if !call.body.is_empty() {
-        let body = negotiation::decode(&call.headers, &call.body, "DeleteOptions")?;
+        let body = negotiation::decode(&call.headers, &call.body, "DeleteOptions", None)?;
         options = serde_json::from_value(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
     }
     if let Some(seconds) = call.query.get("gracePeriodSeconds") {

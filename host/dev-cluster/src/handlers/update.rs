@@ -3,7 +3,6 @@
 use crate::call::{Call, now};
 use crate::definitions;
 use crate::form;
-use crate::negotiation;
 use crate::respond::Body;
 use crate::status::StatusError;
 use crate::table::Include;
@@ -13,7 +12,7 @@ use http::Response;
 pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
     let dry_run = call.query.dry_run()?;
     let validation = call.field_validation()?;
-    let mut object = negotiation::decode(&call.headers, &call.body, &call.resource.kind)?;
+    let mut object = call.decode_body()?;
     write::check_identity(call, &mut object)?;
     write::check_name(call, &mut object)?;
     let decoded = call.model().decode(object, validation)?;

@@ -111,6 +111,7 @@ impl Names<'_> {
                 }
                 Some(("patch", value)) => strategy = value,
                 Some(("key", value)) => key = Some(value.to_owned()),
+                Some(("pb", path)) => node.proto = path.split('.').filter_map(|n| n.parse().ok()).collect(),
                 Some(("default", value)) => node.default = serde_json::from_str(value).ok(),
                 Some(_) => {}
             }

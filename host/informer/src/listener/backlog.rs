@@ -4,6 +4,8 @@
 //! is in the map exactly while it is one of these. Among the ready objects the one whose first notification arrived first
 //! goes first, so that with one line and no failures everything leaves in the order in which it came.
 
+mod exchange;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -158,26 +160,6 @@ impl Backlog {
         }
     }
 
-    /// Puts notifications in front of all others, in their order. Those of objects for which something waits already are dropped.
-    pub(super) fn push_to_front(&mut self, notifications: Vec<(ObjectKey, Notification)>, now: Instant) {
-        self.first_ticket -= notifications.len() as u64;
-        for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
-            if let Entry::Vacant(vacant) = self.lines.entry(key) {
-                let pending = Pending {
-                    notification,
-                    ticket,
-                    arrived: now,
-                    attempts: 0,
-                    tried: false,
-                    counts_for_sync: false,
-                };
-                self.ready.insert(ticket, vacant.key().clone());
-                vacant.insert(Line { state: LineState::Ready, waiting: VecDeque::from([pending]) });
-                self.n_waiting += 1;
-            }
-        }
-    }
-
     /// Takes the oldest ready object's first notification; the object is then in flight.
     pub(super) fn take(&mut self, now: Instant) -> Option<Delivery> {
         while let Some(entry) = self.backing_off.first_entry().filter(|entry| entry.key().0 <= now) {
@@ -278,90 +260,6 @@ impl Backlog {
             self.become_ready(key.clone());
         }
         parked.len()
-    }
-
-    /// Drops everything but the deletes of objects for which `is_visible` answers false. Those become ready, as if never tried.
-    ///
-    /// What is in flight stays so, but is retried only if it is such a delete.
-    pub(super) fn reset_for_replay(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
-        self.ready.clear();
-        self.backing_off.clear();
-        self.n_waiting = 0;
-        self.n_parked = 0;
-        self.n_initial = 0;
-        let mut kept = Vec::new();
-        for (key, mut line) in std::mem::take(&mut self.lines) {
-            let line_folded = merge::fold(std::mem::take(&mut line.waiting));
-            line.waiting = line_folded
-                .into_iter()
-                .filter(|pending| {
-                    !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. })
-                })
-                .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
-                .collect();
-            if let LineState::InFlight(in_flight) = &mut line.state {
-                in_flight.pending.counts_for_sync = false;
-                if in_flight.superseded == Superseded::No {
-                    in_flight.superseded = Superseded::ByReplay;
-                }
-            } else if line.waiting.is_empty() {
-                continue;
-            } else {
-                line.state = LineState::Ready;
-            }
-            kept.push((key, line));
-        }
-        for (key, line) in kept {
-            self.n_waiting += line.waiting.len();
-            let is_ready = matches!(line.state, LineState::Ready);
-            self.lines.insert(key.clone(), line);
-            if is_ready {
-                self.become_ready(key);
-            }
-        }
-    }
-
-    /// Drops all that waits for objects for which `is_visible` answers false.
-    pub(super) fn drop_invisible(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
-        let keys: Vec<_> = self.lines.keys().filter(|key| !is_visible(key)).cloned().collect();
-        for key in keys {
-            self.leave_ready(&key);
-            let Some(line) = self.lines.get_mut(&key) else { continue };
-            let dropped = std::mem::take(&mut line.waiting);
-            self.n_waiting -= dropped.len();
-            self.n_initial -= dropped.iter().filter(|pending| pending.counts_for_sync).count();
-            match &mut line.state {
-                LineState::InFlight(in_flight) => {
-                    in_flight.superseded = Superseded::ByNarrowing;
-                    continue;
-                }
-                LineState::BackingOff { until } => {
-                    let until = *until;
-                    let ticket = dropped.front().map_or(0, |pending| pending.ticket);
-                    self.backing_off.remove(&(until, ticket));
-                }
-                LineState::Parked => self.n_parked -= 1,
-                LineState::Ready => {}
-            }
-            self.lines.remove(&key);
-        }
-        self.shrink();
-    }
-
-    /// Takes out the deletes that wait or are in flight, leaving nothing behind.
-    pub(super) fn into_deletes(mut self) -> Vec<(ObjectKey, Notification)> {
-        self.abandon_in_flight();
-        let mut deletes: Vec<_> = std::mem::take(&mut self.lines)
-            .into_iter()
-            .filter_map(|(key, line)| match <[Pending; 1]>::try_from(merge::fold(line.waiting)) {
-                Ok([pending]) if matches!(pending.notification, Notification::Deleted { .. }) => {
-                    Some((key, pending))
-                }
-                _ => None,
-            })
-            .collect();
-        deletes.sort_by_key(|(_, pending)| pending.ticket);
-        deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
     }
 
     /// Returns the keys of the dead letters.

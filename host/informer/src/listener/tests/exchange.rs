@@ -1,0 +1,147 @@
+//! Replay, inheritance and changes of the namespaces.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_tells_what_there_is_and_keeps_deletes_of_what_is_gone() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["kept", "gone", "parked", "back"] {
+        bench.put(name);
+    }
+    drain(&mut listener);
+    bench.put("kept");
+    bench.delete("gone");
+    bench.put("parked");
+    bench.put("untold");
+    bench.delete("untold");
+    bench.delete("back");
+    bench.put("back");
+    listener.replay();
+    assert!(!listener.has_synced());
+    let told = drain(&mut listener);
+    assert_eq!(
+        told,
+        ["delete gone@6", "add back@11 (initial)", "add kept@5 (initial)", "add parked@7 (initial)"]
+    );
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_brings_dead_letters_back_as_they_are_now() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    bench.put("gone");
+    park(&mut listener);
+    drain(&mut listener);
+    bench.delete("gone");
+    park(&mut listener);
+    assert_eq!(listener.stats().parked, 2);
+    listener.replay();
+    assert_eq!(listener.stats().parked, 0);
+    assert_eq!(drain(&mut listener), ["delete gone@3", "add a@1 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_replay_what_was_in_flight_is_retried_only_if_it_is_a_delete_of_what_is_gone() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    for name in ["here", "gone", "back"] {
+        bench.put(name);
+    }
+    drain(&mut listener);
+    bench.put("here");
+    bench.delete("gone");
+    bench.delete("back");
+    let in_flight: Vec<_> = std::iter::from_fn(|| take(&mut listener)).collect();
+    assert_eq!(in_flight.len(), 3);
+    bench.put("back");
+    listener.replay();
+    assert_eq!(peek(&mut listener), "", "one object is never in flight twice");
+    for delivery in in_flight {
+        listener.finish(&delivery.key, Outcome::Retry { after: Duration::ZERO });
+    }
+    assert_eq!(drain(&mut listener), ["delete gone@5", "add back@7 (initial)", "add here@4 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trap_is_followed_by_a_replay() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    bench.put("b");
+    drain(&mut listener);
+    bench.delete("b");
+    assert_eq!(fail(&mut listener), "delete b@3 (attempt 0)");
+    listener.replay();
+    assert_eq!(drain(&mut listener), ["delete b@3", "add a@1 (initial)"], "the back-off is over, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_listener_inherits_the_deletes_of_the_old() {
+    let mut bench = Bench::new();
+    let mut old = bench.listener();
+    for name in ["ns/gone", "ns/tried", "ns/here", "other/gone"] {
+        bench.put(name);
+    }
+    drain(&mut old);
+    bench.delete("ns/tried");
+    peek(&mut old);
+    bench.delete("ns/gone");
+    bench.delete("other/gone");
+    bench.delete("ns/here");
+    bench.put("ns/here");
+    let mut new =
+        bench.listen(ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() });
+    new.inherit_deletes(old);
+    assert_eq!(drain(&mut new), ["delete ns/tried@5", "delete ns/gone@6", "add ns/here@9 (initial)"]);
+    assert_eq!(bench.processor.n_listeners(), 1);
+}
+
+// Namespaces.
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_sees_more_is_told_adds_and_one_that_sees_less_forgets() {
+    let mut bench = Bench::new();
+    for name in ["a/x", "b/x", "c/x"] {
+        bench.put(name);
+    }
+    let only = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Namespaces>();
+    let mut listener = bench.listen(ListenerConfig { namespaces: only(&["a"]), ..ListenerConfig::default() });
+    assert_eq!(drain(&mut listener), ["add a/x@1 (initial)"]);
+    listener.set_namespaces(only(&["a", "b"]));
+    assert_eq!(drain(&mut listener), ["add b/x@2 (initial)"]);
+    listener.set_namespaces(Namespaces::All);
+    assert_eq!(drain(&mut listener), ["add c/x@3 (initial)"]);
+    assert!(listener.has_synced());
+
+    bench.put("a/x");
+    bench.put("b/x");
+    bench.put("c/x");
+    assert_eq!(peek(&mut listener), "update a/x@1→4");
+    assert_eq!(fail(&mut listener), "update b/x@2→5 (attempt 0)");
+    listener.set_namespaces(only(&["c"]));
+    listener.finish(&key("a/x"), Outcome::Retry { after: Duration::ZERO });
+    tokio::time::advance(second()).await;
+    bench.delete("a/x");
+    bench.put("b/x");
+    assert_eq!(drain(&mut listener), ["update c/x@3→6"]);
+    assert_eq!(listener.stats(), ListenerStats { delivered: 4, retried: 1, ..ListenerStats::default() });
+    listener.set_namespaces(Namespaces::All);
+    assert_eq!(drain(&mut listener), ["add b/x@8 (initial)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrowing_ends_the_wait_for_initial_adds_that_will_not_come() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.relist(vec![object("a/x", 1), object("b/x", 1), object("c/x", 1)]);
+    peek(&mut listener);
+    park(&mut listener);
+    listener.set_namespaces(Namespaces::one("a"));
+    assert!(!listener.has_synced());
+    assert_eq!(listener.parked(), []);
+    listener.finish(&key("a/x"), Outcome::Done);
+    assert!(listener.has_synced());
+}

@@ -1,0 +1,139 @@
+//! Coming, going, syncing and resyncing: the clauses SI-…, SY-… and RS-….
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn si_10_a_late_listener_is_told_what_there_is_and_then_what_happens() {
+    let mut bench = Bench::new();
+    for name in ["ns/b", "ns/a", "other/a"] {
+        bench.put(name);
+    }
+    let config = ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() };
+    let mut listener = bench.listen(config);
+    bench.put("ns/a");
+    assert!(!listener.has_synced());
+    assert_eq!(drain(&mut listener), ["add ns/a@2 (initial)", "add ns/b@1 (initial)", "update ns/a@2→4"]);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_12_si_20_listeners_are_independent_and_removable() {
+    let mut bench = Bench::new();
+    let mut first = bench.listener();
+    let second = bench.listener();
+    let gone = second.handle();
+    bench.put("a");
+    assert_eq!(bench.processor.n_listeners(), 2);
+    drop(second);
+    assert_eq!(bench.processor.n_listeners(), 1);
+    assert_eq!(gone.stats().pending, 0, "the backlog is dropped");
+    assert!(!gone.wait_for_sync().await);
+    gone.replay();
+    gone.set_namespaces(Namespaces::one("x"));
+    gone.finish(&key("a"), Outcome::Done);
+    assert_eq!(drain(&mut first), ["add a@1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn si_03_after_the_stop_nobody_is_added_and_all_have_ended() {
+    let bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.processor.stop();
+    assert!(listener.next().await.is_none());
+    assert!(bench.processor.add_listener(ListenerConfig::default()).is_none());
+}
+
+// Sync.
+
+#[tokio::test(start_paused = true)]
+async fn sy_01_synced_once_the_informer_is_and_all_initial_adds_are_finished() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.relist(vec![object("a", 1), object("b", 1)]);
+    let first = take(&mut listener).unwrap();
+    let second = take(&mut listener).unwrap();
+    listener.finish(&first.key, Outcome::Done);
+    assert!(!listener.has_synced());
+    // A failure is not the end of it, being given up is (SY-04).
+    listener.finish(&second.key, Outcome::Retry { after: Duration::ZERO });
+    assert!(!listener.has_synced());
+    park(&mut listener);
+    assert!(listener.has_synced());
+    bench.put("c");
+    assert!(listener.has_synced(), "sticky");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sy_03_an_initial_add_that_merged_into_a_delete_still_counts() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
+    bench.relist(vec![object("a", 1)]);
+    bench.delete("a");
+    assert!(!listener.has_synced());
+    assert_eq!(drain(&mut listener), ["delete a@1"]);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sy_05_an_empty_list_syncs_at_once() {
+    let mut bench = Bench::new();
+    let listener = bench.listener();
+    assert!(!listener.has_synced());
+    bench.relist(vec![]);
+    assert!(listener.has_synced());
+    assert!(listener.wait_for_sync().await);
+}
+
+// Resync.
+
+#[tokio::test(start_paused = true)]
+async fn rs_02_rs_06_each_listener_resyncs_at_its_own_period() {
+    let mut bench = Bench::with_resync(second());
+    let listen = |seconds: u64| {
+        bench.listen(ListenerConfig {
+            resync: Some(Duration::from_secs(seconds)),
+            ..ListenerConfig::default()
+        })
+    };
+    let mut listeners = [listen(0), listen(2), listen(3)];
+    bench.processor.start();
+    bench.put("a");
+    for listener in &mut listeners {
+        assert_eq!(drain(listener), ["add a@1"]);
+    }
+    let mut told = Vec::new();
+    for _ in 1..=6 {
+        tokio::time::advance(second()).await;
+        bench.resync();
+        told.push(listeners.each_mut().map(|listener| drain(listener).len()));
+    }
+    assert_eq!(told, [[0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 0], [0, 1, 1]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rs_03_rs_04_the_check_period_shrinks_before_the_start_and_holds_after_it() {
+    let bench = Bench::with_resync(Duration::from_secs(10));
+    let resync =
+        |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
+    let _early = bench.listen(resync(4));
+    assert_eq!(bench.processor.start(), Duration::from_secs(4));
+    let _late = bench.listen(resync(1));
+    assert_eq!(bench.processor.start(), Duration::from_secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pd_41_pd_42_rs_08_equal_versions_are_for_those_who_are_syncing() {
+    let mut bench = Bench::with_resync(second());
+    let mut never =
+        bench.listen(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() });
+    bench.processor.start();
+    bench.relist(vec![object("a", 1)]);
+    drain(&mut never);
+    bench.relist(vec![object("a", 1)]);
+    assert_eq!(drain(&mut never), ["update a@1→1"], "new listeners are syncing until the first tick");
+    bench.resync();
+    bench.relist(vec![object("a", 1)]);
+    assert_eq!(drain(&mut never), [""; 0]);
+    bench.relist(vec![object("a", 2)]);
+    assert_eq!(drain(&mut never), ["update a@1→2"]);
+}

@@ -7,6 +7,7 @@
 mod c;
 mod go;
 mod js;
+mod python;
 mod rust;
 mod stamp;
 
@@ -44,6 +45,7 @@ enum Language {
     C,
     Go,
     Js,
+    Python,
 }
 
 // === impl Args ===
@@ -70,6 +72,7 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
             Language::C => guests.iter().try_for_each(c::build)?,
             Language::Go => guests.iter().try_for_each(go::build)?,
             Language::Js => guests.iter().try_for_each(js::build)?,
+            Language::Python => guests.iter().try_for_each(python::build)?,
         }
     }
     Ok(())
@@ -126,7 +129,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let path = entry?.path();
-        if path.ends_with("node_modules") {
+        if path.ends_with("node_modules") || path.ends_with("__pycache__") {
             continue;
         }
         let copy_path = to.join(path.file_name().unwrap_or_default());
@@ -168,6 +171,9 @@ impl Language {
         }
         if has("package.json") {
             return Some(Self::Js);
+        }
+        if has("requirements.txt") {
+            return Some(Self::Python);
         }
         let mut files = fs::read_dir(folder).into_iter().flatten().flatten();
         files.any(|file| file.path().extension().is_some_and(|extension| extension == "c")).then_some(Self::C)

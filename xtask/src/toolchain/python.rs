@@ -1,37 +1,65 @@
-//! Python and its packages.
+//! Python, which the machine must have, and packages from PyPI.
 
-use std::path::Path;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use super::command;
+use super::versions::OLDEST_PYTHON;
+use super::{cache, command};
+use crate::progress;
 
-/// Installs these packages, each as `name==version`, into a folder, and nothing anywhere else.
-pub(crate) fn install(requirements: &[String], folder: &Path) -> Result<()> {
-    let python = find()?;
-    let mut pip = Command::new(python);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--disable-pip-version-check",
-        "--root-user-action=ignore",
-    ]);
-    pip.arg("--target").arg(folder).args(requirements);
+/// A project's packages, installed.
+pub(crate) struct Packages {
+    folder: PathBuf,
+    python: &'static str,
+}
+
+// === impl Packages ===
+
+impl Packages {
+    /// Installs what a `requirements.txt` says, unless another with the same one did.
+    pub(crate) fn install(requirements: &Path) -> Result<Self> {
+        let text = fs::read_to_string(requirements)
+            .with_context(|| format!("cannot read {}", requirements.display()))?;
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let folder = cache::entry(&format!("pip-{:016x}", hasher.finish()), |folder| {
+            progress::step("fetching Python packages", || {
+                install(&["--requirement".as_ref(), requirements], folder)
+            })
+        })?;
+        Ok(Self { folder, python: find()? })
+    }
+
+    /// A program of these packages.
+    pub(crate) fn program(&self, name: &str) -> Command {
+        let mut program = Command::new(self.python);
+        program.env("PYTHONPATH", &self.folder).env_remove("VIRTUAL_ENV");
+        program.arg(self.folder.join("bin").join(name));
+        program
+    }
+}
+
+/// Installs packages, given as pip's arguments, into a folder, and nothing anywhere else.
+pub(crate) fn install(packages: &[&Path], folder: &Path) -> Result<()> {
+    let mut pip = Command::new(find()?);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]);
+    pip.arg("--root-user-action=ignore").arg("--target").arg(folder).args(packages);
     command::run(&mut pip)
 }
 
-/// A Python that has pip.
-pub(crate) fn find() -> Result<&'static str> {
+/// A Python that is new enough and has pip.
+fn find() -> Result<&'static str> {
+    let check = format!("import sys, pip; sys.exit(sys.version_info < (3, {OLDEST_PYTHON}))");
     for python in ["python3", "python", "/usr/bin/python3"] {
-        if command::run(Command::new(python).args(["-m", "pip", "--version"])).is_ok() {
+        if command::run(Command::new(python).args(["-c", &check])).is_ok() {
             return Ok(python);
         }
     }
     bail!(
-        "no Python with pip: install Python 3.10 or newer with pip (on Debian: apt-get install python3-pip)"
+        "no Python 3.{OLDEST_PYTHON} or newer with pip: install it (on Debian: apt-get install python3-pip)"
     );
 }

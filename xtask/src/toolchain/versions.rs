@@ -13,3 +13,5 @@ pub(crate) const GO: &str = "1.26.6";
 pub(crate) const OLDEST_GO: u32 = 25;
 /// The oldest Node.js that jco runs on. What it runs is pinned in the `package-lock.json` of each guest.
 pub(crate) const OLDEST_NODE: u32 = 20;
+/// The oldest Python 3.x that componentize-py runs on. It is itself pinned in the `requirements.txt` of each guest.
+pub(crate) const OLDEST_PYTHON: u32 = 10;

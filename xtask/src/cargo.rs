@@ -32,10 +32,10 @@ pub(crate) fn build_programs() -> Result<()> {
     run(cargo("build").args(["--workspace", "--bins"]))
 }
 
-/// Builds the tests and returns their binaries.
+/// Builds the tests, and the programs that some of them run, and returns the tests' binaries.
 pub(crate) fn build_tests() -> Result<Vec<TestBinary>> {
-    let mut cargo = cargo("test");
-    cargo.args(["--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    let mut cargo = cargo("build");
+    cargo.args(["--workspace", "--all-targets", "--message-format", "json-render-diagnostics"]);
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     if !output.status.success() {
         bail!("the tests do not compile: see above");

@@ -45,10 +45,7 @@ impl Args {
                 guests::build(&[])?;
                 control_plane::build().map(drop)
             });
-            let binaries = progress::step("the host and its tests", || {
-                cargo::build_programs()?;
-                cargo::build_tests()
-            });
+            let binaries = progress::step("the host and its tests", cargo::build_tests);
             (guests.join(), binaries)
         });
         let mut binaries = binaries?;

@@ -31,7 +31,7 @@ pub enum Notification {
     },
 }
 
-/// A notification on its way to the consumer. Its object is in flight until [`Listener::finish`](super::Listener::finish).
+/// A notification on its way to the consumer. Its object is in flight until [`ListenerHandle::finish`](super::ListenerHandle::finish).
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// Names the object; what `finish` wants to hear.
@@ -55,7 +55,7 @@ pub enum Outcome {
         after: Duration,
     },
     /// It failed for good: it becomes a dead letter, tried again (merged into the current state) at the object's next event, at
-    /// a replay, or by [`Listener::retry_parked`](super::Listener::retry_parked).
+    /// a replay, or by [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
     Park,
 }
 

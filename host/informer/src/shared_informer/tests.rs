@@ -398,3 +398,24 @@ async fn a_slow_listener_holds_up_nobody() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_lets_others_have_their_turn() {
+    let fake = FakeListWatch::pods();
+    let informer = informer(&fake);
+    let core = &informer.core;
+    for i in 0..2000 {
+        core.fifo.add(fake.put(&*format!("ns/{i}"))).unwrap();
+    }
+    let token = CancellationToken::new();
+    let mut depths = Vec::new();
+    let others = async {
+        while !core.fifo.is_empty() {
+            depths.push(core.fifo.len());
+            tokio::task::yield_now().await;
+        }
+        token.cancel();
+    };
+    tokio::join!(core.pop_until(&token), others);
+    assert!(depths.len() > 10, "{depths:?}");
+}

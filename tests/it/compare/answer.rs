@@ -1,0 +1,164 @@
+//! An answer, without what is different every time, and what two answers differ in.
+
+use http::response::Parts;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The headers that are part of an answer's meaning.
+const HEADERS: &[&str] = &["content-type", "warning", "retry-after"];
+
+/// What a server answered. The events of a watch are a list.
+pub(crate) struct Answer {
+    status: u16,
+    headers: BTreeMap<&'static str, Vec<String>>,
+    pub(crate) body: Value,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(crate) fn new(head: &Parts, body: &[u8]) -> Self {
+        let mut headers = BTreeMap::new();
+        for name in HEADERS {
+            let values: Vec<String> =
+                head.headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
+            if !values.is_empty() {
+                headers.insert(*name, values);
+            }
+        }
+        let text = String::from_utf8_lossy(body);
+        let body = serde_json::from_str(&text).unwrap_or_else(|_| {
+            let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+            match lines {
+                Ok(events) if !events.is_empty() => Value::Array(events),
+                _ => Value::String(text.into_owned()),
+            }
+        });
+        Self { status: head.status.as_u16(), headers, body }
+    }
+
+    /// Replaces what no two servers have in common: versions, uids, times, tokens, what earlier answers left.
+    pub(crate) fn normalised(mut self, variables: &BTreeMap<String, String>) -> Self {
+        normalise(&mut self.body, variables);
+        self
+    }
+}
+
+fn normalise(value: &mut Value, variables: &BTreeMap<String, String>) {
+    match value {
+        Value::Object(map) => {
+            normalise_object(map);
+            map.values_mut().for_each(|value| normalise(value, variables));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|value| normalise(value, variables)),
+        Value::String(text) => {
+            if is_time(text) {
+                *text = "<time>".into();
+            }
+            // Short ones could be part of anything.
+            for (name, value) in variables.iter().filter(|(_, value)| value.len() > 4) {
+                *text = text.replace(value.as_str(), &format!("${{{name}}}"));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn normalise_object(map: &mut Map<String, Value>) {
+    for (key, hidden) in [("resourceVersion", "<version>"), ("uid", "<uid>"), ("continue", "<continue>")] {
+        if let Some(Value::String(text)) = map.get_mut(key)
+            && !text.is_empty()
+        {
+            *text = hidden.into();
+        }
+    }
+    if let (Some(Value::String(prefix)), Some(name @ Value::String(_))) =
+        (map.get("generateName").cloned(), map.get("name").cloned())
+    {
+        let generated = name.as_str().and_then(|name| name.strip_prefix(prefix.as_str())).is_some_and(|rest| rest.len() == 5);
+        if generated {
+            map.insert("name".into(), format!("{prefix}<generated>").into());
+        }
+    }
+    if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
+        // Entries of one second are in order of name, of two in order of time.
+        entries.sort_by_key(|entry| [&entry["manager"], &entry["operation"], &entry["subresource"]].map(Value::to_string));
+    }
+    let failed = map.get("status") == Some(&json!("Failure"));
+    if let Some(causes) = map.get_mut("details").and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut) {
+        for cause in causes.iter_mut() {
+            // The whole object, as one string.
+            let about = cause["message"].as_str().unwrap_or_default().to_owned();
+            if cause["field"] == "patch"
+                && let Some((_, why)) = about.rsplit_once("\": ")
+            {
+                cause["message"] = format!("<the object>: {why}").into();
+            }
+        }
+        // The real server finds them in the random order of its maps, and says them again in its message.
+        causes.sort_by_key(|cause| [&cause["field"], &cause["message"]].map(Value::to_string));
+        let whole_object = causes.iter().any(|cause| cause["field"] == "patch");
+        if failed && (causes.len() > 1 || whole_object) {
+            map.insert("message".into(), "<the causes>".into());
+        }
+    }
+}
+
+fn is_time(text: &str) -> bool {
+    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    matches!(shape.as_str(), "0000-00-00T00:00:00Z" | "0000-00-00T00:00:00.000000Z")
+}
+
+/// Returns what differs, but for what is known to; what is known to and does not is returned too.
+pub(crate) fn differences(real: &Answer, embedded: &Answer, known: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found = BTreeMap::new();
+    if real.status != embedded.status {
+        let said = |answer: &Answer| format!("{} {}", answer.status, answer.body);
+        found.insert("status".to_owned(), format!("real {}\n    embedded {}", said(real), said(embedded)));
+    }
+    let names: BTreeSet<_> = real.headers.keys().chain(embedded.headers.keys()).collect();
+    for name in names {
+        let (r, e) = (real.headers.get(*name), embedded.headers.get(*name));
+        if r != e {
+            found.insert(format!("header {name}"), format!("real {r:?}, embedded {e:?}"));
+        }
+    }
+    compare(&real.body, &embedded.body, "", &mut found);
+    let mut used = BTreeSet::new();
+    found.retain(|place, _| {
+        let reason = known.keys().find(|known| {
+            known.as_str() == "*" || place == *known || place.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        });
+        used.extend(reason);
+        reason.is_none()
+    });
+    let mut out: Vec<String> = found.into_iter().map(|(place, what)| format!("{place}: {what}")).collect();
+    for (place, reason) in known.iter().filter(|(place, _)| !used.contains(place)) {
+        out.push(format!("{place}: no longer differs, though it is said to ({reason})"));
+    }
+    out
+}
+
+fn compare(real: &Value, embedded: &Value, path: &str, found: &mut BTreeMap<String, String>) {
+    match (real, embedded) {
+        (Value::Object(r), Value::Object(e)) => {
+            let keys: BTreeSet<_> = r.keys().chain(e.keys()).collect();
+            for key in keys {
+                let here = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                match (r.get(key), e.get(key)) {
+                    (Some(r), Some(e)) => compare(r, e, &here, found),
+                    (Some(r), None) => drop(found.insert(here, format!("real {r}, embedded nothing"))),
+                    (None, Some(e)) => drop(found.insert(here, format!("real nothing, embedded {e}"))),
+                    (None, None) => {}
+                }
+            }
+        }
+        (Value::Array(r), Value::Array(e)) if r.len() == e.len() => {
+            for (index, (r, e)) in r.iter().zip(e).enumerate() {
+                compare(r, e, &format!("{path}/{index}"), found);
+            }
+        }
+        (r, e) if r != e => drop(found.insert(path.to_owned(), format!("real {r}, embedded {e}"))),
+        _ => {}
+    }
+}

@@ -1,0 +1,103 @@
+//! The scripts: requests as data.
+//!
+//! ```yaml
+//! - name: create a ConfigMap
+//!   POST: /api/v1/namespaces/${ns}/configmaps
+//!   body: {metadata: {name: a}}             # an object, or a string that is sent as it is
+//!   headers: {content-type: application/json}
+//!   keep: {rv: /metadata/resourceVersion}   # ${rv} in later requests
+//!   until: {at: /status/phase, is: Active}  # asked again until it is so
+//!   differs: {/spec/clusterIP: reason}      # a JSON pointer, `status`, `header NAME` or `*`; where it differs, and why
+//! ```
+
+use super::answer::Answer;
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One file of requests.
+pub(crate) struct Script {
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One request, and what is known of its answers.
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) body: Option<String>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) keep: BTreeMap<String, String>,
+    pub(crate) until: Option<Until>,
+    pub(crate) differs: BTreeMap<String, String>,
+}
+
+/// What an answer is waited for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Until {
+    at: String,
+    is: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    name: String,
+    #[serde(rename = "GET")]
+    get: Option<String>,
+    #[serde(rename = "POST")]
+    post: Option<String>,
+    #[serde(rename = "PUT")]
+    put: Option<String>,
+    #[serde(rename = "PATCH")]
+    patch: Option<String>,
+    #[serde(rename = "DELETE")]
+    delete: Option<String>,
+    body: Option<Value>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    keep: BTreeMap<String, String>,
+    until: Option<Until>,
+    #[serde(default)]
+    differs: BTreeMap<String, String>,
+}
+
+// === impl Script ===
+
+impl Script {
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        let steps: Vec<RawStep> = serde_norway::from_str(text)?;
+        let steps = steps.into_iter().map(Step::try_from).collect::<anyhow::Result<_>>()?;
+        Ok(Self { steps })
+    }
+}
+
+// === impl Step ===
+
+impl TryFrom<RawStep> for Step {
+    type Error = anyhow::Error;
+
+    fn try_from(raw: RawStep) -> anyhow::Result<Self> {
+        let RawStep { name, get, post, put, patch, delete, body, headers, keep, until, differs } = raw;
+        let mut requests = [("GET", get), ("POST", post), ("PUT", put), ("PATCH", patch), ("DELETE", delete)]
+            .into_iter()
+            .filter_map(|(method, path)| Some((method.to_owned(), path?)));
+        let (method, path) = requests.next().with_context(|| format!("{name}: no request"))?;
+        if requests.next().is_some() {
+            bail!("{name}: two requests");
+        }
+        let body = body.map(|body| body.as_str().map_or_else(|| body.to_string(), str::to_owned));
+        Ok(Self { name, method, path, body, headers, keep, until, differs })
+    }
+}
+
+// === impl Until ===
+
+impl Until {
+    pub(crate) fn holds(&self, answer: &Answer) -> bool {
+        answer.body.pointer(&self.at) == Some(&self.is)
+    }
+}

@@ -27,11 +27,13 @@ pub enum CallError {
         status: i32,
     },
     /// The call did not end within its deadline.
-    #[error("the call passed its deadline of {limit:?}")]
+    #[error("the call passed its deadline of {limit:?} while it {}", doing(*.waiting_for))]
     DeadlineExceeded {
         /// The deadline.
         limit: Duration,
-        /// The guest's frames at that moment; empty if it was waiting for the host.
+        /// What the guest waited for at that moment, such as `client.get`; none if it computed.
+        waiting_for: Option<&'static str>,
+        /// The guest's frames at that moment; empty if it was waiting.
         backtrace: String,
     },
     /// The guest was refused memory, and broke.
@@ -106,7 +108,8 @@ pub(crate) fn mismatch(error: &wasmtime::Error) -> CallError {
 pub(crate) fn classify(error: &wasmtime::Error, state: &State, during: During) -> CallError {
     let backtrace = || error.downcast_ref::<WasmBacktrace>().map(ToString::to_string).unwrap_or_default();
     if error.is::<DeadlinePassed>() {
-        return CallError::DeadlineExceeded { limit: state.deadline.limit, backtrace: backtrace() };
+        let limit = state.deadline.limit;
+        return CallError::DeadlineExceeded { limit, waiting_for: state.waiting_for, backtrace: backtrace() };
     }
     if let Some(I32Exit(status)) = error.downcast_ref() {
         return CallError::Exit { status: *status };
@@ -130,4 +133,8 @@ pub(crate) fn classify(error: &wasmtime::Error, state: &State, during: During) -
         During::Start if !error.is::<WasmBacktrace>() => CallError::CannotStart { message },
         During::Start | During::Call => CallError::BadHandover { message, backtrace: backtrace() },
     }
+}
+
+fn doing(waiting_for: Option<&str>) -> String {
+    waiting_for.map_or_else(|| "computed".to_owned(), |import| format!("waited for {import}"))
 }

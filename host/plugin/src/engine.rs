@@ -157,12 +157,19 @@ fn create_private(path: &std::path::Path) -> std::io::Result<()> {
 
 #[cfg(unix)]
 fn check_private(path: &std::path::Path) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = std::fs::metadata(path).map_err(|e| e.to_string())?.permissions().mode();
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let metadata = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o022 != 0 {
-        return Err(format!("others may write to it (mode {:o}): run chmod 700 on it", mode & 0o777));
+        return Err(format!("others may write to it (mode {mode:o}): run chmod 700 on it"));
     }
-    Ok(())
+    // This process belongs to the user it runs as; where there is no /proc, the mode has to do.
+    match std::fs::metadata("/proc/self") {
+        Ok(process) if process.uid() != metadata.uid() => {
+            Err(format!("it belongs to another user (uid {})", metadata.uid()))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(not(unix))]

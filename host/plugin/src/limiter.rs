@@ -28,6 +28,8 @@ pub(crate) enum Refused {
 struct Budget {
     used: u64,
     limit: u64,
+    /// What was granted last, to be taken back if the system has no more.
+    granted: u64,
 }
 
 // === impl Limiter ===
@@ -35,8 +37,8 @@ struct Budget {
 impl Limiter {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            memory: Budget { used: 0, limit: limits.memory },
-            table_elements: Budget { used: 0, limit: u64::from(limits.table_elements) },
+            memory: Budget::new(limits.memory),
+            table_elements: Budget::new(limits.table_elements.into()),
             core_instances: limits.core_instances as usize,
             refused: None,
         }
@@ -72,6 +74,11 @@ impl ResourceLimiter for Limiter {
         Ok(granted.is_ok())
     }
 
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.memory.take_back();
+        Ok(())
+    }
+
     fn table_growing(
         &mut self,
         current: usize,
@@ -85,6 +92,11 @@ impl ResourceLimiter for Limiter {
         self.refused =
             self.refused.or(granted.err().map(|(wanted, limit)| Refused::TableElements { wanted, limit }));
         Ok(granted.is_ok())
+    }
+
+    fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.table_elements.take_back();
+        Ok(())
     }
 
     fn instances(&self) -> usize {
@@ -103,14 +115,24 @@ impl ResourceLimiter for Limiter {
 // === impl Budget ===
 
 impl Budget {
+    fn new(limit: u64) -> Self {
+        Self { used: 0, limit, granted: 0 }
+    }
+
     /// Adds the growth, or returns what the sum would have been, and the limit.
     fn grow(&mut self, current: usize, desired: usize) -> Result<(), (u64, u64)> {
-        let wanted = self.used.saturating_add(desired.saturating_sub(current) as u64);
+        let more = desired.saturating_sub(current) as u64;
+        let wanted = self.used.saturating_add(more);
         if wanted > self.limit {
             return Err((wanted, self.limit));
         }
         self.used = wanted;
+        self.granted = more;
         Ok(())
+    }
+
+    fn take_back(&mut self) {
+        self.used -= std::mem::take(&mut self.granted);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) made: Instant,
     pub(crate) deadline: Deadline,
+    /// The import that the guest is in, if it is one that may take long.
+    pub(crate) waiting_for: Option<&'static str>,
     /// Made when first asked for: most components never import WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
@@ -63,8 +65,17 @@ impl State {
             limiter: Limiter::new(limits),
             made: Instant::now(),
             deadline: Deadline::after(limits.start_deadline),
+            waiting_for: None,
             wasi: None,
         }
+    }
+
+    /// Waits for the host, so that a call which ends meanwhile can say for what.
+    pub(crate) async fn waits_for<T>(&mut self, import: &'static str, answer: impl Future<Output = T>) -> T {
+        self.waiting_for = Some(import);
+        let answer = answer.await;
+        self.waiting_for = None;
+        answer
     }
 }
 

@@ -116,6 +116,20 @@ mod tests {
     const RECONCILER: &str = "oarlock:plugin/reconciler@0.1.0";
 
     #[test]
+    fn the_names_are_those_of_the_wit() {
+        let worlds = include_str!("../../../../wit/worlds.wit");
+        assert!(worlds.contains(&format!("package {WANTED};")));
+        assert_eq!(WANTED, format!("{PACKAGE}@{VERSION}"));
+        let imports: Vec<_> = worlds
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("import ")?.strip_suffix(';'))
+            .collect();
+        assert!(!imports.is_empty());
+        // The types come along with whatever uses them.
+        assert_eq!(imports, IMPORTS[1..]);
+    }
+
+    #[test]
     fn one_of_handler_and_reconciler_is_enough() {
         let claims = check(&surface(&["wasi:io/streams@0.2.6"], &[METADATA, HANDLER])).unwrap();
         assert!(claims.handler && !claims.reconciler && claims.wasi);

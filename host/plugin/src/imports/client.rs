@@ -18,7 +18,8 @@ impl Host for State {
     async fn get(&mut self, target: GroupVersionResource, key: ObjectKey) -> Result<String, Error> {
         check_target(&target)?;
         check_key(&key)?;
-        let json = Arc::clone(&self.access).client_get(&target, &key).await?;
+        let access = Arc::clone(&self.access);
+        let json = self.waits_for("client.get", access.client_get(&target, &key)).await?;
         self.replaceable.fetched(&target, &key, &json);
         Ok(json)
     }
@@ -32,7 +33,8 @@ impl Host for State {
         check_target(&target)?;
         check_short("namespace", &namespace)?;
         check_body(&json)?;
-        Arc::clone(&self.access).client_create(&target, &namespace, json).await
+        let access = Arc::clone(&self.access);
+        self.waits_for("client.create", access.client_create(&target, &namespace, json)).await
     }
 
     async fn apply(
@@ -48,7 +50,9 @@ impl Host for State {
         check_key(&key)?;
         check_body(&json)?;
         check_preconditions(&preconditions)?;
-        Arc::clone(&self.access).client_apply(&target, &key, part, json, force, &preconditions).await
+        let access = Arc::clone(&self.access);
+        self.waits_for("client.apply", access.client_apply(&target, &key, part, json, force, &preconditions))
+            .await
     }
 
     async fn patch(
@@ -64,7 +68,9 @@ impl Host for State {
         check_key(&key)?;
         check_body(&body)?;
         check_preconditions(&preconditions)?;
-        Arc::clone(&self.access).client_patch(&target, &key, part, kind, body, &preconditions).await
+        let access = Arc::clone(&self.access);
+        self.waits_for("client.patch", access.client_patch(&target, &key, part, kind, body, &preconditions))
+            .await
     }
 
     async fn replace(
@@ -78,7 +84,8 @@ impl Host for State {
         check_key(&key)?;
         check_body(&json)?;
         self.replaceable.check(&target, &key, &json)?;
-        Arc::clone(&self.access).client_replace(&target, &key, part, json).await
+        let access = Arc::clone(&self.access);
+        self.waits_for("client.replace", access.client_replace(&target, &key, part, json)).await
     }
 
     async fn delete(
@@ -91,7 +98,9 @@ impl Host for State {
         check_target(&target)?;
         check_key(&key)?;
         check_preconditions(&preconditions)?;
-        Arc::clone(&self.access).client_delete(&target, &key, propagation, &preconditions).await
+        let access = Arc::clone(&self.access);
+        self.waits_for("client.delete", access.client_delete(&target, &key, propagation, &preconditions))
+            .await
     }
 }
 

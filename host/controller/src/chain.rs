@@ -4,7 +4,7 @@ use std::{error::Error, fmt::Write};
 
 /// Joins the messages of an error and of its causes, leaving out those that the one before quotes already.
 #[must_use]
-pub fn text(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

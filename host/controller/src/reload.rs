@@ -14,11 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use oarlock_plugin::Engine;
+use oarlock_plugin::{Engine, component};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::files::{FileWatch, Stamp};
+use self::prepare::Prepared;
 use crate::access::Gate;
 use crate::config::{self, Loaded, PluginFile};
 use crate::discovery::Discovery;
@@ -73,6 +75,15 @@ struct Slot {
     serving: Arc<Serving>,
     queue: PluginQueue,
     board: status::Entry,
+    /// What the version that serves was made of.
+    made_of: Mutex<Option<MadeOf>>,
+}
+
+/// What a version is made of: another one of the same would be no other.
+#[derive(Clone, PartialEq)]
+struct MadeOf {
+    file: PluginFile,
+    digest: component::Digest,
 }
 
 // === impl Reload ===
@@ -154,7 +165,8 @@ impl Reload {
             .host
             .tasks
             .spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
-        let slot = Arc::new(Slot { name: name.clone(), switches, serving, queue, board });
+        let made_of = Mutex::default();
+        let slot = Arc::new(Slot { name: name.clone(), switches, serving, queue, board, made_of });
         let preparing = begin(&self.host, &slot, file, None);
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });
     }
@@ -232,7 +244,12 @@ fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) 
             prepared = prepare::prepare(&host, &slot, &file) => prepared,
         };
         match prepared {
-            Ok(generation) => hand_over(&slot, generation, &token).await,
+            Ok(Prepared { generation, made_of }) => {
+                if hand_over(&slot, generation, &token).await {
+                    *slot.made_of.lock() = Some(made_of);
+                }
+            }
+            Err(prepare::Error::Unchanged) => slot.board.update(|status| status.refused = None),
             // The host is ending.
             Err(prepare::Error::Stopped { .. }) => {}
             Err(error) => refuse(&host, &slot, &file, &error),
@@ -240,19 +257,15 @@ fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) 
     })
 }
 
-/// Hands a generation to the dispatcher, and waits until it has been switched to.
-async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &CancellationToken) {
+/// Hands a generation to the dispatcher, and waits until it has been switched to; answers whether it was.
+async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &CancellationToken) -> bool {
     let (switch, switched) = Switch::new(generation);
-    let hand_over = async {
-        if slot.switches.send(switch).await.is_ok() {
-            // Dropped without an answer by a dispatcher that ends.
-            let _ = switched.await;
-        }
-    };
+    // A dispatcher that ends answers neither.
+    let hand_over = async { slot.switches.send(switch).await.is_ok() && switched.await.is_ok() };
     tokio::select! {
         biased;
-        () = token.cancelled() => {}
-        () = hand_over => {}
+        () = token.cancelled() => false,
+        has_switched = hand_over => has_switched,
     }
 }
 

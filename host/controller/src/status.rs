@@ -14,8 +14,10 @@ use crate::report::Timestamp;
 /// All plugins' state. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Board {
-    plugins: Arc<Mutex<BTreeMap<Arc<str>, Arc<Mutex<Card>>>>>,
+    cards: Arc<Mutex<Cards>>,
 }
+
+type Cards = BTreeMap<Arc<str>, Arc<Mutex<Card>>>;
 
 /// One plugin's place on the board. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -143,19 +145,19 @@ impl Board {
     pub(crate) fn enter(&self, status: PluginStatus) -> Entry {
         let name = status.name.clone();
         let card = Arc::new(Mutex::new(Card { status, backlogs: Vec::new(), queue: None }));
-        self.plugins.lock().insert(name, card.clone());
+        self.cards.lock().insert(name, card.clone());
         Entry { card }
     }
 
     /// Takes a plugin off the board.
     pub(crate) fn remove(&self, name: &str) {
-        self.plugins.lock().remove(name);
+        self.cards.lock().remove(name);
     }
 
     /// Every plugin's state, by name.
     #[must_use]
     pub fn snapshot(&self) -> Vec<PluginStatus> {
-        let cards: Vec<_> = self.plugins.lock().values().cloned().collect();
+        let cards: Vec<_> = self.cards.lock().values().cloned().collect();
         cards.iter().map(|card| card.lock().snapshot()).collect()
     }
 }

@@ -17,7 +17,7 @@ use crate::status::QueueStats;
 const LIMIT: usize = 100_000;
 
 /// A handle on one plugin's queue. Clones are handles on the same one.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct PluginQueue {
     keys: WorkQueue<Key>,
     record: Arc<Mutex<Record>>,
@@ -52,12 +52,6 @@ struct Record {
 }
 
 // === impl PluginQueue ===
-
-impl Default for PluginQueue {
-    fn default() -> Self {
-        Self { keys: WorkQueue::default(), record: Arc::default() }
-    }
-}
 
 impl PluginQueue {
     /// Adds a key, now or after a delay. `limit-exceeded` when too many wait.

@@ -22,7 +22,7 @@ use self::filter::SpamFilter;
 use super::request::{Call, Requester};
 
 /// How many Events may wait.
-pub const QUEUE: usize = 1_000;
+pub(super) const QUEUE: usize = 1_000;
 
 /// How many kinds of Events are remembered in order to be counted up.
 const REMEMBERED: usize = 4_096;

@@ -32,8 +32,9 @@ impl Collector for Scrape {
         informers(&mut encoder, &self.informers.views())?;
         plugins(&mut encoder, &self.board.snapshot())?;
         guests(&mut encoder, &self.guests)?;
-        let dropped = [(Labels::new(), self.reporter.dropped() as f64)];
-        counters(&mut encoder, "reports_dropped", "Lines lost because the output is too slow", dropped)
+        let dropped = ConstCounter::new(self.reporter.dropped());
+        let help = "Lines lost because the output is too slow";
+        dropped.encode(encoder.encode_descriptor("reports_dropped", help, None, MetricType::Counter)?)
     }
 }
 

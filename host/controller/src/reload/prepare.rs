@@ -13,7 +13,7 @@ use oarlock_plugin::{Component, DescribeError, GuestLog, InstanceConfig, compone
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Host, Slot};
+use super::{Host, MadeOf, Slot};
 use crate::access::AccountState;
 use crate::account::Account;
 use crate::config::PluginFile;
@@ -47,9 +47,17 @@ pub(super) enum Error {
     Access(contract::Error),
     #[error("its first instance cannot be made: {0}")]
     Start(oarlock_plugin::CallError),
+    #[error("nothing has changed")]
+    Unchanged,
     /// The host is ending.
     #[error("the informer of {resource} has stopped")]
     Stopped { resource: String },
+}
+
+/// A generation, and what it was made of.
+pub(super) struct Prepared {
+    pub(super) generation: Generation,
+    pub(super) made_of: MadeOf,
 }
 
 /// A subscription on its way: either the one before lends its Listener, or it gets one of its own.
@@ -77,7 +85,7 @@ impl Error {
 }
 
 /// Makes a generation of what the file says now.
-pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Result<Generation, Error> {
+pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Result<Prepared, Error> {
     let began = Instant::now();
     let path = || file.component.display().to_string();
     let component_file = file.component.clone();
@@ -90,6 +98,10 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     let component = Component::compile(&host.engine, bytes)
         .await
         .map_err(|source| Error::Component { path: path(), source })?;
+    let made_of = MadeOf { file: file.clone(), digest: component.digest() };
+    if slot.made_of.lock().as_ref() == Some(&made_of) {
+        return Err(Error::Unchanged);
+    }
 
     let serving = slot.serving.view();
     let number = serving.as_ref().map_or(1, |it| it.number + 1);
@@ -192,7 +204,7 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     let instance = maker.make().await.map_err(Error::Start)?;
     // The Listeners come last: what they gather while nobody takes it off takes memory.
     let subscriptions = wanted.into_iter().map(open).collect::<Result<_, _>>()?;
-    Ok(Generation {
+    let generation = Generation {
         number,
         version,
         digest: component.digest().to_string(),
@@ -205,7 +217,8 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         reporter,
         began,
         guards: vec![Box::new(recording)],
-    })
+    };
+    Ok(Prepared { generation, made_of })
 }
 
 fn open(wanted: Wanted) -> Result<dispatch::Slot, Error> {
@@ -230,6 +243,7 @@ async fn wait(
 ) {
     let mut told: Vec<String> = Vec::new();
     let mut has_account = false;
+    let mut is_long = false;
     loop {
         let mut waits_for = Vec::new();
         if !has_account {
@@ -264,14 +278,12 @@ async fn wait(
         }
         slot.board.update(|status| status.waits_for.clone_from(&waits_for));
         // Most waits are over at once; only the others are worth a line.
-        let settled = settled(wanted, reads, has_account);
-        if tokio::time::timeout(LOOK, settled).await.is_ok() {
-            continue;
-        }
-        if told != waits_for {
+        if is_long && told != waits_for {
             reporter.report(Event::PluginWaiting { waits_for: waits_for.clone() });
             told = waits_for;
         }
+        let settled = settled(wanted, reads, has_account);
+        is_long |= tokio::time::timeout(LOOK, settled).await.is_err();
     }
 }
 

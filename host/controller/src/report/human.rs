@@ -32,7 +32,11 @@ impl Display for Event {
                 write!(f, "version {version} ({digest}) serves, {mode}, after {took_ms} ms")
             }
             Self::PluginRefused { file, message, hint, older_version_serves } => {
-                write!(f, "{file} is not used: {message}")?;
+                match message.strip_prefix(file.as_str()) {
+                    // The message says where in the file.
+                    Some(_) => write!(f, "not used: {message}")?,
+                    None => write!(f, "{file} is not used: {message}")?,
+                }
                 if let Some(hint) = hint {
                     write!(f, "; {hint}")?;
                 }

@@ -99,19 +99,13 @@ impl Authorizer {
     /// Decides, as the real server's chain of `system:masters` and RBAC does.
     pub(crate) fn authorize(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Decision {
         if user.in_group(MASTERS) {
-            return Decision {
-                allowed: true,
-                reason: String::new(),
-            };
+            return Decision { allowed: true, reason: String::new() };
         }
         let mut missing = Vec::new();
         for applied in self.applied(user, attributes.namespace) {
             match applied {
                 Ok((source, rules)) if rules.iter().any(|rule| rule.allows(attributes)) => {
-                    return Decision {
-                        allowed: true,
-                        reason: format!("RBAC: allowed by {source}"),
-                    };
+                    return Decision { allowed: true, reason: format!("RBAC: allowed by {source}") };
                 }
                 Ok(_) => {}
                 Err(error) => missing.push(error),
@@ -169,11 +163,7 @@ impl Authorizer {
         user: &'u UserInfo,
         namespace: &'u str,
     ) -> impl Iterator<Item = Result<(String, &'s [Rule]), String>> + use<'s, 'u> {
-        let scopes = if namespace.is_empty() {
-            vec![""]
-        } else {
-            vec!["", namespace]
-        };
+        let scopes = if namespace.is_empty() { vec![""] } else { vec!["", namespace] };
         scopes.into_iter().flat_map(move |scope| {
             self.bindings.get(scope).into_iter().flatten().filter_map(move |binding| {
                 let subject = binding.subjects.iter().find(|s| s.is(user, scope))?;
@@ -193,26 +183,14 @@ pub(crate) fn forbidden(user: &UserInfo, attributes: &Attributes<'_>, reason: &s
         subresource => format!("{}/{subresource}", attributes.resource),
     };
     let mut message = match attributes {
-        Attributes {
-            path: Some(path), verb, ..
-        } => {
+        Attributes { path: Some(path), verb, .. } => {
             format!("User {:?} cannot {verb} path {path:?}", user.name)
         }
-        Attributes {
-            verb,
-            group,
-            namespace: "",
-            ..
-        } => format!(
+        Attributes { verb, group, namespace: "", .. } => format!(
             "User {:?} cannot {verb} resource {resource:?} in API group {group:?} at the cluster scope",
             user.name
         ),
-        Attributes {
-            verb,
-            group,
-            namespace,
-            ..
-        } => format!(
+        Attributes { verb, group, namespace, .. } => format!(
             "User {:?} cannot {verb} resource {resource:?} in API group {group:?} in the namespace {namespace:?}",
             user.name
         ),
@@ -238,10 +216,7 @@ impl Binding {
             ("ServiceAccount", own) => format!("{}/{own}", subject.name),
             _ => subject.name.clone(),
         };
-        format!(
-            "{kind} {name:?} of {} {:?} to {} {who:?}",
-            self.role_kind, self.role_name, subject.kind
-        )
+        format!("{kind} {name:?} of {} {:?} to {} {who:?}", self.role_kind, self.role_name, subject.kind)
     }
 }
 
@@ -253,11 +228,7 @@ impl Subject {
             "User" => user.name == self.name,
             "Group" => user.in_group(&self.name),
             "ServiceAccount" => {
-                let namespace = if self.namespace.is_empty() {
-                    namespace
-                } else {
-                    &self.namespace
-                };
+                let namespace = if self.namespace.is_empty() { namespace } else { &self.namespace };
                 !namespace.is_empty() && user.as_service_account() == Some((namespace, &self.name))
             }
             _ => false,

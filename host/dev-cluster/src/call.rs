@@ -13,7 +13,6 @@ use crate::status::{Cause, GroupKind, StatusError};
 use crate::user::UserInfo;
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::USER_AGENT;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -62,14 +61,7 @@ impl Call {
 
     /// Returns who is said to own the fields that this request writes.
     pub(crate) fn manager(&self) -> String {
-        match self.query.get("fieldManager") {
-            Some(manager) if !manager.is_empty() => manager.to_owned(),
-            _ => {
-                let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-                let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
-                name.chars().filter(|c| !c.is_control()).take(128).collect()
-            }
-        }
+        self.query.manager(&self.headers)
     }
 
     pub(crate) fn field_validation(&self) -> Result<FieldValidation, StatusError> {
@@ -84,7 +76,7 @@ impl Call {
                     "FieldValueNotSupported",
                     "fieldValidation",
                     format!(
-                        "Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
+                        "Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
                     ),
                 )],
             )),

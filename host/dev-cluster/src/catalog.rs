@@ -55,7 +55,8 @@ impl Catalog {
 impl Served {
     fn new(definitions: &[Value]) -> Self {
         let custom = definitions.iter().flat_map(custom::resources);
-        let resources: Vec<Arc<Resource>> = builtin::resources().into_iter().chain(custom).map(Arc::new).collect();
+        let resources: Vec<Arc<Resource>> =
+            builtin::resources().into_iter().chain(custom).map(Arc::new).collect();
         let by_name = resources
             .iter()
             .map(|r| ((r.group.clone(), r.version.clone(), r.plural.clone()), r.clone()))

@@ -61,7 +61,8 @@ impl Cluster {
         let stamp: Vec<u64> = self.rights.changes.iter().map(|changes| *changes.borrow()).collect();
         let mut latest = self.rights.latest.lock();
         if latest.0 != stamp {
-            let objects: Vec<Value> = self.rights.storages.iter().flat_map(|storage| self.values(storage)).collect();
+            let objects: Vec<Value> =
+                self.rights.storages.iter().flat_map(|storage| self.values(storage)).collect();
             *latest = (stamp, Arc::new(Authorizer::new(&objects)));
         }
         latest.1.clone()

@@ -119,11 +119,7 @@ fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
 }
 
 fn strings(object: &Value, pointer: &str) -> Vec<String> {
-    list(object, pointer)
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+    list(object, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

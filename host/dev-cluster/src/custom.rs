@@ -2,7 +2,7 @@
 
 use crate::crd::{self, Definition, Version};
 use crate::model::Model;
-use crate::resource::{ALL_VERBS, CustomVersion, Resource};
+use crate::resource::{CUSTOM_VERBS, CustomVersion, Resource};
 use crate::status::GroupResource;
 use crate::table::Column;
 use serde_json::Value;
@@ -14,12 +14,11 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
         return Vec::new();
     }
     let definition = Definition::read(definition);
-    let stored = definition.versions.iter().find(|version| version.storage);
-    let stored = stored.map(|version| version.name.clone()).unwrap_or_default();
+    let stored = definition.storage_version().map(|version| version.name.clone()).unwrap_or_default();
     let served = definition.versions.iter().filter(|version| version.served);
     let mut resources: Vec<Resource> =
         served.filter_map(|version| resource(&definition, version, &stored)).collect();
-    resources.sort_by(|a, b| priority(&b.version).cmp(&priority(&a.version)));
+    resources.sort_by_key(|resource| std::cmp::Reverse(priority(&resource.version)));
     resources
 }
 
@@ -52,11 +51,13 @@ fn resource(definition: &Definition, version: &Version, stored_version: &str) ->
         create_on_update: false,
         returns_deleted: false,
         selectable: version.selectable_fields.iter().map(path).collect(),
-        verbs: ALL_VERBS,
+        verbs: CUSTOM_VERBS,
         storage: GroupResource::new(group, plural),
         storage_api_version: format!("{group}/{stored_version}"),
         model: Model::custom(definition, &version.name)?,
-        custom: Some(Arc::new(CustomVersion { columns: Some(columns.collect()).filter(|c: &Vec<_>| !c.is_empty()) })),
+        custom: Some(Arc::new(CustomVersion {
+            columns: Some(columns.collect()).filter(|c: &Vec<_>| !c.is_empty()),
+        })),
         view: None,
     })
 }
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn versions_are_ordered_as_kubernetes_orders_them() {
         let mut versions = ["foo1", "v1alpha1", "v11beta2", "v2", "v10", "v1", "v3beta1", "bar"];
-        versions.sort_by(|a, b| priority(b).cmp(&priority(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
         assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v3beta1", "v1alpha1", "bar", "foo1"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::call::{format_time, now};
 use crate::resource::Resource;
-use crate::status::StatusError;
+use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
 use crate::write::{finalizers, meta, meta_mut};
 use serde::Deserialize;
@@ -55,6 +55,24 @@ impl Options {
         }
     }
 
+    /// Refuses a propagation policy that is none.
+    pub(crate) fn check_policy(&self) -> Result<(), StatusError> {
+        match self.propagation_policy.as_deref() {
+            None | Some("Foreground" | "Background" | "Orphan") => Ok(()),
+            Some(other) => Err(StatusError::invalid(
+                &GroupKind::new("meta.k8s.io", "DeleteOptions"),
+                "",
+                vec![Cause::new(
+                    "FieldValueNotSupported",
+                    "propagationPolicy",
+                    format!(
+                        "Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+                    ),
+                )],
+            )),
+        }
+    }
+
     /// Refuses if the object is not the one that the client means.
     pub(crate) fn check(&self, resource: &Resource, object: &Stored) -> Result<(), StatusError> {
         let Some(preconditions) = &self.preconditions else {
@@ -102,30 +120,35 @@ pub(crate) fn delete(
     let going = !meta(&value, "deletionTimestamp").is_empty();
     let old_grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let mut grace = grace(resource, &value, options);
-    if going {
-        // A second delete can only make it quicker.
-        grace = grace.min(old_grace.unwrap_or(0));
-    }
     let is_pod = resource.is("", "pods");
-    if !going && (held || is_pod) || going && Some(grace) != old_grace && is_pod {
-        let counts = resource.model.counts_generations();
-        let metadata = meta_mut(&mut value);
-        metadata.insert("deletionTimestamp".into(), in_seconds(grace).into());
-        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
-        let generation = metadata.get("generation").and_then(Value::as_i64);
-        if let (Some(generation), true, false) = (generation, counts, going) {
-            metadata.insert("generation".into(), (generation + 1).into());
+    if going {
+        // A second delete can only make it quicker, or change what becomes of the dependents.
+        grace = grace.min(old_grace.unwrap_or(0));
+        let quicker = is_pod && Some(grace) != old_grace;
+        if (held || grace > 0) && !quicker && !changed {
+            return Ok(Outcome::Waiting(object.clone()));
         }
-    } else if going && held && !changed {
-        return Ok(Outcome::Waiting(object.clone()));
-    } else if going && grace > 0 {
-        return Ok(Outcome::Waiting(object.clone()));
+        if quicker {
+            mark(&mut value, grace);
+        }
+    } else if held || is_pod {
+        mark(&mut value, grace);
+        let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
+        if let (Some(generation), true) = (generation, resource.model.counts_generations()) {
+            meta_mut(&mut value).insert("generation".into(), (generation + 1).into());
+        }
     }
     Ok(if held || grace > 0 {
         Outcome::Waiting(transaction.put(resource, &object.key, value))
     } else {
         Outcome::Removed(transaction.remove(resource, &object.key, value))
     })
+}
+
+fn mark(value: &mut Value, grace: i64) {
+    let metadata = meta_mut(value);
+    metadata.insert("deletionTimestamp".into(), in_seconds(grace).into());
+    metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
 }
 
 /// Only Pods are given time, and only those that run on a node.

@@ -169,7 +169,8 @@ fn bootstrap(cluster: &Cluster) -> Result<(), StatusError> {
         }
         for mut object in bootstrap_objects() {
             let kind = object["kind"].as_str().unwrap_or_default();
-            let resource = served.resources().iter().find(|resource| resource.kind == kind).ok_or_else(missing)?;
+            let resource =
+                served.resources().iter().find(|resource| resource.kind == kind).ok_or_else(missing)?;
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             let key = resource.key(text("/metadata/namespace"), text("/metadata/name"));
             identify(&mut object);

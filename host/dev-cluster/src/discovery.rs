@@ -21,7 +21,12 @@ pub(crate) const REVIEWS: &[(&str, &str, &str, bool)] = &[
 ];
 
 /// Answers `/api`, `/apis`, `/apis/GROUP`, `/api/v1` and `/apis/GROUP/VERSION`; `None` for any other path.
-pub(crate) fn answer(served: &Served, path: &str, headers: &HeaderMap, address: &str) -> Option<Response<Body>> {
+pub(crate) fn answer(
+    served: &Served,
+    path: &str,
+    headers: &HeaderMap,
+    address: &str,
+) -> Option<Response<Body>> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let wants_aggregated = media_ranges(headers).iter().any(|range| {
         range.media_type == "application/json"
@@ -42,7 +47,8 @@ pub(crate) fn answer(served: &Served, path: &str, headers: &HeaderMap, address: 
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
         }),
         ["apis"] => {
-            let groups: Vec<Value> = groups(&versions).into_iter().map(|name| group(&versions, name)).collect();
+            let groups: Vec<Value> =
+                groups(&versions).into_iter().map(|name| group(&versions, name)).collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
         ["api", "v1"] => resource_list(versions.iter().find(|gv| gv.group.is_empty())?),
@@ -52,9 +58,9 @@ pub(crate) fn answer(served: &Served, path: &str, headers: &HeaderMap, address: 
             group["apiVersion"] = "v1".into();
             group
         }
-        ["apis", group, version] => {
-            resource_list(versions.iter().find(|gv| !group.is_empty() && gv.group == *group && gv.version == *version)?)
-        }
+        ["apis", group, version] => resource_list(
+            versions.iter().find(|gv| !group.is_empty() && gv.group == *group && gv.version == *version)?,
+        ),
         _ => return None,
     };
     Some(respond::json(200, &answer))
@@ -142,7 +148,8 @@ fn aggregated(versions: &[GroupVersion<'_>], legacy: bool) -> Value {
     let items: Vec<Value> = names
         .into_iter()
         .map(|name| {
-            let of_group: Vec<Value> = versions.iter().filter(|gv| gv.group == name).map(aggregated_version).collect();
+            let of_group: Vec<Value> =
+                versions.iter().filter(|gv| gv.group == name).map(aggregated_version).collect();
             let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
             json!({"metadata": metadata, "versions": of_group})
         })

@@ -11,6 +11,8 @@ use tokio::time::{Duration, sleep};
 
 /// How long the pieces of a slow body are.
 const SLOW_PIECE: usize = 256;
+/// How long what was written is given to leave before the connection breaks.
+const FLUSH: Duration = Duration::from_millis(20);
 
 struct Faulty {
     body: Body,
@@ -52,6 +54,8 @@ impl Faulty {
     async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
         if self.left == Some(0) {
             self.left = None;
+            // What went before is to arrive.
+            sleep(FLUSH).await;
             return Some(Err(BrokenOff));
         }
         if let Some(garbage) = self.garbage.take() {

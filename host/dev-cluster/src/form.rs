@@ -32,13 +32,9 @@ impl Form<'_> {
     pub(crate) fn write(&self, out: &mut Vec<u8>, object: &Stored, in_list: bool) -> Result<(), StatusError> {
         match self.shape {
             Shape::PartialMetadata => {
-                if in_list {
-                    out.extend_from_slice(b"{\"metadata\":");
-                } else {
-                    out.extend_from_slice(
-                        b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":",
-                    );
-                }
+                out.extend_from_slice(
+                    b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":",
+                );
                 out.extend_from_slice(metadata(object)?.as_bytes());
                 out.push(b'}');
             }
@@ -53,7 +49,8 @@ impl Form<'_> {
             out.push(b'{');
         } else {
             out.extend_from_slice(
-                format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", resource.kind, resource.api_version()).as_bytes(),
+                format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", resource.kind, resource.api_version())
+                    .as_bytes(),
             );
         }
         if resource.view.is_none() {

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::status::{Cause, StatusError};
 use entry::{Entry, Operation};
 use field_set::{FieldSet, Path, Step, display};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use typed::Comparison;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -40,7 +40,9 @@ pub(crate) fn after_update(model: &Model, live: Option<&Value>, new: &mut Value,
     let mut owners = match &sent {
         _ if !writer.subresource.is_empty() => of_live(),
         // An empty list, or one empty entry, asks to forget everything.
-        Some(Value::Array(list)) if list.is_empty() || list.len() == 1 && list[0] == json!({}) => Owners::new(),
+        Some(Value::Array(list)) if list.is_empty() || list.len() == 1 && list[0] == json!({}) => {
+            Owners::new()
+        }
         Some(sent) => match entry::decode(sent) {
             Some(owners) if !owners.is_empty() => owners,
             _ => of_live(),
@@ -48,7 +50,7 @@ pub(crate) fn after_update(model: &Model, live: Option<&Value>, new: &mut Value,
         None => of_live(),
     };
     if !(owners.is_empty() && live.is_some()) {
-        let empty = empty_object(new);
+        let empty = empty_object(model, new);
         let before = live.map(without_managed_fields);
         note_update(model, before.as_ref().unwrap_or(&empty), new, &mut owners, writer);
         cap_updaters(&mut owners);
@@ -79,14 +81,10 @@ pub(crate) fn apply(
         return Err(untypable(model, applied, &faults));
     }
     let mut owners = live.and_then(entry::of).unwrap_or_default();
-    let empty = empty_object(applied);
+    let empty = empty_object(model, applied);
     let before = live.map(without_managed_fields).unwrap_or_else(|| empty.clone());
     if owners.is_empty() && live.is_some() {
-        let first = Writer {
-            manager: BEFORE_FIRST_APPLY,
-            subresource: "",
-            ..writer
-        };
+        let first = Writer { manager: BEFORE_FIRST_APPLY, subresource: "", ..writer };
         note_update(model, &empty, &before, &mut owners, first);
     }
     let outcome = match try_apply(model, &before, applied, &owners, force, writer) {
@@ -103,7 +101,8 @@ pub(crate) fn apply(
     };
     let (mut object, owners) = outcome.map_err(StatusError::from)?;
     if writer.manager == "kubectl"
-        && let Some(annotation) = object.pointer_mut(&format!("/metadata/annotations/{}", LAST_APPLIED.replace('/', "~1")))
+        && let Some(annotation) =
+            object.pointer_mut(&format!("/metadata/annotations/{}", LAST_APPLIED.replace('/', "~1")))
     {
         *annotation = last_applied(applied).into();
     }
@@ -112,7 +111,8 @@ pub(crate) fn apply(
 }
 
 fn untypable(model: &Model, applied: &Value, faults: &[String]) -> StatusError {
-    let metadata = |key: &str| applied.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
+    let metadata =
+        |key: &str| applied.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
     let group_version = match model.kind().group.as_str() {
         "" => format!("/{}", model.api_version()),
         _ => model.api_version().to_owned(),
@@ -154,7 +154,8 @@ fn try_apply(
     let merged = typed::merge(root, Some(live), Some(applied))
         .map_err(Failure::Unmergeable)?
         .unwrap_or_else(|| live.clone());
-    let is_self = |entry: &Entry| entry.is(Operation::Apply, writer.manager, model.api_version(), writer.subresource);
+    let is_self =
+        |entry: &Entry| entry.is(Operation::Apply, writer.manager, model.api_version(), writer.subresource);
     let last = owners.iter().position(&is_self).map(|index| owners.remove(index));
     let mut mine = Entry {
         manager: writer.manager.to_owned(),
@@ -238,10 +239,7 @@ fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
         .flat_map(|entry| {
             let owner = entry.describe();
             let lost = entry.fields.intersection(&changed);
-            let conflict = |path: &Path| Conflict {
-                owner: owner.clone(),
-                path: path.clone(),
-            };
+            let conflict = |path: &Path| Conflict { owner: owner.clone(), path: path.clone() };
             lost.iter().map(conflict).collect::<Vec<_>>()
         })
         .collect();
@@ -263,12 +261,14 @@ fn yield_to(owners: &mut Owners, compared: &Comparison) {
 
 /// Keeps the number of updaters bounded by making one of the oldest.
 fn cap_updaters(owners: &mut Owners) {
-    let mut updaters: Vec<usize> = (0..owners.len()).filter(|i| owners[*i].operation == Operation::Update).collect();
+    let mut updaters: Vec<usize> =
+        (0..owners.len()).filter(|i| owners[*i].operation == Operation::Update).collect();
     if updaters.len() <= MAX_UPDATERS {
         return;
     }
     updaters.sort_by(|a, b| {
-        let key = |index: &usize| (owners[*index].time.clone().unwrap_or_default(), owners[*index].manager.clone());
+        let key =
+            |index: &usize| (owners[*index].time.clone().unwrap_or_default(), owners[*index].manager.clone());
         key(a).cmp(&key(b))
     });
     let oldest: Vec<usize> = updaters[..=updaters.len() - MAX_UPDATERS].to_vec();
@@ -314,8 +314,16 @@ fn reset_fields(model: &Model, subresource: &str) -> Vec<Path> {
     }
     match subresource {
         "" => vec![vec![Step::field("status")]],
-        "status" if model.is_custom() => vec![vec![Step::field("metadata")], vec![Step::field("spec")]],
-        "status" => vec![vec![Step::field("spec")]],
+        "status" => {
+            let spec = vec![Step::field("spec")];
+            let metadata = |name: &str| vec![Step::field("metadata"), Step::field(name)];
+            match model.kind().kind.as_str() {
+                _ if model.is_custom() => vec![spec, vec![Step::field("metadata")]],
+                "Deployment" => vec![spec, metadata("labels")],
+                "Pod" => vec![spec, metadata("deletionTimestamp"), metadata("ownerReferences")],
+                _ => vec![spec],
+            }
+        }
         _ => Vec::new(),
     }
 }
@@ -360,14 +368,16 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-fn empty_object(like: &Value) -> Value {
-    let mut empty = Map::new();
+/// Returns the object that there is before there is one: for built-in kinds, what Go writes of a struct that was never
+/// set, so that nobody owns a struct merely for having filled it.
+fn empty_object(model: &Model, like: &Value) -> Value {
+    let mut empty = model.never_set();
     for key in ["apiVersion", "kind"] {
         if let Some(value) = like.get(key) {
-            empty.insert(key.into(), value.clone());
+            empty[key] = value.clone();
         }
     }
-    Value::Object(empty)
+    empty
 }
 
 fn take_managed_fields(object: &mut Value) -> Option<Value> {
@@ -401,7 +411,9 @@ impl From<Failure> for StatusError {
             Failure::Unmergeable(why) => return Self::untranslated(format!("failed to merge config: {why}")),
         };
         let message = match conflicts.as_slice() {
-            [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner, display(&one.path)),
+            [one] => {
+                format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner, display(&one.path))
+            }
             several => {
                 let mut lines: Vec<String> = Vec::new();
                 for (index, conflict) in several.iter().enumerate() {
@@ -416,15 +428,14 @@ impl From<Failure> for StatusError {
         let causes = conflicts
             .iter()
             .map(|conflict| {
-                Cause::new("FieldManagerConflict", display(&conflict.path), format!("conflict with {}", conflict.owner))
+                Cause::new(
+                    "FieldManagerConflict",
+                    display(&conflict.path),
+                    format!("conflict with {}", conflict.owner),
+                )
             })
             .collect();
-        Self {
-            code: 409,
-            reason: "Conflict",
-            ..Self::unprocessable(message)
-        }
-        .with_causes(causes)
+        Self { code: 409, reason: "Conflict", ..Self::unprocessable(message) }.with_causes(causes)
     }
 }
 

@@ -102,9 +102,7 @@ impl Model {
             api_version: api_version(&definition.group, version),
             has_status: of_version.has_status,
             namespaced: definition.namespaced,
-            custom: Some(Custom {
-                schema: of_version.schema.clone(),
-            }),
+            custom: Some(Custom { schema: of_version.schema.clone() }),
         })
     }
 

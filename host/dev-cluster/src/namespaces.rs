@@ -39,8 +39,7 @@ pub(crate) fn require_active(
     if meta(&found.value()?, "deletionTimestamp").is_empty() {
         return Ok(());
     }
-    let why =
-        format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
     Err(StatusError::forbidden(resource, name, why).with_causes(vec![Cause::new(
         "NamespaceTerminating",
         "metadata.namespace",
@@ -119,7 +118,7 @@ pub(crate) fn settle(
     }
     let prefix = format!("{namespace}/");
     let is_empty = |contents: &&Arc<Resource>| transaction.objects(&contents.storage, &prefix).is_empty();
-    if !served.namespaced_storages().iter().all(|contents| is_empty(contents)) {
+    if !served.namespaced_storages().iter().all(is_empty) {
         return Ok(());
     }
     let resource = namespaces(served)?;

@@ -52,6 +52,7 @@ impl Accepted {
         }
         ranges.iter().find_map(Self::of).ok_or_else(|| {
             let mut error = StatusError::not_acceptable(ACCEPTED);
+            error.details = Some(Box::default());
             error.message =
                 format!("406: Not Acceptable\n\nAvailable representations: {}", ACCEPTED.join(", "));
             error
@@ -129,7 +130,9 @@ pub(crate) fn decode(
         }
         "application/yaml" => serde_norway::from_slice(body).map_err(|error| unrecognized(error.to_string())),
         protobuf::MEDIA_TYPE if let Some(of) = of => protobuf::decode(body, of).map_err(|error| {
-            StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {error}"))
+            StatusError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {error}"
+            ))
         }),
         _ => Err(StatusError::unsupported_media_type(if of.is_some() { TAKEN } else { ACCEPTED })),
     }

@@ -51,7 +51,11 @@ fn document(gv: &GroupVersion<'_>) -> Value {
         paths.insert(collection, json!({"get": read(resource, "list"), "post": write(resource, "post")}));
     }
     for (group, plural, kind, namespaced) in REVIEWS.iter().filter(|(group, ..)| *group == gv.group) {
-        let at = if *namespaced { format!("/{root}/namespaces/{{namespace}}/{plural}") } else { format!("/{root}/{plural}") };
+        let at = if *namespaced {
+            format!("/{root}/namespaces/{{namespace}}/{plural}")
+        } else {
+            format!("/{root}/{plural}")
+        };
         let operation = json!({
             "parameters": write_parameters(), "responses": {"201": {"description": "Created"}},
             "x-kubernetes-action": "post",
@@ -84,8 +88,10 @@ fn write(resource: &Resource, action: &str) -> Value {
     operation["parameters"] = write_parameters();
     if action == "patch" {
         // Strategic merge patch is taken, but not announced: without schemas kubectl must use the types it has built in.
-        let types = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
-        let content: Map<String, Value> = types.iter().map(|name| ((*name).to_owned(), json!({"schema": {}}))).collect();
+        let types =
+            ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+        let content: Map<String, Value> =
+            types.iter().map(|name| ((*name).to_owned(), json!({"schema": {}}))).collect();
         operation["requestBody"] = json!({"content": content, "required": true});
     }
     operation

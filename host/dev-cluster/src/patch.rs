@@ -26,7 +26,6 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
-const APPLY_CBOR: &str = "application/apply-patch+cbor";
 
 // === impl PatchKind ===
 
@@ -40,8 +39,12 @@ impl PatchKind {
             STRATEGIC if !custom => Ok(Self::Strategic),
             APPLY => Ok(Self::Apply),
             _ if custom => Err(StatusError::unsupported_media_type(&[JSON, MERGE, APPLY])),
-            APPLY_CBOR => Err(StatusError::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY])),
-            _ => Err(StatusError::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY])),
+            _ => {
+                let mut error = StatusError::unsupported_media_type(&[JSON, MERGE, STRATEGIC, APPLY]);
+                error.message = "415: Unsupported Media Type".into();
+                error.details = Some(Box::default());
+                Err(error)
+            }
         }
     }
 }
@@ -58,11 +61,7 @@ pub(crate) fn patched(
         PatchKind::Merge => {
             let patch: Value = serde_json::from_slice(body).map_err(|error| undecodable(&error))?;
             if !patch.is_object() {
-                let got = if patch.is_array() {
-                    "array"
-                } else {
-                    "value"
-                };
+                let got = if patch.is_array() { "array" } else { "value" };
                 return Err(StatusError::bad_request(format!(
                     "error decoding patch: json: cannot unmarshal {got} into Go value of type map[string]interface {{}}"
                 )));
@@ -81,7 +80,11 @@ pub(crate) fn patched(
 }
 
 /// Decodes what a patch made; what cannot be decoded is the patch's fault.
-pub(crate) fn decoded(model: &Model, patched: Value, fields: FieldValidation) -> Result<Decoded, StatusError> {
+pub(crate) fn decoded(
+    model: &Model,
+    patched: Value,
+    fields: FieldValidation,
+) -> Result<Decoded, StatusError> {
     let text = patched.to_string();
     model.decode_saying(patched, fields, |why| {
         let message = format!("Invalid value: {text:?}: {why}");
@@ -103,8 +106,9 @@ fn undecodable(error: &serde_json::Error) -> StatusError {
 
 /// 422 for a patch that does not apply, without a word on why, as the real server answers.
 fn does_not_apply() -> StatusError {
-    let mut error = StatusError::unprocessable("the server rejected our request due to an error in our request");
-    error.details = Some(crate::status::Details::default());
+    let mut error =
+        StatusError::unprocessable("the server rejected our request due to an error in our request");
+    error.details = Some(Box::default());
     error
 }
 

@@ -89,8 +89,7 @@ fn field(object: &mut Map<String, Value>, name: &str, node: &Node, wire: Wire<'_
     match &node.shape {
         Shape::List(item) => {
             let item = value(wire, item, name)?;
-            if let Some(list) =
-                object.entry(name).or_insert_with(|| Value::Array(Vec::new())).as_array_mut()
+            if let Some(list) = object.entry(name).or_insert_with(|| Value::Array(Vec::new())).as_array_mut()
             {
                 list.push(item);
             }
@@ -106,8 +105,7 @@ fn field(object: &mut Map<String, Value>, name: &str, node: &Node, wire: Wire<'_
                     _ => found = map_value(wire, of_value, name)?,
                 }
             }
-            if let Some(map) =
-                object.entry(name).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
+            if let Some(map) = object.entry(name).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
             {
                 map.insert(key, found);
             }
@@ -171,9 +169,7 @@ fn value(wire: Wire<'_>, node: &Node, name: &str) -> Result<Value, Error> {
 
 fn text(wire: Wire<'_>, name: &str) -> Result<String, Error> {
     match wire {
-        Wire::Bytes(bytes) => {
-            String::from_utf8(bytes.to_vec()).map_err(|_| Error::Mismatch(name.to_owned()))
-        }
+        Wire::Bytes(bytes) => String::from_utf8(bytes.to_vec()).map_err(|_| Error::Mismatch(name.to_owned())),
         _ => Err(Error::Mismatch(name.to_owned())),
     }
 }

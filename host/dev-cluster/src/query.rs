@@ -1,6 +1,8 @@
 //! The query parameters of a request, parsed once.
 
 use crate::status::{Cause, GroupKind, StatusError};
+use http::HeaderMap;
+use http::header::USER_AGENT;
 
 /// The raw pairs of a query string, decoded.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +57,18 @@ impl Query {
         self.get(name).is_some_and(is_true)
     }
 
+    /// Returns who is said to own the fields that a request writes.
+    pub(crate) fn manager(&self, headers: &HeaderMap) -> String {
+        match self.get("fieldManager") {
+            Some(manager) if !manager.is_empty() => manager.to_owned(),
+            _ => {
+                let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+                let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+                name.chars().filter(|c| !c.is_control()).take(128).collect()
+            }
+        }
+    }
+
     fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
         match self.get(name).filter(|value| !value.is_empty()) {
             None => Ok(None),
@@ -75,7 +89,7 @@ impl Query {
                 vec![Cause::new(
                     "FieldValueNotSupported",
                     "dryRun",
-                    format!("Unsupported value: {other:?}: supported values: \"All\""),
+                    format!("Unsupported value: [{other:?}]: supported values: \"All\""),
                 )],
             )),
         }
@@ -92,7 +106,10 @@ impl Query {
             version_match: None,
             send_initial_events: self.get("sendInitialEvents").map(is_true),
             bookmarks: self.flag("allowWatchBookmarks"),
-            timeout_seconds: self.number("timeoutSeconds")?.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0),
+            timeout_seconds: self
+                .number("timeoutSeconds")?
+                .and_then(|s| u64::try_from(s).ok())
+                .filter(|s| *s > 0),
         };
         let mut causes = Vec::new();
         options.version_match = self.version_match(&options, &mut causes);
@@ -131,7 +148,9 @@ impl Query {
                 causes.push(Cause::new(
                     "FieldValueNotSupported",
                     "resourceVersionMatch",
-                    format!("Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""),
+                    format!(
+                        "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                    ),
                 ));
                 return None;
             }
@@ -161,7 +180,10 @@ impl Query {
                 );
             }
             if !options.continue_token.is_empty() {
-                forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+                forbidden(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden when continue is provided",
+                );
             }
             if found == Some(VersionMatch::Exact) && options.resource_version == Version::Any {
                 forbidden(

@@ -83,7 +83,10 @@ mod tests {
     fn parse(method: Method, path: &str) -> (String, String) {
         let info = RequestInfo::parse(&method, path, false);
         let target = info.target.map(|t| {
-            format!("{}/{} ns={} {} {} {}", t.group, t.version, t.namespace, t.resource, t.name, t.subresource)
+            format!(
+                "{}/{} ns={} {} {} {}",
+                t.group, t.version, t.namespace, t.resource, t.name, t.subresource
+            )
         });
         (info.verb, target.unwrap_or_default())
     }

@@ -1,7 +1,7 @@
 //! One served resource: how it is called, where its objects are kept, and which rules of the strategy apply to it.
 
 use crate::model::Model;
-use crate::status::{GroupKind, GroupResource, StatusError};
+use crate::status::{GroupResource, StatusError};
 use crate::store::Stored;
 use crate::table::Column;
 use serde_json::Value;
@@ -59,6 +59,9 @@ pub(crate) struct View {
 /// The verbs of a resource that can do everything.
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The same for custom resources, in the order in which the real server has them there.
+pub(crate) const CUSTOM_VERBS: &[&str] =
+    &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 /// Namespaces cannot be deleted by collection.
 pub(crate) const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
@@ -75,10 +78,6 @@ impl Resource {
 
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(&self.group, &self.plural)
-    }
-
-    pub(crate) fn group_kind(&self) -> GroupKind {
-        GroupKind::new(&self.group, &self.kind)
     }
 
     /// Returns the key that an object of this resource is kept under, in etcd's order: `namespace/name` or `name`.

@@ -1,13 +1,15 @@
 //! Questions that are posted, answered and not stored: access reviews, who am I, and tokens for ServiceAccounts.
 
 use crate::authorizer::{self, Authorizer};
-use crate::call::{Call, format_time};
+use crate::call::{Call, format_time, now};
 use crate::cluster::Cluster;
 use crate::discovery::REVIEWS;
+use crate::managed_fields::{self, Writer};
+use crate::model::{FieldValidation, Model};
 use crate::negotiation;
+use crate::query::Query;
 use crate::request_info::Target;
 use crate::respond::{self, Body};
-use crate::schema::{Node, StructRef};
 use crate::status::StatusError;
 use crate::user::UserInfo;
 use http::{HeaderMap, Response};
@@ -33,19 +35,18 @@ pub(crate) fn answer(
     user: &UserInfo,
     target: &Target,
     headers: &HeaderMap,
+    query: &Query,
     body: &[u8],
 ) -> Result<Response<Body>, StatusError> {
     let Some((group, plural, kind, _)) = find(target) else {
         return Err(StatusError::resource_not_served());
     };
-    let mut review = negotiation::decode(headers, body, kind, node(group, kind).as_ref())?;
-    if !review.is_object() {
-        return Err(StatusError::bad_request(format!("the object provided is unrecognized (must be of type {kind})")));
-    }
-    review["kind"] = (*kind).into();
-    review["apiVersion"] = format!("{group}/v1").into();
+    let (model, mut review) = decode(headers, body, group, kind)?;
+    let (manager, now) = (query.manager(headers), now());
+    managed_fields::after_update(&model, None, &mut review, Writer { manager: &manager, subresource: "", now: &now });
     let answer = match *plural {
         "selfsubjectreviews" => {
+            review["metadata"] = json!({"creationTimestamp": now});
             review["status"] = json!({"userInfo": user_info(user)});
             review
         }
@@ -66,8 +67,12 @@ pub(crate) fn answer(
     Ok(respond::json(201, &answer))
 }
 
-fn node(group: &str, kind: &str) -> Option<Node> {
-    StructRef::builtin(group, "v1", kind).map(Node::from)
+fn decode(headers: &HeaderMap, body: &[u8], group: &str, kind: &str) -> Result<(Model, Value), StatusError> {
+    let model = Model::builtin(group, "v1", kind)
+        .ok_or_else(|| StatusError::internal(format!("the type {kind} is not known")))?;
+    let review = negotiation::decode(headers, body, kind, Some(model.root()))?;
+    let review = model.decode(review, FieldValidation::Ignore)?.object;
+    Ok((model, review))
 }
 
 fn user_info(user: &UserInfo) -> Value {
@@ -83,12 +88,12 @@ fn user_info(user: &UserInfo) -> Value {
 
 /// Answers a TokenRequest: a token of this server for the ServiceAccount in the path.
 pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
-    let account = call.cluster.store.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
+    let account =
+        call.cluster.store.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
     let mut request = if call.body.is_empty() {
-        json!({})
+        json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}})
     } else {
-        let of = node("authentication.k8s.io", "TokenRequest");
-        negotiation::decode(&call.headers, &call.body, "TokenRequest", of.as_ref())?
+        decode(&call.headers, &call.body, "authentication.k8s.io", "TokenRequest")?.1
     };
     let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_u64);
     let seconds = asked.unwrap_or(DEFAULT_VALIDITY).max(600);
@@ -97,8 +102,6 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
     let token = call.cluster.tokens.issue(user, Some(Duration::from_secs(seconds)));
     let lasts = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
     let expires = Timestamp::now().checked_add(lasts).unwrap_or(Timestamp::MAX);
-    request["kind"] = "TokenRequest".into();
-    request["apiVersion"] = "authentication.k8s.io/v1".into();
     request["metadata"] = json!({"name": account.name, "namespace": account.namespace});
     request["spec"]["expirationSeconds"] = seconds.into();
     request["status"] = json!({"token": token, "expirationTimestamp": format_time(expires)});

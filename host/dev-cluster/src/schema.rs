@@ -120,10 +120,7 @@ impl StructRef {
 
 impl From<StructRef> for Node {
     fn from(of: StructRef) -> Self {
-        Self {
-            shape: Shape::Struct(of),
-            ..Self::default()
-        }
+        Self { shape: Shape::Struct(of), ..Self::default() }
     }
 }
 
@@ -160,6 +157,19 @@ impl Node {
         matches!(&self.shape, Shape::Struct(of) if of.get().fields.contains_key(name))
     }
 
+    /// Returns what Go writes of a scalar that is no pointer and was never set.
+    pub(crate) fn never_set(&self) -> Option<Value> {
+        if self.empty != Empty::Written {
+            return None;
+        }
+        match self.shape {
+            Shape::String => Some("".into()),
+            Shape::Integer => Some(0.into()),
+            Shape::Boolean => Some(false.into()),
+            _ => None,
+        }
+    }
+
     /// Returns the type of the items of the list at this place.
     pub(crate) fn item(&self) -> &Node {
         match &self.shape {
@@ -180,10 +190,7 @@ mod tests {
         assert_eq!(containers.list, ListKind::Map(vec!["name".into()]));
         assert_eq!(containers.merge.as_ref().unwrap().key.as_deref(), Some("name"));
         let ports = containers.item().field("ports").unwrap();
-        assert_eq!(
-            ports.list,
-            ListKind::Map(vec!["containerPort".into(), "protocol".into()])
-        );
+        assert_eq!(ports.list, ListKind::Map(vec!["containerPort".into(), "protocol".into()]));
         assert!(pod.field("spec").unwrap().field("nodeSelector").unwrap().atomic);
         assert!(pod.field("spec").unwrap().field("contianers").is_none());
     }

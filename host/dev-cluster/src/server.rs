@@ -14,11 +14,13 @@ use tokio_rustls::TlsAcceptor;
 
 /// Accepts connections until the server is shut down.
 pub(crate) async fn run(listener: TcpListener, acceptor: TlsAcceptor, cluster: Arc<Cluster>, tasks: Tasks) {
-    let address: Arc<str> = listener.local_addr().map(|address| address.to_string()).unwrap_or_default().into();
+    let address: Arc<str> =
+        listener.local_addr().map(|address| address.to_string()).unwrap_or_default().into();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = connection(stream, acceptor.clone(), cluster.clone(), address.clone(), tasks.clone());
+                let connection =
+                    connection(stream, acceptor.clone(), cluster.clone(), address.clone(), tasks.clone());
                 tasks.spawn(connection);
             }
             Err(error) => {

@@ -31,7 +31,11 @@ const MAX_BODY: usize = 3 * 1024 * 1024;
 const VERSION: &str = "v1.36.2";
 
 /// Answers a request; every error becomes a Status.
-pub(crate) async fn serve(cluster: Arc<Cluster>, address: Arc<str>, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn serve(
+    cluster: Arc<Cluster>,
+    address: Arc<str>,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
@@ -75,11 +79,12 @@ async fn answer(
         if parts.method != Method::POST || !target.name.is_empty() {
             return Err(StatusError::method_not_allowed());
         }
-        return reviews::answer(&cluster, &authorizer, &user, &target, &parts.headers, &body);
+        return reviews::answer(&cluster, &authorizer, &user, &target, &parts.headers, &query, &body);
     }
     let served = cluster.catalog.served();
     let Some(resource) = served.find(&target.group, &target.version, &target.resource).cloned() else {
-        return if served.is_builtin_group_version(&target.group, &target.version) {
+        let core = target.group.is_empty();
+        return if core || served.is_builtin_group_version(&target.group, &target.version) {
             Err(StatusError::resource_not_served())
         } else {
             Ok(respond::text(404, "404 page not found\n"))
@@ -110,7 +115,9 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
     let has_name = !name.is_empty();
     match (subresource.as_str(), verb) {
         ("token", "create") if call.resource.is("", "serviceaccounts") => return reviews::token(call),
-        ("token", _) if call.resource.is("", "serviceaccounts") => return Err(StatusError::method_not_allowed()),
+        ("token", _) if call.resource.is("", "serviceaccounts") => {
+            return Err(StatusError::method_not_allowed());
+        }
         ("", _) => {}
         ("status", "get" | "update" | "patch") if call.resource.has_status => {}
         ("status", _) if call.resource.has_status => return Err(StatusError::method_not_allowed()),
@@ -118,7 +125,9 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
     }
     // Across namespaces there is only reading.
     let may_be_wide = matches!(verb, "list" | "watch");
-    if !in_scope && !may_be_wide || !call.resource.namespaced && !namespace.is_empty() && !call.resource.is("", "namespaces") {
+    if !in_scope && !may_be_wide
+        || !call.resource.namespaced && !namespace.is_empty() && !call.resource.is("", "namespaces")
+    {
         return Err(if namespace.is_empty() {
             StatusError::method_not_allowed()
         } else {
@@ -143,7 +152,20 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
 /// Subresources of a real cluster that this one leaves out are refused by name; others do not exist.
 fn left_out(call: &Call, subresource: &str, verb: &str) -> StatusError {
     const LEFT_OUT: &[(&str, &[&str])] = &[
-        ("pods", &["attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize"]),
+        (
+            "pods",
+            &[
+                "attach",
+                "binding",
+                "ephemeralcontainers",
+                "eviction",
+                "exec",
+                "log",
+                "portforward",
+                "proxy",
+                "resize",
+            ],
+        ),
         ("nodes", &["proxy"]),
         ("services", &["proxy"]),
         ("namespaces", &["finalize"]),

@@ -14,7 +14,7 @@ pub struct StatusError {
     /// The `reason` of the Status; empty where the real server leaves it out.
     pub reason: &'static str,
     pub message: String,
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// `metadata.continue`: where a list can go on whose version has expired.
     pub continue_token: Option<String>,
 }
@@ -65,22 +65,12 @@ pub struct GroupKind {
 
 impl StatusError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            details: None,
-            continue_token: None,
-        }
+        Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
     fn with_object(mut self, group: &str, kind: &str, name: &str) -> Self {
-        self.details = Some(Details {
-            name: name.into(),
-            group: group.into(),
-            kind: kind.into(),
-            ..Details::default()
-        });
+        self.details =
+            Some(Box::new(Details { name: name.into(), group: group.into(), kind: kind.into(), ..Details::default() }));
         self
     }
 
@@ -115,22 +105,13 @@ impl StatusError {
 
     /// 404 for a resource that is not served in a group version that is.
     pub fn resource_not_served() -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
-        .with_object("", "", "")
+        Self::new(404, "NotFound", "the server could not find the requested resource").with_object("", "", "")
     }
 
     /// 405 for a verb that the resource does not have.
     pub fn method_not_allowed() -> Self {
-        Self::new(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        )
-        .with_object("", "", "")
+        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            .with_object("", "", "")
     }
 
     /// 405 that says which verb on which resource is left out of this server.
@@ -138,10 +119,7 @@ impl StatusError {
         Self::new(
             405,
             "MethodNotAllowed",
-            format!(
-                "{verb} is not supported on resources of kind {:?}",
-                resource.to_string()
-            ),
+            format!("{verb} is not supported on resources of kind {:?}", resource.to_string()),
         )
         .with_object(&resource.group, &resource.resource, "")
     }
@@ -151,31 +129,23 @@ impl StatusError {
         Self::new(
             406,
             "NotAcceptable",
-            format!(
-                "only the following media types are accepted: {}",
-                accepted.join(", ")
-            ),
+            format!("only the following media types are accepted: {}", accepted.join(", ")),
         )
     }
 
     /// 409: an object of that name is there already.
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{resource} {name:?} already exists"),
+        Self::new(409, "AlreadyExists", format!("{resource} {name:?} already exists")).with_object(
+            &resource.group,
+            &resource.resource,
+            name,
         )
-        .with_object(&resource.group, &resource.resource, name)
     }
 
     /// 409: a precondition (resourceVersion, uid, field ownership) does not hold.
     pub fn conflict(resource: &GroupResource, name: &str, why: impl fmt::Display) -> Self {
-        Self::new(
-            409,
-            "Conflict",
-            format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"),
-        )
-        .with_object(&resource.group, &resource.resource, name)
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
+            .with_object(&resource.group, &resource.resource, name)
     }
 
     /// 409 for an update of an object that has moved on.
@@ -194,11 +164,7 @@ impl StatusError {
 
     /// 413: the body is over the limit.
     pub fn too_large(limit: usize) -> Self {
-        Self::new(
-            413,
-            "RequestEntityTooLarge",
-            format!("Request entity too large: limit is {limit}"),
-        )
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {limit}"))
     }
 
     /// 415: the body is in a format that is not understood.
@@ -239,23 +205,18 @@ impl StatusError {
     /// 429, with the seconds after which the client should come back.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let mut error = Self::new(429, "TooManyRequests", message);
-        error.details = Some(Details {
-            retry_after_seconds: Some(retry_after_seconds),
-            ..Details::default()
-        });
+        error.details =
+            Some(Box::new(Details { retry_after_seconds: Some(retry_after_seconds), ..Details::default() }));
         error
     }
 
     /// 500.
     pub fn internal(why: impl fmt::Display) -> Self {
         let mut error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
-        error.details = Some(Details {
-            causes: vec![Cause {
-                message: why.to_string(),
-                ..Cause::default()
-            }],
+        error.details = Some(Box::new(Details {
+            causes: vec![Cause { message: why.to_string(), ..Cause::default() }],
             ..Details::default()
-        });
+        }));
         error
     }
 
@@ -276,7 +237,7 @@ impl StatusError {
             "Timeout",
             format!("Timeout: Too large resource version: {wanted}, current: {current}"),
         );
-        error.details = Some(Details {
+        error.details = Some(Box::new(Details {
             causes: vec![Cause {
                 reason: "ResourceVersionTooLarge".into(),
                 message: "Too large resource version".into(),
@@ -284,14 +245,14 @@ impl StatusError {
             }],
             retry_after_seconds: Some(1),
             ..Details::default()
-        });
+        }));
         error
     }
 
     /// Returns the same error with these causes in its details.
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
-        self.details.get_or_insert_with(Details::default).causes = causes;
+        self.details.get_or_insert_with(Box::default).causes = causes;
         self
     }
 
@@ -320,30 +281,19 @@ impl StatusError {
 impl Cause {
     /// Returns a cause as field validation reports it; `reason` is one of FieldValueInvalid, FieldValueRequired, ….
     pub fn new(reason: &str, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-            message: message.into(),
-            field: field.into(),
-        }
+        Self { reason: reason.into(), message: message.into(), field: field.into() }
     }
 
     /// `Required value`, with the reason why after a colon unless it is empty.
     pub fn required(field: impl Into<String>, why: &str) -> Self {
-        let message = if why.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {why}")
-        };
+        let message =
+            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self::new("FieldValueRequired", field, message)
     }
 
     /// `Invalid value: <value as JSON>: why`.
     pub fn invalid(field: impl Into<String>, value: &Value, why: impl fmt::Display) -> Self {
-        Self::new(
-            "FieldValueInvalid",
-            field,
-            format!("Invalid value: {value}: {why}"),
-        )
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
     }
 
     /// `Forbidden: why`.
@@ -366,10 +316,7 @@ impl fmt::Display for Cause {
 
 impl GroupResource {
     pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            resource: resource.into(),
-        }
+        Self { group: group.into(), resource: resource.into() }
     }
 }
 
@@ -386,10 +333,7 @@ impl fmt::Display for GroupResource {
 
 impl GroupKind {
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), kind: kind.into() }
     }
 }
 

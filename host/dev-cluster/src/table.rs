@@ -43,7 +43,9 @@ impl Include {
             None | Some("" | "Metadata") => Ok(Self::Metadata),
             Some("None") => Ok(Self::None),
             Some("Object") => Ok(Self::Object),
-            Some(other) => Err(StatusError::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+            Some(other) => {
+                Err(StatusError::bad_request(format!("unrecognized includeObject value: {other:?}")))
+            }
         }
     }
 }
@@ -82,7 +84,7 @@ pub(crate) fn table(
         };
         let mut row = json!({"cells": cells});
         match include {
-            Include::None => {}
+            Include::None => row["object"] = Value::Null,
             Include::Metadata => {
                 row["object"] = json!({
                     "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",

@@ -29,30 +29,19 @@ impl UserInfo {
         if !groups.iter().any(|group| group == AUTHENTICATED) {
             groups.push(AUTHENTICATED.into());
         }
-        Self {
-            name: name.into(),
-            groups,
-            ..Self::default()
-        }
+        Self { name: name.into(), groups, ..Self::default() }
     }
 
     /// Returns the one who showed no credentials.
     pub fn anonymous() -> Self {
-        Self {
-            name: ANONYMOUS.into(),
-            groups: vec![UNAUTHENTICATED.into()],
-            ..Self::default()
-        }
+        Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
     /// Returns a ServiceAccount's user, with the groups that come with it.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self::new(
             format!("system:serviceaccount:{namespace}:{name}"),
-            [
-                "system:serviceaccounts".to_owned(),
-                format!("system:serviceaccounts:{namespace}"),
-            ],
+            ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
         )
     }
 

@@ -12,11 +12,7 @@ pub(crate) use names::NameRule;
 
 /// Where in an object a rule is applied.
 fn at(path: &str, field: impl std::fmt::Display) -> String {
-    if path.is_empty() {
-        field.to_string()
-    } else {
-        format!("{path}.{field}")
-    }
+    if path.is_empty() { field.to_string() } else { format!("{path}.{field}") }
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
@@ -50,9 +46,7 @@ pub(crate) fn metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<
     match text(object, "/metadata/name") {
         "" => causes.push(Cause::required("metadata.name", "name or generateName is required")),
         name => causes.extend(
-            rule.faults(name)
-                .into_iter()
-                .map(|why| Cause::invalid("metadata.name", &json!(name), why)),
+            rule.faults(name).into_iter().map(|why| Cause::invalid("metadata.name", &json!(name), why)),
         ),
     }
     causes.extend(metadata_common(object, namespaced));
@@ -62,7 +56,7 @@ pub(crate) fn metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<
 /// `ValidateObjectMetaUpdate`, with what is looked at again on every update.
 pub(crate) fn metadata_update(new: &Value, old: &Value, namespaced: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
-    if text(old, "/metadata/deletionTimestamp") != "" {
+    if !text(old, "/metadata/deletionTimestamp").is_empty() {
         let had = list(old, "/metadata/finalizers");
         let extra: Vec<String> = list(new, "/metadata/finalizers")
             .iter()
@@ -79,7 +73,9 @@ pub(crate) fn metadata_update(new: &Value, old: &Value, namespaced: bool) -> Vec
             ));
         }
     }
-    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    for field in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
         let of = |object: &Value| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
         if of(new) != of(old) {
             causes.push(Cause::invalid(format!("metadata.{field}"), &of(new), "field is immutable"));
@@ -191,7 +187,9 @@ pub(crate) fn builtin(kind: &GroupKind, object: &Value) -> Vec<Cause> {
         "Role" | "ClusterRole" => role(object),
         "RoleBinding" | "ClusterRoleBinding" => binding(object, kind.kind == "RoleBinding"),
         "Lease" => lease(object),
-        "Ingress" if list(object, "/spec/rules").is_empty() && object.pointer("/spec/defaultBackend").is_none() => {
+        "Ingress"
+            if list(object, "/spec/rules").is_empty() && object.pointer("/spec/defaultBackend").is_none() =>
+        {
             vec![Cause::invalid("spec", &Value::Null, "either `defaultBackend` or `rules` must be specified")]
         }
         "PersistentVolumeClaim" => claim(object),
@@ -361,11 +359,7 @@ fn role(object: &Value) -> Vec<Cause> {
 
 fn binding(object: &Value, namespaced: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let kinds: &[&str] = if namespaced {
-        &["Role", "ClusterRole"]
-    } else {
-        &["ClusterRole"]
-    };
+    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     let kind = text(object, "/roleRef/kind");
     if !kinds.contains(&kind) {
         causes.push(not_supported("roleRef.kind", kind, kinds));
@@ -384,7 +378,11 @@ fn binding(object: &Value, namespaced: bool) -> Vec<Cause> {
                 causes.push(Cause::required(format!("{path}.namespace"), ""));
             }
             "ServiceAccount" => {}
-            other => causes.push(not_supported(format!("{path}.kind"), other, &["ServiceAccount", "User", "Group"])),
+            other => causes.push(not_supported(
+                format!("{path}.kind"),
+                other,
+                &["ServiceAccount", "User", "Group"],
+            )),
         }
     }
     causes
@@ -393,11 +391,9 @@ fn binding(object: &Value, namespaced: bool) -> Vec<Cause> {
 fn lease(object: &Value) -> Vec<Cause> {
     let duration = object.pointer("/spec/leaseDurationSeconds");
     match duration.and_then(Value::as_i64) {
-        Some(seconds) if seconds <= 0 => vec![Cause::invalid(
-            "spec.leaseDurationSeconds",
-            &json!(seconds),
-            "must be greater than 0",
-        )],
+        Some(seconds) if seconds <= 0 => {
+            vec![Cause::invalid("spec.leaseDurationSeconds", &json!(seconds), "must be greater than 0")]
+        }
         _ => Vec::new(),
     }
 }
@@ -421,11 +417,7 @@ fn event(object: &Value) -> Vec<Cause> {
     if fits {
         return Vec::new();
     }
-    vec![Cause::invalid(
-        "involvedObject.namespace",
-        &json!(about),
-        "does not match event.namespace",
-    )]
+    vec![Cause::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace")]
 }
 
 /// Returns an object's fields; none for what is no object.

@@ -3,9 +3,10 @@
 use crate::call::{Call, now};
 use crate::catalog::Served;
 use crate::managed_fields::{self, Writer};
+use crate::model::Model;
 use crate::namespaces;
 use crate::resource::Resource;
-use crate::status::{Cause, StatusError};
+use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
 use rand::Rng;
 use serde_json::{Map, Value};
@@ -18,7 +19,11 @@ const MAX_GENERATED_BASE: usize = 63 - SUFFIX_LENGTH;
 
 /// Returns the text of a metadata field, empty if there is none.
 pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Returns the metadata of an object to write to.
@@ -38,11 +43,9 @@ pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     finalizers.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Refuses a body of another kind, version, name or namespace than the path says; fills in what it leaves out.
+/// Refuses a body of another kind, version or namespace than the path says; fills in what it leaves out.
 pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), StatusError> {
     let resource = &call.resource;
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (kind, api_version) = (text("kind"), text("apiVersion"));
     if !object.is_object() {
         return Err(StatusError::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
@@ -50,33 +53,14 @@ pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), Stat
             resource.kind
         )));
     }
-    if resource.custom.is_some() && (kind.is_empty() || api_version.is_empty()) {
-        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
-        return Err(StatusError::bad_request(format!("Object '{missing}' is missing in '{object}'")));
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    if resource.custom.is_some() {
+        check_custom_type(resource, object, kind, api_version)?;
+    } else {
+        check_builtin_type(resource, kind, api_version)?;
     }
-    let wanted = resource.api_version();
-    let version = api_version.rsplit('/').next().unwrap_or_default();
-    if !api_version.is_empty() && api_version != wanted {
-        let same_group = api_version.rsplit_once('/').map_or("", |(group, _)| group) == resource.group;
-        return Err(StatusError::bad_request(if same_group && resource.custom.is_none() {
-            format!(
-                "{kind} in version {version:?} cannot be handled as a {}: no kind {kind:?} is registered for version \
-                 {api_version:?}",
-                resource.kind
-            )
-        } else {
-            format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
-            )
-        }));
-    }
-    if !kind.is_empty() && kind != resource.kind {
-        return Err(StatusError::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {}",
-            resource.kind
-        )));
-    }
-    let namespace = meta(object, "namespace").to_owned();
+    let namespace = meta(object, "namespace");
     if resource.namespaced {
         if !namespace.is_empty() && namespace != call.target.namespace {
             return Err(StatusError::bad_request(
@@ -86,6 +70,73 @@ pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), Stat
         meta_mut(object).insert("namespace".into(), call.target.namespace.as_str().into());
     }
     Ok(())
+}
+
+/// Custom resources say what they are.
+fn check_custom_type(
+    resource: &Resource,
+    object: &Value,
+    kind: &str,
+    api_version: &str,
+) -> Result<(), StatusError> {
+    let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
+    if kind.is_empty() || api_version.is_empty() {
+        return Err(StatusError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object '{missing}' is missing in '{object}' ({})",
+            resource.kind,
+            beginning(object)
+        )));
+    }
+    let wanted = resource.api_version();
+    if api_version != wanted {
+        return Err(StatusError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+        )));
+    }
+    if kind != resource.kind {
+        let cause = Cause::invalid("kind", &kind.into(), format!("must be {}", resource.kind));
+        let named = GroupKind::new(&resource.group, kind);
+        return Err(StatusError::invalid(&named, meta(object, "name"), vec![cause]));
+    }
+    Ok(())
+}
+
+/// Returns the start of an object, as errors quote it.
+fn beginning(object: &Value) -> String {
+    const LENGTH: usize = 30;
+    let text = object.to_string();
+    match text.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text,
+    }
+}
+
+/// Built-in types may leave out what the path says anyway.
+fn check_builtin_type(resource: &Resource, kind: &str, api_version: &str) -> Result<(), StatusError> {
+    let kind = if kind.is_empty() { &resource.kind } else { kind };
+    let wanted = resource.api_version();
+    let api_version = if api_version.is_empty() { &wanted } else { api_version };
+    if *kind == resource.kind && *api_version == wanted {
+        return Ok(());
+    }
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    // The name of the package that the internal type is in.
+    let package = |group: &str| match group.split('.').next().unwrap_or_default() {
+        "" | "events" => "core".to_owned(),
+        first => first.to_owned(),
+    };
+    let why = if Model::builtin(group, version, kind).is_some() {
+        let (package, wanted) = (package(&resource.group), &resource.kind);
+        format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion")
+    } else {
+        format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )
+    };
+    Err(StatusError::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {}: {why}",
+        resource.kind
+    )))
 }
 
 /// Refuses an object whose name is not the one in the path.
@@ -126,7 +177,12 @@ pub(crate) fn create(
 ) -> Result<Arc<Stored>, StatusError> {
     let resource = &call.resource;
     if resource.namespaced {
-        namespaces::require_active(transaction, &call.target.namespace, &resource.group_resource(), meta(&object, "name"))?;
+        namespaces::require_active(
+            transaction,
+            &call.target.namespace,
+            &resource.group_resource(),
+            meta(&object, "name"),
+        )?;
     }
     if !meta(&object, "resourceVersion").is_empty() {
         return Err(StatusError::untranslated("resourceVersion should not be set on objects to be created"));
@@ -137,7 +193,7 @@ pub(crate) fn create(
     generate_name(&mut object);
     let counts = call.model().counts_generations();
     let metadata = meta_mut(&mut object);
-    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"] {
+    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
         metadata.shift_remove(field);
     }
     metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
@@ -179,12 +235,19 @@ pub(crate) fn update(
         "" | "0" if resource.unconditional_update => {}
         "" | "0" => {
             return Err(StatusError::invalid(
-                &resource.group_kind(),
+                // The real server names the resource here, where it names the kind elsewhere.
+                &GroupKind::new(&resource.group, &resource.plural),
                 name,
-                vec![Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update")],
+                vec![Cause::invalid(
+                    "metadata.resourceVersion",
+                    &0.into(),
+                    "must be specified for an update",
+                )],
             ));
         }
-        sent if sent.parse() != Ok(current.revision) => return Err(StatusError::stale(&group_resource, name)),
+        sent if sent.parse() != Ok(current.revision) => {
+            return Err(StatusError::stale(&group_resource, name));
+        }
         _ => {}
     }
     keep_metadata(&mut new, old);
@@ -221,8 +284,12 @@ pub(crate) fn update(
 fn keep_metadata(new: &mut Value, old: &Value) {
     let metadata = meta_mut(new);
     metadata.shift_remove("selfLink");
+    // A uid that is another is for validation to find.
+    let sent_uid = metadata.get("uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
+    if !sent_uid && let Some(uid) = old.pointer("/metadata/uid") {
+        metadata.insert("uid".into(), uid.clone());
+    }
     for field in [
-        "uid",
         "creationTimestamp",
         "generation",
         "deletionTimestamp",

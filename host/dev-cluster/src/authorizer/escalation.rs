@@ -21,14 +21,8 @@ impl Authorizer {
             return Ok(());
         }
         let ask = |verb: &str, resource: &str, namespace: &str, name: &str| {
-            let attributes = Attributes {
-                verb,
-                group: GROUP,
-                resource,
-                namespace,
-                name,
-                ..Attributes::default()
-            };
+            let attributes =
+                Attributes { verb, group: GROUP, resource, namespace, name, ..Attributes::default() };
             self.authorize(user, &attributes).allowed
         };
         let name = text(object, "/metadata/name");
@@ -42,17 +36,18 @@ impl Authorizer {
             "rolebindings" | "clusterrolebindings" => {
                 let kind = text(object, "/roleRef/kind");
                 let role = text(object, "/roleRef/name");
-                let (roles, scope) = if kind == "Role" {
-                    ("roles", namespace)
-                } else {
-                    ("clusterroles", "")
-                };
+                let (roles, scope) = if kind == "Role" { ("roles", namespace) } else { ("clusterroles", "") };
                 if ask("bind", roles, if kind == "Role" { scope } else { namespace }, role) {
                     return Ok(());
                 }
                 match self.rules_of(kind, role, scope) {
                     Ok(rules) => rules.to_vec(),
-                    Err(_) => return Err(StatusError::not_found(&GroupResource::new(GROUP, roles_singular(kind)), role)),
+                    Err(_) => {
+                        return Err(StatusError::not_found(
+                            &GroupResource::new(GROUP, roles_singular(kind)),
+                            role,
+                        ));
+                    }
                 }
             }
             _ => return Ok(()),

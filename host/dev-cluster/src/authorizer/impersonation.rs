@@ -27,10 +27,7 @@ pub(crate) fn impersonated(
     let mut refused = None;
     if let Some(mode) = constrained_mode(&wanted) {
         let verb = format!("impersonate-on:{mode}:{}", request.verb);
-        let on_request = Attributes {
-            verb: &verb,
-            ..*request
-        };
+        let on_request = Attributes { verb: &verb, ..*request };
         let answer = authorizer.require(requester, &on_request).and_then(|()| {
             let verb = format!("impersonate:{mode}");
             identity(authorizer, requester, &wanted, &verb, "authentication.k8s.io")
@@ -48,7 +45,8 @@ pub(crate) fn impersonated(
 
 /// Reads the headers as they are, before any group is added.
 fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, StatusError> {
-    let one = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let one =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let mut user = UserInfo {
         name: one(USER),
         uid: one(UID),
@@ -100,50 +98,21 @@ fn identity(
     group: &str,
 ) -> Result<(), StatusError> {
     let ask = |attributes: Attributes<'_>| authorizer.require(requester, &attributes);
-    let base = Attributes {
-        verb,
-        group,
-        ..Attributes::default()
-    };
-    let authentication = Attributes {
-        group: "authentication.k8s.io",
-        ..base
-    };
+    let base = Attributes { verb, group, ..Attributes::default() };
+    let authentication = Attributes { group: "authentication.k8s.io", ..base };
     match wanted.as_service_account() {
-        Some((namespace, name)) => ask(Attributes {
-            resource: "serviceaccounts",
-            namespace,
-            name,
-            ..base
-        })?,
-        None => ask(Attributes {
-            resource: "users",
-            name: &wanted.name,
-            ..base
-        })?,
+        Some((namespace, name)) => ask(Attributes { resource: "serviceaccounts", namespace, name, ..base })?,
+        None => ask(Attributes { resource: "users", name: &wanted.name, ..base })?,
     }
     if !wanted.uid.is_empty() {
-        ask(Attributes {
-            resource: "uids",
-            name: &wanted.uid,
-            ..authentication
-        })?;
+        ask(Attributes { resource: "uids", name: &wanted.uid, ..authentication })?;
     }
     for name in &wanted.groups {
-        ask(Attributes {
-            resource: "groups",
-            name,
-            ..base
-        })?;
+        ask(Attributes { resource: "groups", name, ..base })?;
     }
     for (key, values) in &wanted.extra {
         for name in values {
-            ask(Attributes {
-                resource: "userextras",
-                subresource: key,
-                name,
-                ..authentication
-            })?;
+            ask(Attributes { resource: "userextras", subresource: key, name, ..authentication })?;
         }
     }
     Ok(())
@@ -154,16 +123,10 @@ fn completed(mut user: UserInfo) -> UserInfo {
     if user.groups.is_empty()
         && let Some((namespace, _)) = user.as_service_account()
     {
-        user.groups = vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-        ];
+        user.groups =
+            vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
     }
-    let group = if user.name == ANONYMOUS {
-        UNAUTHENTICATED
-    } else {
-        AUTHENTICATED
-    };
+    let group = if user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
     if !user.in_group(group) && !user.in_group(UNAUTHENTICATED) {
         user.groups.push(group.to_owned());
     }
@@ -183,7 +146,8 @@ fn in_go(user: &UserInfo) -> String {
     let extra = if user.extra.is_empty() {
         "map[string][]string(nil)".to_owned()
     } else {
-        let pairs: Vec<String> = user.extra.iter().map(|(key, values)| format!("{key:?}:{}", strings(values))).collect();
+        let pairs: Vec<String> =
+            user.extra.iter().map(|(key, values)| format!("{key:?}:{}", strings(values))).collect();
         format!("map[string][]string{{{}}}", pairs.join(", "))
     };
     format!("&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:{groups}, Extra:{extra}}}", user.name, user.uid)

@@ -29,11 +29,7 @@ pub(crate) fn answer(
             "spec.resourceAttributes.namespace must match namespace: {namespace}"
         )));
     }
-    let user = if of_self {
-        asker.clone()
-    } else {
-        subject(&review)
-    };
+    let user = if of_self { asker.clone() } else { subject(&review) };
     let decision = authorizer.authorize(&user, &attributes(&review));
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
@@ -105,10 +101,7 @@ fn faults(review: &Value, local: bool, of_self: bool) -> Vec<Cause> {
             "exactly one of nonResourceAttributes or resourceAttributes must be specified",
         ));
     }
-    let no_groups = review
-        .pointer("/spec/groups")
-        .and_then(Value::as_array)
-        .is_none_or(Vec::is_empty);
+    let no_groups = review.pointer("/spec/groups").and_then(Value::as_array).is_none_or(Vec::is_empty);
     if !of_self && text(review, "/spec/user").is_empty() && no_groups {
         causes.push(Cause::invalid(
             "spec.user",
@@ -116,25 +109,15 @@ fn faults(review: &Value, local: bool, of_self: bool) -> Vec<Cause> {
             "at least one of user or group must be specified",
         ));
     }
-    let allowed_metadata: &[&str] = if local {
-        &["namespace", "managedFields"]
-    } else {
-        &["managedFields"]
-    };
+    let allowed_metadata: &[&str] = if local { &["namespace", "managedFields"] } else { &["managedFields"] };
     let metadata = review.get("metadata").and_then(Value::as_object);
     if metadata.is_some_and(|metadata| metadata.keys().any(|key| !allowed_metadata.contains(&key.as_str()))) {
-        let why = if local {
-            "must be empty except for namespace"
-        } else {
-            "must be empty"
-        };
+        let why = if local { "must be empty except for namespace" } else { "must be empty" };
         causes.push(Cause::invalid("metadata", &review["metadata"], why));
     }
     if local {
-        let namespace = review
-            .pointer("/spec/resourceAttributes/namespace")
-            .cloned()
-            .unwrap_or_else(|| json!(""));
+        let namespace =
+            review.pointer("/spec/resourceAttributes/namespace").cloned().unwrap_or_else(|| json!(""));
         if resource.is_some() && namespace.as_str() != Some(text(review, "/metadata/namespace")) {
             causes.push(Cause::invalid(
                 "spec.resourceAttributes.namespace",
@@ -177,13 +160,7 @@ fn attributes(review: &Value) -> Attributes<'_> {
 /// Returns the user that a review names, with exactly the groups that it names.
 fn subject(review: &Value) -> UserInfo {
     let strings = |value: &Value| -> Vec<String> {
-        value
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect()
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let spec = &review["spec"];
     UserInfo {

@@ -15,12 +15,7 @@ pub(crate) struct Rule {
 
 /// Returns the rules of a Role or ClusterRole.
 pub(super) fn of(role: &Value) -> Vec<Rule> {
-    role.get("rules")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(Rule::from)
-        .collect()
+    role.get("rules").and_then(Value::as_array).into_iter().flatten().map(Rule::from).collect()
 }
 
 // === impl Rule ===
@@ -75,11 +70,7 @@ impl Rule {
         }
         for url in &self.urls {
             for verb in &self.verbs {
-                parts.push(Self {
-                    verbs: vec![verb.clone()],
-                    urls: vec![url.clone()],
-                    ..Self::default()
-                });
+                parts.push(Self { verbs: vec![verb.clone()], urls: vec![url.clone()], ..Self::default() });
             }
         }
         parts
@@ -101,10 +92,7 @@ impl Rule {
             && (star(&self.groups) || has_all(&self.groups, &part.groups))
             && resources
             && names
-            && part
-                .urls
-                .iter()
-                .all(|wanted| self.urls.iter().any(|url| url_covers(url, wanted)))
+            && part.urls.iter().all(|wanted| self.urls.iter().any(|url| url_covers(url, wanted)))
     }
 
     /// Returns the rule as `kubectl auth can-i --list` and the escalation error read it.

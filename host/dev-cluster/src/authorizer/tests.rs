@@ -27,14 +27,7 @@ fn stored() -> Vec<Value> {
 
 fn ask<'a>(verb: &'a str, resource: &'a str, namespace: &'a str, name: &'a str) -> Attributes<'a> {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    Attributes {
-        verb,
-        resource,
-        subresource,
-        namespace,
-        name,
-        ..Attributes::default()
-    }
+    Attributes { verb, resource, subresource, namespace, name, ..Attributes::default() }
 }
 
 #[test]
@@ -63,11 +56,7 @@ fn masters_may_everything_and_the_unknown_only_discover() {
     let authorizer = Authorizer::new(&objects);
     let admin = UserInfo::new("admin", [MASTERS]);
     assert!(authorizer.authorize(&admin, &ask("delete", "nodes", "", "n")).allowed);
-    let path = |path| Attributes {
-        verb: "get",
-        path: Some(path),
-        ..Attributes::default()
-    };
+    let path = |path| Attributes { verb: "get", path: Some(path), ..Attributes::default() };
     let someone = UserInfo::new("someone", Vec::<String>::new());
     assert!(authorizer.authorize(&someone, &path("/apis/apps/v1")).allowed);
     assert!(!authorizer.authorize(&someone, &path("/metrics")).allowed);
@@ -98,11 +87,11 @@ fn impersonation_needs_the_right_and_brings_the_groups() {
         headers.insert("impersonate-user", HeaderValue::from_str(user).unwrap());
         headers
     };
-    let bob = impersonated(&authorizer, &host, &headers("system:serviceaccount:a:bob"), &request)
-        .unwrap()
-        .unwrap();
+    let bob =
+        impersonated(&authorizer, &host, &headers("system:serviceaccount:a:bob"), &request).unwrap().unwrap();
     assert_eq!(bob.groups, ["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"]);
-    let refused = impersonated(&authorizer, &host, &headers("system:serviceaccount:a:eve"), &request).unwrap_err();
+    let refused =
+        impersonated(&authorizer, &host, &headers("system:serviceaccount:a:eve"), &request).unwrap_err();
     assert_eq!(refused.code, 403);
     assert_eq!(impersonated(&authorizer, &host, &HeaderMap::new(), &request).unwrap(), None);
     let mut lonely = HeaderMap::new();
@@ -121,10 +110,13 @@ fn reviews_answer_for_the_user_they_name() {
         json!({"kind": "SubjectAccessReview", "spec": {"user": user,
             "resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "a"}}})
     };
-    let ask = |user| answer(&authorizer, "subjectaccessreviews", "", review(user), &admin).unwrap()["status"].clone();
+    let ask = |user| {
+        answer(&authorizer, "subjectaccessreviews", "", review(user), &admin).unwrap()["status"].clone()
+    };
     assert_eq!(ask("system:serviceaccount:a:bob")["allowed"], true);
     assert_eq!(ask("eve")["allowed"], false);
-    let refused = answer(&authorizer, "subjectaccessreviews", "", json!({"spec": {"user": "a"}}), &admin).unwrap_err();
+    let refused =
+        answer(&authorizer, "subjectaccessreviews", "", json!({"spec": {"user": "a"}}), &admin).unwrap_err();
     assert_eq!(refused.code, 422);
 }
 
@@ -132,11 +124,10 @@ fn reviews_answer_for_the_user_they_name() {
 fn nobody_grants_more_than_they_hold() {
     let authorizer = Authorizer::new(&stored());
     let bob = UserInfo::service_account("a", "bob");
-    let role = |verbs: &[&str]| {
-        json!({"metadata": {"name": "r"}, "rules": [{"verbs": verbs, "apiGroups": [""], "resources": ["pods"]}]})
-    };
+    let role = |verbs: &[&str]| json!({"metadata": {"name": "r"}, "rules": [{"verbs": verbs, "apiGroups": [""], "resources": ["pods"]}]});
     authorizer.check_escalation(&bob, "roles", "a", &role(&["get"])).unwrap();
-    let error = authorizer.check_escalation(&bob, "roles", "a", &role(&["get", "delete", "watch"])).unwrap_err();
+    let error =
+        authorizer.check_escalation(&bob, "roles", "a", &role(&["get", "delete", "watch"])).unwrap_err();
     assert!(
         error.message.ends_with(
             "is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}"

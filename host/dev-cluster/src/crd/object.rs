@@ -24,11 +24,7 @@ pub(crate) fn validate(schema: Option<&Value>, object: &Value) -> Vec<Cause> {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
 fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
@@ -82,7 +78,10 @@ fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
             if let Some(multiple) = limit("multipleOf")
                 && (number / multiple).fract().abs() > f64::EPSILON
             {
-                causes.push(invalid(format!("{path} in body should be a multiple of {}", schema["multipleOf"])));
+                causes.push(invalid(format!(
+                    "{path} in body should be a multiple of {}",
+                    schema["multipleOf"]
+                )));
             }
         }
         Value::String(text) => check_string(schema, text, path, causes),
@@ -102,22 +101,16 @@ fn check_string(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>)
             path,
             format!("Too long: may not be more than {most} bytes"),
         ));
-    }
-    if let Some(least) = size("minLength").filter(|least| length < *least) {
+    } else if let Some(least) = size("minLength").filter(|least| length < *least) {
         causes.push(Cause::invalid(
             path,
             &json!(text),
             format!("{path} in body should be at least {least} chars long"),
         ));
-    }
-    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+    } else if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
         && regex::Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
     {
-        causes.push(Cause::invalid(
-            path,
-            &json!(text),
-            format!("{path} in body should match '{pattern}'"),
-        ));
+        causes.push(Cause::invalid(path, &json!(text), format!("{path} in body should match '{pattern}'")));
     }
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
     let fits = match format {
@@ -139,16 +132,8 @@ fn check_string(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>)
 }
 
 fn too_many(count: u64, most: u64, path: &str) -> Cause {
-    let items = if most == 1 {
-        "item"
-    } else {
-        "items"
-    };
-    Cause::new(
-        "FieldValueTooMany",
-        path,
-        format!("Too many: {count}: must have at most {most} {items}"),
-    )
+    let items = if most == 1 { "item" } else { "items" };
+    Cause::new("FieldValueTooMany", path, format!("Too many: {count}: must have at most {most} {items}"))
 }
 
 fn check_array(schema: &Value, list: &[Value], path: &str, causes: &mut Vec<Cause>) {
@@ -167,11 +152,7 @@ fn check_array(schema: &Value, list: &[Value], path: &str, causes: &mut Vec<Caus
     if schema.get("uniqueItems") == Some(&Value::Bool(true))
         && list.iter().enumerate().any(|(index, item)| list[..index].contains(item))
     {
-        causes.push(Cause::new(
-            "FieldValueDuplicate",
-            path,
-            format!("Duplicate value: {path:?}"),
-        ));
+        causes.push(Cause::new("FieldValueDuplicate", path, format!("Duplicate value: {path:?}")));
     }
     if let Some(items) = schema.get("items") {
         for (index, item) in list.iter().enumerate() {
@@ -216,7 +197,9 @@ fn check_object(schema: &Value, map: &Map<String, Value>, path: &str, causes: &m
             continue;
         }
         let property = properties.and_then(|properties| properties.get(name));
-        if let Some(schema) = property.or_else(|| schema.get("additionalProperties").filter(|value| value.is_object())) {
+        if let Some(schema) =
+            property.or_else(|| schema.get("additionalProperties").filter(|value| value.is_object()))
+        {
             check(schema, value, &join(path, name), causes);
         }
     }

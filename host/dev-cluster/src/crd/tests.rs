@@ -31,9 +31,7 @@ fn ship(spec: Value) -> Value {
 
 #[test]
 fn an_object_is_pruned_defaulted_and_validated() {
-    let decoded = model()
-        .decode(ship(json!({"nope": 1, "free": {"x": 1}})), FieldValidation::Warn)
-        .unwrap();
+    let decoded = model().decode(ship(json!({"nope": 1, "free": {"x": 1}})), FieldValidation::Warn).unwrap();
     assert_eq!(decoded.object["spec"], json!({"free": {"x": 1}, "flag": "a"}));
     assert_eq!(decoded.warnings, ["unknown field \"spec.nope\""]);
     model().validate_create(&decoded.object).unwrap();
@@ -46,9 +44,8 @@ fn an_object_is_pruned_defaulted_and_validated() {
 
 #[test]
 fn what_does_not_fit_is_refused_in_the_words_of_the_real_server() {
-    let error = model()
-        .validate_create(&ship(json!({"flag": "c", "crew": 0, "tags": ["x", "x"]})))
-        .unwrap_err();
+    let error =
+        model().validate_create(&ship(json!({"flag": "c", "crew": 0, "tags": ["x", "x"]}))).unwrap_err();
     let mut causes: Vec<String> = error.details.unwrap().causes.iter().map(ToString::to_string).collect();
     causes.sort();
     assert_eq!(
@@ -69,7 +66,8 @@ fn what_does_not_fit_is_refused_in_the_words_of_the_real_server() {
 #[test]
 fn a_definition_that_cannot_be_kept_is_refused_by_name() {
     let mut crd = ships();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = json!([{"rule": "true"}]);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
+        json!([{"rule": "true"}]);
     let said = validate(&crd);
     assert_eq!(
         said[0].to_string(),

@@ -38,10 +38,8 @@ impl FromStr for Fault {
             pairs.insert(key.trim().to_owned(), value.trim().to_owned());
         }
         let mut keys = Keys(pairs);
-        let on_watch = matches!(
-            name,
-            "close-watch" | "half-open-watch" | "repeat-events" | "swallow-event" | "garbage"
-        );
+        let on_watch =
+            matches!(name, "close-watch" | "half-open-watch" | "repeat-events" | "swallow-event" | "garbage");
         let action = match name {
             "close-watch" => Action::CloseWatch { after_events: keys.number("after", 0)? },
             "half-open-watch" => Action::HalfOpenWatch { after_events: keys.number("after", 0)? },

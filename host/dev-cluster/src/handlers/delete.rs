@@ -105,12 +105,13 @@ fn options(call: &Call) -> Result<(Options, bool), StatusError> {
     let mut options = Options::default();
     if !call.body.is_empty() {
         let body = negotiation::decode(&call.headers, &call.body, "DeleteOptions", None)?;
-        options = serde_json::from_value(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
+        options =
+            serde_json::from_value(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
     }
     if let Some(seconds) = call.query.get("gracePeriodSeconds") {
-        let seconds = seconds
-            .parse()
-            .map_err(|_| StatusError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax")))?;
+        let seconds = seconds.parse().map_err(|_| {
+            StatusError::bad_request(format!("strconv.ParseInt: parsing {seconds:?}: invalid syntax"))
+        })?;
         options.grace_period_seconds = Some(seconds);
     }
     if let Some(policy) = call.query.get("propagationPolicy") {
@@ -119,6 +120,7 @@ fn options(call: &Call) -> Result<(Options, bool), StatusError> {
     if call.query.get("orphanDependents").is_some() {
         options.orphan_dependents = Some(call.query.flag("orphanDependents"));
     }
+    options.check_policy()?;
     let dry_run = call.query.dry_run()? || options.dry_run.as_ref().is_some_and(|all| !all.is_empty());
     Ok((options, dry_run))
 }

@@ -4,6 +4,7 @@ use crate::call::{Call, now};
 use crate::definitions;
 use crate::form;
 use crate::managed_fields;
+use crate::model::FieldValidation;
 use crate::negotiation;
 use crate::patch::{self, PatchKind};
 use crate::respond::Body;
@@ -34,6 +35,10 @@ type Patched = (Arc<Stored>, bool, Vec<String>);
 
 fn merge(call: &Call, kind: PatchKind, dry_run: bool) -> Result<Patched, StatusError> {
     let validation = call.field_validation()?;
+    if call.query.get("force").is_some() {
+        let why = "may not be specified for non-apply patch";
+        return Err(invalid_options(Cause::forbidden("force", why)));
+    }
     let (manager, now) = (call.manager(), now());
     call.cluster.write(dry_run, |transaction, served| {
         let current = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
@@ -41,8 +46,7 @@ fn merge(call: &Call, kind: PatchKind, dry_run: bool) -> Result<Patched, StatusE
         let mut patched = patch::patched(kind, call.model(), &old, &call.body)?;
         write::check_identity(call, &mut patched)?;
         check_name(call, &patched)?;
-        check_uid(call, &patched, &current)?;
-        let mut decoded = call.model().decode(patched, validation)?;
+        let mut decoded = patch::decoded(call.model(), patched, validation)?;
         if meta(&decoded.object, "resourceVersion").is_empty() {
             let version = current.revision.to_string();
             meta_mut(&mut decoded.object).insert("resourceVersion".into(), version.into());
@@ -56,43 +60,60 @@ fn merge(call: &Call, kind: PatchKind, dry_run: bool) -> Result<Patched, StatusE
 fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
     let manager = call.query.get("fieldManager").unwrap_or_default();
     if manager.is_empty() {
-        return Err(StatusError::invalid(
-            &GroupKind::new("meta.k8s.io", "PatchOptions"),
-            "",
-            vec![Cause::required("fieldManager", "is required for apply patch")],
-        ));
+        return Err(invalid_options(Cause::required("fieldManager", "is required for apply patch")));
     }
     let force = call.query.flag("force");
-    let validation = call.field_validation()?;
-    let mut applied: Value = serde_norway::from_slice(&call.body)
+    // Unknown fields are refused in any case: an apply has to be typed.
+    call.field_validation()?;
+    let applied: Value = serde_norway::from_slice(&call.body)
         .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
-    write::check_identity(call, &mut applied)?;
+    check_applied_kind(call, &applied)?;
+    let mut placed = applied.clone();
+    write::check_identity(call, &mut placed)?;
     if !meta(&applied, "name").is_empty() {
         check_name(call, &applied)?;
     }
-    meta_mut(&mut applied).insert("name".into(), call.target.name.as_str().into());
     let now = now();
     call.cluster.write(dry_run, |transaction, served| {
         let writer = write::writer(call, manager, &now);
         let current = transaction.get(&call.resource.storage, &call.key());
         let old = current.as_ref().map(|current| call.resource.served(current)).transpose()?;
-        let merged = managed_fields::apply(call.model(), old.as_ref(), &applied, force, writer)?;
-        let decoded = call.model().decode(merged, validation)?;
+        let mut object = managed_fields::apply(call.model(), old.as_ref(), &applied, force, writer)?;
+        // What was merged is written as a struct of Go's would be, with its defaults.
+        object = call.model().decode(object, FieldValidation::Ignore)?.object;
+        let metadata = meta_mut(&mut object);
+        metadata.insert("name".into(), call.target.name.as_str().into());
+        if call.resource.namespaced {
+            metadata.insert("namespace".into(), call.target.namespace.as_str().into());
+        }
         let (Some(current), Some(old)) = (current, old) else {
             if call.is_status() {
                 return Err(call.not_found());
             }
-            let stored = write::create(call, transaction, decoded.object, None)?;
-            return Ok((stored, true, decoded.warnings));
+            let stored = write::create(call, transaction, object, None)?;
+            return Ok((stored, true, Vec::new()));
         };
         check_uid(call, &applied, &current)?;
-        let mut object = decoded.object;
         let version = meta(&applied, "resourceVersion");
         let version = if version.is_empty() { current.revision.to_string() } else { version.to_owned() };
         meta_mut(&mut object).insert("resourceVersion".into(), version.into());
         let stored = write::update(call, transaction, served, &current, &old, object, None)?;
-        Ok((stored, false, decoded.warnings))
+        Ok((stored, false, Vec::new()))
     })
+}
+
+fn invalid_options(cause: Cause) -> StatusError {
+    StatusError::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])
+}
+
+/// An applied object must say what it is, and be what the path says.
+fn check_applied_kind(call: &Call, applied: &Value) -> Result<(), StatusError> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
+    if text("kind") == call.resource.kind && text("apiVersion") == call.resource.api_version() {
+        return Ok(());
+    }
+    let (group, version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
+    Err(StatusError::bad_request(format!("invalid object type: {group}/{version}, Kind={}", text("kind"))))
 }
 
 fn check_name(call: &Call, object: &Value) -> Result<(), StatusError> {

@@ -20,7 +20,8 @@ pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
     let (stored, created) = call.cluster.write(dry_run, |transaction, served| {
         let writer = write::writer(call, &manager, &now);
         let Some(current) = transaction.get(&call.resource.storage, &call.key()) else {
-            if !call.resource.create_on_update || call.is_status() || !meta(&decoded.object, "uid").is_empty() {
+            if !call.resource.create_on_update || call.is_status() || !meta(&decoded.object, "uid").is_empty()
+            {
                 return Err(call.not_found());
             }
             let stored = write::create(call, transaction, decoded.object, Some(writer))?;
@@ -31,7 +32,10 @@ pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
             return Err(StatusError::conflict(
                 &call.resource.group_resource(),
                 &call.target.name,
-                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid),
+                format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                    current.uid
+                ),
             ));
         }
         let old = call.resource.served(&current)?;

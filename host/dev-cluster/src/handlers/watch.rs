@@ -95,7 +95,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         Some((chunk, watch))
     });
     let content_type = match call.accepted.shape {
-        Shape::Table => "application/json;as=Table;g=meta.k8s.io;stream=watch;v=v1",
+        Shape::Table => "application/json",
         _ => "application/json",
     };
     Ok(respond::with_type(200, content_type, streamed(chunks)))
@@ -113,7 +113,10 @@ impl Watch {
         if let (Version::At(version), true) = (options.resource_version, wants_initial) {
             wait_for(&self.cluster, version).await?;
         }
-        debug_assert!(options.send_initial_events.is_none() || options.version_match == Some(VersionMatch::NotOlderThan));
+        debug_assert!(
+            options.send_initial_events.is_none()
+                || options.version_match == Some(VersionMatch::NotOlderThan)
+        );
         match options.resource_version {
             Version::At(version) if !wants_initial => self.at = version,
             _ => {
@@ -250,12 +253,15 @@ impl Watch {
                 Action::CloseWatch { after_events } if *after_events == told => self.phase = Phase::Ended,
                 Action::HalfOpenWatch { after_events } if *after_events == told => self.phase = Phase::Silent,
                 Action::Garbage { after_events } if *after_events == told => {
-                    chunk.extend_from_slice(b"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\x01garbage\n");
+                    chunk.extend_from_slice(
+                        b"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\x01garbage\n",
+                    );
                 }
                 _ => {}
             }
         }
-        self.faults.retain(|fault| !matches!(fault, Action::Garbage { after_events } if *after_events == told));
+        self.faults
+            .retain(|fault| !matches!(fault, Action::Garbage { after_events } if *after_events == told));
     }
 
     fn too_old(&self, oldest: u64) -> StatusError {
@@ -302,4 +308,3 @@ impl Watch {
         None
     }
 }
-

@@ -25,7 +25,13 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Returns whether this is the entry of that owner. An applier is one whatever version it applies.
-    pub(super) fn is(&self, operation: Operation, manager: &str, api_version: &str, subresource: &str) -> bool {
+    pub(super) fn is(
+        &self,
+        operation: Operation,
+        manager: &str,
+        api_version: &str,
+        subresource: &str,
+    ) -> bool {
         self.operation == operation
             && self.manager == manager
             && self.subresource == subresource
@@ -105,13 +111,7 @@ pub(super) fn encode(entries: &[Entry]) -> Value {
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by(|a, b| {
         let key = |e: &Entry| {
-            (
-                e.operation,
-                e.time.clone(),
-                e.manager.clone(),
-                e.api_version.clone(),
-                e.subresource.clone(),
-            )
+            (e.operation, e.time.clone(), e.manager.clone(), e.api_version.clone(), e.subresource.clone())
         };
         key(a).cmp(&key(b))
     });

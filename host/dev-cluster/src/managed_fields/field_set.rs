@@ -40,7 +40,8 @@ impl Step {
         match self {
             Self::Field(name) => format!("f:{name}"),
             Self::Key(fields) => {
-                let fields: Map<String, Value> = fields.iter().map(|(k, v)| (k.clone(), v.0.clone())).collect();
+                let fields: Map<String, Value> =
+                    fields.iter().map(|(k, v)| (k.clone(), v.0.clone())).collect();
                 format!("k:{}", Value::Object(fields))
             }
             Self::Value(value) => format!("v:{}", value.0),
@@ -54,7 +55,8 @@ impl Step {
             "f" => Some(Self::field(rest)),
             "k" => {
                 let fields: Map<String, Value> = serde_json::from_str(rest).ok()?;
-                let mut fields: Vec<(String, Scalar)> = fields.into_iter().map(|(k, v)| (k, Scalar(v))).collect();
+                let mut fields: Vec<(String, Scalar)> =
+                    fields.into_iter().map(|(k, v)| (k, Scalar(v))).collect();
                 fields.sort();
                 Some(Self::Key(fields))
             }

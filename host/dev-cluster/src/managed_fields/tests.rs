@@ -5,11 +5,7 @@ fn model() -> Model {
 }
 
 fn by(manager: &'static str) -> Writer<'static> {
-    Writer {
-        manager,
-        subresource: "",
-        now: "2026-01-01T00:00:00Z",
-    }
+    Writer { manager, subresource: "", now: "2026-01-01T00:00:00Z" }
 }
 
 fn config(data: Value) -> Value {
@@ -42,7 +38,10 @@ fn who_creates_owns_and_who_changes_takes_over() {
     let mut new = old.clone();
     new["data"] = json!({"a": "2", "c": "1"});
     after_update(&model(), Some(&old), &mut new, by("other"));
-    assert_eq!(fields(&new, "creator"), json!({"f:data": {}, "f:metadata": {"f:labels": {".": {}, "f:l": {}}}}));
+    assert_eq!(
+        fields(&new, "creator"),
+        json!({"f:data": {}, "f:metadata": {"f:labels": {".": {}, "f:l": {}}}})
+    );
     assert_eq!(fields(&new, "other"), json!({"f:data": {"f:a": {}, "f:c": {}}}));
 }
 
@@ -75,13 +74,17 @@ fn lists_with_keys_are_owned_item_by_item() {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
             "spec": {"template": {"spec": {"containers": containers}}}})
     };
-    let first = apply(&model, None, &deployment(json!([{"name": "a", "image": "1"}])), false, by("me")).unwrap();
-    let both = apply(&model, Some(&first), &deployment(json!([{"name": "b", "image": "1"}])), false, by("you")).unwrap();
+    let first =
+        apply(&model, None, &deployment(json!([{"name": "a", "image": "1"}])), false, by("me")).unwrap();
+    let both =
+        apply(&model, Some(&first), &deployment(json!([{"name": "b", "image": "1"}])), false, by("you"))
+            .unwrap();
     assert_eq!(
         both["spec"]["template"]["spec"]["containers"],
         json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}])
     );
-    let error = apply(&model, Some(&both), &deployment(json!([{"name": "a", "image": "2"}])), false, by("you"));
+    let error =
+        apply(&model, Some(&both), &deployment(json!([{"name": "a", "image": "2"}])), false, by("you"));
     assert_eq!(
         error.unwrap_err().message,
         "Apply failed with 1 conflict: conflict with \"me\": .spec.template.spec.containers[name=\"a\"].image"
@@ -91,12 +94,17 @@ fn lists_with_keys_are_owned_item_by_item() {
 #[test]
 fn an_unknown_field_or_a_wrong_type_cannot_be_applied() {
     let error = |data: Value| apply(&model(), None, &data, false, by("me")).unwrap_err();
-    let unknown = error(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "nope": 1}));
+    let unknown =
+        error(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "nope": 1}));
     assert_eq!(unknown.code, 500);
     assert_eq!(
         unknown.message,
         "failed to create typed patch object (/c; /v1, Kind=ConfigMap): .nope: field not declared in schema"
     );
     let wrong = error(config(json!({"a": 1})));
-    assert!(wrong.message.ends_with(".data.a: expected string, got &value.valueUnstructured{Value:1}"), "{}", wrong.message);
+    assert!(
+        wrong.message.ends_with(".data.a: expected string, got &value.valueUnstructured{Value:1}"),
+        "{}",
+        wrong.message
+    );
 }

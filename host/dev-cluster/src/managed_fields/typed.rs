@@ -55,7 +55,9 @@ fn check(node: &Node, value: &Value, path: &mut Path, faults: &mut Vec<String>) 
                 path.pop();
             }
         }
-        (Shape::Struct(_) | Shape::Map(_), other) => wrong(format!("expected map, got &{{{}}}", plain(other))),
+        (Shape::Struct(_) | Shape::Map(_), other) => {
+            wrong(format!("expected map, got &{{{}}}", plain(other)))
+        }
         (Shape::List(inner), Value::Array(list)) => {
             if node.atomic || node.list == ListKind::Atomic {
                 for (index, item) in list.iter().enumerate() {
@@ -109,19 +111,29 @@ fn plain(value: &Value) -> String {
 /// Returns the items of a list with what tells them apart; `Err` names the item that cannot be told apart.
 pub(super) fn items<'v>(node: &Node, list: &'v [Value]) -> Result<Vec<(Step, &'v Value)>, String> {
     let step_of = |item: &Value| match &node.list {
-        ListKind::Set if item.is_object() => Err("associative list without keys has an element that's a map type"),
+        ListKind::Set if item.is_object() => {
+            Err("associative list without keys has an element that's a map type")
+        }
         ListKind::Set if item.is_array() => Err("not supported: associative list with lists as elements"),
-        ListKind::Set if item.is_null() => Err("associative list without keys has an element that's an explicit null"),
+        ListKind::Set if item.is_null() => {
+            Err("associative list without keys has an element that's an explicit null")
+        }
         ListKind::Set => Ok(Step::Value(Scalar(item.clone()))),
         ListKind::Map(_) if item.is_null() => Err("associative list with keys may not have a null element"),
         ListKind::Map(keys) => {
             let Some(fields) = item.as_object() else {
                 return Err("associative list with keys may not have non-map elements");
             };
-            let default = |key: &String| node.item().field(key).and_then(|field| field.default.as_ref());
+            let default = |key: &String| {
+                let field = node.item().field(key)?;
+                field.default.clone().or_else(|| field.never_set())
+            };
             let mut found: Vec<(String, Scalar)> = keys
                 .iter()
-                .filter_map(|key| Some((key.clone(), Scalar(fields.get(key).or_else(|| default(key))?.clone()))))
+                .filter_map(|key| {
+                    let value = fields.get(key).cloned().or_else(|| default(key))?;
+                    Some((key.clone(), Scalar(value)))
+                })
                 .collect();
             if found.is_empty() {
                 return Err(OMITS_KEYS);
@@ -134,15 +146,13 @@ pub(super) fn items<'v>(node: &Node, list: &'v [Value]) -> Result<Vec<(Step, &'v
     list.iter()
         .enumerate()
         .map(|(index, item)| {
-            step_of(item)
-                .map(|step| (step, item))
-                .map_err(|why| match (why, &node.list) {
-                    (OMITS_KEYS, ListKind::Map(keys)) => format!(
-                        "element {index}: {OMITS_KEYS} [{}] (and doesn't have default values for any key fields)",
-                        keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(" ")
-                    ),
-                    _ => format!("element {index}: {why}"),
-                })
+            step_of(item).map(|step| (step, item)).map_err(|why| match (why, &node.list) {
+                (OMITS_KEYS, ListKind::Map(keys)) => format!(
+                    "element {index}: {OMITS_KEYS} [{}] (and doesn't have default values for any key fields)",
+                    keys.iter().map(|key| format!("{key:?}")).collect::<Vec<_>>().join(" ")
+                ),
+                _ => format!("element {index}: {why}"),
+            })
         })
         .collect()
 }
@@ -254,10 +264,7 @@ impl Comparison {
         match treated {
             Treated::Whole => {}
             Treated::List => {
-                let lists = (
-                    list_of(left).unwrap_or_default(),
-                    list_of(right).unwrap_or_default(),
-                );
+                let lists = (list_of(left).unwrap_or_default(), list_of(right).unwrap_or_default());
                 if let (Ok(l), Ok(r)) = (items(node, lists.0), items(node, lists.1))
                     && !(l.is_empty() && r.is_empty())
                 {
@@ -288,8 +295,16 @@ impl Comparison {
         true
     }
 
-    fn visit_items(&mut self, node: &Node, left: &[(Step, &Value)], right: &[(Step, &Value)], path: &mut Path) {
-        let with = |list: &[(Step, &Value)], step: &Step| -> usize { list.iter().filter(|(s, _)| s == step).count() };
+    fn visit_items(
+        &mut self,
+        node: &Node,
+        left: &[(Step, &Value)],
+        right: &[(Step, &Value)],
+        path: &mut Path,
+    ) {
+        let with = |list: &[(Step, &Value)], step: &Step| -> usize {
+            list.iter().filter(|(s, _)| s == step).count()
+        };
         let mut seen: Vec<&Step> = Vec::new();
         for (step, _) in left.iter().chain(right) {
             if seen.contains(&step) {
@@ -329,7 +344,11 @@ impl Comparison {
 }
 
 /// Lays `right` over `left` (`Merge`); `Err` says which list cannot be merged and why.
-pub(super) fn merge(node: &Node, left: Option<&Value>, right: Option<&Value>) -> Result<Option<Value>, String> {
+pub(super) fn merge(
+    node: &Node,
+    left: Option<&Value>,
+    right: Option<&Value>,
+) -> Result<Option<Value>, String> {
     let whole = || Ok(right.or(left).cloned());
     let (Some(first), Some(last)) = (left.or(right), right.or(left)) else {
         return Ok(None);
@@ -357,7 +376,8 @@ pub(super) fn merge(node: &Node, left: Option<&Value>, right: Option<&Value>) ->
             }
             let mut merged = Map::new();
             for name in l.keys().chain(r.keys().filter(|key| !l.contains_key(*key))) {
-                let value = merge(child(node, name), l.get(name), r.get(name)).map_err(|why| format!(".{name}{why}"))?;
+                let value = merge(child(node, name), l.get(name), r.get(name))
+                    .map_err(|why| format!(".{name}{why}"))?;
                 if let Some(value) = value {
                     merged.insert(name.clone(), value);
                 }

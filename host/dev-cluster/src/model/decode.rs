@@ -28,7 +28,9 @@ impl Model {
         let kind = &self.kind.kind;
         let version = self.api_version.rsplit('/').next().unwrap_or_default();
         self.decode_saying(body, fields, |why| {
-            StatusError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+            StatusError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+            ))
         })
     }
 
@@ -46,6 +48,9 @@ impl Model {
             decoder.typed(&self.root, body, "")
         };
         let mut object = decoded.map_err(&cannot)?;
+        if self.is_custom() {
+            decoder.unknown.sort();
+        }
         if fields == FieldValidation::Strict && !decoder.unknown.is_empty() {
             return Err(cannot(format!("strict decoding error: {}", decoder.unknown.join(", "))));
         }
@@ -59,6 +64,11 @@ impl Model {
             _ => Vec::new(),
         };
         Ok(Decoded { object, warnings })
+    }
+
+    /// Returns an object of this kind that nothing was written into.
+    pub(crate) fn never_set(&self) -> Value {
+        if self.is_custom() { Value::Object(Map::new()) } else { zero(&self.root) }
     }
 
     /// Fills defaults in, as is done again for what a patch or an apply made.
@@ -104,7 +114,8 @@ impl Decoder {
             Value::Object(_) => "object",
             Value::Null => "null",
         };
-        let path: Vec<&str> = self.path.iter().filter(|step| step.starts_with('.')).map(String::as_str).collect();
+        let path: Vec<&str> =
+            self.path.iter().filter(|step| step.starts_with('.')).map(String::as_str).collect();
         let path = path.concat();
         if path.is_empty() {
             return format!("json: cannot unmarshal {got} into Go value of type {wanted}");
@@ -146,11 +157,7 @@ impl Decoder {
                 let mut out = Map::new();
                 for (key, value) in map {
                     // A null in a map of strings is an empty string.
-                    let value = if value.is_null() {
-                        json!("")
-                    } else {
-                        self.typed(inner, value, owner)?
-                    };
+                    let value = if value.is_null() { json!("") } else { self.typed(inner, value, owner)? };
                     out.insert(key, value);
                 }
                 Ok(Value::Object(out))
@@ -165,7 +172,9 @@ impl Decoder {
                 Ok(Value::Array(out))
             }
             (Shape::String, value @ Value::String(_)) | (Shape::Boolean, value @ Value::Bool(_)) => Ok(value),
-            (Shape::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Value::Number(number)),
+            (Shape::Integer, Value::Number(number)) if number.is_i64() || number.is_u64() => {
+                Ok(Value::Number(number))
+            }
             (Shape::Integer, Value::Number(number)) => {
                 // 3.0 is an integer, 3.5 is not.
                 let float = number.as_f64().unwrap_or_default();
@@ -178,13 +187,17 @@ impl Decoder {
             (Shape::IntOrString, value @ (Value::Number(_) | Value::String(_))) => Ok(value),
             (Shape::Bytes, Value::String(text)) => match STANDARD.decode(&text) {
                 Ok(_) => Ok(Value::String(text)),
-                Err(base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _)) => {
-                    Err(format!("illegal base64 data at input byte {at}"))
+                Err(
+                    base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _),
+                ) => Err(format!("illegal base64 data at input byte {at}")),
+                Err(_) => {
+                    Err(format!("illegal base64 data at input byte {}", text.len().saturating_sub(1) / 4 * 4))
                 }
-                Err(_) => Err(format!("illegal base64 data at input byte {}", text.len().saturating_sub(1) / 4 * 4)),
             },
             (Shape::Quantity, Value::String(text)) => quantity::canonical(&text).map(Value::String),
-            (Shape::Quantity, Value::Number(number)) => quantity::canonical(&number.to_string()).map(Value::String),
+            (Shape::Quantity, Value::Number(number)) => {
+                quantity::canonical(&number.to_string()).map(Value::String)
+            }
             (Shape::Time, Value::String(text)) => time(&text, 0),
             (Shape::MicroTime, Value::String(text)) => time(&text, 6),
             (_, Value::Null) => Ok(zero(node)),
@@ -204,7 +217,9 @@ impl Decoder {
                 if let Some(metadata) = root.field("metadata")
                     && !value.is_null()
                 {
-                    out.insert(key, self.typed(metadata, value, "ObjectMeta")?);
+                    let decoded = self.typed(metadata, value, "ObjectMeta");
+                    // It is decoded by itself there.
+                    out.insert(key, decoded.map_err(|why| why.replace("ObjectMeta.metadata.", "ObjectMeta."))?);
                 }
             } else if let Some(field) = root.field(&key) {
                 out.insert(key, self.pruned(field, value)?);
@@ -248,11 +263,7 @@ impl Decoder {
 }
 
 fn mismatch_root(value: &Value) -> Result<Value, String> {
-    let got = if value.is_array() {
-        "array"
-    } else {
-        "scalar"
-    };
+    let got = if value.is_array() { "array" } else { "scalar" };
     Err(format!("json: cannot unmarshal {got} into Go value of type map[string]interface {{}}"))
 }
 
@@ -313,22 +324,15 @@ fn move_string_data(secret: &mut Map<String, Value>) {
 fn time(text: &str, digits: u8) -> Result<Value, String> {
     let parsed: Result<jiff::Timestamp, _> = text.parse();
     let Ok(parsed) = parsed else {
+        let fraction = if digits == 0 { "" } else { ".000000" };
         return Err(format!(
-            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
+            "parsing time {text:?} as \"2006-01-02T15:04:05{fraction}Z07:00\": cannot parse {text:?} as \"2006\""
         ));
     };
     let parsed = parsed
-        .round(if digits == 0 {
-            jiff::Unit::Second
-        } else {
-            jiff::Unit::Microsecond
-        })
+        .round(if digits == 0 { jiff::Unit::Second } else { jiff::Unit::Microsecond })
         .unwrap_or(parsed);
-    Ok(if digits == 0 {
-        format!("{parsed:.0}").into()
-    } else {
-        format!("{parsed:.6}").into()
-    })
+    Ok(if digits == 0 { format!("{parsed:.0}").into() } else { format!("{parsed:.6}").into() })
 }
 
 /// Returns the Go type of a place, as far as error messages name it.

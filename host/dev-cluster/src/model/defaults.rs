@@ -5,6 +5,9 @@
 use crate::schema::{Node, Shape};
 use serde_json::{Map, Value, json};
 
+/// Where a DaemonSet keeps how often its template changed.
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 type Object = Map<String, Value>;
 
 /// Fills in what is missing in an object of a built-in kind.
@@ -66,13 +69,29 @@ fn of_kind(kind: &str, object: &mut Object) {
                 }
             }
         }
+        "StatefulSet" => {
+            let templates = object.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
+            for template in objects(templates) {
+                missing(template, "kind", json!("PersistentVolumeClaim"));
+                missing(template, "apiVersion", json!("v1"));
+                missing(object_in(template, "status"), "phase", json!("Pending"));
+            }
+        }
+        "DaemonSet" => {
+            let annotations = object_in(object_in(object, "metadata"), "annotations");
+            missing(annotations, TEMPLATE_GENERATION, json!("0"));
+        }
         "StorageClass" => {
             missing(object, "reclaimPolicy", json!("Delete"));
             missing(object, "volumeBindingMode", json!("Immediate"));
         }
         "PriorityClass" => missing(object, "preemptionPolicy", json!("PreemptLowerPriority")),
-        "ReplicaSet" | "ReplicationController" => {
-            let labels = object.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
+        "Job" | "ReplicationController" => {
+            if kind == "Job" {
+                job(object_in(object, "spec"));
+            }
+            let labels =
+                object.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
             if let Some(labels) = labels {
                 missing(object_in(object, "metadata"), "labels", labels);
             }
@@ -116,7 +135,9 @@ fn of_type(name: &str, object: &mut Object) {
             missing(object, "volumeMode", json!("Filesystem"));
         }
         "core.v1.ServiceSpec" => service(object),
-        "core.v1.ReplicationControllerSpec" | "apps.v1.ReplicaSetSpec" => missing(object, "replicas", json!(1)),
+        "core.v1.ReplicationControllerSpec" | "apps.v1.ReplicaSetSpec" => {
+            missing(object, "replicas", json!(1))
+        }
         "apps.v1.DeploymentSpec" => {
             missing(object, "replicas", json!(1));
             missing(object, "revisionHistoryLimit", json!(10));
@@ -152,7 +173,6 @@ fn of_type(name: &str, object: &mut Object) {
                 missing(rolling, "maxSurge", json!(0));
             }
         }
-        "batch.v1.JobSpec" => job(object),
         "batch.v1.CronJobSpec" => {
             missing(object, "concurrencyPolicy", json!("Allow"));
             missing(object, "suspend", json!(false));
@@ -161,11 +181,7 @@ fn of_type(name: &str, object: &mut Object) {
         }
         "networking.v1.NetworkPolicySpec" => {
             let egress = object.get("egress").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-            let types = if egress {
-                json!(["Ingress", "Egress"])
-            } else {
-                json!(["Ingress"])
-            };
+            let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
             missing(object, "policyTypes", types);
         }
         "networking.v1.NetworkPolicyPort" => missing(object, "protocol", json!("TCP")),
@@ -190,15 +206,10 @@ fn of_type(name: &str, object: &mut Object) {
 fn container(object: &mut Object) {
     let image = object.get("image").and_then(Value::as_str).unwrap_or_default();
     let last = image.rsplit('/').next().unwrap_or_default();
-    let tag = last.split_once('@').map_or_else(
-        || last.split_once(':').map_or("latest", |(_, tag)| tag),
-        |_| "by digest",
-    );
-    let policy = if tag == "latest" {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
+    let tag = last
+        .split_once('@')
+        .map_or_else(|| last.split_once(':').map_or("latest", |(_, tag)| tag), |_| "by digest");
+    let policy = if tag == "latest" { "Always" } else { "IfNotPresent" };
     missing(object, "imagePullPolicy", json!(policy));
     missing(object, "terminationMessagePath", json!("/dev/termination-log"));
     missing(object, "terminationMessagePolicy", json!("File"));
@@ -255,11 +266,7 @@ fn job(object: &mut Object) {
     missing(object, "completionMode", json!("NonIndexed"));
     missing(object, "suspend", json!(false));
     missing(object, "manualSelector", json!(false));
-    let policy = if object.contains_key("podFailurePolicy") {
-        "Failed"
-    } else {
-        "TerminatingOrFailed"
-    };
+    let policy = if object.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
     missing(object, "podReplacementPolicy", json!(policy));
 }
 

@@ -1,6 +1,7 @@
 //! What a write resets or fills in regardless of what was sent: the "strategy" of each kind.
 
 use super::Model;
+use super::defaults::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 
 // === impl Model ===
@@ -30,7 +31,11 @@ impl Model {
             "PersistentVolume" | "PersistentVolumeClaim" => {
                 map.insert("status".into(), json!({"phase": "Pending"}));
             }
-            "Job" => select_own_pods(map),
+            "Job" => {
+                select_own_pods(map);
+                label_as_template(map);
+            }
+            "DaemonSet" => set_template_generation(map, 1),
             _ => {}
         }
         self.write_empty_status(map);
@@ -40,6 +45,13 @@ impl Model {
     pub(crate) fn prepare_update(&self, new: &mut Value, old: &Value) {
         if self.has_status {
             keep(new, old, "status");
+        }
+        if self.kind.kind == "DaemonSet" && !self.is_custom() {
+            let changed = new.pointer("/spec/template") != old.pointer("/spec/template");
+            let generation = template_generation(old) + i64::from(changed);
+            if let Some(new) = new.as_object_mut() {
+                set_template_generation(new, generation);
+            }
         }
         if self.kind.kind == "Pod" && self.kind.group.is_empty() {
             // Set once, when the Pod is admitted; a client that leaves them out means no change.
@@ -172,11 +184,7 @@ fn admit_pod(pod: &mut Map<String, Value>) {
 
 fn qos_class(pod: &Map<String, Value>) -> &'static str {
     let containers = |list: &str| -> Vec<Value> {
-        pod.get("spec")
-            .and_then(|spec| spec.get(list))
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default()
+        pod.get("spec").and_then(|spec| spec.get(list)).and_then(Value::as_array).cloned().unwrap_or_default()
     };
     let (mut any, mut guaranteed) = (false, true);
     for container in containers("containers").into_iter().chain(containers("initContainers")) {
@@ -191,6 +199,30 @@ fn qos_class(pod: &Map<String, Value>) -> &'static str {
         (false, _) => "BestEffort",
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
+    }
+}
+
+/// Gives an object without labels those of its Pods.
+fn label_as_template(object: &mut Map<String, Value>) {
+    let labels = object.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
+    if let (Some(labels), Some(metadata)) = (labels, object.get_mut("metadata").and_then(Value::as_object_mut)) {
+        metadata.entry("labels").or_insert(labels);
+    }
+}
+
+fn template_generation(object: &Value) -> i64 {
+    object
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get(TEMPLATE_GENERATION))
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
+}
+
+fn set_template_generation(object: &mut Map<String, Value>, generation: i64) {
+    let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(TEMPLATE_GENERATION.into(), generation.to_string().into());
     }
 }
 

@@ -5,7 +5,8 @@ const NANO: i128 = 1_000_000_000;
 /// Returns the canonical form: the biggest suffix of its family that needs no fraction.
 pub(super) fn canonical(text: &str) -> Result<String, String> {
     let bad = || {
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned()
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned()
     };
     let text = text.trim();
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
@@ -22,18 +23,11 @@ pub(super) fn canonical(text: &str) -> Result<String, String> {
     let mantissa: i128 = digits.parse().map_err(|_| bad())?;
     let (family, factor) = Family::of(suffix).ok_or_else(bad)?;
     let places = u32::try_from(fraction.len()).map_err(|_| bad())?;
-    let scaled = mantissa
-        .checked_mul(NANO)
-        .and_then(|value| factor.apply(value))
-        .ok_or_else(bad)?;
+    let scaled = mantissa.checked_mul(NANO).and_then(|value| factor.apply(value)).ok_or_else(bad)?;
     let divisor = 10_i128.checked_pow(places).ok_or_else(bad)?;
     // What is smaller than a nano is rounded up, away from zero.
     let nanos = scaled.div_euclid(divisor) + i128::from(scaled.rem_euclid(divisor) != 0);
-    let sign = if negative && nanos != 0 {
-        "-"
-    } else {
-        ""
-    };
+    let sign = if negative && nanos != 0 { "-" } else { "" };
     Ok(format!("{sign}{}", family.write(nanos)))
 }
 
@@ -97,11 +91,7 @@ impl Family {
         }
         if self == Self::Exponent {
             let exponent = power as i32 * 3 - 9;
-            return if exponent == 0 {
-                value.to_string()
-            } else {
-                format!("{value}e{exponent}")
-            };
+            return if exponent == 0 { value.to_string() } else { format!("{value}e{exponent}") };
         }
         format!("{value}{}", ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][power])
     }
@@ -112,7 +102,9 @@ impl Family {
 impl Factor {
     fn apply(&self, value: i128) -> Option<i128> {
         match self {
-            Self::Power10(power) if *power >= 0 => value.checked_mul(10_i128.checked_pow(power.unsigned_abs())?),
+            Self::Power10(power) if *power >= 0 => {
+                value.checked_mul(10_i128.checked_pow(power.unsigned_abs())?)
+            }
             Self::Power10(power) => {
                 let divisor = 10_i128.checked_pow(power.unsigned_abs())?;
                 Some(value.div_euclid(divisor) + i128::from(value.rem_euclid(divisor) != 0))

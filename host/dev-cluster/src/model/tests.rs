@@ -38,16 +38,14 @@ fn nulls_empties_and_unknown_fields_go() {
             FieldValidation::Warn,
         )
         .unwrap();
-    assert_eq!(
-        decoded.object,
-        json!({"metadata": {"name": "c"}, "kind": "ConfigMap", "apiVersion": "v1"})
-    );
+    assert_eq!(decoded.object, json!({"metadata": {"name": "c"}, "kind": "ConfigMap", "apiVersion": "v1"}));
     assert_eq!(decoded.warnings, ["unknown field \"nope\""]);
 }
 
 #[test]
 fn a_wrong_type_is_worded_as_go_words_it() {
-    let error = |body: Value| model("", "v1", "ConfigMap").decode(body, FieldValidation::Warn).unwrap_err().message;
+    let error =
+        |body: Value| model("", "v1", "ConfigMap").decode(body, FieldValidation::Warn).unwrap_err().message;
     assert_eq!(
         error(json!({"data": {"k": 1}})),
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field \
@@ -81,6 +79,9 @@ fn a_status_changes_only_through_its_door() {
     assert!(model.changes_generation(&new, &old));
     let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 2}});
     model.prepare_status_update(&mut new, &old);
-    assert_eq!(new, json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 2}}));
+    assert_eq!(
+        new,
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 2}})
+    );
     assert!(!model.changes_generation(&new, &old));
 }

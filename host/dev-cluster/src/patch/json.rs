@@ -25,11 +25,7 @@ struct Operation {
 pub(super) fn apply(current: &Value, body: &[u8]) -> Result<Value, StatusError> {
     let patch: Value = serde_json::from_slice(body).map_err(|error| undecodable(&error))?;
     let Value::Array(patch) = patch else {
-        let got = if patch.is_object() {
-            "object"
-        } else {
-            "value"
-        };
+        let got = if patch.is_object() { "object" } else { "value" };
         return Err(StatusError::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {got} into Go value of type []handlers.jsonPatchOp"
         )));
@@ -100,11 +96,7 @@ fn parent<'o>(object: &'o mut Value, path: &str) -> Option<(&'o mut Value, Strin
 
 fn index(step: &str, length: usize) -> Option<usize> {
     let number: i64 = step.parse().ok()?;
-    let index = if number < 0 {
-        i64::try_from(length).ok()? + number
-    } else {
-        number
-    };
+    let index = if number < 0 { i64::try_from(length).ok()? + number } else { number };
     usize::try_from(index).ok()
 }
 

@@ -120,7 +120,8 @@ fn order_elements(node: &Node, original: &mut Object, patch: &mut Object) -> Res
                 merge_list(field, live, new)?
             }
         };
-        original.insert(key.to_owned(), Value::Array(ordered(field, merged, &order, &live.unwrap_or_default())));
+        original
+            .insert(key.to_owned(), Value::Array(ordered(field, merged, &order, &live.unwrap_or_default())));
     }
     Ok(())
 }
@@ -141,7 +142,9 @@ fn check_order(node: &Node, new: &[Value], order: &[Value]) -> Result<(), Status
 
 /// Puts the items named in `order` in that order, and the others where they were among them.
 fn ordered(node: &Node, merged: Vec<Value>, order: &[Value], live: &[Value]) -> Vec<Value> {
-    let place = |list: &[Value], item: &Value| list.iter().position(|other| key_of(node, other) == key_of(node, item));
+    let place = |list: &[Value], item: &Value| {
+        list.iter().position(|other| key_of(node, other) == key_of(node, item))
+    };
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
         merged.into_iter().partition(|item| place(order, item).is_some());
     named.sort_by_key(|item| place(order, item));
@@ -153,11 +156,7 @@ fn ordered(node: &Node, merged: Vec<Value>, order: &[Value], live: &[Value]) -> 
             (Some(other), Some(one)) => other < one,
             _ => false,
         };
-        out.extend(if other_first {
-            others.next()
-        } else {
-            named.next()
-        });
+        out.extend(if other_first { others.next() } else { named.next() });
     }
     out.extend(others);
     out.extend(named);
@@ -267,7 +266,9 @@ fn without_directives(value: Value) -> Option<Value> {
 fn unknown_directive(directive: &str, patch: &Object) -> StatusError {
     let mut fields: Vec<String> = patch
         .iter()
-        .map(|(key, value)| format!("{key}:{}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .map(|(key, value)| {
+            format!("{key}:{}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        })
         .collect();
     fields.sort();
     failed(format!("unknown patch type: {directive} in map: map[{}]", fields.join(" ")))

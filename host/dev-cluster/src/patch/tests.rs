@@ -15,33 +15,42 @@ fn with_containers(containers: Value) -> Value {
 
 #[test]
 fn a_strategic_patch_merges_lists_by_key_and_keeps_the_order() {
-    let current = with_containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1", "args": ["x"]}]));
+    let current =
+        with_containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1", "args": ["x"]}]));
     let got = strategic(current.clone(), with_containers(json!([{"name": "b", "image": "2"}])));
-    assert_eq!(got, with_containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "2", "args": ["x"]}])));
+    assert_eq!(
+        got,
+        with_containers(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "2", "args": ["x"]}]))
+    );
     let got = strategic(current.clone(), with_containers(json!([{"name": "a", "$patch": "delete"}])));
     assert_eq!(got, with_containers(json!([{"name": "b", "image": "1", "args": ["x"]}])));
-    let got = strategic(current.clone(), with_containers(json!([{"name": "c", "image": "3"}, {"$patch": "replace"}])));
+    let got = strategic(
+        current.clone(),
+        with_containers(json!([{"name": "c", "image": "3"}, {"$patch": "replace"}])),
+    );
     assert_eq!(got, with_containers(json!([{"name": "c", "image": "3"}])));
     let ordered = json!({"spec": {"template": {"spec": {
         "$setElementOrder/containers": [{"name": "b"}, {"name": "a"}], "containers": [{"name": "a", "image": "9"}],
     }}}});
     let got = strategic(current, ordered);
-    assert_eq!(got, with_containers(json!([{"name": "b", "image": "1", "args": ["x"]}, {"name": "a", "image": "9"}])));
+    assert_eq!(
+        got,
+        with_containers(json!([{"name": "b", "image": "1", "args": ["x"]}, {"name": "a", "image": "9"}]))
+    );
 }
 
 #[test]
 fn directives_say_what_a_merge_cannot() {
     let current = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
-    let got = strategic(current, json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}));
+    let got =
+        strategic(current, json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}));
     assert_eq!(got, json!({"spec": {"strategy": {"type": "Recreate"}}}));
     let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
     let got = strategic(
         finalizers(json!(["a/a", "b/b", "c/c"])),
         json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["b/b"], "finalizers": ["d/d"]}}),
     );
-    let Value::Array(mut list) = got["metadata"]["finalizers"].clone() else {
-        panic!("a list")
-    };
+    let Value::Array(mut list) = got["metadata"]["finalizers"].clone() else { panic!("a list") };
     list.sort_by_key(Value::to_string);
     assert_eq!(list, ["a/a", "c/c", "d/d"]);
     let labels = |map: Value| json!({"metadata": {"labels": map}});
@@ -75,7 +84,7 @@ fn a_json_patch_takes_the_liberties_of_the_real_server() {
         json!([{"op": "bogus", "path": "/a"}]),
     ] {
         let error = apply(bad).unwrap_err();
-        assert_eq!((error.code, error.details), (422, Some(crate::status::Details::default())));
+        assert_eq!((error.code, error.details), (422, Some(Box::default())));
     }
     assert_eq!(apply(json!({})).unwrap_err().code, 400);
 }

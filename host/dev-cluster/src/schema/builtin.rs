@@ -48,10 +48,7 @@ impl Table {
                 }
             }
         }
-        let names = Names {
-            by_name: &by_name,
-            atomic: &atomic,
-        };
+        let names = Names { by_name: &by_name, atomic: &atomic };
         let mut structs: Vec<Struct> = Vec::with_capacity(by_name.len());
         for line in lines() {
             match line.strip_prefix("  ") {
@@ -68,11 +65,7 @@ impl Table {
                 }
             }
         }
-        Self {
-            structs,
-            by_name,
-            by_kind,
-        }
+        Self { structs, by_name, by_kind }
     }
 }
 
@@ -88,10 +81,7 @@ impl Names<'_> {
     /// Reads `[core.v1.Container] required list=map(name) patch=merge key=name`.
     fn node(&self, text: &str) -> Node {
         let mut words = text.split(' ');
-        let mut node = Node {
-            shape: self.shape(words.next().unwrap_or("any")),
-            ..Node::default()
-        };
+        let mut node = Node { shape: self.shape(words.next().unwrap_or("any")), ..Node::default() };
         if let Shape::Struct(StructRef::Builtin(index)) = &node.shape {
             node.atomic = self.atomic.contains(index);
         }

@@ -8,10 +8,7 @@ use std::sync::Arc;
 pub(crate) fn root_of_version(schema: Option<&Value>) -> StructRef {
     let mut root = match schema.map(|schema| node(schema).shape) {
         Some(Shape::Struct(StructRef::Own(root))) => (*root).clone(),
-        _ => Struct {
-            open: true,
-            ..Struct::default()
-        },
+        _ => Struct { open: true, ..Struct::default() },
     };
     add_type_and_metadata(&mut root);
     StructRef::Own(Arc::new(root))
@@ -19,10 +16,7 @@ pub(crate) fn root_of_version(schema: Option<&Value>) -> StructRef {
 
 fn add_type_and_metadata(of: &mut Struct) {
     for name in ["apiVersion", "kind"] {
-        let string = Node {
-            shape: Shape::String,
-            ..Node::default()
-        };
+        let string = Node { shape: Shape::String, ..Node::default() };
         of.fields.insert(name.into(), string);
     }
     if let Some(metadata) = StructRef::named("meta.v1.ObjectMeta") {
@@ -33,10 +27,7 @@ fn add_type_and_metadata(of: &mut Struct) {
 fn node(schema: &Value) -> Node {
     let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
     let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
-    let mut node = Node {
-        default: schema.get("default").cloned(),
-        ..Node::default()
-    };
+    let mut node = Node { default: schema.get("default").cloned(), ..Node::default() };
     node.shape = match text("type") {
         _ if flag("x-kubernetes-int-or-string") => Shape::IntOrString,
         "object" => {
@@ -71,10 +62,7 @@ fn object(schema: &Value) -> Shape {
         },
         _ => {}
     }
-    let mut fields = Struct {
-        open,
-        ..Struct::default()
-    };
+    let mut fields = Struct { open, ..Struct::default() };
     let required = strings(schema.get("required"));
     for (name, property) in properties.into_iter().flatten() {
         let mut field = node(property);

@@ -50,7 +50,9 @@ impl LabelSelector {
                 match parser.next() {
                     Token::End => return Ok(Self { requirements }),
                     Token::Sign(",") => {}
-                    other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+                    other => {
+                        return Err(format!("found '{}', expected: ',' or 'end of string'", other.text()));
+                    }
                 }
             }
         };
@@ -119,9 +121,9 @@ impl Parser<'_> {
             Token::Sign(sign @ (">" | "<")) => {
                 self.next();
                 let value = self.value()?;
-                let bound = value.parse().map_err(|_| {
-                    "for 'Gt', 'Lt' operators, the value must be an integer".to_owned()
-                })?;
+                let bound = value
+                    .parse()
+                    .map_err(|_| "for 'Gt', 'Lt' operators, the value must be an integer".to_owned())?;
                 if sign == ">" { Test::GreaterThan(bound) } else { Test::LessThan(bound) }
             }
             Token::Word(word) if word == "in" || word == "notin" => {
@@ -130,10 +132,7 @@ impl Parser<'_> {
                 if word == "in" { Test::In(values) } else { Test::NotIn(values) }
             }
             other => {
-                return Err(format!(
-                    "found '{}', expected: in, notin, =, ==, !=, gt, lt",
-                    other.text()
-                ));
+                return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text()));
             }
         };
         Ok(Requirement { key, test })

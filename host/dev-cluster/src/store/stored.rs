@@ -35,7 +35,8 @@ impl Stored {
         }
         let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
         let labels = labels.map(|labels| {
-            let label = |(key, value): (&String, &Value)| (key.clone(), value.as_str().unwrap_or("").to_owned());
+            let label =
+                |(key, value): (&String, &Value)| (key.clone(), value.as_str().unwrap_or("").to_owned());
             labels.iter().map(label).collect()
         });
         let fields = resource.selectable.iter().map(|path| field(&value, path)).collect();

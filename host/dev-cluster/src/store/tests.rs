@@ -14,7 +14,9 @@ fn put(store: &Store, name: &str, data: &str) -> u64 {
 
 fn remove(store: &Store, name: &str) -> u64 {
     let resource = config_maps();
-    store.transact(false, |t| t.remove(&resource, &format!("a/{name}"), json!({"metadata": {"name": name}})).revision)
+    store.transact(false, |t| {
+        t.remove(&resource, &format!("a/{name}"), json!({"metadata": {"name": name}})).revision
+    })
 }
 
 fn names(store: &Store, at: Option<u64>) -> Result<Vec<String>, Compacted> {

@@ -40,10 +40,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("Deployment", "Name|Ready|Up-to-date|Available|Age|Containers*|Images*|Selector*"),
     ("ReplicaSet", "Name|Desired#|Current#|Ready#|Age|Containers*|Images*|Selector*"),
     ("StatefulSet", "Name|Ready|Age|Containers*|Images*"),
-    (
-        "CronJob",
-        "Name|Schedule|Timezone|Suspend?|Active#|Last Schedule|Age|Containers*|Images*|Selector*",
-    ),
+    ("CronJob", "Name|Schedule|Timezone|Suspend?|Active#|Last Schedule|Age|Containers*|Images*|Selector*"),
     ("Job", "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*"),
     ("ClusterRoleBinding", "Name|Role|Age|Users*|Groups*|ServiceAccounts*"),
     ("RoleBinding", "Name|Role|Age|Users*|Groups*|ServiceAccounts*"),
@@ -117,33 +114,68 @@ pub(super) fn cells(resource: &Resource, o: &Value, now: Timestamp) -> Vec<Value
         "Pod" => {
             let (ready, status, restarts) = pod(o);
             json!([
-                name, ready, status, restarts, age_text,
-                text(o, "/status/podIP", "<none>"), text(o, "/spec/nodeName", "<none>"),
-                text(o, "/status/nominatedNodeName", "<none>"), "<none>",
+                name,
+                ready,
+                status,
+                restarts,
+                age_text,
+                text(o, "/status/podIP", "<none>"),
+                text(o, "/spec/nodeName", "<none>"),
+                text(o, "/status/nominatedNodeName", "<none>"),
+                "<none>",
             ])
         }
         "PodTemplate" => json!([
-            name, names(o, "/template/spec/containers", "name"), names(o, "/template/spec/containers", "image"),
+            name,
+            names(o, "/template/spec/containers", "name"),
+            names(o, "/template/spec/containers", "image"),
             labels(o, "/template/metadata/labels"),
         ]),
         "ReplicationController" => json!([
-            name, desired(1), of("replicas"), of("readyReplicas"), age_text, containers(), images(),
+            name,
+            desired(1),
+            of("replicas"),
+            of("readyReplicas"),
+            age_text,
+            containers(),
+            images(),
             labels(o, "/spec/selector"),
         ]),
         "ReplicaSet" => json!([
-            name, desired(1), of("replicas"), of("readyReplicas"), age_text, containers(), images(), selector(),
+            name,
+            desired(1),
+            of("replicas"),
+            of("readyReplicas"),
+            age_text,
+            containers(),
+            images(),
+            selector(),
         ]),
         "Deployment" => json!([
-            name, format!("{}/{}", of("readyReplicas"), desired(1)), of("updatedReplicas").to_string(),
-            of("availableReplicas").to_string(), age_text, containers(), images(), selector(),
+            name,
+            format!("{}/{}", of("readyReplicas"), desired(1)),
+            of("updatedReplicas"),
+            of("availableReplicas"),
+            age_text,
+            containers(),
+            images(),
+            selector(),
         ]),
         "StatefulSet" => {
             json!([name, format!("{}/{}", of("readyReplicas"), desired(1)), age_text, containers(), images()])
         }
         "DaemonSet" => json!([
-            name, of("desiredNumberScheduled"), of("currentNumberScheduled"), of("numberReady"),
-            of("updatedNumberScheduled"), of("numberAvailable"), labels(o, "/spec/template/spec/nodeSelector"),
-            age_text, containers(), images(), selector(),
+            name,
+            of("desiredNumberScheduled"),
+            of("currentNumberScheduled"),
+            of("numberReady"),
+            of("updatedNumberScheduled"),
+            of("numberAvailable"),
+            labels(o, "/spec/template/spec/nodeSelector"),
+            age_text,
+            containers(),
+            images(),
+            selector(),
         ]),
         "ControllerRevision" => {
             let owner = items(o, "/metadata/ownerReferences").find(|owner| owner["controller"] == true);
@@ -153,47 +185,79 @@ pub(super) fn cells(resource: &Resource, o: &Value, now: Timestamp) -> Vec<Value
             json!([name, owner.as_deref().unwrap_or("<none>"), number(o, "/revision").to_string(), age_text])
         }
         "CronJob" => json!([
-            name, text(o, "/spec/schedule", ""), text(o, "/spec/timeZone", "<none>"),
+            name,
+            text(o, "/spec/schedule", ""),
+            text(o, "/spec/timeZone", "<none>"),
             o.pointer("/spec/suspend").and_then(Value::as_bool).unwrap_or(false),
-            items(o, "/status/active").count(), age(o, "/status/lastScheduleTime", now), age_text,
+            items(o, "/status/active").count(),
+            age(o, "/status/lastScheduleTime", now),
+            age_text,
             names(o, "/spec/jobTemplate/spec/template/spec/containers", "name"),
-            names(o, "/spec/jobTemplate/spec/template/spec/containers", "image"), "<none>",
+            names(o, "/spec/jobTemplate/spec/template/spec/containers", "image"),
+            "<none>",
         ]),
         "Job" => json!([
-            name, job_status(o), format!("{}/{}", of("succeeded"), number(o, "/spec/completions").max(1)),
-            age(o, "/status/startTime", now), age_text, containers(), images(), selector(),
+            name,
+            job_status(o),
+            format!("{}/{}", of("succeeded"), number(o, "/spec/completions").max(1)),
+            age(o, "/status/startTime", now),
+            age_text,
+            containers(),
+            images(),
+            selector(),
         ]),
         "Service" => service(o, name, &age_text),
         "RoleBinding" | "ClusterRoleBinding" => binding(o, name, &age_text),
         "Lease" => json!([name, text(o, "/spec/holderIdentity", ""), age_text]),
         "PodDisruptionBudget" => json!([
-            name, int_or_text(o, "/spec/minAvailable"), int_or_text(o, "/spec/maxUnavailable"),
-            of("disruptionsAllowed"), age_text,
+            name,
+            int_or_text(o, "/spec/minAvailable"),
+            int_or_text(o, "/spec/maxUnavailable"),
+            of("disruptionsAllowed"),
+            age_text,
         ]),
         "IngressClass" => json!([
-            name, text(o, "/spec/controller", ""), text(o, "/spec/parameters/name", "<none>"), age_text,
+            name,
+            text(o, "/spec/controller", ""),
+            text(o, "/spec/parameters/name", "<none>"),
+            age_text,
         ]),
         "Ingress" => json!([
-            name, text(o, "/spec/ingressClassName", "<none>"),
+            name,
+            text(o, "/spec/ingressClassName", "<none>"),
             joined(items(o, "/spec/rules").map(|rule| text(rule, "/host", "*")), "*"),
-            joined(items(o, "/status/loadBalancer/ingress").map(|at| text(at, "/ip", text(at, "/hostname", ""))), ""),
-            if items(o, "/spec/tls").count() > 0 { "80, 443" } else { "80" }, age_text,
+            joined(
+                items(o, "/status/loadBalancer/ingress").map(|at| text(at, "/ip", text(at, "/hostname", ""))),
+                ""
+            ),
+            if items(o, "/spec/tls").count() > 0 { "80, 443" } else { "80" },
+            age_text,
         ]),
         "NetworkPolicy" => json!([name, labels(o, "/spec/podSelector/matchLabels"), age_text]),
         "ResourceQuota" => json!([name, quota(o, ""), quota(o, "limits."), age_text]),
         "PersistentVolumeClaim" => json!([
-            name, text(o, "/status/phase", ""), text(o, "/spec/volumeName", ""),
+            name,
+            text(o, "/status/phase", ""),
+            text(o, "/spec/volumeName", ""),
             text(o, "/status/capacity/storage", ""),
             joined(items(o, "/status/accessModes").filter_map(access_mode), ""),
-            text(o, "/spec/storageClassName", ""), text(o, "/spec/volumeAttributesClassName", "<unset>"), age_text,
+            text(o, "/spec/storageClassName", ""),
+            text(o, "/spec/volumeAttributesClassName", "<unset>"),
+            age_text,
             text(o, "/spec/volumeMode", "<unset>"),
         ]),
         "PersistentVolume" => json!([
-            name, text(o, "/spec/capacity/storage", ""),
+            name,
+            text(o, "/spec/capacity/storage", ""),
             joined(items(o, "/spec/accessModes").filter_map(access_mode), ""),
-            text(o, "/spec/persistentVolumeReclaimPolicy", ""), text(o, "/status/phase", ""), claim(o),
-            text(o, "/spec/storageClassName", ""), text(o, "/spec/volumeAttributesClassName", "<unset>"),
-            text(o, "/status/reason", ""), age_text, text(o, "/spec/volumeMode", "<unset>"),
+            text(o, "/spec/persistentVolumeReclaimPolicy", ""),
+            text(o, "/status/phase", ""),
+            claim(o),
+            text(o, "/spec/storageClassName", ""),
+            text(o, "/spec/volumeAttributesClassName", "<unset>"),
+            text(o, "/status/reason", ""),
+            age_text,
+            text(o, "/spec/volumeMode", "<unset>"),
         ]),
         _ => json!([name, text(o, "/metadata/creationTimestamp", "")]),
     };
@@ -234,7 +298,8 @@ fn claim(volume: &Value) -> String {
 
 fn quota(object: &Value, prefix: &str) -> String {
     let hard = object.pointer("/status/hard").and_then(Value::as_object);
-    let wanted = hard.into_iter().flatten().filter(|(name, _)| name.starts_with("limits.") != prefix.is_empty());
+    let wanted =
+        hard.into_iter().flatten().filter(|(name, _)| name.starts_with("limits.") != prefix.is_empty());
     let said: Vec<String> = wanted
         .map(|(name, hard)| {
             let used = object.pointer("/status/used").and_then(|used| used[name].as_str()).unwrap_or("0");
@@ -274,9 +339,16 @@ fn event(o: &Value, name: &str, now: Timestamp) -> Value {
     let source = either("/source/component", "/reportingController");
     let count = number(o, "/count").max(number(o, "/deprecatedCount")).max(number(o, "/series/count")).max(1);
     json!([
-        super::cells::age_of(&last, now), text(o, "/type", ""), text(o, "/reason", ""), object,
-        either("/involvedObject/fieldPath", "/regarding/fieldPath"), source, either("/message", "/note").trim(),
-        super::cells::age_of(&first, now), count.to_string(), name,
+        super::cells::age_of(&last, now),
+        text(o, "/type", ""),
+        text(o, "/reason", ""),
+        object,
+        either("/involvedObject/fieldPath", "/regarding/fieldPath"),
+        source,
+        either("/message", "/note").trim(),
+        super::cells::age_of(&first, now),
+        count.to_string(),
+        name,
     ])
 }
 
@@ -291,15 +363,23 @@ fn node(o: &Value, name: &str, age_text: &str) -> Value {
         status.push_str(",SchedulingDisabled");
     }
     let labels = o.pointer("/metadata/labels").and_then(Value::as_object);
-    let roles = labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
+    let roles =
+        labels.into_iter().flatten().filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
     let address = |kind: &str| {
         let found = items(o, "/status/addresses").find(|address| address["type"] == kind);
         found.and_then(|address| address["address"].as_str()).unwrap_or("<none>").to_owned()
     };
     let info = |field: &str| text(o, &format!("/status/nodeInfo/{field}"), "<unknown>").to_owned();
     json!([
-        name, status, joined(roles, "<none>"), age_text, text(o, "/status/nodeInfo/kubeletVersion", ""),
-        address("InternalIP"), address("ExternalIP"), info("osImage"), info("kernelVersion"),
+        name,
+        status,
+        joined(roles, "<none>"),
+        age_text,
+        text(o, "/status/nodeInfo/kubeletVersion", ""),
+        address("InternalIP"),
+        address("ExternalIP"),
+        info("osImage"),
+        info("kernelVersion"),
         info("containerRuntimeVersion"),
     ])
 }
@@ -325,9 +405,16 @@ fn service(o: &Value, name: &str, age_text: &str) -> Value {
     });
     let ports = ports.collect::<Vec<_>>().join(",");
     json!([
-        name, text(o, "/spec/type", ""), text(o, "/spec/clusterIP", "<none>"),
-        joined(items(o, "/spec/externalIPs").filter_map(Value::as_str), text(o, "/spec/externalName", "<none>")),
-        if ports.is_empty() { "<none>" } else { &ports }, age_text, labels(o, "/spec/selector"),
+        name,
+        text(o, "/spec/type", ""),
+        text(o, "/spec/clusterIP", "<none>"),
+        joined(
+            items(o, "/spec/externalIPs").filter_map(Value::as_str),
+            text(o, "/spec/externalName", "<none>")
+        ),
+        if ports.is_empty() { "<none>" } else { &ports },
+        age_text,
+        labels(o, "/spec/selector"),
     ])
 }
 
@@ -341,7 +428,11 @@ fn binding(o: &Value, name: &str, age_text: &str) -> Value {
         said.collect::<Vec<_>>().join(", ")
     };
     json!([
-        name, format!("{}/{}", text(o, "/roleRef/kind", ""), text(o, "/roleRef/name", "")), age_text,
-        subjects("User"), subjects("Group"), subjects("ServiceAccount"),
+        name,
+        format!("{}/{}", text(o, "/roleRef/kind", ""), text(o, "/roleRef/name", "")),
+        age_text,
+        subjects("User"),
+        subjects("Group"),
+        subjects("ServiceAccount"),
     ])
 }

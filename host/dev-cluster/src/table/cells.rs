@@ -18,7 +18,8 @@ pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item 
 
 /// Returns how many entries the maps at these pointers have.
 pub(super) fn entries(object: &Value, pointers: &[&str]) -> usize {
-    let len = |pointer: &&str| object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len);
+    let len =
+        |pointer: &&str| object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len);
     pointers.iter().map(len).sum()
 }
 
@@ -105,10 +106,9 @@ mod tests {
     #[test]
     fn durations_read_as_kubectl_prints_them() {
         let said: Vec<String> =
-            [0, 119, 120, 125, 599, 600, 10_799, 10_800, 28_800, 172_800, 700_000, 63_072_001].map(human).to_vec();
-        assert_eq!(
-            said,
-            ["0s", "119s", "2m", "2m5s", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]
-        );
+            [0, 119, 120, 125, 599, 600, 10_799, 10_800, 28_800, 172_800, 700_000, 63_072_001]
+                .map(human)
+                .to_vec();
+        assert_eq!(said, ["0s", "119s", "2m", "2m5s", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
     }
 }

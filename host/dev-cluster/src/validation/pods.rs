@@ -105,7 +105,9 @@ fn container(container: &Value, path: &str, volumes: &[&str]) -> Vec<Cause> {
 pub(super) fn update(new: &Value, old: &Value) -> Vec<Cause> {
     let fixed = |pod: &Value| {
         let mut spec = fields(pod.get("spec").unwrap_or(&Value::Null));
-        for field in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
+        for field in
+            ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"]
+        {
             spec.shift_remove(field);
         }
         // Bindings and admission fill these in, where they were empty.

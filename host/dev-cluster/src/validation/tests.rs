@@ -12,7 +12,9 @@ fn names_and_labels_have_their_forms() {
     let bad = json!({"metadata": {"namespace": "a", "name": "Bad_Name", "labels": {"bad key!": "x"}, "finalizers": ["nope"]}});
     let said = causes("ServiceAccount", &bad);
     assert_eq!(said.len(), 3, "{said:#?}");
-    assert!(said[0].starts_with("metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain"));
+    assert!(
+        said[0].starts_with("metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain")
+    );
     assert!(said[1].starts_with("metadata.labels: Invalid value: \"bad key!\": name part must consist"));
     assert!(said[2].starts_with("metadata.finalizers[0]: Invalid value: \"nope\": name is neither"));
 }
@@ -21,10 +23,7 @@ fn names_and_labels_have_their_forms() {
 fn a_pod_needs_containers_with_images() {
     let pod = |spec: Value| json!({"metadata": {"namespace": "a", "name": "p"}, "spec": spec});
     assert_eq!(causes("Pod", &pod(json!({}))), ["spec.containers: Required value"]);
-    let said = causes(
-        "Pod",
-        &pod(json!({"containers": [{"name": "a"}], "restartPolicy": "Sometimes"})),
-    );
+    let said = causes("Pod", &pod(json!({"containers": [{"name": "a"}], "restartPolicy": "Sometimes"})));
     assert_eq!(
         said,
         [

@@ -11,18 +11,21 @@ pub(super) fn selecting(object: &Value) -> Vec<Cause> {
     if let Some(replicas) = spec.get("replicas").and_then(Value::as_i64)
         && replicas < 0
     {
-        causes.push(Cause::invalid(
-            "spec.replicas",
-            &json!(replicas),
-            "must be greater than or equal to 0",
-        ));
+        causes.push(Cause::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0"));
     }
     let selector = spec.get("selector").filter(|selector| !selector.is_null());
     let labels = spec.pointer("/template/metadata/labels");
     match selector {
         None => causes.push(Cause::required("spec.selector", "")),
-        Some(selector) if map(selector, "/matchLabels").next().is_none() && super::list(selector, "/matchExpressions").is_empty() => {
-            causes.push(Cause::invalid("spec.selector", selector, "empty selector is invalid for deployment"));
+        Some(selector)
+            if map(selector, "/matchLabels").next().is_none()
+                && super::list(selector, "/matchExpressions").is_empty() =>
+        {
+            causes.push(Cause::invalid(
+                "spec.selector",
+                selector,
+                "empty selector is invalid for deployment",
+            ));
         }
         Some(_) => {}
     }
@@ -62,7 +65,9 @@ fn matches(selector: &Value, labels: Option<&Value>) -> bool {
 /// The rules of a Job's spec at `path`.
 pub(super) fn job(spec: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for field in ["parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"] {
+    for field in
+        ["parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"]
+    {
         if let Some(number) = spec.get(field).and_then(Value::as_i64)
             && number < 0
         {

@@ -1,0 +1,26 @@
+//! The embedded API server, asked over HTTPS as a client asks it.
+
+#[path = "it/access.rs"]
+mod access;
+#[path = "it/client.rs"]
+mod client;
+#[path = "it/custom_resources.rs"]
+mod custom_resources;
+#[path = "it/faults.rs"]
+mod faults;
+#[path = "it/kubectl.rs"]
+mod kubectl;
+#[path = "it/lists.rs"]
+mod lists;
+#[path = "it/load.rs"]
+mod load;
+#[path = "it/namespaces.rs"]
+mod namespaces;
+#[path = "it/negotiation.rs"]
+mod negotiation;
+#[path = "it/objects.rs"]
+mod objects;
+#[path = "it/server.rs"]
+mod server;
+#[path = "it/watches.rs"]
+mod watches;

@@ -1,0 +1,108 @@
+//! Who may what: tokens, roles, impersonation, reviews.
+
+use crate::client::{Client, MAPS, config_map, start};
+use serde_json::{Value, json};
+
+async fn grant(client: &Client, verbs: &[&str]) {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let rules = json!([{"verbs": verbs, "apiGroups": [""], "resources": ["configmaps"]}]);
+    client.create(&format!("{rbac}/roles"), &json!({"metadata": {"name": "r"}, "rules": rules})).await;
+    let binding = json!({
+        "metadata": {"name": "r"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"kind": "ServiceAccount", "name": "worker", "namespace": "default"}],
+    });
+    client.create(&format!("{rbac}/rolebindings"), &binding).await;
+}
+
+#[tokio::test]
+async fn nobody_may_anything_unasked() {
+    let (cluster, client) = start().await;
+    let nobody = client.nobody();
+    let (code, refused) = nobody.get(MAPS).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        refused["message"],
+        "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the \
+         namespace \"default\""
+    );
+    assert_eq!(nobody.get("/version").await.0, 200);
+    assert_eq!(nobody.get("/readyz").await.0, 200);
+    let (code, wrong) = client.with("authorization", "Bearer wrong").get(MAPS).await;
+    assert_eq!((code, wrong["reason"].as_str()), (401, Some("Unauthorized")));
+    let worker = Client::new(&cluster, &cluster.token_for("default", "worker"));
+    assert_eq!(worker.get(MAPS).await.0, 403);
+    grant(&client, &["list"]).await;
+    assert_eq!(worker.get(MAPS).await.0, 200);
+    assert_eq!(worker.post(MAPS, &config_map("a", "1")).await.0, 403);
+    assert_eq!(worker.get("/api/v1/configmaps").await.0, 403);
+}
+
+#[tokio::test]
+async fn tokens_are_asked_for() {
+    let (cluster, client) = start().await;
+    client
+        .create("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "worker"}}))
+        .await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/worker/token";
+    let answer = client.create(path, &json!({"spec": {"expirationSeconds": 7200}})).await;
+    assert_eq!(answer["spec"]["expirationSeconds"], 7200);
+    let worker = Client::new(&cluster, answer["status"]["token"].as_str().unwrap());
+    let me = worker.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
+    assert_eq!(me["status"]["userInfo"]["username"], "system:serviceaccount:default:worker");
+    assert_eq!(client.post(&path.replace("worker", "none"), &json!({})).await.0, 404);
+}
+
+#[tokio::test]
+async fn accounts_are_impersonated_with_their_groups() {
+    let (_cluster, client) = start().await;
+    let worker = client.with("impersonate-user", "system:serviceaccount:default:worker");
+    let me = worker.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
+    assert_eq!(
+        me["status"]["userInfo"]["groups"],
+        json!(["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"])
+    );
+    assert_eq!(worker.get(MAPS).await.0, 403);
+    grant(&client, &["list"]).await;
+    assert_eq!(worker.get(MAPS).await.0, 200);
+    // Who may not impersonate cannot.
+    let (code, _) = worker.with("impersonate-user", "bob").get(MAPS).await;
+    assert_eq!(code, 403);
+}
+
+#[tokio::test]
+async fn reviews_tell_what_would_be_allowed() {
+    let (_cluster, client) = start().await;
+    grant(&client, &["list"]).await;
+    let review = |verb: &str| {
+        json!({"spec": {
+            "user": "system:serviceaccount:default:worker",
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
+            "resourceAttributes": {"verb": verb, "resource": "configmaps", "namespace": "default"},
+        }})
+    };
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let allowed = |answer: Value| answer["status"]["allowed"].as_bool();
+    assert_eq!(allowed(client.create(path, &review("list")).await), Some(true));
+    assert_eq!(allowed(client.create(path, &review("delete")).await), Some(false));
+    assert_eq!(client.get(path).await.0, 405);
+}
+
+#[tokio::test]
+async fn a_right_to_one_name_suffices_to_watch_it() {
+    let (_cluster, client) = start().await;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let rules =
+        json!([{"verbs": ["list"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["a"]}]);
+    client.create(&format!("{rbac}/roles"), &json!({"metadata": {"name": "one"}, "rules": rules})).await;
+    let binding = json!({
+        "metadata": {"name": "one"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"},
+        "subjects": [{"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}],
+    });
+    client.create(&format!("{rbac}/rolebindings"), &binding).await;
+    let bob = client.with("impersonate-user", "bob");
+    assert_eq!(bob.get(&format!("{MAPS}?fieldSelector=metadata.name%3Da")).await.0, 200);
+    assert_eq!(bob.get(&format!("{MAPS}?fieldSelector=metadata.name%3Db")).await.0, 403);
+    assert_eq!(bob.get(MAPS).await.0, 403);
+}

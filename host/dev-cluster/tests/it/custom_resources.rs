@@ -1,0 +1,77 @@
+//! Custom resources: served when their definition comes, gone when it goes.
+
+use crate::client::{start, version};
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const SHIPS: &str = "/apis/sea.dev/v1/namespaces/default/ships";
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "ships.sea.dev"},
+        "spec": {
+            "group": "sea.dev", "scope": "Namespaced", "names": {"plural": "ships", "kind": "Ship"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "selectableFields": [{"jsonPath": ".spec.color"}],
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "required": ["oars"], "properties": {
+                        "oars": {"type": "integer"}, "color": {"type": "string", "default": "red"},
+                    }},
+                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                }}},
+            }],
+        },
+    })
+}
+
+fn ship(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "sea.dev/v1", "kind": "Ship", "metadata": {"name": name}, "spec": spec})
+}
+
+#[tokio::test]
+async fn a_definition_is_served_at_once() {
+    let (_cluster, client) = start().await;
+    assert_eq!(client.get(SHIPS).await.0, 404);
+    client.create(DEFINITIONS, &definition()).await;
+    let (_, established) = client.get(&format!("{DEFINITIONS}/ships.sea.dev")).await;
+    let conditions = established["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True"));
+
+    let created = client.create(SHIPS, &ship("argo", json!({"oars": 50, "sails": 2}))).await;
+    assert_eq!(created["spec"], json!({"oars": 50, "color": "red"}), "pruned and defaulted");
+    assert_eq!(created["metadata"]["generation"], 1);
+    let (code, invalid) = client.post(SHIPS, &ship("bad", json!({}))).await;
+    assert_eq!(
+        (code, invalid["message"].as_str()),
+        (422, Some("Ship.sea.dev \"bad\" is invalid: spec.oars: Required value"))
+    );
+    let (code, unversioned) = client.put(&format!("{SHIPS}/argo"), &ship("argo", json!({"oars": 1}))).await;
+    assert_eq!((code, unversioned["reason"].as_str()), (422, Some("Invalid")));
+
+    let (_, list) = client.get(SHIPS).await;
+    assert_eq!((&list["kind"], &list["items"][0]["kind"]), (&json!("ShipList"), &json!("Ship")));
+    assert_eq!(client.names(&format!("{SHIPS}?fieldSelector=spec.color%3Dred")).await, ["argo"]);
+    assert_eq!(client.names(&format!("{SHIPS}?fieldSelector=spec.color%3Dblue")).await, Vec::<String>::new());
+    let (_, groups) = client.get("/apis").await;
+    assert!(groups["groups"].as_array().unwrap().iter().any(|group| group["name"] == "sea.dev"));
+}
+
+#[tokio::test]
+async fn instances_go_with_their_definition() {
+    let (_cluster, client) = start().await;
+    client.create(DEFINITIONS, &definition()).await;
+    let argo = client.create(SHIPS, &ship("argo", json!({"oars": 50}))).await;
+    let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion={}", version(&argo))).await;
+    client.delete(&format!("{DEFINITIONS}/ships.sea.dev")).await;
+    assert!(watch.told().await.starts_with("DELETED argo@"));
+    assert_eq!(watch.next().await, None);
+    assert_eq!(client.get(SHIPS).await.0, 404);
+
+    // A new definition of the same name begins anew.
+    client.create(DEFINITIONS, &definition()).await;
+    assert_eq!(client.names(SHIPS).await, Vec::<String>::new());
+    let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion={}", version(&argo))).await;
+    assert!(watch.told().await.starts_with("ERROR"));
+}

@@ -24,6 +24,9 @@ use crate::{
     state::{State, Wasi},
 };
 
+/// Random bytes in one call: the host allocates them.
+const MAX_RANDOM_BYTES: u64 = 64 << 10;
+
 /// Links the interfaces that [`crate::component`] lets through.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     let l = linker;
@@ -54,6 +57,7 @@ impl WasiView for State {
         let log = &self.log;
         let Wasi { context, table } = &mut **self.wasi.get_or_insert_with(|| {
             let context = WasiCtx::builder()
+                .max_random_size(MAX_RANDOM_BYTES)
                 .stdout(Stdio::new(Arc::clone(log), Level::Info))
                 .stderr(Stdio::new(Arc::clone(log), Level::Warn))
                 .build();

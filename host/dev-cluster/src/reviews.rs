@@ -43,7 +43,12 @@ pub(crate) fn answer(
     };
     let (model, mut review) = decode(headers, body, group, kind)?;
     let (manager, now) = (query.manager(headers), now());
-    managed_fields::after_update(&model, None, &mut review, Writer { manager: &manager, subresource: "", now: &now });
+    managed_fields::after_update(
+        &model,
+        None,
+        &mut review,
+        Writer { manager: &manager, subresource: "", now: &now },
+    );
     let answer = match *plural {
         "selfsubjectreviews" => {
             review["metadata"] = json!({"creationTimestamp": now});

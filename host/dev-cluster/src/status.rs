@@ -69,8 +69,12 @@ impl StatusError {
     }
 
     fn with_object(mut self, group: &str, kind: &str, name: &str) -> Self {
-        self.details =
-            Some(Box::new(Details { name: name.into(), group: group.into(), kind: kind.into(), ..Details::default() }));
+        self.details = Some(Box::new(Details {
+            name: name.into(),
+            group: group.into(),
+            kind: kind.into(),
+            ..Details::default()
+        }));
         self
     }
 

@@ -1,4 +1,5 @@
 //! The embedded API server, asked over HTTPS as a client asks it.
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 #[path = "it/access.rs"]
 mod access;

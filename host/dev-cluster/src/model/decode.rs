@@ -219,7 +219,10 @@ impl Decoder {
                 {
                     let decoded = self.typed(metadata, value, "ObjectMeta");
                     // It is decoded by itself there.
-                    out.insert(key, decoded.map_err(|why| why.replace("ObjectMeta.metadata.", "ObjectMeta."))?);
+                    out.insert(
+                        key,
+                        decoded.map_err(|why| why.replace("ObjectMeta.metadata.", "ObjectMeta."))?,
+                    );
                 }
             } else if let Some(field) = root.field(&key) {
                 out.insert(key, self.pruned(field, value)?);

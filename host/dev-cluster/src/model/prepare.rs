@@ -205,7 +205,9 @@ fn qos_class(pod: &Map<String, Value>) -> &'static str {
 /// Gives an object without labels those of its Pods.
 fn label_as_template(object: &mut Map<String, Value>) {
     let labels = object.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
-    if let (Some(labels), Some(metadata)) = (labels, object.get_mut("metadata").and_then(Value::as_object_mut)) {
+    if let (Some(labels), Some(metadata)) =
+        (labels, object.get_mut("metadata").and_then(Value::as_object_mut))
+    {
         metadata.entry("labels").or_insert(labels);
     }
 }

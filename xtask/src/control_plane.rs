@@ -13,6 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::toolchain::go::Toolchain;
+use crate::toolchain::versions::SERVER_GO;
 use crate::toolchain::{cache, command};
 use crate::{checkout, progress};
 
@@ -77,7 +78,7 @@ fn go_build(module: &Path, package: &str, program: &Path) -> Result<()> {
     let ldflags = format!(
         "-s -w -X {variable}.gitVersion={version} -X {variable}.gitMajor={major} -X {variable}.gitMinor={minor}"
     );
-    let mut go = Toolchain::find()?.go();
+    let mut go = Toolchain::find(SERVER_GO)?.go();
     go.current_dir(module).env("CGO_ENABLED", "0").args(["build", "-trimpath", "-ldflags", &ldflags, "-o"]);
     command::run(go.arg(program).arg(package))
 }

@@ -57,24 +57,38 @@ impl Args {
     }
 }
 
-/// Builds the named guests, or all if none is named.
+/// Builds the named guests, or all if none is named. One that fails does not keep the others from being built.
 pub(crate) fn build(names: &[String]) -> Result<()> {
     let guests = select(find()?, names)?;
     let mut by_language: BTreeMap<Language, Vec<Guest>> = BTreeMap::new();
     for guest in guests {
         by_language.entry(guest.language).or_default().push(guest);
     }
+    let mut failed = vec![];
     for (language, guests) in by_language {
         let what = format!("{language:?} guests");
         let _lock = cache::lock(&checkout::guest_build(&format!("{language:?}.lock").to_lowercase()), &what)?;
-        match language {
-            Language::Rust => rust::build(&guests)?,
-            Language::C => guests.iter().try_for_each(c::build)?,
-            Language::Go => guests.iter().try_for_each(go::build)?,
-            Language::Js => guests.iter().try_for_each(js::build)?,
-            Language::Python => guests.iter().try_for_each(python::build)?,
+        let mut note = |name: &str, result: Result<()>| {
+            if let Err(error) = result {
+                progress::say(format!("{error:#}"));
+                failed.push(name.to_owned());
+            }
+        };
+        let build_one = match language {
+            Language::Rust => {
+                note("some in Rust", rust::build(&guests));
+                continue;
+            }
+            Language::C => c::build,
+            Language::Go => go::build,
+            Language::Js => js::build,
+            Language::Python => python::build,
+        };
+        for guest in &guests {
+            note(&guest.name, build_one(guest));
         }
     }
+    ensure!(failed.is_empty(), "not built: {}", failed.join(", "));
     Ok(())
 }
 

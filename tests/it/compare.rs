@@ -45,15 +45,16 @@ async fn the_embedded_server_answers_as_the_real_one() -> anyhow::Result<()> {
     for (name, text) in SCRIPTS {
         let script = Script::parse(text).with_context(|| format!("{name}.yaml"))?;
         let mut servers = [
-            Server::connect(&real.kubeconfig()?, name).await?,
-            Server::connect(&embedded.kubeconfig(), name).await?,
+            Server::connect(real.kubeconfig()?, name).await?,
+            Server::connect(Kubeconfig::from_yaml(&embedded.kubeconfig())?, name).await?,
         ];
         for step in &script.steps {
             n_steps += 1;
             let [real, embedded] = &mut servers;
             let (real, embedded) = tokio::join!(real.run(step), embedded.run(step));
             let said = |whose: &str| format!("{name}: {}: {whose}", step.name);
-            let (real, embedded) = (real.with_context(|| said("real"))?, embedded.with_context(|| said("embedded"))?);
+            let (real, embedded) =
+                (real.with_context(|| said("real"))?, embedded.with_context(|| said("embedded"))?);
             let found = differences(&real, &embedded, &step.differs);
             if !found.is_empty() {
                 failures.push(format!("{name}: {}\n    {}", step.name, found.join("\n    ")));
@@ -69,8 +70,7 @@ async fn the_embedded_server_answers_as_the_real_one() -> anyhow::Result<()> {
 // === impl Server ===
 
 impl Server {
-    async fn connect(kubeconfig: &str, script: &str) -> anyhow::Result<Self> {
-        let kubeconfig = Kubeconfig::from_yaml(kubeconfig)?;
+    async fn connect(kubeconfig: Kubeconfig, script: &str) -> anyhow::Result<Self> {
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
         // A refusal is what is compared, not what comes after it.
         config.default_retry = false;

@@ -16,7 +16,6 @@ use crate::host_process::{HostProcess, binary};
 pub const HOST_ACCOUNT: (&str, &str) = ("oarlock-system", "oarlock");
 
 /// An administrator's view of an API server, and a folder for what tests write.
-#[derive(Debug)]
 pub struct Cluster {
     /// The administrator.
     pub client: Client,

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
+use kube::config::Kubeconfig;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::sync::{OnceCell, watch};
@@ -124,14 +125,14 @@ impl ControlPlane {
         &self.ready
     }
 
-    /// Returns the administrator's kubeconfig, as text.
+    /// Returns the administrator's kubeconfig.
     ///
     /// # Errors
     ///
     /// When the file is gone.
-    pub fn kubeconfig(&self) -> anyhow::Result<String> {
+    pub fn kubeconfig(&self) -> anyhow::Result<Kubeconfig> {
         let path = &self.ready.kubeconfig;
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+        Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Returns the launcher's process id.
@@ -144,7 +145,7 @@ impl ControlPlane {
     /// # Errors
     ///
     /// When it does not come back.
-    pub async fn restart(&self) -> anyhow::Result<()> {
+    pub async fn restart_api_server(&self) -> anyhow::Result<()> {
         self.tell("restart").await
     }
 

@@ -67,40 +67,43 @@ impl Plugin for Mirror {
     }
 }
 
+/// What was handled is logged last: a notification that fails is delivered again, and counts once.
 impl Handler for Mirror {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
-        added.log(&[]);
-        if added.subscription == NAMESPACES {
+        match added.subscription.as_str() {
             // In the first list every source is about to be added anyway.
-            return if added.is_in_initial_list { Ok(()) } else { self.namespace_appeared() };
+            NAMESPACES if added.is_in_initial_list => {}
+            NAMESPACES => self.namespace_appeared()?,
+            subscription => self.changed(subscription, &added.object, event::Version::New)?,
         }
-        self.changed(&added.subscription, &added.object, event::Version::New)
+        added.log(&[]);
+        Ok(())
     }
 
     fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
-        updated.log(&[]);
-        if updated.subscription == NAMESPACES {
-            return Ok(());
+        if updated.subscription != NAMESPACES {
+            // A copy whose annotation was changed by hand belongs to another source now: both look again.
+            self.changed(&updated.subscription, &updated.old, event::Version::Old)?;
+            self.changed(&updated.subscription, &updated.object, event::Version::New)?;
         }
-        // A copy whose annotation was changed by hand belongs to another source now: both look again.
-        self.changed(&updated.subscription, &updated.old, event::Version::Old)?;
-        self.changed(&updated.subscription, &updated.object, event::Version::New)
+        updated.log(&[]);
+        Ok(())
     }
 
     fn on_delete(&mut self, deleted: &Deleted) -> Result<(), Failure> {
-        deleted.log(&[]);
-        if deleted.subscription == NAMESPACES {
-            return Ok(());
+        if deleted.subscription != NAMESPACES {
+            self.changed(&deleted.subscription, &deleted.object, event::Version::Old)?;
         }
-        self.changed(&deleted.subscription, &deleted.object, event::Version::Old)
+        deleted.log(&[]);
+        Ok(())
     }
 
     fn on_synced(&mut self, synced: &Synced) -> Result<(), Failure> {
-        synced.log(&[]);
-        if synced.remaining > 0 {
-            return Ok(());
+        if synced.remaining == 0 {
+            self.sweep()?;
         }
-        self.sweep()
+        synced.log(&[]);
+        Ok(())
     }
 }
 

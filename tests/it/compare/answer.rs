@@ -20,8 +20,13 @@ impl Answer {
     pub(crate) fn new(head: &Parts, body: &[u8]) -> Self {
         let mut headers = BTreeMap::new();
         for name in HEADERS {
-            let values: Vec<String> =
-                head.headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
+            let values: Vec<String> = head
+                .headers
+                .get_all(*name)
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .map(str::to_owned)
+                .collect();
             if !values.is_empty() {
                 headers.insert(*name, values);
             }
@@ -75,14 +80,19 @@ fn normalise_object(map: &mut Map<String, Value>) {
     if let (Some(Value::String(prefix)), Some(name @ Value::String(_))) =
         (map.get("generateName").cloned(), map.get("name").cloned())
     {
-        let generated = name.as_str().and_then(|name| name.strip_prefix(prefix.as_str())).is_some_and(|rest| rest.len() == 5);
+        let generated = name
+            .as_str()
+            .and_then(|name| name.strip_prefix(prefix.as_str()))
+            .is_some_and(|rest| rest.len() == 5);
         if generated {
             map.insert("name".into(), format!("{prefix}<generated>").into());
         }
     }
     if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
         // Entries of one second are in order of name, of two in order of time.
-        entries.sort_by_key(|entry| [&entry["manager"], &entry["operation"], &entry["subresource"]].map(Value::to_string));
+        entries.sort_by_key(|entry| {
+            [&entry["manager"], &entry["operation"], &entry["subresource"]].map(Value::to_string)
+        });
     }
     normalise_table(map);
     for rules in ["resourceRules", "nonResourceRules"] {
@@ -92,7 +102,9 @@ fn normalise_object(map: &mut Map<String, Value>) {
         }
     }
     let failed = map.get("status") == Some(&json!("Failure"));
-    if let Some(causes) = map.get_mut("details").and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut) {
+    if let Some(causes) =
+        map.get_mut("details").and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut)
+    {
         for cause in causes.iter_mut() {
             // The whole object, as one string.
             let about = cause["message"].as_str().unwrap_or_default().to_owned();
@@ -122,7 +134,8 @@ fn normalise_table(map: &mut Map<String, Value>) {
     }
     for row in map.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
         for cell in row["cells"].as_array_mut().into_iter().flatten() {
-            let is_age = |text: &str| text.strip_suffix('s').is_some_and(|number| number.parse::<u32>().is_ok());
+            let is_age =
+                |text: &str| text.strip_suffix('s').is_some_and(|number| number.parse::<u32>().is_ok());
             if cell.as_str().is_some_and(is_age) {
                 *cell = "<age>".into();
             }
@@ -153,7 +166,9 @@ pub(crate) fn differences(real: &Answer, embedded: &Answer, known: &BTreeMap<Str
     let mut used = BTreeSet::new();
     found.retain(|place, _| {
         let reason = known.keys().find(|known| {
-            known.as_str() == "*" || place == *known || place.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            known.as_str() == "*"
+                || place == *known
+                || place.strip_prefix(known.as_str()).is_some_and(|rest| rest.starts_with('/'))
         });
         used.extend(reason);
         reason.is_none()

@@ -20,7 +20,7 @@ const HANDS: usize = 32;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_2_and_3_over_ten_thousand_pods_and_a_restarted_api_server() -> anyhow::Result<()> {
-    let mut control_plane = ControlPlane::start().await?;
+    let control_plane = ControlPlane::start().await?;
     let cluster = Cluster::connect(control_plane.kubeconfig()?).await?;
     each(0..PODS, |n| create(&cluster, n)).await?;
     let recorder = Recorder::start(cluster.client.clone(), "/api/v1/pods").await?;

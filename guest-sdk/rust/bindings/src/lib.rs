@@ -9,6 +9,8 @@
 wit_bindgen::generate!({
     path: "../../../wit",
     world: "plugin",
+    // Nothing is exported here. Without it, the claim to export everything would be linked into every plugin.
+    pub_export_macro: true,
     generate_all,
     additional_derives: [PartialEq, Clone],
 });

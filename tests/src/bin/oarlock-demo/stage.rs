@@ -196,7 +196,7 @@ impl Stage {
 fn changeling(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::copy(built("hello-rust"), folder.join("changeling.wasm"))?;
     let file = folder.join("changeling.yaml");
-    let yaml = "name: changeling\ncomponent: changeling.wasm\nserviceAccount: {namespace: default, name: changeling}\n";
+    let yaml = "name: changeling\ncomponent: changeling.wasm\nserviceAccount: {namespace: default, name: changeling}\nlimits: {logLinesPerSecond: 10000}\n";
     std::fs::write(&file, yaml)?;
     Ok(file)
 }

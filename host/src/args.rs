@@ -1,10 +1,6 @@
 //! The command line. The only reader of the environment.
 
-use std::{
-    ffi::OsString,
-    net::SocketAddr,
-    path::PathBuf,
-};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use oarlock_controller::{account::Account, report::Level};
@@ -17,7 +13,14 @@ use oarlock_dev_cluster::faults::Fault;
 #[command(name = "oarlock", version, max_term_width = 100)]
 pub(crate) struct Args {
     /// What the host's own parts log, on standard error: a level, or targets such as `oarlock=debug,kube=info`.
-    #[arg(long, global = true, env = "OARLOCK_LOG", default_value = "warn", value_name = "FILTER")]
+    #[arg(
+        long,
+        global = true,
+        env = "OARLOCK_LOG",
+        hide_env_values = true,
+        default_value = "warn",
+        value_name = "FILTER"
+    )]
     pub(crate) log: String,
 
     #[command(subcommand)]
@@ -53,7 +56,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ClusterArgs {
     /// The kubeconfig to use. Otherwise `~/.kube/config`, and without one the ServiceAccount of the Pod this runs in.
-    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+    #[arg(long, env = "KUBECONFIG", hide_env_values = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<OsString>,
 
     /// The kubeconfig's context to use instead of its current one.
@@ -173,10 +176,98 @@ mod tests {
 
     #[test]
     fn help_says_what_there_is() {
-        insta::assert_snapshot!(help(&[]), @"");
-        insta::assert_snapshot!(help(&["run"]), @"");
-        insta::assert_snapshot!(help(&["dev"]), @"");
-        insta::assert_snapshot!(help(&["rbac"]), @"");
-        insta::assert_snapshot!(help(&["plugin", "inspect"]), @"");
+        insta::assert_snapshot!(help(&[]), @"
+        Runs Kubernetes controllers as WebAssembly plugins in one process
+
+        Usage: oarlock [OPTIONS] <COMMAND>
+
+        Commands:
+          run     Runs plugins against a cluster
+          dev     Starts an API server on this machine and runs plugins against it, to try them out
+          rbac    Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
+          plugin  Looks at plugins without running them
+          help    Print this message or the help of the given subcommand(s)
+
+        Options:
+              --log <FILTER>  What the host's own parts log, on standard error: a level, or targets such as
+                              `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          -h, --help          Print help (see more with '--help')
+          -V, --version       Print version
+        ");
+        insta::assert_snapshot!(help(&["run"]), @"
+        Runs plugins against a cluster
+
+        Usage: oarlock run [OPTIONS] --plugins <PATH>
+
+        Options:
+              --log <FILTER>          What the host's own parts log, on standard error: a level, or targets
+                                      such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --plugins <PATH>        A folder of plugin files, the folder of one plugin, or a plugin file.
+                                      May be given several times; changes in it are picked up
+              --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, and without one the
+                                      ServiceAccount of the Pod this runs in [env: KUBECONFIG]
+              --context <NAME>        The kubeconfig's context to use instead of its current one
+              --admin-addr <ADDRESS>  Where to serve /livez, /readyz, /metrics and /plugins
+              --output <OUTPUT>       How to print what happens on standard output [default: human]
+                                      [possible values: human, json]
+              --level <LEVEL>         What to print: trace, debug (every single delivery), info, warn or
+                                      error [default: info]
+          -h, --help                  Print help (see more with '--help')
+        ");
+        insta::assert_snapshot!(help(&["dev"]), @"
+        Starts an API server on this machine and runs plugins against it, to try them out
+
+        Usage: oarlock dev [OPTIONS] [PLUGIN]...
+
+        Arguments:
+          [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins. None: only the API
+                       server runs
+
+        Options:
+              --log <FILTER>                 What the host's own parts log, on standard error: a level, or
+                                             targets such as `oarlock=debug,kube=info` [env: OARLOCK_LOG]
+                                             [default: warn]
+              --port <PORT>                  The API server's port on 127.0.0.1. Otherwise a free one
+              --kubeconfig <FILE>            Where to write the kubeconfig for kubectl [default:
+                                             .oarlock/kubeconfig]
+              --fault <ACTION[,KEY=VALUE]…>  Something that the API server does wrong, such as
+                                             `close-watch,resource=pods,after=10`. May be given several
+                                             times
+              --admin-addr <ADDRESS>         Where to serve /livez, /readyz, /metrics and /plugins
+              --output <OUTPUT>              How to print what happens on standard output [default: human]
+                                             [possible values: human, json]
+              --level <LEVEL>                What to print: trace, debug (every single delivery), info, warn
+                                             or error [default: info]
+          -h, --help                         Print help (see more with '--help')
+        ");
+        insta::assert_snapshot!(help(&["rbac"]), @"
+        Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
+
+        Usage: oarlock rbac [OPTIONS] <PLUGIN>...
+
+        Arguments:
+          <PLUGIN>...  Plugin files, folders of one plugin each, or folders of plugins
+
+        Options:
+              --host-account <NAMESPACE/NAME>  The ServiceAccount that the host runs as [default:
+                                               oarlock-system/oarlock]
+              --log <FILTER>                   What the host's own parts log, on standard error: a level, or
+                                               targets such as `oarlock=debug,kube=info` [env: OARLOCK_LOG]
+                                               [default: warn]
+          -h, --help                           Print help
+        ");
+        insta::assert_snapshot!(help(&["plugin", "inspect"]), @"
+        Shows what a plugin says of itself, what it imports and its limits
+
+        Usage: oarlock plugin inspect [OPTIONS] <FILE>
+
+        Arguments:
+          <FILE>  A component (.wasm), a plugin file, or the folder of one plugin
+
+        Options:
+              --log <FILTER>  What the host's own parts log, on standard error: a level, or targets such as
+                              `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          -h, --help          Print help
+        ");
     }
 }

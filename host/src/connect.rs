@@ -63,9 +63,9 @@ async fn configure(args: &ClusterArgs) -> Result<(Config, String), Failure> {
 }
 
 async fn from_files(files: &[PathBuf], context: Option<String>) -> Result<Config, KubeconfigError> {
-    let merged = files.iter().try_fold(Kubeconfig::default(), |merged, file| {
-        merged.merge(Kubeconfig::read_from(file)?)
-    })?;
+    let merged = files
+        .iter()
+        .try_fold(Kubeconfig::default(), |merged, file| merged.merge(Kubeconfig::read_from(file)?))?;
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     Config::from_custom_kubeconfig(merged, &options).await
 }
@@ -85,8 +85,9 @@ fn refuse_impersonation(config: &Config, source: &str) -> Result<(), Failure> {
     if auth.impersonate.is_none() && auth.impersonate_groups.is_none() && auth.impersonate_uid.is_none() {
         return Ok(());
     }
-    Err(Failure::caller(anyhow::anyhow!("{source} impersonates another user (`as`)"))
-        .hint("oarlock impersonates each plugin's ServiceAccount itself: use credentials of the host's own account"))
+    Err(Failure::caller(anyhow::anyhow!("{source} impersonates another user (`as`)")).hint(
+        "oarlock impersonates each plugin's ServiceAccount itself: use credentials of the host's own account",
+    ))
 }
 
 fn explain(error: KubeconfigError, source: &str) -> Failure {
@@ -98,7 +99,9 @@ fn explain(error: KubeconfigError, source: &str) -> Failure {
         KubeconfigError::CurrentContextNotSet => {
             ("names no current context", "set one with `kubectl config use-context`, or give --context")
         }
-        KubeconfigError::LoadContext(_) => ("has no such context", "`kubectl config get-contexts` lists them"),
+        KubeconfigError::LoadContext(_) => {
+            ("has no such context", "`kubectl config get-contexts` lists them")
+        }
         KubeconfigError::LoadCertificateAuthority(_)
         | KubeconfigError::LoadClientCertificate(_)
         | KubeconfigError::LoadClientKey(_)

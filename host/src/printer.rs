@@ -32,7 +32,12 @@ pub(crate) async fn print(mut reports: Reports, output: Output, token: Cancellat
 }
 
 /// Writes a line and those that are there already, then lets them be seen.
-fn write_batch(into: &mut impl Write, first: Line, reports: &mut Reports, output: Output) -> std::io::Result<()> {
+fn write_batch(
+    into: &mut impl Write,
+    first: Line,
+    reports: &mut Reports,
+    output: Output,
+) -> std::io::Result<()> {
     let mut next = Some(first);
     while let Some(line) = next {
         write(into, &line, output)?;

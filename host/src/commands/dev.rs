@@ -9,18 +9,20 @@ mod welcome;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
 use kube::config::Kubeconfig;
-use oarlock_controller::account::Account;
+use oarlock_controller::{account::Account, provision::Provision};
 use oarlock_dev_cluster::DevCluster;
 use oarlock_plugin::EngineConfig;
+use tokio::net::TcpListener;
 
 use self::{kubeconfig::KubeconfigFile, rights::Rights};
 use super::hosting;
 use crate::{
-    args::DevArgs,
+    args::{DevArgs, HostArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
 };
@@ -32,43 +34,45 @@ pub(crate) async fn run(args: DevArgs) -> Ended {
     let DevArgs { plugins, port, kubeconfig, fault, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
-        return Err(Failure::caller(missing).hint("name plugin files, or folders of them, such as plugins/mirror"));
+        return Err(
+            Failure::caller(missing).hint("name plugin files, or folders of them, such as plugins/mirror")
+        );
     }
     let config = oarlock_dev_cluster::Config {
         addr: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         faults: fault,
         ..oarlock_dev_cluster::Config::default()
     };
-    let cluster = DevCluster::start(config).await.map_err(|error| match port {
-        0 => Failure::caller(error),
-        port => Failure::caller(error).hint(format!("is port {port} in use? Leave --port out to get a free one")),
-    })?;
-    let ended = serve(&cluster, plugins, &kubeconfig, host).await;
+    let admin = hosting::bind(&host).await?;
+    let cluster = DevCluster::start(config).await.map_err(Failure::caller)?;
+    let ended = serve(&cluster, plugins, &kubeconfig, host, admin).await;
     cluster.shut_down().await;
     ended
 }
 
 async fn serve(
     cluster: &DevCluster,
-    plugins: Vec<std::path::PathBuf>,
-    kubeconfig: &std::path::Path,
-    host: crate::args::HostArgs,
+    plugins: Vec<PathBuf>,
+    kubeconfig: &Path,
+    host: HostArgs,
+    admin: Option<TcpListener>,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
-    let Connection { client: admin, server } = client(&cluster.kubeconfig(), None).await?;
-    let rights = Rights::set_up(admin, account.clone()).await.map_err(Failure::running)?;
+    let Connection { client: administrator, server } = client(&cluster.kubeconfig(), None).await?;
+    let rights = Rights::set_up(administrator, account.clone()).await.map_err(Failure::running)?;
     let token = cluster.token_for(&account.namespace, &account.name);
     let Connection { client, .. } = client(&cluster.kubeconfig(), Some(token)).await?;
 
     // Whoever finds the file finds an API server that is ready. It is gone again when this returns.
     let file = KubeconfigFile::write(kubeconfig, &cluster.kubeconfig()).map_err(|error| {
         let context = format!("the kubeconfig {} cannot be written", kubeconfig.display());
-        Failure::caller(anyhow::Error::new(error).context(context)).hint("name another place with --kubeconfig")
+        Failure::caller(anyhow::Error::new(error).context(context))
+            .hint("name another place with --kubeconfig")
     })?;
     welcome::say(&server, file.path(), &plugins, host.output);
     let engine = EngineConfig::default();
-    let provision = Some(Arc::new(rights) as Arc<dyn oarlock_controller::provision::Provision>);
-    let job = hosting::Job { client, server, plugins, host, engine, provision };
+    let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
+    let job = hosting::Job { client, server, plugins, host, admin, engine, provision };
     hosting::host(job, std::future::pending()).await
 }
 
@@ -82,8 +86,9 @@ async fn client(kubeconfig: &str, token: Option<String>) -> Result<Connection, F
             }
         }
     }
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
-        .await
-        .map_err(Failure::running)?;
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+            .await
+            .map_err(Failure::running)?;
     connect::client(config).map_err(Failure::running)
 }

@@ -10,6 +10,7 @@ use oarlock_controller::{
     runtime::{self, Runtime},
 };
 use oarlock_plugin::EngineConfig;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,19 +25,25 @@ pub(super) struct Job {
     pub(super) server: String,
     pub(super) plugins: Vec<PathBuf>,
     pub(super) host: HostArgs,
+    /// What [`bind`] answered.
+    pub(super) admin: Option<TcpListener>,
     pub(super) engine: EngineConfig,
     pub(super) provision: Option<Arc<dyn Provision>>,
+}
+
+/// Takes the address for probes and metrics, so that one in use is told before anything begins.
+pub(super) async fn bind(host: &HostArgs) -> Result<Option<TcpListener>, Failure> {
+    match host.admin_addr {
+        Some(address) => admin::bind(address).await.map(Some).map_err(Failure::caller),
+        None => Ok(None),
+    }
 }
 
 /// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended, and every line is
 /// printed, when this returns.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
-    let Job { client, server, plugins, host, engine, provision } = job;
-    let HostArgs { admin_addr, output, level, fault_swallow } = host;
-    let admin = match admin_addr {
-        Some(address) => Some(admin::bind(address).await.map_err(Failure::caller)?),
-        None => None,
-    };
+    let Job { client, server, plugins, host, admin, engine, provision } = job;
+    let HostArgs { admin_addr: _, output, level, fault_swallow } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let config = runtime::Config {
         client,

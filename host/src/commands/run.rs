@@ -13,9 +13,15 @@ pub(crate) async fn run(args: RunArgs) -> Ended {
     let RunArgs { plugins, cluster, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
-        return Err(Failure::caller(missing).hint("name a folder of plugin files, the folder of one plugin, or a plugin file"));
+        return Err(Failure::caller(missing)
+            .hint("name a folder of plugin files, the folder of one plugin, or a plugin file"));
     }
+    let admin = hosting::bind(&host).await?;
     let Connection { client, server } = connect::connect(&cluster).await?;
     let engine = EngineConfig::default();
-    hosting::host(hosting::Job { client, server, plugins, host, engine, provision: None }, std::future::pending()).await
+    hosting::host(
+        hosting::Job { client, server, plugins, host, admin, engine, provision: None },
+        std::future::pending(),
+    )
+    .await
 }

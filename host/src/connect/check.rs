@@ -34,7 +34,8 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
         Ok(answer) => answer,
         Err(_) => {
             let silence = anyhow::anyhow!("{server} does not answer within {} s", TIMEOUT.as_secs());
-            return Err(Failure::caller(silence).hint(format!("is this the address you mean? It comes from {source}")));
+            return Err(Failure::caller(silence)
+                .hint(format!("is this the address you mean? It comes from {source}")));
         }
     };
     let rights = "the host needs the rights that `oarlock rbac` prints";
@@ -47,7 +48,8 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
             Err(Failure::caller(refused).hint(rights))
         }
         Err(kube::Error::Api(status)) if status.code == 401 => {
-            let refused = anyhow::anyhow!("{server} refuses the credentials of {source}: {} (401)", status.message);
+            let refused =
+                anyhow::anyhow!("{server} refuses the credentials of {source}: {} (401)", status.message);
             Err(Failure::caller(refused).hint("has the token or the certificate expired?"))
         }
         Err(kube::Error::Api(status)) if status.is_forbidden() => {
@@ -60,15 +62,18 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
                 status.code,
                 status.message.lines().next().unwrap_or_default()
             );
-            Err(Failure::caller(strange).hint(format!("is this the address you mean? It comes from {source}")))
+            Err(Failure::caller(strange)
+                .hint(format!("is this the address you mean? It comes from {source}")))
         }
         Err(error @ kube::Error::Auth(_)) => {
-            let failed = anyhow::Error::new(error).context(format!("no credentials could be had from {source}"));
+            let failed =
+                anyhow::Error::new(error).context(format!("no credentials could be had from {source}"));
             Err(Failure::caller(failed).hint("does its login command work by itself?"))
         }
         Err(error) => {
             let failed = anyhow::anyhow!("{server} cannot be reached: {}", innermost(&error));
-            Err(Failure::caller(failed).hint(format!("is the API server up, and is this its address? It comes from {source}")))
+            Err(Failure::caller(failed)
+                .hint(format!("is the API server up, and is this its address? It comes from {source}")))
         }
     }
 }

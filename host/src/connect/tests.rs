@@ -31,26 +31,62 @@ fn kubeconfig(server: &str, user: &str) -> String {
 #[tokio::test]
 async fn a_kubeconfig_that_is_not_there_says_so() {
     let failure = connect(&args(Some(Path::new("/nonexistent/config")))).await.err().unwrap();
-    insta::assert_snapshot!(failure.text(), @"");
+    insta::assert_snapshot!(failure.text(), @"
+    kubeconfig /nonexistent/config does not exist: No such file or directory (os error 2)
+    hint: name another with --kubeconfig or KUBECONFIG
+    ");
     let failure = connect(&args(None)).await.err().unwrap();
-    insta::assert_snapshot!(failure.text(), @"");
+    insta::assert_snapshot!(failure.text(), @"
+    there is no kubeconfig, and this is no Pod of a cluster
+    hint: name one with --kubeconfig or KUBECONFIG; `oarlock dev` needs none, it brings its own API server
+    ");
 }
 
 #[tokio::test]
 async fn a_malformed_kubeconfig_says_so() {
-    insta::assert_snapshot!(refused("clusters: [").await, @"");
-    insta::assert_snapshot!(refused("hello").await, @"");
-    insta::assert_snapshot!(refused("").await, @"");
-    insta::assert_snapshot!(refused(&kubeconfig("http://127.0.0.1:1", "").replace("current-context: x", "current-context: y")).await, @"");
+    insta::assert_snapshot!(refused("clusters: [").await, @"
+    kubeconfig FILE is malformed: failed to parse kubeconfig YAML: error: line 1 column 11: unclosed bracket '['
+     --> <input>:1:11
+      |
+    1 | clusters: [
+      |           ^ unclosed bracket '['
+    hint: `kubectl config view` shows how kubectl reads it
+    ");
+    insta::assert_snapshot!(refused("hello").await, @"
+    kubeconfig FILE is malformed: failed to parse kubeconfig YAML: error: line 1 column 1: expected mapping start
+     --> <input>:1:1
+      |
+    1 | hello
+      | ^ expected mapping start
+    hint: `kubectl config view` shows how kubectl reads it
+    ");
+    insta::assert_snapshot!(refused("").await, @"
+    kubeconfig FILE names no current context: failed to determine current context
+    hint: set one with `kubectl config use-context`, or give --context
+    ");
+    insta::assert_snapshot!(refused(&kubeconfig("http://127.0.0.1:1", "").replace("current-context: x", "current-context: y")).await, @"
+    kubeconfig FILE has no such context: failed to load current context: y
+    hint: `kubectl config get-contexts` lists them
+    ");
 }
 
 #[tokio::test]
 async fn a_kubeconfig_that_impersonates_is_refused() {
-    insta::assert_snapshot!(refused(&kubeconfig("http://127.0.0.1:1", "as: admin")).await, @"");
+    insta::assert_snapshot!(refused(&kubeconfig("http://127.0.0.1:1", "as: admin")).await, @"
+    kubeconfig FILE impersonates another user (`as`)
+    hint: oarlock impersonates each plugin's ServiceAccount itself: use credentials of the host's own account
+    ");
 }
 
 #[tokio::test]
 async fn an_unreachable_server_says_so() {
-    // Port 1 of this machine is nobody's.
-    insta::assert_snapshot!(refused(&kubeconfig("http://127.0.0.1:1", "token: t")).await, @"");
+    // Taken and given back: nobody listens there.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let text = refused(&kubeconfig(&server, "token: t")).await.replace(&server, "SERVER");
+    insta::assert_snapshot!(text, @"
+    SERVER cannot be reached: Connection refused (os error 111)
+    hint: is the API server up, and is this its address? It comes from kubeconfig FILE
+    ");
 }

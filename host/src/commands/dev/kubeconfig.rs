@@ -22,7 +22,8 @@ impl KubeconfigFile {
         // Written beside and moved there, so that nobody ever reads half of it.
         let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
         let beside = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, path)?;

@@ -41,9 +41,10 @@ impl Provision for Rights {
         let manifest = rbac::for_plugins(std::slice::from_ref(needs))
             .and_then(|manifest| Ok(manifest.then(rbac::for_host(&self.host, &every)?)))
             .map_err(|error| failed(error.to_string()))?;
-        manifest.apply(&self.client).await.map_err(|error: ApplyError| {
-            failed(format!("{:#}", anyhow::Error::new(error)))
-        })?;
+        manifest
+            .apply(&self.client)
+            .await
+            .map_err(|error: ApplyError| failed(format!("{:#}", anyhow::Error::new(error))))?;
         *all = next;
         Ok(())
     }

@@ -29,7 +29,8 @@ pub(super) fn say(server: &str, kubeconfig: &Path, plugins: &[PathBuf], output: 
 
 fn human(server: &str, kubeconfig: &Path, plugins: &[PathBuf]) -> String {
     let plugins: Vec<_> = plugins.iter().map(|path| path.display().to_string()).collect();
-    let plugins = if plugins.is_empty() { "none; name some to run them".to_owned() } else { plugins.join(", ") };
+    let plugins =
+        if plugins.is_empty() { "none; name some to run them".to_owned() } else { plugins.join(", ") };
     let shown = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
     let kubeconfig = kubeconfig.display();
     format!(
@@ -55,6 +56,17 @@ mod tests {
     #[test]
     fn says_where_things_are_and_what_to_do() {
         let text = human("https://127.0.0.1:6443", Path::new("/tmp/k"), &["plugins/mirror".into()]);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"
+        API server  https://127.0.0.1:6443, in this process and gone with it
+        kubeconfig  /tmp/k
+        plugins     plugins/mirror
+
+        In another terminal:
+          export KUBECONFIG=/tmp/k
+          kubectl create configmap hello --from-literal=greeting=hi
+          kubectl get configmaps --all-namespaces --watch
+
+        What happens follows here. A plugin is loaded anew when its file changes; Ctrl-C ends everything.
+        ");
     }
 }

@@ -51,7 +51,8 @@ pub(super) fn component(path: &Path, examined: &Examined) -> String {
 
 fn described(table: &mut Table, description: &Description) {
     let Description { name, version, subscriptions, reads, indices, writes, stateless } = description;
-    let state = if *stateless { "stateless" } else { "with state: told everything anew after a trap or swap" };
+    let state =
+        if *stateless { "stateless" } else { "with state: told everything anew after a trap or swap" };
     table.row("describes", format!("{name} {version}, {state}"));
     for it in subscriptions {
         table.row("watches", subscription(it));
@@ -193,6 +194,11 @@ mod tests {
         };
         let mut table = Table::default();
         described(&mut table, &description);
-        insta::assert_snapshot!(table, @"");
+        insta::assert_snapshot!(table, @"
+        describes  scaler 1.2.3, stateless
+        watches    apps: apps/v1/deployments in namespace team-a, labels app=web, /spec/paused != true, fields /spec/replicas, again every 60 s, enqueues itself
+        reads      pods: v1/pods in all namespaces, metadata only
+        writes     apps/v1/deployments/status in all namespaces: patch
+        ");
     }
 }

@@ -217,7 +217,7 @@ fn note_update(model: &Model, live: &Value, new: &Value, owners: &mut Owners, wr
         |entry: &Entry| entry.is(Operation::Update, writer.manager, model.api_version(), writer.subresource);
     match owners.iter_mut().find(|entry| is_self(entry)) {
         Some(mine) => {
-            mine.fields = mine.fields.union(&taken);
+            mine.fields.extend(&taken);
             mine.time = Some(writer.now.to_owned());
         }
         None => owners.push(Entry {
@@ -239,8 +239,8 @@ fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
         .flat_map(|entry| {
             let owner = entry.describe();
             let lost = entry.fields.intersection(&changed);
-            let conflict = |path: &Path| Conflict { owner: owner.clone(), path: path.clone() };
-            lost.iter().map(conflict).collect::<Vec<_>>()
+            let conflict = |path: &[Step]| Conflict { owner: owner.clone(), path: path.to_vec() };
+            lost.iter().map(|path| conflict(path)).collect::<Vec<_>>()
         })
         .collect();
     conflicts.sort_by(|a, b| a.owner.cmp(&b.owner));
@@ -250,11 +250,9 @@ fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
 /// Has everybody give up what changed.
 fn yield_to(owners: &mut Owners, compared: &Comparison) {
     for entry in owners.iter_mut() {
-        entry.fields = entry
-            .fields
-            .difference(&compared.modified)
-            .difference(&compared.added)
-            .difference(&compared.removed);
+        for changed in [&compared.modified, &compared.added, &compared.removed] {
+            entry.fields.subtract(changed);
+        }
     }
     owners.retain(|entry| !entry.fields.is_empty());
 }

@@ -7,13 +7,16 @@ use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::Bound;
+use std::sync::Arc;
 
-/// One step from an object to a part of it; in the order in which the API server writes them.
+/// One step from an object to a part of it; in the order in which the API server writes them. Cheap to clone: every path
+/// holds all the steps of those above it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    Field(String),
+    Field(Arc<str>),
     /// The item of a list whose key fields, in order of name, have these values.
-    Key(Vec<(String, Scalar)>),
+    Key(Arc<[(String, Scalar)]>),
     /// The item of a set.
     Value(Scalar),
     Index(usize),
@@ -27,13 +30,13 @@ pub(super) type Path = Vec<Step>;
 
 /// Some fields of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FieldSet(BTreeSet<Path>);
+pub(super) struct FieldSet(BTreeSet<Arc<[Step]>>);
 
 // === impl Step ===
 
 impl Step {
     pub(super) fn field(name: &str) -> Self {
-        Self::Field(name.to_owned())
+        Self::Field(name.into())
     }
 
     fn encode(&self) -> String {
@@ -58,7 +61,7 @@ impl Step {
                 let mut fields: Vec<(String, Scalar)> =
                     fields.into_iter().map(|(k, v)| (k, Scalar(v))).collect();
                 fields.sort();
-                Some(Self::Key(fields))
+                Some(Self::Key(fields.into()))
             }
             "v" => Some(Self::Value(Scalar(serde_json::from_str(rest).ok()?))),
             "i" => Some(Self::Index(rest.parse().ok()?)),
@@ -100,7 +103,7 @@ impl Ord for Scalar {
 
 impl FieldSet {
     pub(super) fn insert(&mut self, path: &[Step]) {
-        self.0.insert(path.to_vec());
+        self.0.insert(path.into());
     }
 
     pub(super) fn has(&self, path: &[Step]) -> bool {
@@ -110,7 +113,7 @@ impl FieldSet {
     /// Returns whether something below the path is a member.
     pub(super) fn has_below(&self, path: &[Step]) -> bool {
         self.0
-            .range(path.to_vec()..)
+            .range::<[Step], _>((Bound::Included(path), Bound::Unbounded))
             .find(|member| member.len() > path.len() || !member.starts_with(path))
             .is_some_and(|member| member.starts_with(path))
     }
@@ -119,13 +122,24 @@ impl FieldSet {
         self.0.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<[Step]>> {
         self.0.iter()
     }
 
     #[must_use]
     pub(super) fn union(&self, other: &Self) -> Self {
         Self(self.0.union(&other.0).cloned().collect())
+    }
+
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
+    /// Removes what is in the other set; quick when that is small.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        for path in &other.0 {
+            self.0.remove(path);
+        }
     }
 
     #[must_use]
@@ -141,7 +155,7 @@ impl FieldSet {
     /// Returns the members that are neither one of these paths nor below one.
     #[must_use]
     pub(super) fn without(&self, prefixes: &[Path]) -> Self {
-        let kept = |path: &&Path| !prefixes.iter().any(|prefix| path.starts_with(prefix));
+        let kept = |path: &&Arc<[Step]>| !prefixes.iter().any(|prefix| path.starts_with(prefix));
         Self(self.0.iter().filter(kept).cloned().collect())
     }
 
@@ -158,7 +172,7 @@ impl FieldSet {
                 match step {
                     Step::Field(name) => {
                         if depth + 1 < path.len() && here.has_named_field(name) {
-                            all.insert(path[..=depth].to_vec());
+                            all.insert(path[..=depth].into());
                         }
                         node = here.field(name);
                     }
@@ -171,7 +185,7 @@ impl FieldSet {
 
     /// Writes `fieldsV1`.
     pub(super) fn encode(&self) -> Value {
-        let paths: Vec<&[Step]> = self.0.iter().map(Vec::as_slice).collect();
+        let paths: Vec<&[Step]> = self.0.iter().map(|path| &**path).collect();
         Value::Object(encode_below(&paths))
     }
 
@@ -218,7 +232,7 @@ fn encode_below(paths: &[&[Step]]) -> Map<String, Value> {
 
 impl FromIterator<Path> for FieldSet {
     fn from_iter<T: IntoIterator<Item = Path>>(paths: T) -> Self {
-        Self(paths.into_iter().collect())
+        Self(paths.into_iter().map(Arc::from).collect())
     }
 }
 

@@ -139,7 +139,7 @@ pub(super) fn items<'v>(node: &Node, list: &'v [Value]) -> Result<Vec<(Step, &'v
                 return Err(OMITS_KEYS);
             }
             found.sort();
-            Ok(Step::Key(found))
+            Ok(Step::Key(found.into()))
         }
         ListKind::Atomic => Err("invalid indexing of non-associative list"),
     };

@@ -126,6 +126,8 @@ fn serialise(resource: &Resource, value: &Value) -> (Bytes, usize) {
         write(&mut json, field);
     }
     json.push(b'}');
+    // Bytes would keep what was reserved for more.
+    json.shrink_to_fit();
     (json.into(), body_at)
 }
 

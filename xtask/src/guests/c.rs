@@ -17,6 +17,7 @@ pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("c.rs"), || {
         let toolchain = Toolchain::find()?;
         let linker = Linker::find()?;
+        wit_tool::prepare()?;
         progress::step(&format!("C: {}", guest.name), || {
             let component = link(guest, &toolchain, &linker)?;
             install(&guest.name, &component)

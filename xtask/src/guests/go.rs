@@ -16,6 +16,7 @@ use crate::{checkout, progress};
 pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("go.rs"), || {
         let toolchain = Toolchain::find(GUEST_GO)?;
+        wit_tool::prepare()?;
         progress::step(&format!("Go: {}", guest.name), || {
             let component = compile(guest, &toolchain)?;
             install(&guest.name, &component)

@@ -6,12 +6,22 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::command;
-use crate::checkout;
+use crate::{checkout, progress};
+
+/// Compiles it if that is due.
+pub(crate) fn prepare() -> Result<()> {
+    progress::step("the bindings generator", || command::run(&mut cargo("build")))
+}
 
 /// Runs it for a world of the contract.
 pub(crate) fn run<'a>(world: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
+    let mut tool = cargo("run");
+    tool.arg("--").arg("--wit").arg(checkout::wit()).args(["--world", world]).args(arguments);
+    command::run(&mut tool).context("the bindings generator")
+}
+
+fn cargo(subcommand: &str) -> Command {
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(checkout::root()).args(["run", "--quiet", "--package", "wit-tool", "--"]);
-    cargo.arg("--wit").arg(checkout::wit()).args(["--world", world]).args(arguments);
-    command::run(&mut cargo).context("the bindings generator")
+    cargo.current_dir(checkout::root()).args([subcommand, "--quiet", "--package", "wit-tool"]);
+    cargo
 }

@@ -23,8 +23,32 @@ pub(crate) struct Args {
     )]
     pub(crate) log: String,
 
+    /// Where compiled plugins are kept between runs, a folder of this user's own. Otherwise `oarlock` in the user's cache
+    /// folder, if that can be written.
+    #[arg(long, global = true, env = "OARLOCK_CACHE_DIR", hide_env_values = true, value_name = "FOLDER")]
+    pub(crate) cache_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) environment: Environment,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What every process is told by the system, and nobody types.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct Environment {
+    /// The user's own folder.
+    #[arg(long, global = true, env = "HOME", hide = true)]
+    pub(crate) home: Option<PathBuf>,
+
+    /// The user's folder for what can be made again.
+    #[arg(long, global = true, env = "XDG_CACHE_HOME", hide = true)]
+    pub(crate) xdg_cache_home: Option<PathBuf>,
+
+    /// Set in every Pod.
+    #[arg(long, global = true, env = "KUBERNETES_SERVICE_HOST", hide = true)]
+    pub(crate) kubernetes_service_host: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -62,14 +86,6 @@ pub(crate) struct ClusterArgs {
     /// The kubeconfig's context to use instead of its current one.
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-
-    /// Where kubeconfigs are by default.
-    #[arg(long, env = "HOME", hide = true, hide_env = true)]
-    pub(crate) home: Option<PathBuf>,
-
-    /// Set in every Pod.
-    #[arg(long, env = "KUBERNETES_SERVICE_HOST", hide = true, hide_env = true)]
-    pub(crate) in_cluster: Option<String>,
 }
 
 /// What `run` and `dev` have in common.
@@ -189,10 +205,13 @@ mod tests {
           help    Print this message or the help of the given subcommand(s)
 
         Options:
-              --log <FILTER>  What the host's own parts log, on standard error: a level, or targets such as
-                              `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-          -h, --help          Print help (see more with '--help')
-          -V, --version       Print version
+              --log <FILTER>        What the host's own parts log, on standard error: a level, or targets
+                                    such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --cache-dir <FOLDER>  Where compiled plugins are kept between runs, a folder of this user's
+                                    own. Otherwise `oarlock` in the user's cache folder, if that can be
+                                    written [env: OARLOCK_CACHE_DIR]
+          -h, --help                Print help (see more with '--help')
+          -V, --version             Print version
         ");
         insta::assert_snapshot!(help(&["run"]), @"
         Runs plugins against a cluster
@@ -204,6 +223,9 @@ mod tests {
                                       such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --plugins <PATH>        A folder of plugin files, the folder of one plugin, or a plugin file.
                                       May be given several times; changes in it are picked up
+              --cache-dir <FOLDER>    Where compiled plugins are kept between runs, a folder of this user's
+                                      own. Otherwise `oarlock` in the user's cache folder, if that can be
+                                      written [env: OARLOCK_CACHE_DIR]
               --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, and without one the
                                       ServiceAccount of the Pod this runs in [env: KUBECONFIG]
               --context <NAME>        The kubeconfig's context to use instead of its current one
@@ -228,6 +250,9 @@ mod tests {
                                              targets such as `oarlock=debug,kube=info` [env: OARLOCK_LOG]
                                              [default: warn]
               --port <PORT>                  The API server's port on 127.0.0.1. Otherwise a free one
+              --cache-dir <FOLDER>           Where compiled plugins are kept between runs, a folder of this
+                                             user's own. Otherwise `oarlock` in the user's cache folder, if
+                                             that can be written [env: OARLOCK_CACHE_DIR]
               --kubeconfig <FILE>            Where to write the kubeconfig for kubectl [default:
                                              .oarlock/kubeconfig]
               --fault <ACTION[,KEY=VALUE]…>  Something that the API server does wrong, such as
@@ -254,6 +279,9 @@ mod tests {
               --log <FILTER>                   What the host's own parts log, on standard error: a level, or
                                                targets such as `oarlock=debug,kube=info` [env: OARLOCK_LOG]
                                                [default: warn]
+              --cache-dir <FOLDER>             Where compiled plugins are kept between runs, a folder of
+                                               this user's own. Otherwise `oarlock` in the user's cache
+                                               folder, if that can be written [env: OARLOCK_CACHE_DIR]
           -h, --help                           Print help
         ");
         insta::assert_snapshot!(help(&["plugin", "inspect"]), @"
@@ -265,9 +293,12 @@ mod tests {
           <FILE>  A component (.wasm), a plugin file, or the folder of one plugin
 
         Options:
-              --log <FILTER>  What the host's own parts log, on standard error: a level, or targets such as
-                              `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-          -h, --help          Print help
+              --log <FILTER>        What the host's own parts log, on standard error: a level, or targets
+                                    such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --cache-dir <FOLDER>  Where compiled plugins are kept between runs, a folder of this user's
+                                    own. Otherwise `oarlock` in the user's cache folder, if that can be
+                                    written [env: OARLOCK_CACHE_DIR]
+          -h, --help                Print help
         ");
     }
 }

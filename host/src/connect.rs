@@ -15,7 +15,10 @@ use kube::{
 use oarlock_informer::transport;
 
 pub(crate) use self::check::check;
-use crate::{args::ClusterArgs, failure::Failure};
+use crate::{
+    args::{ClusterArgs, Environment},
+    failure::Failure,
+};
 
 /// A client and whom it talks to.
 pub(crate) struct Connection {
@@ -25,8 +28,8 @@ pub(crate) struct Connection {
 }
 
 /// Connects as the command line says, and checks that the API server takes us.
-pub(crate) async fn connect(args: &ClusterArgs) -> Result<Connection, Failure> {
-    let (config, source) = configure(args).await?;
+pub(crate) async fn connect(args: &ClusterArgs, environment: &Environment) -> Result<Connection, Failure> {
+    let (config, source) = configure(args, environment).await?;
     let connection = client(config).map_err(|error| {
         Failure::caller(anyhow::Error::new(error).context(format!("{source} cannot be used")))
     })?;
@@ -43,12 +46,12 @@ pub(crate) fn client(mut config: Config) -> Result<Connection, transport::Error>
 }
 
 /// Finds the configuration, and says in words where it came from.
-async fn configure(args: &ClusterArgs) -> Result<(Config, String), Failure> {
-    let default = args.home.as_ref().map(|home| home.join(".kube/config"));
+async fn configure(args: &ClusterArgs, environment: &Environment) -> Result<(Config, String), Failure> {
+    let default = environment.home.as_ref().map(|home| home.join(".kube/config"));
     let given = args.kubeconfig.as_deref().map(paths).unwrap_or_default();
     let files = match (given.as_slice(), default) {
         ([], Some(default)) if default.exists() => vec![default],
-        ([], _) if args.in_cluster.is_some() => return in_cluster(),
+        ([], _) if environment.kubernetes_service_host.is_some() => return in_cluster(),
         ([], _) => {
             return Err(Failure::caller(anyhow::anyhow!("there is no kubeconfig, and this is no Pod of a cluster"))
                 .hint("name one with --kubeconfig or KUBECONFIG; `oarlock dev` needs none, it brings its own API server"));

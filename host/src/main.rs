@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod compiled;
 mod connect;
 mod failure;
 mod printer;
@@ -17,13 +18,16 @@ use crate::args::{Args, Command};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Args { log, command } = Args::parse();
+    let Args { log, cache_dir, environment, command } = Args::parse();
     telemetry::install(&log);
-    let ended = match command {
-        Command::Run(args) => commands::run::run(args).await,
-        Command::Dev(args) => commands::dev::run(args).await,
-        Command::Rbac(args) => commands::rbac::run(args).await,
-        Command::Plugin(args) => commands::plugin::run(args).await,
+    let ended = match compiled::engine_config(cache_dir, &environment) {
+        Ok(engine) => match command {
+            Command::Run(args) => commands::run::run(args, &environment, engine).await,
+            Command::Dev(args) => commands::dev::run(args, engine).await,
+            Command::Rbac(args) => commands::rbac::run(args, engine).await,
+            Command::Plugin(args) => commands::plugin::run(args, engine).await,
+        },
+        Err(failure) => Err(failure),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -30,7 +30,7 @@ use crate::{
 /// The account that the host runs as.
 const HOST: (&str, &str) = ("oarlock-system", "oarlock");
 
-pub(crate) async fn run(args: DevArgs) -> Ended {
+pub(crate) async fn run(args: DevArgs, engine: EngineConfig) -> Ended {
     let DevArgs { plugins, port, kubeconfig, fault, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: DevArgs) -> Ended {
     };
     let admin = hosting::bind(&host).await?;
     let cluster = DevCluster::start(config).await.map_err(Failure::caller)?;
-    let ended = serve(&cluster, plugins, &kubeconfig, host, admin).await;
+    let ended = serve(&cluster, plugins, &kubeconfig, host, admin, engine).await;
     cluster.shut_down().await;
     ended
 }
@@ -56,6 +56,7 @@ async fn serve(
     kubeconfig: &Path,
     host: HostArgs,
     admin: Option<TcpListener>,
+    engine: EngineConfig,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
     let Connection { client: administrator, server } = client(&cluster.kubeconfig(), None).await?;
@@ -70,7 +71,6 @@ async fn serve(
             .hint("name another place with --kubeconfig")
     })?;
     welcome::say(&server, file.path(), &plugins, host.output);
-    let engine = EngineConfig::default();
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
     let job = hosting::Job { client, server, plugins, host, admin, engine, provision };
     hosting::host(job, std::future::pending()).await

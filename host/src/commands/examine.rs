@@ -34,8 +34,8 @@ pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Fail
     Err(Failure::caller(anyhow::anyhow!("{}", texts.join("\n       "))))
 }
 
-pub(super) fn engine() -> Result<Engine, Failure> {
-    Engine::new(EngineConfig::default()).map_err(Failure::running)
+pub(super) fn engine(config: EngineConfig) -> Result<Engine, Failure> {
+    Engine::new(config).map_err(Failure::running)
 }
 
 /// Compiles the component at a path and asks it what it is.

@@ -5,7 +5,7 @@ mod show;
 use std::{io::Write, path::Path};
 
 use oarlock_controller::config::PluginFile;
-use oarlock_plugin::Limits;
+use oarlock_plugin::{EngineConfig, Limits};
 
 use super::examine;
 use crate::{
@@ -13,16 +13,16 @@ use crate::{
     failure::{Ended, Failure},
 };
 
-pub(crate) async fn run(args: PluginArgs) -> Ended {
+pub(crate) async fn run(args: PluginArgs, engine: EngineConfig) -> Ended {
     let PluginArgs { command } = args;
     match command {
-        PluginCommand::Inspect(args) => inspect(args).await,
+        PluginCommand::Inspect(args) => inspect(args, engine).await,
     }
 }
 
-async fn inspect(args: InspectArgs) -> Ended {
+async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
     let InspectArgs { file } = args;
-    let engine = examine::engine()?;
+    let engine = examine::engine(engine)?;
     let text = if is_component(&file) {
         let examined =
             examine::examine(&engine, "inspect", &file, serde_json::Map::new(), Limits::default()).await?;

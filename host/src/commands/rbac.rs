@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use oarlock_controller::rbac;
+use oarlock_plugin::EngineConfig;
 
 use super::examine;
 use crate::{
@@ -10,9 +11,9 @@ use crate::{
     failure::{Ended, Failure},
 };
 
-pub(crate) async fn run(args: RbacArgs) -> Ended {
+pub(crate) async fn run(args: RbacArgs, engine: EngineConfig) -> Ended {
     let RbacArgs { plugins, host_account } = args;
-    let engine = examine::engine()?;
+    let engine = examine::engine(engine)?;
     let mut needs = Vec::new();
     for file in examine::load(&plugins)? {
         needs.push(examine::needs(&engine, file).await?);

@@ -4,12 +4,12 @@ use oarlock_plugin::EngineConfig;
 
 use super::hosting;
 use crate::{
-    args::RunArgs,
+    args::{Environment, RunArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
 };
 
-pub(crate) async fn run(args: RunArgs) -> Ended {
+pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: EngineConfig) -> Ended {
     let RunArgs { plugins, cluster, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
@@ -17,8 +17,7 @@ pub(crate) async fn run(args: RunArgs) -> Ended {
             .hint("name a folder of plugin files, the folder of one plugin, or a plugin file"));
     }
     let admin = hosting::bind(&host).await?;
-    let Connection { client, server } = connect::connect(&cluster).await?;
-    let engine = EngineConfig::default();
+    let Connection { client, server } = connect::connect(&cluster, environment).await?;
     hosting::host(
         hosting::Job { client, server, plugins, host, admin, engine, provision: None },
         std::future::pending(),

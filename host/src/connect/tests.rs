@@ -3,19 +3,14 @@ use std::io::Write;
 use super::*;
 
 fn args(kubeconfig: Option<&Path>) -> ClusterArgs {
-    ClusterArgs {
-        kubeconfig: kubeconfig.map(|path| path.as_os_str().to_owned()),
-        context: None,
-        home: None,
-        in_cluster: None,
-    }
+    ClusterArgs { kubeconfig: kubeconfig.map(|path| path.as_os_str().to_owned()), context: None }
 }
 
 /// The text of the failure, with the file's path replaced.
 async fn refused(text: &str) -> String {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    let failure = connect(&args(Some(file.path()))).await.err().unwrap();
+    let failure = connect(&args(Some(file.path())), &Environment::default()).await.err().unwrap();
     failure.text().replace(&file.path().display().to_string(), "FILE")
 }
 
@@ -30,12 +25,13 @@ fn kubeconfig(server: &str, user: &str) -> String {
 
 #[tokio::test]
 async fn a_kubeconfig_that_is_not_there_says_so() {
-    let failure = connect(&args(Some(Path::new("/nonexistent/config")))).await.err().unwrap();
+    let failure =
+        connect(&args(Some(Path::new("/nonexistent/config"))), &Environment::default()).await.err().unwrap();
     insta::assert_snapshot!(failure.text(), @"
     kubeconfig /nonexistent/config does not exist: No such file or directory (os error 2)
     hint: name another with --kubeconfig or KUBECONFIG
     ");
-    let failure = connect(&args(None)).await.err().unwrap();
+    let failure = connect(&args(None), &Environment::default()).await.err().unwrap();
     insta::assert_snapshot!(failure.text(), @"
     there is no kubeconfig, and this is no Pod of a cluster
     hint: name one with --kubeconfig or KUBECONFIG; `oarlock dev` needs none, it brings its own API server

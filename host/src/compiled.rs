@@ -1,0 +1,93 @@
+//! Where compiled plugins are kept between runs: some compile in seconds, all load in milliseconds.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use oarlock_plugin::EngineConfig;
+
+use crate::{args::Environment, failure::Failure};
+
+/// Returns how components are compiled and run: with the folder that was named, which then must do, or the user's own, if it does.
+pub(crate) fn engine_config(
+    given: Option<PathBuf>,
+    environment: &Environment,
+) -> Result<EngineConfig, Failure> {
+    let cache_dir = match given {
+        Some(folder) => {
+            prepare(&folder).map_err(|error| {
+                let context = format!("--cache-dir {} cannot be used", folder.display());
+                Failure::caller(anyhow::Error::new(error).context(context))
+                    .hint("name a folder that only this user can write")
+            })?;
+            Some(folder)
+        }
+        None => default(environment).filter(|folder| match prepare(folder) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::info!(folder = %folder.display(), %error, "compiled plugins are not kept");
+                false
+            }
+        }),
+    };
+    Ok(EngineConfig { cache_dir, ..EngineConfig::default() })
+}
+
+fn default(environment: &Environment) -> Option<PathBuf> {
+    let Environment { home, xdg_cache_home, kubernetes_service_host: _ } = environment;
+    // As the XDG base directory specification has it: what is not absolute counts as not set.
+    let cache = xdg_cache_home.clone().filter(|path| path.is_absolute());
+    let cache =
+        cache.or_else(|| home.as_ref().filter(|path| path.is_absolute()).map(|home| home.join(".cache")))?;
+    Some(cache.join("oarlock/compiled"))
+}
+
+/// Makes the folder, for this user alone, and sees that it is: what lies in it is run.
+fn prepare(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    fs::write(&probe, b"")?;
+    let own = fs::metadata(&probe).map(|probe| probe.uid());
+    fs::remove_file(&probe)?;
+    let found = fs::metadata(folder)?;
+    if found.uid() != own? {
+        return Err(io::Error::other("the folder belongs to another user"));
+    }
+    if found.permissions().mode() & 0o022 != 0 {
+        return Err(io::Error::other("other users can write into the folder (chmod go-w)"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_cache_is_the_default_and_its_absence_no_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = Environment { home: Some(dir.path().to_owned()), ..Environment::default() };
+        let config = engine_config(None, &environment).unwrap();
+        assert_eq!(config.cache_dir, Some(dir.path().join(".cache/oarlock/compiled")));
+
+        let xdg_cache_home = Some(dir.path().join("xdg"));
+        let environment = Environment { xdg_cache_home, ..environment };
+        let config = engine_config(None, &environment).unwrap();
+        assert_eq!(config.cache_dir, Some(dir.path().join("xdg/oarlock/compiled")));
+
+        let file = dir.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let environment = Environment { xdg_cache_home: Some(file.clone()), ..Environment::default() };
+        assert_eq!(engine_config(None, &environment).unwrap().cache_dir, None);
+        assert_eq!(engine_config(None, &Environment::default()).unwrap().cache_dir, None);
+        let open = dir.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = engine_config(Some(open), &environment).unwrap_err().text();
+        assert!(refused.contains("other users can write into the folder"), "{refused}");
+        assert!(engine_config(Some(file), &environment).is_err(), "what was asked for must do");
+    }
+}

@@ -110,6 +110,7 @@ pub mod __private {
         pub fn with<R>(&self, call: impl FnOnce(&mut P) -> Result<R, Failure>) -> Result<R, Failure> {
             let mut slot = self.0.borrow_mut();
             if slot.is_none() {
+                log_panics();
                 *slot = Some(P::start()?);
             }
             match slot.as_mut() {
@@ -121,6 +122,14 @@ pub mod __private {
 
     /// Asks the plugin what it wants.
     pub fn describe<P: Plugin>() -> Result<metadata::Description, String> {
+        log_panics();
         P::describe().map(|description| description.0)
+    }
+
+    /// A guest has no standard error: without this, a panic's message would be lost and only the trap be seen.
+    fn log_panics() {
+        std::panic::set_hook(Box::new(|panic| {
+            crate::log::log(crate::log::Level::Error, &panic.to_string(), &[])
+        }));
     }
 }

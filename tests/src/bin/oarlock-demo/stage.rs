@@ -18,8 +18,8 @@ use crate::verdict;
 pub(crate) const CHANGELING: &str = "changeling";
 pub(crate) const HELLOS: [&str; 5] = ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python"];
 
-/// How long the world may take to come to rest. Reached only when something is wrong.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long nothing may be told while something is still awaited. Reached only when something is wrong.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Stage {
     folder: TempDir,
@@ -109,14 +109,18 @@ impl Stage {
         what: &str,
         done: impl AsyncFn(&Self) -> bool,
     ) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let (mut n_told, mut since) = (0, Instant::now());
         loop {
+            let n_now = self.host.printed().told().len();
+            if n_now > n_told {
+                (n_told, since) = (n_now, Instant::now());
+            }
             let reached = done(self).await;
             let faults = self.faults()?;
             if reached && faults.is_empty() {
                 break;
             }
-            if Instant::now() > deadline {
+            if since.elapsed() > PATIENCE {
                 for fault in &faults {
                     println!("  lost: {fault}");
                 }

@@ -109,10 +109,9 @@ impl Served {
         found
     }
 
-    /// Returns true if unknown resources of this group version are a Status and not a bare 404.
-    pub(crate) fn is_builtin_group_version(&self, group: &str, version: &str) -> bool {
-        version == "v1"
-            && (REVIEW_GROUPS.contains(&group)
-                || self.resources.iter().any(|r| r.group == group && r.custom.is_none()))
+    /// Returns true if unknown resources of this group are a Status and not a bare 404.
+    pub(crate) fn is_builtin_group(&self, group: &str) -> bool {
+        REVIEW_GROUPS.contains(&group)
+            || self.resources.iter().any(|r| r.group == group && r.custom.is_none())
     }
 }

@@ -4,6 +4,7 @@ use crate::authn::Tokens;
 use crate::authorizer::Authorizer;
 use crate::catalog::{Catalog, Served};
 use crate::faults::Faults;
+use crate::services::ClusterIps;
 use crate::status::{GroupResource, StatusError};
 use crate::store::{Store, Transaction};
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ pub(crate) struct Cluster {
     pub(crate) catalog: Catalog,
     pub(crate) tokens: Tokens,
     pub(crate) faults: Faults,
+    pub(crate) cluster_ips: ClusterIps,
     /// How often a watch that allows bookmarks gets one.
     pub(crate) bookmark_interval: Duration,
     rights: Rights,
@@ -51,6 +53,7 @@ impl Cluster {
             catalog: Catalog::new(),
             tokens: Tokens::default(),
             faults: Faults::default(),
+            cluster_ips: ClusterIps::default(),
             bookmark_interval,
             rights,
         }

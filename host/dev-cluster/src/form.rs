@@ -11,6 +11,7 @@ use http::header::{HeaderValue, WARNING};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 
 /// The form that one request asked for, of one resource.
 #[derive(Clone, Copy)]
@@ -101,12 +102,29 @@ pub(crate) fn object(
 /// Answers with a JSON document, in YAML if that was asked for.
 pub(crate) fn notated(code: u16, notation: Notation, json: Vec<u8>) -> Response<Body> {
     match notation {
-        Notation::Json => respond::with_type(code, "application/json", full(json)),
+        Notation::Json => {
+            let mut json = json;
+            json.push(b'\n');
+            respond::with_type(code, "application/json", full(json))
+        }
         Notation::Yaml => {
             let value: Value = serde_json::from_slice(&json).unwrap_or_default();
-            let yaml = serde_norway::to_string(&value).unwrap_or_default();
+            let yaml = serde_norway::to_string(&sorted(value)).unwrap_or_default();
             respond::with_type(code, "application/yaml", full(yaml))
         }
+    }
+}
+
+/// YAML is written in the order of keys.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<String, Value> =
+                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        plain => plain,
     }
 }
 

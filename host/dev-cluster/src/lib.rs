@@ -50,6 +50,7 @@ mod event_view;
 mod form;
 mod namespaces;
 mod selector;
+mod services;
 mod store;
 mod table;
 mod watch_event;

@@ -6,6 +6,7 @@ use crate::status::StatusError;
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
+use serde_json::error::Category;
 
 /// The shape of what is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,10 @@ impl Accepted {
         }
         ranges.iter().find_map(Self::of).ok_or_else(|| {
             let mut error = StatusError::not_acceptable(ACCEPTED);
+            if ranges.iter().any(|range| range.notation().is_some()) {
+                // The notation is there, what the object should be shown as is not.
+                return error;
+            }
             error.details = Some(Box::default());
             error.message =
                 format!("406: Not Acceptable\n\nAvailable representations: {}", ACCEPTED.join(", "));
@@ -60,11 +65,7 @@ impl Accepted {
     }
 
     fn of(range: &MediaRange<'_>) -> Option<Self> {
-        let notation = match range.media_type {
-            "application/json" | "*/*" | "application/*" => Notation::Json,
-            "application/yaml" => Notation::Yaml,
-            _ => return None,
-        };
+        let notation = range.notation()?;
         let shape = match range.parameter("as") {
             None => Shape::Object,
             // v1beta1 has the same form, but clients that take it always take v1 too.
@@ -82,6 +83,14 @@ impl Accepted {
 // === impl MediaRange ===
 
 impl MediaRange<'_> {
+    fn notation(&self) -> Option<Notation> {
+        match self.media_type {
+            "application/json" | "*/*" | "application/*" => Some(Notation::Json),
+            "application/yaml" => Some(Notation::Yaml),
+            _ => None,
+        }
+    }
+
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
@@ -118,16 +127,19 @@ pub(crate) fn decode(
     of: Option<&Node>,
 ) -> Result<Value, StatusError> {
     let unrecognized = |why: String| {
-        let said = String::from_utf8_lossy(body);
+        let said = if body.is_empty() { "<empty>".into() } else { String::from_utf8_lossy(body) };
         StatusError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
              error: {why} ({said})"
         ))
     };
     match content_type(headers) {
-        "application/json" | "" => {
-            serde_json::from_slice(body).map_err(|error| unrecognized(error.to_string()))
-        }
+        "application/json" | "" => serde_json::from_slice(body).map_err(|error| {
+            unrecognized(match error.classify() {
+                Category::Eof => "unexpected end of JSON input".to_owned(),
+                _ => error.to_string(),
+            })
+        }),
         "application/yaml" => serde_norway::from_slice(body).map_err(|error| unrecognized(error.to_string())),
         protobuf::MEDIA_TYPE if let Some(of) = of => protobuf::decode(body, of).map_err(|error| {
             StatusError::bad_request(format!(

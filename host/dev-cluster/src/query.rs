@@ -167,6 +167,13 @@ impl Query {
                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
                 ),
             }
+            if found == Some(VersionMatch::Exact) {
+                causes.push(Cause::new(
+                    "FieldValueNotSupported",
+                    "resourceVersionMatch",
+                    "Unsupported value: \"Exact\": supported values: \"NotOlderThan\"",
+                ));
+            }
             return found;
         }
         if options.send_initial_events.is_some() {

@@ -37,7 +37,7 @@ pub(crate) fn with_type(code: u16, content_type: &'static str, body: Body) -> Re
 }
 
 pub(crate) fn json(code: u16, value: &Value) -> Response<Body> {
-    with_type(code, "application/json", full(value.to_string()))
+    with_type(code, "application/json", full(format!("{value}\n")))
 }
 
 /// Text, as health checks and unknown paths answer.

@@ -2,6 +2,7 @@
 
 use crate::authorizer::{Attributes, Authorizer, impersonated};
 use crate::call::Call;
+use crate::catalog::Served;
 use crate::cluster::Cluster;
 use crate::discovery;
 use crate::faults::{Action, Subject};
@@ -25,6 +26,7 @@ use hyper::body::Incoming;
 use serde_json::json;
 use std::sync::Arc;
 
+const NOT_FOUND: &str = "404 page not found\n";
 /// No body may be longer.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 /// The version that this server says it is, with what clients conclude from it.
@@ -39,12 +41,16 @@ pub(crate) async fn serve(
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
+    let is_head = parts.method == Method::HEAD;
     let faults = cluster.faults.take(&subject(&info, &parts.headers));
     let response = match answer(cluster, &address, parts, query, info.clone(), body, &faults).await {
         Ok(response) => response,
         Err(error) => respond::error(&error),
     };
     tracing::debug!(verb = info.verb, path = info.path, status = response.status().as_u16(), "answered");
+    if is_head {
+        return response.map(|_| respond::full(""));
+    }
     faulty_body::apply(response, &faults)
 }
 
@@ -69,10 +75,16 @@ async fn answer(
     authorizer.require(&user, &asked)?;
     let Some(target) = info.target.clone() else {
         let served = cluster.catalog.served();
-        return Ok(plain(&info.path)
+        let found = plain(&info.path)
             .or_else(|| discovery::answer(&served, &info.path, &parts.headers, address))
-            .or_else(|| openapi::answer(&served, &info.path))
-            .unwrap_or_else(|| respond::text(404, "404 page not found\n")));
+            .or_else(|| openapi::answer(&served, &info.path));
+        let mut path = info.path.trim_matches('/').split('/');
+        return match (found, path.next()) {
+            (Some(found), _) => Ok(found),
+            (None, Some("api")) => nothing_there(&served, ""),
+            (None, Some("apis")) => nothing_there(&served, path.next().unwrap_or("none")),
+            (None, _) => Ok(respond::text(404, NOT_FOUND)),
+        };
     };
     let body = read(body).await?;
     if reviews::is_review(&target) {
@@ -83,13 +95,11 @@ async fn answer(
     }
     let served = cluster.catalog.served();
     let Some(resource) = served.find(&target.group, &target.version, &target.resource).cloned() else {
-        let core = target.group.is_empty();
-        return if core || served.is_builtin_group_version(&target.group, &target.version) {
-            Err(StatusError::resource_not_served())
-        } else {
-            Ok(respond::text(404, "404 page not found\n"))
-        };
+        return nothing_there(&served, &target.group);
     };
+    if parts.method == Method::HEAD {
+        return Err(StatusError::method_not_allowed());
+    }
     let call = Call {
         accepted: Accepted::negotiate(&parts.headers)?,
         subject: subject(&info, &parts.headers),
@@ -104,6 +114,15 @@ async fn answer(
         faults: faults.to_vec(),
     };
     dispatch(&call, &info.verb).await
+}
+
+/// Of a group that is built in an unknown resource is a Status, of any other a bare 404.
+fn nothing_there(served: &Served, group: &str) -> Result<Response<Body>, StatusError> {
+    if served.is_builtin_group(group) {
+        Err(StatusError::resource_not_served())
+    } else {
+        Ok(respond::text(404, NOT_FOUND))
+    }
 }
 
 async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError> {
@@ -250,8 +269,8 @@ async fn read(body: Incoming) -> Result<Bytes, StatusError> {
 
 /// Answers the paths that are about no resource.
 fn plain(path: &str) -> Option<Response<Body>> {
-    let is_check = |name: &str| path == name || path.starts_with(&format!("{name}/"));
-    if is_check("/healthz") || is_check("/livez") || is_check("/readyz") {
+    let check = path.trim_end_matches('/').trim_end_matches("/ping");
+    if matches!(check, "/healthz" | "/livez" | "/readyz") {
         return Some(respond::text(200, "ok"));
     }
     if path.trim_end_matches('/') == "/version" {

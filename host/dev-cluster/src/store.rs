@@ -190,7 +190,7 @@ impl Transaction<'_> {
 
     /// Writes an object under the next revision, and returns it as stored.
     pub(crate) fn put(&mut self, resource: &Resource, key: &str, value: Value) -> Arc<Stored> {
-        let revision = self.inner.revision + 1;
+        let revision = self.next_revision(resource, key);
         let stored = Arc::new(Stored::new(resource, key, value, revision));
         if !self.dry_run {
             self.inner.revision = revision;
@@ -200,9 +200,17 @@ impl Transaction<'_> {
         stored
     }
 
+    /// A dry run shows the version that is there, or none.
+    fn next_revision(&self, resource: &Resource, key: &str) -> u64 {
+        if self.dry_run {
+            return self.get(&resource.storage, key).map(|current| current.revision).unwrap_or(0);
+        }
+        self.inner.revision + 1
+    }
+
     /// Removes an object under the next revision; `last` is its last state, which the event carries.
     pub(crate) fn remove(&mut self, resource: &Resource, key: &str, last: Value) -> Arc<Stored> {
-        let revision = self.inner.revision + 1;
+        let revision = self.next_revision(resource, key);
         let stored = Arc::new(Stored::new(resource, key, last, revision));
         if !self.dry_run {
             self.inner.revision = revision;

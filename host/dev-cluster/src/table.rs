@@ -43,9 +43,10 @@ impl Include {
             None | Some("" | "Metadata") => Ok(Self::Metadata),
             Some("None") => Ok(Self::None),
             Some("Object") => Ok(Self::Object),
-            Some(other) => {
-                Err(StatusError::bad_request(format!("unrecognized includeObject value: {other:?}")))
-            }
+            Some(other) => Err(StatusError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))),
         }
     }
 }

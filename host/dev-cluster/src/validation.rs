@@ -8,7 +8,7 @@ mod workloads;
 use crate::status::{Cause, GroupKind};
 use serde_json::{Map, Value, json};
 
-pub(crate) use names::NameRule;
+pub(crate) use names::{NameRule, label_value_faults, qualified_name_faults};
 
 /// Where in an object a rule is applied.
 fn at(path: &str, field: impl std::fmt::Display) -> String {

@@ -6,6 +6,7 @@ use crate::managed_fields::{self, Writer};
 use crate::model::Model;
 use crate::namespaces;
 use crate::resource::Resource;
+use crate::services;
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
 use rand::Rng;
@@ -144,7 +145,9 @@ pub(crate) fn check_name(call: &Call, object: &mut Value) -> Result<(), StatusEr
     let name = meta(object, "name").to_owned();
     let wanted = &call.target.name;
     if name.is_empty() {
-        return Err(StatusError::bad_request("name must be provided"));
+        return Err(StatusError::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
     }
     if name != *wanted {
         return Err(StatusError::bad_request(format!(
@@ -152,6 +155,20 @@ pub(crate) fn check_name(call: &Call, object: &mut Value) -> Result<(), StatusEr
         )));
     }
     Ok(())
+}
+
+/// Refuses an object that says it is another than the one that is there.
+pub(crate) fn check_uid(call: &Call, object: &Value, current: &Stored) -> Result<(), StatusError> {
+    let uid = meta(object, "uid");
+    if uid.is_empty() || uid == current.uid {
+        return Ok(());
+    }
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+        call.resource.plural, current.key, current.uid
+    );
+    Err(StatusError::conflict(&call.resource.group_resource(), &call.target.name, why))
 }
 
 /// Gives an object without a name one made of its generateName.
@@ -201,8 +218,10 @@ pub(crate) fn create(
     if counts {
         metadata.insert("generation".into(), 1.into());
     }
-    order_metadata(metadata);
     call.model().prepare_create(&mut object);
+    if resource.is("", "services") {
+        call.cluster.cluster_ips.assign(&mut object);
+    }
     call.model().validate_create(&object)?;
     let key = resource.key(&call.target.namespace, meta(&object, "name"));
     if transaction.get(&resource.storage, &key).is_some() {
@@ -256,6 +275,9 @@ pub(crate) fn update(
         call.model().validate_status_update(&new, old)?;
     } else {
         call.model().prepare_update(&mut new, old);
+        if resource.is("", "services") {
+            services::keep_address(&mut new, old);
+        }
         if call.model().changes_generation(&new, old) {
             let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
             meta_mut(&mut new).insert("generation".into(), (generation + 1).into());
@@ -272,7 +294,6 @@ pub(crate) fn update(
         namespaces::settle(transaction, served, &current.namespace)?;
         return Ok(removed);
     }
-    order_metadata(meta_mut(&mut new));
     if unchanged(&new, old) {
         return transaction.get(&resource.storage, &key).ok_or_else(|| call.not_found());
     }
@@ -301,34 +322,6 @@ fn keep_metadata(new: &mut Value, old: &Value) {
             None => metadata.shift_remove(field),
         };
     }
-}
-
-/// Brings metadata into the order that the real server writes it in.
-fn order_metadata(metadata: &mut Map<String, Value>) {
-    const ORDER: &[&str] = &[
-        "name",
-        "generateName",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "labels",
-        "annotations",
-        "ownerReferences",
-        "finalizers",
-        "managedFields",
-    ];
-    let place = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
-    let mut entries: Vec<(String, Value)> = std::mem::take(metadata).into_iter().collect();
-    if !entries.iter().any(|(key, _)| key == "resourceVersion") {
-        // A place for the version that the store is going to write.
-        entries.push(("resourceVersion".into(), Value::Null));
-    }
-    entries.sort_by_key(|(key, _)| place(key));
-    metadata.extend(entries);
 }
 
 /// A write that changes nothing makes no new version; the times of managed fields do not count.

@@ -93,7 +93,7 @@ fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
             let stored = write::create(call, transaction, object, None)?;
             return Ok((stored, true, Vec::new()));
         };
-        check_uid(call, &applied, &current)?;
+        write::check_uid(call, &applied, &current)?;
         let version = meta(&applied, "resourceVersion");
         let version = if version.is_empty() { current.revision.to_string() } else { version.to_owned() };
         meta_mut(&mut object).insert("resourceVersion".into(), version.into());
@@ -125,16 +125,4 @@ fn check_name(call: &Call, object: &Value) -> Result<(), StatusError> {
         )));
     }
     Ok(())
-}
-
-fn check_uid(call: &Call, object: &Value, current: &Stored) -> Result<(), StatusError> {
-    let uid = meta(object, "uid");
-    if uid.is_empty() || uid == current.uid {
-        return Ok(());
-    }
-    Err(StatusError::conflict(
-        &call.resource.group_resource(),
-        &call.target.name,
-        format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.uid),
-    ))
 }

@@ -27,17 +27,7 @@ pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
             let stored = write::create(call, transaction, decoded.object, Some(writer))?;
             return Ok((stored, true));
         };
-        let uid = meta(&decoded.object, "uid");
-        if !uid.is_empty() && uid != current.uid {
-            return Err(StatusError::conflict(
-                &call.resource.group_resource(),
-                &call.target.name,
-                format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                    current.uid
-                ),
-            ));
-        }
+        write::check_uid(call, &decoded.object, &current)?;
         let old = call.resource.served(&current)?;
         let stored = write::update(call, transaction, served, &current, &old, decoded.object, Some(writer))?;
         Ok((stored, false))

@@ -4,7 +4,7 @@ use super::list::wait_for;
 use crate::call::Call;
 use crate::cluster::Cluster;
 use crate::faults::{Action, Kick, KickHow, Subject};
-use crate::negotiation::Shape;
+use crate::negotiation::{Notation, Shape};
 use crate::query::{ListOptions, Version, VersionMatch};
 use crate::respond::{self, Body, BrokenOff, streamed};
 use crate::selector::Selection;
@@ -63,6 +63,9 @@ enum Phase {
 pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
     let options = call.query.list_options()?;
     let selection = call.selection()?;
+    if call.accepted.notation == Notation::Yaml {
+        return Err(StatusError::not_acceptable(&["application/json;stream=watch"]));
+    }
     let include = table::Include::parse(call.query.get("includeObject"))?;
     let storage = &call.resource.storage;
     // Before anything is read, so that no change falls between.

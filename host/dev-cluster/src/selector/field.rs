@@ -63,7 +63,7 @@ impl Field {
     fn find(path: &str, resource: &Resource) -> Result<Self, StatusError> {
         match path {
             "metadata.name" => return Ok(Self::Name),
-            "metadata.namespace" if resource.namespaced || resource.custom.is_none() => {
+            "metadata.namespace" if resource.namespaced || resource.selectable.is_empty() => {
                 return Ok(Self::Namespace);
             }
             _ => {}

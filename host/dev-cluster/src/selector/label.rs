@@ -1,6 +1,7 @@
 //! Label selectors in the API's string syntax: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>3`.
 
 use crate::status::StatusError;
+use crate::validation::{label_value_faults, qualified_name_faults};
 
 /// All requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +47,8 @@ impl LabelSelector {
                 return Ok(Self::default());
             }
             loop {
-                requirements.push(parser.requirement()?);
+                let requirement = parser.requirement().and_then(Requirement::checked);
+                requirements.push(requirement.map_err(|why| format!("unable to parse requirement: {why}"))?);
                 match parser.next() {
                     Token::End => return Ok(Self { requirements }),
                     Token::Sign(",") => {}
@@ -56,7 +58,7 @@ impl LabelSelector {
                 }
             }
         };
-        parse().map_err(|why| StatusError::bad_request(format!("unable to parse requirement: {why}")))
+        parse().map_err(StatusError::bad_request)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -68,6 +70,25 @@ impl LabelSelector {
             let value = labels.iter().find(|(key, _)| *key == requirement.key).map(|(_, value)| value);
             requirement.test.holds(value.map(String::as_str))
         })
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    /// Refuses keys and values that no label can have.
+    fn checked(self) -> Result<Self, String> {
+        if let Some(fault) = qualified_name_faults(&self.key).first() {
+            return Err(format!("<nil>: Invalid value: {:?}: {fault}", self.key));
+        }
+        if let Test::In(values) | Test::NotIn(values) = &self.test {
+            for (at, value) in values.iter().enumerate() {
+                if let Some(fault) = label_value_faults(value).first() {
+                    return Err(format!("values[{at}][{}]: Invalid value: {value:?}: {fault}", self.key));
+                }
+            }
+        }
+        Ok(self)
     }
 }
 

@@ -25,13 +25,17 @@ pub(crate) struct Stored {
 // === impl Stored ===
 
 impl Stored {
-    /// Serialises an object; its apiVersion, kind and resourceVersion are set.
+    /// Serialises an object; its apiVersion, kind and resourceVersion are set (none for revision 0).
     pub(crate) fn new(resource: &Resource, key: &str, mut value: Value, revision: u64) -> Self {
         let text = |value: &Value, pointer: &str| {
             value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         if let Some(metadata) = metadata_mut(&mut value) {
-            metadata.insert("resourceVersion".into(), revision.to_string().into());
+            match revision {
+                0 => metadata.shift_remove("resourceVersion"),
+                revision => metadata.insert("resourceVersion".into(), revision.to_string().into()),
+            };
+            order_metadata(metadata);
         }
         let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
         let labels = labels.map(|labels| {
@@ -77,6 +81,30 @@ pub(crate) fn metadata_mut(value: &mut Value) -> Option<&mut Map<String, Value>>
         *metadata = Value::Object(Map::new());
     }
     metadata.as_object_mut()
+}
+
+/// Brings metadata into the order that the real server writes it in.
+fn order_metadata(metadata: &mut Map<String, Value>) {
+    const ORDER: &[&str] = &[
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ];
+    let place = |key: &str| ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len());
+    let mut entries: Vec<(String, Value)> = std::mem::take(metadata).into_iter().collect();
+    entries.sort_by_key(|(key, _)| place(key));
+    metadata.extend(entries);
 }
 
 /// Returns the text at a field selector's path, empty where there is nothing.

@@ -81,7 +81,7 @@ fn is_label(name: &str) -> bool {
 }
 
 /// Label keys, annotation keys and finalizers: `name` or `prefix/name`.
-pub(super) fn qualified_name_faults(key: &str) -> Vec<String> {
+pub(crate) fn qualified_name_faults(key: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let parts: Vec<&str> = key.split('/').collect();
     let name = match parts.as_slice() {
@@ -123,7 +123,7 @@ fn is_qualified(name: &str) -> bool {
         && ends(name.bytes().last())
 }
 
-pub(super) fn label_value_faults(value: &str) -> Vec<String> {
+pub(crate) fn label_value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > 63 {
         faults.push("must be no more than 63 characters".into());

@@ -51,7 +51,7 @@ async fn bad_plugins_are_refused_by_name_and_the_others_run() -> anyhow::Result<
     let files = [
         ("not-wasm", write("not-wasm.wasm", b"#!/bin/sh\necho hello\n")?, "", "not-wasm"),
         ("core-module", write("core-module.wasm", b"\0asm\x01\0\0\0")?, "", "core"),
-        ("other-world", write("other-world.wasm", b"\0asm\x0d\0\x01\0")?, "", "oarlock:plugin/metadata"),
+        ("other-world", write("other-world.wasm", b"\0asm\x0d\0\x01\0")?, "", "lacks `metadata`"),
         ("truncated", write("truncated.wasm", &whole[..whole.len() / 2])?, "", "truncated"),
         ("nowhere", folder.join("nowhere.wasm"), "", "nowhere.wasm"),
         ("unknown-key", guest("census"), "serviceAcount: {}\n", "serviceAcount"),

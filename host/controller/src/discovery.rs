@@ -109,8 +109,9 @@ impl Discovery {
         let answer = tokio::time::timeout(ASK_TIMEOUT, self.client.request(request)).await;
         match answer {
             Ok(Ok(list)) => Ok(Some(list)),
-            Ok(Err(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
-            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() || status.code == 401 => {
+            // For a group that it does not know, the API server answers in plain text: only the code says so.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => {
                 Err(Error::Forbidden {
                     group_version: group_version.to_owned(),
                     reason: status.message.clone(),
@@ -192,6 +193,12 @@ mod tests {
         let pods = GroupVersionResource::new("", "v1", "pods");
         assert_eq!(Discovery::new(api.client()).resolve(&pods).await.unwrap(), None);
         assert_eq!(api.requests()[0].path, "/api/v1");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_group_that_is_not_served_is_absent_though_the_answer_is_plain_text() {
+        let api = FakeApi::new(|_| Reply::json(404, "404 page not found\n"));
+        assert_eq!(Discovery::new(api.client()).resolve(&deployments()).await.unwrap(), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,6 +41,10 @@ pub const DENIED_FOR: Duration = Duration::from_secs(5);
 /// How long a question may take before the gate counts as closed.
 pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a set of namespaces is used that was put together of many answers, if they last that long: a namespace that
+/// appears is asked about after this long at the latest.
+pub const NAMESPACES_FOR: Duration = Duration::from_secs(1);
+
 /// How many namespaces are asked about at the same time.
 const ASK_AT_ONCE: usize = 16;
 
@@ -112,6 +116,28 @@ pub struct Gate {
     reviewer: Arc<dyn Reviewer>,
     namespaces: Arc<dyn KnownNamespaces>,
     answers: Mutex<HashMap<Question, Kept>>,
+    readings: Mutex<HashMap<Reading, Read>>,
+}
+
+/// Where may this account read this resource, in this namespace or in all?
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Reading {
+    account: Account,
+    resource: GroupVersionResource,
+    namespace: Option<String>,
+}
+
+/// What came of it.
+struct Read {
+    readable: Readable,
+    good_until: Instant,
+}
+
+/// One answer and how long it may be used.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    allowed: bool,
+    good_until: Instant,
 }
 
 /// An answer, or the asking for it.
@@ -132,28 +158,14 @@ impl Gate {
     /// Makes a gate that asks someone else. For tests.
     #[must_use]
     pub fn with_reviewer(reviewer: Arc<dyn Reviewer>, namespaces: Arc<dyn KnownNamespaces>) -> Self {
-        Self { reviewer, namespaces, answers: Mutex::default() }
+        Self { reviewer, namespaces, answers: Mutex::default(), readings: Mutex::default() }
     }
 
     /// Returns whether Kubernetes allows it, by an answer no older than [`ALLOWED_FOR`].
     ///
     /// Cancel-safe: a question that was given up by one asker is finished by the next.
     pub async fn allowed(&self, question: Question) -> Result<bool, Error> {
-        let answer = {
-            let mut answers = self.answers.lock();
-            if answers.len() > SWEEP_ABOVE {
-                answers.retain(|_, kept| kept.is_fresh());
-            }
-            match answers.get(&question) {
-                Some(kept) if kept.is_fresh() => kept.answer.clone(),
-                _ => {
-                    let answer = self.ask(question.clone());
-                    answers.insert(question, Kept { asked: Instant::now(), answer: answer.clone() });
-                    answer
-                }
-            }
-        };
-        answer.await
+        Ok(self.answer(question).await?.allowed)
     }
 
     /// Returns where in a choice of namespaces an account may both list and watch a resource.
@@ -165,29 +177,25 @@ impl Gate {
         resource: &GroupVersionResource,
         namespaces: &Namespaces,
     ) -> Result<Readable, Error> {
-        if self.may_read(account, resource, None).await? {
-            return Ok(match namespaces {
-                Namespaces::All => Readable::All,
-                Namespaces::One(namespace) => Readable::Only([namespace.clone()].into()),
-            });
-        }
-        let candidates = match namespaces {
-            Namespaces::One(namespace) => [namespace.clone()].into(),
-            Namespaces::All => self.namespaces.names().ok_or_else(|| Error::Unavailable {
-                account: account.clone(),
-                reason: "the namespaces are not known yet".to_owned(),
-            })?,
+        let reading = Reading {
+            account: account.clone(),
+            resource: resource.clone(),
+            namespace: match namespaces {
+                Namespaces::All => None,
+                Namespaces::One(namespace) => Some(namespace.clone()),
+            },
         };
-        let readable = stream::iter(candidates)
-            .map(|namespace| async move {
-                let allowed = self.may_read(account, resource, Some(&namespace)).await?;
-                Ok::<_, Error>(allowed.then_some(namespace))
-            })
-            .buffer_unordered(ASK_AT_ONCE)
-            .try_filter_map(|namespace| async move { Ok(namespace) })
-            .try_collect()
-            .await?;
-        Ok(Readable::Only(readable))
+        if let Some(read) = self.readings.lock().get(&reading).filter(|read| read.is_fresh()) {
+            return Ok(read.readable.clone());
+        }
+        let read = self.read(account, resource, namespaces).await?;
+        let readable = read.readable.clone();
+        let mut readings = self.readings.lock();
+        if readings.len() > SWEEP_ABOVE {
+            readings.retain(|_, read| read.is_fresh());
+        }
+        readings.insert(reading, read);
+        Ok(readable)
     }
 
     /// Returns whether the ServiceAccount exists. Always asks.
@@ -197,24 +205,81 @@ impl Gate {
             .unwrap_or_else(|_| Err(Error::Unavailable { account: account.clone(), reason: no_answer() }))
     }
 
+    async fn read(
+        &self,
+        account: &Account,
+        resource: &GroupVersionResource,
+        namespaces: &Namespaces,
+    ) -> Result<Read, Error> {
+        let everywhere = self.may_read(account, resource, None).await?;
+        if everywhere.allowed {
+            let readable = match namespaces {
+                Namespaces::All => Readable::All,
+                Namespaces::One(namespace) => Readable::Only([namespace.clone()].into()),
+            };
+            return Ok(Read { readable, good_until: everywhere.good_until });
+        }
+        let candidates = match namespaces {
+            Namespaces::One(namespace) => [namespace.clone()].into(),
+            Namespaces::All => self.namespaces.names().ok_or_else(|| Error::Unavailable {
+                account: account.clone(),
+                reason: "the namespaces are not known yet".to_owned(),
+            })?,
+        };
+        let mut good_until = everywhere.good_until.min(Instant::now() + NAMESPACES_FOR);
+        let mut readable = BTreeSet::new();
+        let mut answers = stream::iter(candidates)
+            .map(|namespace| async move {
+                let answer = self.may_read(account, resource, Some(&namespace)).await?;
+                Ok::<_, Error>((namespace, answer))
+            })
+            .buffer_unordered(ASK_AT_ONCE);
+        while let Some((namespace, answer)) = answers.try_next().await? {
+            good_until = good_until.min(answer.good_until);
+            if answer.allowed {
+                readable.insert(namespace);
+            }
+        }
+        Ok(Read { readable: Readable::Only(readable), good_until })
+    }
+
     async fn may_read(
         &self,
         account: &Account,
         resource: &GroupVersionResource,
         namespace: Option<&str>,
-    ) -> Result<bool, Error> {
-        for verb in ["list", "watch"] {
-            let question = Question {
-                account: account.clone(),
-                verb,
-                resource: resource.clone(),
-                namespace: namespace.map(str::to_owned),
-            };
-            if !self.allowed(question).await? {
-                return Ok(false);
-            }
+    ) -> Result<Answer, Error> {
+        let question = |verb| Question {
+            account: account.clone(),
+            verb,
+            resource: resource.clone(),
+            namespace: namespace.map(str::to_owned),
+        };
+        let list = self.answer(question("list")).await?;
+        if !list.allowed {
+            return Ok(list);
         }
-        Ok(true)
+        let watch = self.answer(question("watch")).await?;
+        Ok(Answer { allowed: watch.allowed, good_until: watch.good_until.min(list.good_until) })
+    }
+
+    async fn answer(&self, question: Question) -> Result<Answer, Error> {
+        let (asked, answer) = {
+            let mut answers = self.answers.lock();
+            if answers.len() > SWEEP_ABOVE {
+                answers.retain(|_, kept| kept.is_fresh());
+            }
+            match answers.get(&question) {
+                Some(kept) if kept.is_fresh() => (kept.asked, kept.answer.clone()),
+                _ => {
+                    let (asked, answer) = (Instant::now(), self.ask(question.clone()));
+                    answers.insert(question, Kept { asked, answer: answer.clone() });
+                    (asked, answer)
+                }
+            }
+        };
+        let allowed = answer.await?;
+        Ok(Answer { allowed, good_until: asked + if allowed { ALLOWED_FOR } else { DENIED_FOR } })
     }
 
     fn ask(&self, question: Question) -> Shared<BoxFuture<'static, Result<bool, Error>>> {
@@ -231,6 +296,14 @@ impl Gate {
 
 fn no_answer() -> String {
     format!("no answer within {} s", ASK_TIMEOUT.as_secs())
+}
+
+// === impl Read ===
+
+impl Read {
+    fn is_fresh(&self) -> bool {
+        Instant::now() < self.good_until
+    }
 }
 
 // === impl Kept ===
@@ -268,5 +341,7 @@ impl Readable {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -111,3 +111,100 @@ async fn plugins(State(admin): State<Admin>) -> Response {
     let page = PluginsPage { plugins: admin.board.snapshot(), informers: admin.informers.views() };
     Json(page).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use axum::body::{Body, to_bytes};
+    use axum::http::Request;
+    use oarlock_informer::testing::FakeListWatch;
+    use oarlock_informer::{GroupVersionResource, ListWatch, TypeMeta};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::informers::{Purpose, ResourceSource};
+    use crate::report;
+    use crate::tasks::Tasks;
+
+    struct Namespaces;
+
+    #[async_trait]
+    impl ResourceSource for Namespaces {
+        async fn type_of(&self, _: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
+            Ok(Some(TypeMeta::new("v1", "Namespace")))
+        }
+
+        fn list_watch(&self, _: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch> {
+            let api = FakeListWatch::new(type_meta.clone());
+            api.put("default");
+            Arc::new(api)
+        }
+    }
+
+    fn admin() -> Admin {
+        let (tasks, _) = Tasks::new(CancellationToken::new());
+        let (reporter, _) = report::channel(report::Config::default());
+        let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces));
+        let board = Board::default();
+        Admin {
+            health: Health::new(informers.clone()),
+            metrics: Metrics::new(board.clone(), informers.clone(), reporter),
+            informers,
+            board,
+        }
+    }
+
+    async fn get(admin: &Admin, path: &str) -> (u16, String) {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let response = admin.clone().router().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn is_ready_when_what_the_host_needs_is_there() {
+        let admin = admin();
+        assert_eq!(get(&admin, "/livez").await, (200, "ok\n".to_owned()));
+        let lease = admin.informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);
+        assert_eq!(get(&admin, "/readyz").await.0, 503);
+        lease.synced().await;
+        admin.health.plugins_looked_at();
+        assert_eq!(get(&admin, "/readyz").await, (200, "ok\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn shows_plugins_and_metrics() {
+        let admin = admin();
+        let lease = admin.informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);
+        lease.synced().await;
+        let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+        admin.board.enter(status);
+        admin.metrics.called(&"p".into(), "on-add", "done", std::time::Duration::from_millis(1));
+        let (_, plugins) = get(&admin, "/plugins").await;
+        let plugins: serde_json::Value = serde_json::from_str(&plugins).unwrap();
+        assert_eq!(plugins["plugins"][0]["phase"], "loading");
+        assert_eq!(plugins["informers"][0]["resource"], "v1/namespaces");
+        let (_, metrics) = get(&admin, "/metrics").await;
+        for series in [
+            r#"oarlock_plugin_calls_total{plugin="p",function="on-add",outcome="done"} 1"#,
+            r#"oarlock_cache_objects{resource="v1/namespaces"} 1.0"#,
+            r#"oarlock_plugin_up{plugin="p"} 0.0"#,
+            "oarlock_reports_dropped_total 0",
+        ] {
+            assert!(metrics.contains(series), "{series} is not in\n{metrics}");
+        }
+        admin.metrics.forget(&"p".into());
+        assert!(!get(&admin, "/metrics").await.1.contains("on-add"));
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_told_with_what_to_do() {
+        let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let error = bind(taken.local_addr().unwrap()).await.unwrap_err();
+        assert!(matches!(error, Error::AddressInUse { .. }));
+        assert!(error.to_string().contains("--admin-addr"), "{error}");
+    }
+}

@@ -67,3 +67,72 @@ fn reasons(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<String> {
     }
     reasons
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(resource: &str) -> InformerView {
+        InformerView {
+            resource: resource.to_owned(),
+            phase: "watching",
+            synced: true,
+            objects: 1,
+            bytes: 1,
+            queued: 0,
+            listeners: 0,
+            last_sign_of_life: None,
+            trouble_for: None,
+            unreachable: false,
+            last_error: None,
+            relists: 0,
+            watches: 1,
+            wanted_by: Vec::new(),
+            needed_by_host: false,
+        }
+    }
+
+    fn namespaces() -> InformerView {
+        InformerView { needed_by_host: true, ..view("v1/namespaces") }
+    }
+
+    #[test]
+    fn promise_8_a_dead_watch_that_the_host_needs_is_not_ready() {
+        let dead = InformerView {
+            trouble_for: Some(DEAD_AFTER),
+            last_error: Some("connection refused".to_owned()),
+            ..namespaces()
+        };
+        insta::assert_snapshot!(
+            reasons(true, &[dead, view("v1/pods")]).join("\n"),
+            @"the watch of v1/namespaces, which the host needs, has been dead for 30 s: connection refused"
+        );
+        let shaky = InformerView { trouble_for: Some(DEAD_AFTER / 2), ..namespaces() };
+        assert!(reasons(true, &[shaky, view("v1/pods")]).is_empty());
+    }
+
+    #[test]
+    fn promise_8_one_plugins_resource_that_is_gone_is_no_reason() {
+        let gone = InformerView {
+            phase: "absent",
+            synced: false,
+            trouble_for: Some(DEAD_AFTER * 100),
+            ..view("example.com/v1/boats")
+        };
+        assert!(reasons(true, &[namespaces(), gone]).is_empty());
+    }
+
+    #[test]
+    fn promise_8_no_watch_at_all_is_a_reason() {
+        let cut_off = |view| InformerView { trouble_for: Some(DEAD_AFTER), unreachable: true, ..view };
+        let reasons = reasons(true, &[cut_off(view("v1/pods"))]);
+        assert_eq!(reasons, ["no watch gets through to the API server"]);
+    }
+
+    #[test]
+    fn nothing_is_ready_before_the_first_look() {
+        assert_eq!(reasons(false, &[namespaces()]), ["the plugin files have not been looked at yet"]);
+        let unsynced = InformerView { synced: false, ..namespaces() };
+        assert_eq!(reasons(true, &[unsynced]), ["v1/namespaces, which the host needs, is not synced"]);
+    }
+}

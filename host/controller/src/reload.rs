@@ -57,6 +57,7 @@ pub(crate) struct Reload {
     plugins: BTreeMap<Arc<str>, Plugin>,
     /// What was last said about a bad file.
     told: BTreeMap<PathBuf, String>,
+    has_looked: bool,
 }
 
 /// One plugin that has a file.
@@ -91,7 +92,7 @@ struct MadeOf {
 impl Reload {
     /// Makes one for the plugins of these files and folders.
     pub(crate) fn new(host: Host, health: Health, sources: Vec<PathBuf>) -> Self {
-        Self { host, health, sources, plugins: BTreeMap::new(), told: BTreeMap::new() }
+        Self { host, health, sources, plugins: BTreeMap::new(), told: BTreeMap::new(), has_looked: false }
     }
 
     /// Follows the files until the token is cancelled.
@@ -124,7 +125,12 @@ impl Reload {
     /// Goes over from what was loaded to what the files say.
     fn take(&mut self, loaded: Loaded, stamps: &BTreeMap<PathBuf, Stamp>) {
         let Loaded { files, errors } = loaded;
-        let is_unreadable = |path: &Path| errors.iter().any(|error| path.starts_with(error.path()));
+        // A folder that has become empty is one whose plugins are gone; about one that cannot be read nothing is known.
+        let is_unreadable = |path: &Path| {
+            let mut unreadable =
+                errors.iter().filter(|error| !matches!(error, config::Error::EmptyFolder { .. }));
+            unreadable.any(|error| path.starts_with(error.path()))
+        };
         let named: BTreeSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
         let gone: Vec<_> = self
             .plugins
@@ -188,7 +194,9 @@ impl Reload {
             let path = error.path().to_owned();
             let trouble = Trouble { time: Timestamp::now(), message: message.clone() };
             let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
-            if self.told.get(&path) != Some(&message) {
+            // That a folder is empty is worth saying of one that never was anything else.
+            let is_emptied = matches!(error, config::Error::EmptyFolder { .. }) && self.has_looked;
+            if self.told.get(&path) != Some(&message) && !is_emptied {
                 if let Some(plugin) = plugin {
                     plugin.slot.board.update(|status| status.refused = Some(trouble));
                 }
@@ -209,6 +217,7 @@ impl Reload {
             }
         }
         self.told = told;
+        self.has_looked = true;
     }
 
     /// The folders in which something that matters may change.

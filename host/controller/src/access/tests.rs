@@ -1,54 +1,5 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use async_trait::async_trait;
-
+use super::testing::{FakeReviewer, Known};
 use super::*;
-
-/// Allows what is in a list, counts, and can be made to fail or stall.
-#[derive(Default)]
-struct FakeReviewer {
-    allowed: Mutex<BTreeSet<(String, Option<String>)>>,
-    asked: AtomicUsize,
-    down: Mutex<bool>,
-    stalls: Mutex<Option<Duration>>,
-}
-
-struct Known(Option<&'static [&'static str]>);
-
-#[async_trait]
-impl Reviewer for FakeReviewer {
-    async fn review(&self, question: &Question) -> Result<bool, Error> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        let stall = *self.stalls.lock();
-        if let Some(stall) = stall {
-            tokio::time::sleep(stall).await;
-        }
-        if *self.down.lock() {
-            return Err(Error::Unavailable { account: question.account.clone(), reason: "down".to_owned() });
-        }
-        Ok(self.allowed.lock().contains(&(question.verb.to_owned(), question.namespace.clone())))
-    }
-
-    async fn account_state(&self, _account: &Account) -> Result<AccountState, Error> {
-        Ok(AccountState::Missing)
-    }
-}
-
-impl KnownNamespaces for Known {
-    fn names(&self) -> Option<BTreeSet<String>> {
-        self.0.map(|names| names.iter().map(|&name| name.to_owned()).collect())
-    }
-}
-
-impl FakeReviewer {
-    fn allow(&self, verb: &str, namespace: Option<&str>) {
-        self.allowed.lock().insert((verb.to_owned(), namespace.map(str::to_owned)));
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-}
 
 fn account() -> Account {
     Account { namespace: "plugins".to_owned(), name: "hello".to_owned() }
@@ -166,4 +117,22 @@ async fn a_narrow_account_waits_for_the_namespaces_to_be_known() {
     let (_, gate) = gate(None);
     let error = gate.readable(&account(), &secrets(), &Namespaces::All).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_put_together_of_answers_is_no_older_than_they_are() {
+    let (reviewer, gate) = gate(Some(&["a", "b"]));
+    reviewer.allow("list", Some("a"));
+    reviewer.allow("watch", Some("a"));
+    let readable = |gate: Arc<Gate>| async move {
+        gate.readable(&account(), &secrets(), &Namespaces::All).await.unwrap()
+    };
+    let gate = Arc::new(gate);
+    assert_eq!(readable(gate.clone()).await, Readable::Only(["a".to_owned()].into()));
+    reviewer.allowed.lock().clear();
+    // The denials are asked again after five seconds, the allowances after ten.
+    tokio::time::advance(ALLOWED_FOR - Duration::from_millis(1)).await;
+    assert_eq!(readable(gate.clone()).await, Readable::Only(["a".to_owned()].into()));
+    tokio::time::advance(Duration::from_millis(1)).await;
+    assert!(readable(gate).await.is_nowhere());
 }

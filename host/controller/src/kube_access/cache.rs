@@ -279,3 +279,6 @@ fn limit(page: &PageRequest) -> usize {
 fn closed(error: access::Error) -> Error {
     Error::Unavailable(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

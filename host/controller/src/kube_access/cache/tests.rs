@@ -1,0 +1,217 @@
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use oarlock_informer::{
+    ListWatch, TypeMeta,
+    testing::{Draft, FakeListWatch},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{
+    access::testing::{FakeReviewer, Known},
+    informers::{Informers, Purpose, ResourceSource},
+    report,
+    tasks::Tasks,
+};
+
+/// The cache of a plugin that declared `pods` (everywhere), `ours` (in namespace a) and the index `by-app`, over Pods in
+/// the namespaces a, b and c.
+struct Rig {
+    cache: Cache,
+    api: FakeListWatch,
+    reviewer: Arc<FakeReviewer>,
+    // What is dropped ends.
+    _tasks: Tasks,
+}
+
+struct Source(FakeListWatch);
+
+#[async_trait]
+impl ResourceSource for Source {
+    async fn type_of(&self, _: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
+        Ok(Some(TypeMeta::new("v1", "Pod")))
+    }
+
+    fn list_watch(&self, _: &GroupVersionResource, _: &TypeMeta) -> Arc<dyn ListWatch> {
+        Arc::new(self.0.clone())
+    }
+}
+
+impl Rig {
+    async fn new(allowed: &[Option<&str>]) -> Self {
+        let api = FakeListWatch::pods();
+        for key in ["a/one", "a/two", "b/one", "c/one", "c/three"] {
+            let app = if key.ends_with("one") { "web" } else { "db" };
+            api.put(Draft::new(key).label("app", app));
+        }
+        let reviewer = Arc::new(FakeReviewer::default());
+        for namespace in allowed {
+            reviewer.allow("list", *namespace);
+            reviewer.allow("watch", *namespace);
+        }
+        let gate = Gate::with_reviewer(reviewer.clone(), Arc::new(Known(Some(&["a", "b", "c"]))));
+        let (tasks, _) = Tasks::new(CancellationToken::new());
+        let (reporter, _) = report::channel(report::Config::default());
+        let informers = Informers::new(tasks.clone(), reporter, Arc::new(Source(api.clone())));
+        let reader = |namespaces| {
+            let target = GroupVersionResource::new("", "v1", "pods");
+            let lease = informers.lease(&target, Purpose::Plugin("hello".into()));
+            Reader { target, namespaces, content: Content::Full, lease }
+        };
+        let readers: BTreeMap<String, Reader> = [
+            ("pods".to_owned(), reader(Namespaces::All)),
+            ("ours".to_owned(), reader(Namespaces::One("a".to_owned()))),
+        ]
+        .into();
+        readers["pods"].lease.synced().await;
+        let index = Index {
+            name: "by-app".to_owned(),
+            lister: "pods".to_owned(),
+            source: contract::IndexSource::Label("app".to_owned()),
+        };
+        let account = "oarlock-plugins/hello".parse().unwrap();
+        let cache = Cache::new("hello#1", account, Arc::new(gate), readers, vec![index]).unwrap();
+        Self { cache, api, reviewer, _tasks: tasks }
+    }
+
+    async fn list(
+        &self,
+        lister: &str,
+        namespaces: Namespaces,
+        limit: u32,
+        token: &str,
+    ) -> Result<Page, Error> {
+        let page = PageRequest { limit, continue_token: token.to_owned() };
+        self.cache.list(lister, &namespaces, "", &Projection::Keys, &page).await
+    }
+
+    async fn by_app(&self, app: &str) -> Result<Vec<String>, Error> {
+        let page = PageRequest { limit: 1000, continue_token: String::new() };
+        let found = self.cache.by_index("by-app", app, &Namespaces::All, &Projection::Keys, &page).await?;
+        Ok(keys(&found))
+    }
+}
+
+fn keys(page: &Page) -> Vec<String> {
+    page.rows.iter().map(|row| format!("{}/{}", row.object.namespace, row.object.name)).collect()
+}
+
+fn one(namespace: &str) -> Namespaces {
+    Namespaces::One(namespace.to_owned())
+}
+
+fn key(namespace: &str, name: &str) -> contract::ObjectKey {
+    contract::ObjectKey { namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_every_answer_is_narrowed_to_what_the_account_may_read() {
+    let rig = Rig::new(&[Some("a"), Some("c")]).await;
+    let all = rig.list("pods", Namespaces::All, 100, "").await.unwrap();
+    assert_eq!(keys(&all), ["a/one", "a/two", "c/one", "c/three"]);
+    assert_eq!(rig.by_app("web").await.unwrap(), ["a/one", "c/one"]);
+    assert!(matches!(rig.list("pods", one("b"), 100, "").await, Err(Error::Forbidden(_))));
+    let get = rig.cache.get("pods", &key("b", "one"), &Projection::Keys).await;
+    assert!(matches!(get, Err(Error::Forbidden(_))), "{get:?}");
+    assert!(rig.cache.get("pods", &key("a", "one"), &Projection::Keys).await.is_ok());
+    let get = rig.cache.get("pods", &key("a", "nine"), &Projection::Keys).await;
+    assert!(matches!(get, Err(Error::NotFound(_))), "{get:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_values_of_an_index_do_not_tell_of_other_namespaces() {
+    let rig = Rig::new(&[Some("b")]).await;
+    assert_eq!(rig.cache.index_values("by-app").await.unwrap(), ["web"]);
+    let rig = Rig::new(&[None]).await;
+    assert_eq!(rig.cache.index_values("by-app").await.unwrap(), ["db", "web"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_without_an_answer_nothing_is_read() {
+    let rig = Rig::new(&[None]).await;
+    *rig.reviewer.down.lock() = true;
+    assert!(matches!(rig.list("pods", Namespaces::All, 100, "").await, Err(Error::Unavailable(_))));
+    *rig.reviewer.down.lock() = false;
+    rig.reviewer.allowed.lock().clear();
+    assert!(matches!(rig.list("pods", Namespaces::All, 100, "").await, Err(Error::Forbidden(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_declared_can_be_named() {
+    let rig = Rig::new(&[None]).await;
+    assert!(matches!(rig.list("secrets", Namespaces::All, 100, "").await, Err(Error::NotDeclared(_))));
+    assert!(matches!(rig.cache.index_values("by-node").await, Err(Error::NotDeclared(_))));
+    assert_eq!(keys(&rig.list("ours", Namespaces::All, 100, "").await.unwrap()), ["a/one", "a/two"]);
+    assert!(matches!(rig.list("ours", one("b"), 100, "").await, Err(Error::NotDeclared(_))));
+    let get = rig.cache.get("ours", &key("b", "one"), &Projection::Keys).await;
+    assert!(matches!(get, Err(Error::NotDeclared(_))), "{get:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_together_hold_everything_once() {
+    let rig = Rig::new(&[None]).await;
+    let mut seen = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = rig.list("pods", Namespaces::All, 2, &token).await.unwrap();
+        assert!(page.rows.len() <= 2);
+        seen.extend(keys(&page));
+        if page.continue_token.is_empty() {
+            break;
+        }
+        token = page.continue_token;
+    }
+    assert_eq!(seen, ["a/one", "a/two", "b/one", "c/one", "c/three"]);
+    assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
+    assert!(matches!(rig.list("pods", Namespaces::All, 2, "x").await, Err(Error::Invalid(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_is_the_apis_and_a_wrong_one_is_named() {
+    let rig = Rig::new(&[None]).await;
+    let page = PageRequest { limit: 100, continue_token: String::new() };
+    let select = async |selector: &str| {
+        rig.cache.list("pods", &Namespaces::All, selector, &Projection::Keys, &page).await
+    };
+    assert_eq!(keys(&select("app notin (web)").await.unwrap()), ["a/two", "c/three"]);
+    assert!(matches!(select("app in (").await, Err(Error::Invalid(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_waits_for_ones_own_write() {
+    let rig = Rig::new(&[None]).await;
+    let informer = rig.cache.readers["pods"].lease.informer().unwrap();
+    let seen = informer.last_resource_version();
+    rig.cache.wait_until_seen("pods", &seen, Duration::from_secs(1)).await.unwrap();
+    let later = (seen.parse::<u64>().unwrap() + 1).to_string();
+    let timeout = rig.cache.wait_until_seen("pods", &later, Duration::from_secs(1)).await;
+    assert!(matches!(timeout, Err(Error::Timeout(_))), "{timeout:?}");
+    rig.api.put("a/four");
+    rig.cache.wait_until_seen("pods", &later, Duration::from_secs(1)).await.unwrap();
+    let wrong = rig.cache.wait_until_seen("pods", "soon", Duration::from_secs(1)).await;
+    assert!(matches!(wrong, Err(Error::Invalid(_))), "{wrong:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_ends_with_its_plugin() {
+    let rig = Rig::new(&[None]).await;
+    rig.cache.build_indices();
+    let informer = rig.cache.readers["pods"].lease.informer().unwrap();
+    assert_eq!(informer.indexer().index_names(), ["hello#1/by-app"]);
+    drop(rig.cache);
+    assert!(informer.indexer().index_names().is_empty());
+}
+
+#[test]
+fn an_index_over_nothing_is_refused() {
+    let gate = Gate::with_reviewer(Arc::new(FakeReviewer::default()), Arc::new(Known(None)));
+    let index = Index {
+        name: "by-app".to_owned(),
+        lister: "pods".to_owned(),
+        source: contract::IndexSource::OwnerUid,
+    };
+    let account: Account = "a/b".parse().unwrap();
+    let made = Cache::new("hello#1", account, Arc::new(gate), BTreeMap::new(), vec![index]);
+    assert!(matches!(made.err(), Some(Error::NotDeclared(_))));
+}

@@ -1,0 +1,16 @@
+//! The whole host, but for its command line, against the embedded API server and with real guests.
+//!
+//! The guests are those that `cargo xtask guests` puts into `target/guests`.
+
+#[path = "it/bad_files.rs"]
+mod bad_files;
+#[path = "it/bad_plugins.rs"]
+mod bad_plugins;
+#[path = "it/faults.rs"]
+mod faults;
+#[path = "it/rig.rs"]
+mod rig;
+#[path = "it/swapping.rs"]
+mod swapping;
+#[path = "it/told.rs"]
+mod told;

@@ -1,0 +1,64 @@
+use std::fs;
+
+use serde_json::Value;
+
+use crate::rig::{Rig, guest_path};
+use crate::told;
+
+/// Waits for a refusal whose message has this in it.
+async fn refused(rig: &Rig, words: &str) -> Value {
+    let is_it = |line: &Value| {
+        line["event"] == "plugin-refused" && line["message"].as_str().is_some_and(|it| it.contains(words))
+    };
+    rig.line(is_it).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_6_a_version_that_fails_is_never_switched_to() {
+    let rig = Rig::start().await;
+    rig.plugin("hello", "hello-rust");
+    rig.serves("hello", 1).await;
+    let good = fs::read(guest_path("hello-rust")).unwrap();
+
+    rig.component("hello", &good[..good.len() / 2]);
+    let line = refused(&rig, "cut off").await;
+    assert_eq!(line["older-version-serves"], true);
+    rig.component("hello", b"hello");
+    refused(&rig, "not WebAssembly").await;
+    rig.component("hello", b"\0asm\x01\0\0\0");
+    refused(&rig, "a core WebAssembly module, not a component").await;
+    rig.component("hello", &fs::read(guest_path("panics-in-describe")).unwrap());
+    refused(&rig, "did not describe itself").await;
+    rig.file("hello", "name: hello\ncomponent: ../hello.wasm\nmemory: 1");
+    refused(&rig, "unknown key `memory`").await;
+
+    // All the while the first version has gone on.
+    rig.create("a").await;
+    told::converges(&rig, "hello", 1).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_component_is_waited_for() {
+    let rig = Rig::start().await;
+    let file = r#"{"name": "hello", "component": "../hello.wasm", "serviceAccount": {"namespace": "default", "name": "hello"}}"#;
+    rig.file("hello", file);
+    let line = refused(&rig, "cannot be read").await;
+    assert_eq!(line["older-version-serves"], false);
+    assert!(line["hint"].as_str().unwrap().starts_with("build it"));
+    rig.component("hello", &fs::read(guest_path("hello-rust")).unwrap());
+    rig.serves("hello", 1).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_a_plugin_without_account_and_rights_waits_for_them() {
+    let rig =
+        Rig::start_with(|config| oarlock_controller::runtime::Config { provision: None, ..config }).await;
+    rig.plugin("hello", "hello-rust");
+    let line = rig.event("hello", "plugin-waiting").await;
+    let waits_for = line["waits-for"].to_string();
+    assert!(waits_for.contains("the ServiceAccount default/hello, which does not exist"), "{waits_for}");
+    assert!(waits_for.contains("default/hello may not list and watch v1/configmaps"), "{waits_for}");
+    rig.end().await;
+}

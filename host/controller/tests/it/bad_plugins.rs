@@ -1,0 +1,58 @@
+use serde_json::json;
+
+use crate::rig::Rig;
+use crate::told;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_a_plugin_that_loops_hurts_itself_alone() {
+    let rig = Rig::start().await;
+    rig.plugin_with("loops", "loops", json!({"limits": {"callDeadline": "200ms"}}));
+    rig.plugin("hello", "hello-rust");
+    rig.serves("loops", 1).await;
+    rig.serves("hello", 1).await;
+    for n in 0..20 {
+        rig.create(&format!("o{n}")).await;
+    }
+    told::converges(&rig, "hello", 1).await;
+    let lost = rig.event("loops", "instance-lost").await;
+    assert_eq!((lost["function"].as_str(), lost["reason"].as_str()), (Some("on-add"), Some("deadline")));
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_an_object_that_traps_is_parked_and_the_others_are_served() {
+    let rig = Rig::start().await;
+    rig.create("before").await;
+    rig.create("panic").await;
+    rig.plugin("traps", "traps");
+    rig.line(|line| line["event"] == "delivered" && line["name"] == "panic" && line["outcome"] == "parked")
+        .await;
+    rig.event("traps", "subscription-synced").await;
+    rig.create("after").await;
+    rig.line(|line| line["event"] == "delivered" && line["name"] == "after" && line["outcome"] == "done")
+        .await;
+    let lost = rig.lines().iter().filter(|line| line["event"] == "instance-lost").count();
+    assert_eq!(lost, 6);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminal_parks_and_retry_tries_again() {
+    let rig = Rig::start().await;
+    rig.plugin("traps", "traps");
+    rig.serves("traps", 1).await;
+    rig.create("terminal").await;
+    rig.create("retry").await;
+    let delivered = |name: &'static str, outcome: &'static str| {
+        move |line: &serde_json::Value| {
+            line["event"] == "delivered" && line["name"] == name && line["outcome"] == outcome
+        }
+    };
+    let terminal = rig.line(delivered("terminal", "parked")).await;
+    assert_eq!((&terminal["attempts"], &terminal["message"]), (&json!(0), &json!("as asked")));
+    rig.line(delivered("retry", "retry")).await;
+    let parked = rig.line(delivered("retry", "parked")).await;
+    assert_eq!(parked["attempts"], 5);
+    assert_eq!(rig.lines().iter().filter(|line| line["event"] == "instance-lost").count(), 0);
+    rig.end().await;
+}

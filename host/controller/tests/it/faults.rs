@@ -1,0 +1,56 @@
+use oarlock_dev_cluster::faults::Match;
+
+use crate::rig::Rig;
+use crate::told;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_3_a_plugin_converges_whatever_happens_to_the_watch() {
+    let rig = Rig::start().await;
+    rig.plugin("hello", "hello-rust");
+    rig.create("a").await;
+    rig.create("b").await;
+    rig.serves("hello", 1).await;
+    told::converges(&rig, "hello", 1).await;
+
+    rig.cluster.faults().close_watches(Match::watch("configmaps"));
+    rig.change("a", "closed").await;
+    told::converges(&rig, "hello", 1).await;
+
+    rig.cluster.faults().drop_connections();
+    rig.delete("b").await;
+    told::converges(&rig, "hello", 1).await;
+
+    rig.cluster.faults().expire_watches(Match::watch("configmaps"));
+    rig.change("a", "expired").await;
+    rig.create("c").await;
+    told::converges(&rig, "hello", 1).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_1_two_plugins_share_one_watch() {
+    let rig = Rig::start().await;
+    rig.plugin("one", "hello-rust");
+    rig.plugin("two", "hello-rust");
+    rig.create("a").await;
+    rig.serves("one", 1).await;
+    rig.serves("two", 1).await;
+    rig.create("b").await;
+    told::converges(&rig, "one", 1).await;
+    told::converges(&rig, "two", 1).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fault_hook_makes_a_plugin_miss_something() {
+    let rig =
+        Rig::start_with(|config| oarlock_controller::runtime::Config { fault_swallow: Some(2), ..config })
+            .await;
+    rig.plugin("hello", "hello-rust");
+    rig.create("a").await;
+    rig.create("b").await;
+    rig.create("c").await;
+    rig.event("hello", "subscription-synced").await;
+    assert_eq!(told::state(&rig.lines(), "hello", 1).len(), 2);
+    rig.end().await;
+}

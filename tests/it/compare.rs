@@ -26,6 +26,9 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("workloads", include_str!("compare/workloads.yaml")),
     ("rights", include_str!("compare/rights.yaml")),
     ("custom", include_str!("compare/custom.yaml")),
+    ("kubectl", include_str!("compare/kubectl.yaml")),
+    ("definitions", include_str!("compare/definitions.yaml")),
+    ("lifecycles", include_str!("compare/lifecycles.yaml")),
     ("watch", include_str!("compare/watch.yaml")),
     ("refusals", include_str!("compare/refusals.yaml")),
 ];

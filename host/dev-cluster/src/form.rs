@@ -54,7 +54,7 @@ impl Form<'_> {
                     .as_bytes(),
             );
         }
-        if resource.view.is_none() {
+        if resource.view.is_none() && !resource.is_another_version() {
             out.extend_from_slice(object.body());
             return Ok(());
         }

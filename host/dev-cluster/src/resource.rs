@@ -1,6 +1,6 @@
 //! One served resource: how it is called, where its objects are kept, and which rules of the strategy apply to it.
 
-use crate::model::Model;
+use crate::model::{FieldValidation, Model};
 use crate::status::{GroupResource, StatusError};
 use crate::store::Stored;
 use crate::table::Column;
@@ -85,11 +85,19 @@ impl Resource {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
     }
 
+    /// Returns whether objects are stored in another version, whose fields this one need not have.
+    pub(crate) fn is_another_version(&self) -> bool {
+        self.custom.is_some() && self.storage_api_version != self.api_version()
+    }
+
     /// Returns a stored object in this version.
     pub(crate) fn served(&self, object: &Stored) -> Result<Value, StatusError> {
         let mut value = object.value()?;
         if let Some(view) = self.view {
             (view.to_served)(&mut value);
+        }
+        if self.is_another_version() {
+            value = self.model.decode(value, FieldValidation::Ignore)?.object;
         }
         if let Value::Object(fields) = &mut value {
             fields.insert("apiVersion".into(), self.api_version().into());

@@ -140,6 +140,7 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
         ("", _) => {}
         ("status", "get" | "update" | "patch") if call.resource.has_status => {}
         ("status", _) if call.resource.has_status => return Err(StatusError::method_not_allowed()),
+        (_, _) if call.resource.custom.is_some() => return Err(call.not_found()),
         (other, verb) => return Err(left_out(call, other, verb)),
     }
     // Across namespaces there is only reading.
@@ -147,6 +148,9 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
     if !in_scope && !may_be_wide
         || !call.resource.namespaced && !namespace.is_empty() && !call.resource.is("", "namespaces")
     {
+        if call.resource.custom.is_some() && !namespace.is_empty() {
+            return Ok(respond::text(404, "404 page not found\n"));
+        }
         return Err(if namespace.is_empty() {
             StatusError::method_not_allowed()
         } else {

@@ -223,6 +223,10 @@ pub(crate) fn builtin_update(kind: &GroupKind, new: &Value, old: &Value) -> Vec<
             });
             causes.push(Cause::invalid("roleRef", &role, "cannot change roleRef"));
         }
+        "CustomResourceDefinition" => {
+            immutable("/spec/scope", "spec.scope");
+            immutable("/spec/names/kind", "spec.names.kind");
+        }
         "Pod" => causes.extend(pods::update(new, old)),
         _ => {}
     }

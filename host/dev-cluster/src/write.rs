@@ -2,6 +2,7 @@
 
 use crate::call::{Call, now};
 use crate::catalog::Served;
+use crate::definitions;
 use crate::managed_fields::{self, Writer};
 use crate::model::Model;
 use crate::namespaces;
@@ -69,6 +70,8 @@ pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), Stat
             ));
         }
         meta_mut(object).insert("namespace".into(), call.target.namespace.as_str().into());
+    } else if !namespace.is_empty() {
+        meta_mut(object).shift_remove("namespace");
     }
     Ok(())
 }
@@ -291,6 +294,7 @@ pub(crate) fn update(
     let held = !finalizers(&new).is_empty() || namespaces::is_held(resource, &new);
     if being_deleted && grace == 0 && !held {
         let removed = transaction.remove(resource, &key, resource.stored(new));
+        definitions::settle(transaction, served, resource)?;
         namespaces::settle(transaction, served, &current.namespace)?;
         return Ok(removed);
     }

@@ -9,7 +9,7 @@ const HEADERS: &[&str] = &["content-type", "warning", "retry-after"];
 
 /// What a server answered. The events of a watch are a list.
 pub(crate) struct Answer {
-    status: u16,
+    pub(crate) status: u16,
     headers: BTreeMap<&'static str, Vec<String>>,
     pub(crate) body: Value,
 }
@@ -52,6 +52,11 @@ impl Answer {
 fn normalise(value: &mut Value, variables: &BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
+            // Owned fields name items of lists by their keys.
+            if map.keys().any(|key| key.starts_with("k:")) {
+                let entries = std::mem::take(map).into_iter();
+                map.extend(entries.map(|(key, value)| (without(&key, variables), value)));
+            }
             normalise_object(map);
             map.values_mut().for_each(|value| normalise(value, variables));
         }
@@ -60,13 +65,16 @@ fn normalise(value: &mut Value, variables: &BTreeMap<String, String>) {
             if is_time(text) {
                 *text = "<time>".into();
             }
-            // Short ones could be part of anything.
-            for (name, value) in variables.iter().filter(|(_, value)| value.len() > 4) {
-                *text = text.replace(value.as_str(), &format!("${{{name}}}"));
-            }
+            *text = without(text, variables);
         }
         _ => {}
     }
+}
+
+fn without(text: &str, variables: &BTreeMap<String, String>) -> String {
+    // Short ones could be part of anything.
+    let variables = variables.iter().filter(|(_, value)| value.len() > 4);
+    variables.fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
 }
 
 fn normalise_object(map: &mut Map<String, Value>) {
@@ -91,7 +99,7 @@ fn normalise_object(map: &mut Map<String, Value>) {
     if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
         // Entries of one second are in order of name, of two in order of time.
         entries.sort_by_key(|entry| {
-            [&entry["manager"], &entry["operation"], &entry["subresource"]].map(Value::to_string)
+            ["manager", "operation", "subresource", "apiVersion"].map(|key| entry[key].to_string())
         });
     }
     normalise_table(map);

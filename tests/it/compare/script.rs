@@ -6,7 +6,7 @@
 //!   body: {metadata: {name: a}}             # an object, or a string that is sent as it is
 //!   headers: {content-type: application/json}
 //!   keep: {rv: /metadata/resourceVersion}   # ${rv} in later requests
-//!   until: {at: /status/phase, is: Active}  # asked again until it is so
+//!   until: {at: /status/phase, is: Active}  # asked again until it is so; `status` is the HTTP status
 //!   differs: {/spec/clusterIP: reason}      # a JSON pointer, `status`, `header NAME` or `*`; where it differs, and why
 //! ```
 
@@ -98,6 +98,9 @@ impl TryFrom<RawStep> for Step {
 
 impl Until {
     pub(crate) fn holds(&self, answer: &Answer) -> bool {
-        answer.body.pointer(&self.at) == Some(&self.is)
+        match self.at.as_str() {
+            "status" => self.is == answer.status,
+            pointer => answer.body.pointer(pointer) == Some(&self.is),
+        }
     }
 }

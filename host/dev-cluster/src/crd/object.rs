@@ -182,6 +182,13 @@ fn check_object(schema: &Value, map: &Map<String, Value>, path: &str, causes: &m
         .flatten()
         .filter_map(Value::as_str)
         .collect();
+    if schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
+        for name in ["apiVersion", "kind"] {
+            if map.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
+                causes.push(Cause::required(join(path, name), ""));
+            }
+        }
+    }
     let nullable = |name: &str| {
         properties
             .and_then(|properties| properties.get(name))

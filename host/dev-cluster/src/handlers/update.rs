@@ -6,7 +6,7 @@ use crate::form;
 use crate::respond::Body;
 use crate::status::StatusError;
 use crate::table::Include;
-use crate::write::{self, meta};
+use crate::write::{self, meta, meta_mut};
 use http::Response;
 
 pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
@@ -24,7 +24,10 @@ pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
             {
                 return Err(call.not_found());
             }
-            let stored = write::create(call, transaction, decoded.object, Some(writer))?;
+            let mut object = decoded.object;
+            // A version of what is not there counts for nothing.
+            meta_mut(&mut object).shift_remove("resourceVersion");
+            let stored = write::create(call, transaction, object, Some(writer))?;
             return Ok((stored, true));
         };
         write::check_uid(call, &decoded.object, &current)?;

@@ -23,6 +23,8 @@ pub(crate) struct Cluster {
     /// How often a watch that allows bookmarks gets one.
     pub(crate) bookmark_interval: Duration,
     rights: Rights,
+    /// Changes of the definitions of custom resources.
+    definitions: Mutex<watch::Receiver<u64>>,
 }
 
 /// The authorizer over the stored Roles and Bindings, made anew when one of them has changed.
@@ -34,6 +36,7 @@ struct Rights {
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
 // === impl Cluster ===
 
@@ -48,6 +51,7 @@ impl Cluster {
             storages,
             latest: Mutex::new((Vec::new(), Arc::new(Authorizer::new([])))),
         };
+        let definitions = store.subscribe_to(&GroupResource::new(DEFINITIONS.0, DEFINITIONS.1));
         Self {
             store,
             catalog: Catalog::new(),
@@ -56,6 +60,7 @@ impl Cluster {
             cluster_ips: ClusterIps::default(),
             bookmark_interval,
             rights,
+            definitions: Mutex::new(definitions),
         }
     }
 
@@ -77,14 +82,13 @@ impl Cluster {
         dry_run: bool,
         work: impl FnOnce(&mut Transaction<'_>, &Served) -> Result<T, StatusError>,
     ) -> Result<T, StatusError> {
-        let served = self.catalog.served();
-        self.store.transact(dry_run, |transaction| work(transaction, &served))
-    }
-
-    /// Takes the stored definitions of custom resources into force.
-    pub(crate) fn reload_definitions(&self) {
-        let definitions = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
-        self.catalog.replace(&self.values(&definitions));
+        let result = self.store.transact(dry_run, |transaction| work(transaction, &self.catalog.served()));
+        let mut definitions = self.definitions.lock();
+        if definitions.has_changed().unwrap_or(false) {
+            definitions.borrow_and_update();
+            self.catalog.replace(&self.values(&GroupResource::new(DEFINITIONS.0, DEFINITIONS.1)));
+        }
+        result
     }
 
     fn values(&self, storage: &GroupResource) -> Vec<Value> {

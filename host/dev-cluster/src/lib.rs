@@ -1,7 +1,19 @@
 //! An embedded Kubernetes API server, for local work (`oarlock dev`) and for fault tests.
 //!
-//! It is *not* a second Kubernetes: there are no controllers, no scheduler, no kubelet and no disk. Owner references
-//! are kept and never collected, as on an API server without a controller-manager. What it cannot do it refuses by name.
+//! It speaks the API of kube-apiserver 1.36 as far as controllers and kubectl need it, and answers in its words. It is *not*
+//! a second Kubernetes: there is no scheduler, no kubelet and no disk. What it cannot do it refuses by name (404, 405,
+//! 406, 415, 422). Where a bare API server would wait for controllers, this is what happens:
+//!
+//! - A deleted namespace is emptied and goes at once, or with the last object that a finalizer holds in it.
+//! - A new namespace has its ServiceAccount `default`, and no `kube-root-ca.crt`.
+//! - A CustomResourceDefinition is established and served at once; its instances go with it.
+//! - Owner references are kept and never collected; `foregroundDeletion` and `orphan` stay until a client removes them.
+//! - A Pod stays Pending; one that names a node waits for its grace period to be cut short, since no kubelet ends it.
+//! - Services get cluster IPs, on which nothing listens.
+//!
+//! Left out: subresources other than `status` and `serviceaccounts/token`, OpenAPI beyond what kubectl needs to create and
+//! apply, Protobuf in answers (in requests it is read), the old `/watch/` paths, and everything that is not in
+//! `builtin.rs`.
 //!
 //! ```text
 //! server ─ service ─┬ authn, authorizer, faults            who, may they, what goes wrong

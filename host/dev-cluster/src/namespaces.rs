@@ -6,6 +6,7 @@
 
 use crate::call::now;
 use crate::catalog::Served;
+use crate::definitions;
 use crate::deletion::{self, Options};
 use crate::resource::Resource;
 use crate::status::{Cause, GroupResource, StatusError};
@@ -98,6 +99,7 @@ pub(crate) fn terminate(
         for object in transaction.objects(&contents.storage, &prefix) {
             deletion::delete(transaction, contents, &object, &Options::at_once())?;
         }
+        definitions::settle(transaction, served, contents)?;
     }
     settle(transaction, served, &name)?;
     Ok(marked)

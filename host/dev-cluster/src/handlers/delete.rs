@@ -23,7 +23,6 @@ pub(crate) fn delete(call: &Call) -> Result<Response<Body>, StatusError> {
         options.check(&call.resource, &object)?;
         delete_one(call, transaction, served, &object, &options)
     })?;
-    definitions::after_delete(call, dry_run);
     let (object, removed) = match outcome {
         Outcome::Removed(object) => (object, true),
         Outcome::Waiting(object) => (object, false),
@@ -59,7 +58,6 @@ pub(crate) fn delete_collection(call: &Call) -> Result<Response<Body>, StatusErr
         }
         Ok((objects, revision))
     })?;
-    definitions::after_delete(call, dry_run);
     let form = Form { resource: &call.resource, shape: call.accepted.shape };
     let mut json = format!(
         "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{revision}\"}},\"items\":[",
@@ -92,10 +90,12 @@ fn delete_one(
         }
         return Ok(Outcome::Waiting(namespaces::terminate(transaction, served, namespace)?));
     }
+    let mut object = object.clone();
     if crate::write::is_definition(&call.resource) {
-        definitions::remove_instances(transaction, served, &object.value()?)?;
+        object = definitions::remove_instances(transaction, served, &call.resource, &object)?;
     }
-    let outcome = deletion::delete(transaction, &call.resource, object, options)?;
+    let outcome = deletion::delete(transaction, &call.resource, &object, options)?;
+    definitions::settle(transaction, served, &call.resource)?;
     namespaces::settle(transaction, served, &object.namespace)?;
     Ok(outcome)
 }

@@ -75,3 +75,33 @@ async fn instances_go_with_their_definition() {
     let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion={}", version(&argo))).await;
     assert!(watch.told().await.starts_with("ERROR"));
 }
+
+#[tokio::test]
+async fn a_definition_waits_for_its_last_instance() {
+    let (_cluster, client) = start().await;
+    client.create(DEFINITIONS, &definition()).await;
+    let mut held = ship("argo", json!({"oars": 50}));
+    held["metadata"]["finalizers"] = json!(["x.dev/hold"]);
+    client.create(SHIPS, &held).await;
+    let path = format!("{DEFINITIONS}/ships.sea.dev");
+    let (code, going) = client.delete(&path).await;
+    assert_eq!((code, going["metadata"]["deletionTimestamp"].is_string()), (200, true));
+    assert_eq!(client.names(SHIPS).await, ["argo"], "served as long as something is held");
+    client.merge(&format!("{SHIPS}/argo"), &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(client.get(&path).await.0, 404);
+    assert_eq!(client.get(SHIPS).await.0, 404);
+}
+
+#[tokio::test]
+async fn names_are_taken_once() {
+    let (_cluster, client) = start().await;
+    client.create(DEFINITIONS, &definition()).await;
+    let mut other = definition();
+    other["metadata"]["name"] = "vessels.sea.dev".into();
+    other["spec"]["names"] = json!({"plural": "vessels", "kind": "Ship"});
+    client.create(DEFINITIONS, &other).await;
+    let (_, refused) = client.get(&format!("{DEFINITIONS}/vessels.sea.dev")).await;
+    let condition = &refused["status"]["conditions"][0];
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("KindConflict")));
+    assert_eq!(client.get("/apis/sea.dev/v1/namespaces/default/vessels").await.0, 404);
+}

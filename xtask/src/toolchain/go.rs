@@ -38,7 +38,7 @@ impl Toolchain {
     /// Go, which will not replace itself by another version.
     pub(crate) fn go(&self) -> Command {
         let mut go = Command::new(&self.go);
-        go.env("GOTOOLCHAIN", "local").env("GOWORK", "off");
+        go.env("GOTOOLCHAIN", "local").env("GOWORK", "off").env("GOFLAGS", "-buildvcs=false");
         if self.go.is_absolute() {
             go.env_remove("GOROOT");
         }

@@ -10,7 +10,7 @@ mod quantity;
 
 use crate::crd;
 use crate::schema::{self, Node, StructRef};
-use crate::status::{GroupKind, StatusError};
+use crate::status::{Cause, GroupKind, StatusError};
 use crate::validation;
 use serde_json::Value;
 
@@ -140,7 +140,7 @@ impl Model {
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         match &self.custom {
-            Some(custom) => causes.extend(crd::validate_object(custom.schema.as_ref(), new)),
+            Some(custom) => causes.extend(custom.validate_update(new, old)),
             None => {
                 causes.extend(validation::builtin_update(&self.kind, new, old));
                 // What was accepted once is not looked at again unless it changed.
@@ -156,7 +156,7 @@ impl Model {
     pub(crate) fn validate_status_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         if let Some(custom) = &self.custom {
-            causes.extend(crd::validate_object(custom.schema.as_ref(), new));
+            causes.extend(custom.validate_update(new, old));
         }
         self.refuse(new, causes)
     }
@@ -165,12 +165,27 @@ impl Model {
         validation::NameRule::of(&self.kind)
     }
 
-    fn refuse(&self, object: &Value, causes: Vec<crate::status::Cause>) -> Result<(), StatusError> {
+    fn refuse(&self, object: &Value, causes: Vec<Cause>) -> Result<(), StatusError> {
         if causes.is_empty() {
             return Ok(());
         }
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         Err(StatusError::invalid(&self.kind, name, causes))
+    }
+}
+
+// === impl Custom ===
+
+impl Custom {
+    /// Returns what is wrong with a changed object and was not wrong before: what a stricter schema finds in an old object
+    /// does not stand in the way of a change elsewhere.
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Cause> {
+        let mut causes = crd::validate_object(self.schema.as_ref(), new);
+        if !causes.is_empty() {
+            let before = crd::validate_object(self.schema.as_ref(), old);
+            causes.retain(|cause| !before.contains(cause));
+        }
+        causes
     }
 }
 

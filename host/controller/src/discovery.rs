@@ -111,12 +111,10 @@ impl Discovery {
             Ok(Ok(list)) => Ok(Some(list)),
             // For a group that it does not know, the API server answers in plain text: only the code says so.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
-            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => {
-                Err(Error::Forbidden {
-                    group_version: group_version.to_owned(),
-                    reason: status.message.clone(),
-                })
-            }
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => Err(Error::Forbidden {
+                group_version: group_version.to_owned(),
+                reason: status.message.clone(),
+            }),
             Ok(Err(error)) => Err(unavailable(crate::chain::text(&error))),
             Err(_) => Err(unavailable(format!("no answer within {} s", ASK_TIMEOUT.as_secs()))),
         }

@@ -303,7 +303,11 @@ impl Dispatcher {
 
     /// Makes one call. The instance is taken along, and gone when the call does not come back with an answer.
     async fn call(&self, current: &mut Current, call: &Call, token: &CancellationToken) -> Ended {
-        current.reporter.room().await;
+        tokio::select! {
+            biased;
+            () = grace(token) => return Ended::GivenUp,
+            () = current.reporter.room() => {}
+        }
         let Some(instance) = current.instance() else {
             return Ended::Lost(CallError::Dead);
         };
@@ -379,16 +383,17 @@ impl Dispatcher {
             }
         };
         self.serving.set(view);
-        current.show(&self.board, &self.queue);
         self.board.update(|status| {
             status.generation = current.number;
             status.version = Some(version.clone());
             status.digest = Some(digest.clone());
             status.phase = status::Phase::Serving;
             status.waits_for.clear();
+            status.last_error = None;
             status.refused = None;
         });
         current.reporter.report(Event::PluginLoaded { version, digest, mode, took_ms });
+        current.show(&self.board, &self.queue);
         Some(current)
     }
 

@@ -190,7 +190,7 @@ impl Reload {
     fn tell_errors(&mut self, errors: &[config::Error]) {
         let mut told = BTreeMap::new();
         for error in errors {
-            let message = error.to_string();
+            let message = error.detail();
             let path = error.path().to_owned();
             let trouble = Trouble { time: Timestamp::now(), message: message.clone() };
             let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);

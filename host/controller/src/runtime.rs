@@ -128,12 +128,12 @@ impl Runtime {
         };
         let reload = Reload::new(host, health, sources);
         tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
-        let stopping = reporter.clone();
-        tasks.spawn("farewell", Criticality::Essential, |token| async move {
-            token.cancelled().await;
-            stopping.report(Event::HostStopping);
-        });
-        drop((tasks, reporter));
-        Ok(supervisor.run().await?)
+        let stopping = async {
+            // Whatever ends the host cancels this first.
+            tasks.token().cancelled().await;
+            reporter.report(Event::HostStopping);
+        };
+        let (ended, ()) = tokio::join!(supervisor.run(), stopping);
+        Ok(ended?)
     }
 }

@@ -101,13 +101,15 @@ pub struct SubscriptionStatus {
 }
 
 /// What waits in one Listener, and what passed it.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BacklogStats {
     /// Notifications that wait.
     pub pending: u64,
     /// Objects that are parked: dead letters.
     pub parked: u64,
+    /// Some of them, by key.
+    pub parked_objects: Vec<String>,
     /// Notifications that were handled.
     pub delivered: u64,
     /// Notifications that merged into others.
@@ -117,14 +119,19 @@ pub struct BacklogStats {
 }
 
 /// What waits in a work queue.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct QueueStats {
     /// Keys that wait.
     pub pending: u64,
     /// Keys that are parked.
     pub parked: u64,
+    /// Some of them.
+    pub parked_keys: Vec<String>,
 }
+
+/// So many dead letters are shown by name.
+pub(crate) const PARKED_SHOWN: usize = 20;
 
 /// Asks a Listener that someone else owns.
 pub(crate) type AskBacklog = Arc<dyn Fn() -> BacklogStats + Send + Sync>;

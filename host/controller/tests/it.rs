@@ -10,6 +10,8 @@ mod bad_plugins;
 mod faults;
 #[path = "it/rig.rs"]
 mod rig;
+#[path = "it/rights.rs"]
+mod rights;
 #[path = "it/swapping.rs"]
 mod swapping;
 #[path = "it/told.rs"]

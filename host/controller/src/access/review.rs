@@ -82,7 +82,7 @@ impl Reviewer for ApiReviewer {
 fn classify(account: &Account, error: &kube::Error) -> Error {
     let account = account.clone();
     match error {
-        kube::Error::Api(status) if status.is_forbidden() || status.code == 401 => {
+        kube::Error::Api(status) if matches!(status.code, 401 | 403) => {
             Error::HostForbidden { account, reason: status.message.clone() }
         }
         kube::Error::Api(status) => Error::Unavailable { account, reason: status.message.clone() },

@@ -109,6 +109,23 @@ impl Error {
         }
     }
 
+    /// What is wrong, for those who name the file themselves.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        let text = self.to_string();
+        let place = match self {
+            Self::Parse { place, .. } | Self::Name { line: place, .. } => *place,
+            _ => Place::default(),
+        };
+        let prefix = format!("{}{place}: ", self.path().display());
+        let message = text.strip_prefix(&prefix).unwrap_or(&text);
+        match place {
+            Place { line: 0, .. } => message.to_owned(),
+            Place { line, column: 0 } => format!("line {line}: {message}"),
+            Place { line, column } => format!("line {line}, column {column}: {message}"),
+        }
+    }
+
     pub(super) fn from_yaml(path: &Path, error: &serde_norway::Error) -> Self {
         let place = error
             .location()

@@ -99,3 +99,11 @@ fn a_folder_gives_its_good_files_and_tells_of_the_bad_ones() {
     let empty = PluginFile::read(&dir.path().join("empty")).unwrap_err();
     insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: holds no plugin.yaml or plugin.toml");
 }
+
+#[test]
+fn the_detail_leaves_the_file_out() {
+    let detail = |text: &str| PluginFile::parse(Path::new("a: b/plugin.yaml"), text).unwrap_err().detail();
+    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend)");
+    insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is no valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
+    insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");
+}

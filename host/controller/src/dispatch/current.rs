@@ -17,7 +17,7 @@ use super::retry::{Restarts, RetryPolicy};
 use super::suspects::Suspects;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::{self, Event, Mode, Reporter};
-use crate::status::{self, AskBacklog, BacklogStats, SubscriptionStatus};
+use crate::status::{self, AskBacklog, BacklogStats, PARKED_SHOWN, SubscriptionStatus};
 use crate::subscriptions::{Access, Subscription, forbidden_hint};
 
 /// The generation that serves.
@@ -169,6 +169,10 @@ impl Current {
                 BacklogStats {
                     pending: (stats.pending + stats.in_flight) as u64,
                     parked: stats.parked as u64,
+                    parked_objects: match stats.parked {
+                        0 => Vec::new(),
+                        _ => handle.parked().iter().take(PARKED_SHOWN).map(ToString::to_string).collect(),
+                    },
                     delivered: stats.delivered,
                     merged: stats.merged,
                     oldest_ms: super::milliseconds(stats.oldest_age),

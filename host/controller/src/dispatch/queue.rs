@@ -11,7 +11,7 @@ use oarlock_informer::WorkQueue;
 use oarlock_plugin::contract::{self, WorkKey};
 use parking_lot::Mutex;
 
-use crate::status::QueueStats;
+use crate::status::{PARKED_SHOWN, QueueStats};
 
 /// Keys that may wait, now or for later.
 const LIMIT: usize = 100_000;
@@ -117,7 +117,10 @@ impl PluginQueue {
 
     pub(super) fn stats(&self) -> QueueStats {
         let pending = self.keys.len() + self.keys.n_delayed();
-        QueueStats { pending: pending as u64, parked: self.record.lock().parked.len() as u64 }
+        let record = self.record.lock();
+        let mut parked_keys: Vec<_> = record.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
+        parked_keys.sort();
+        QueueStats { pending: pending as u64, parked: record.parked.len() as u64, parked_keys }
     }
 }
 

@@ -61,7 +61,7 @@ impl Default for RestartPolicy {
         Self {
             base: Duration::from_millis(500),
             cap: Duration::from_secs(300),
-            calm: Duration::from_secs(120),
+            calm: Duration::from_secs(60),
         }
     }
 }

@@ -118,7 +118,7 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         subscriptions()
             .map(|(plugin, it)| (labelled(plugin, &it.name), f64::from(u8::from(it.forbidden.is_some())))),
     )?;
-    let queues = || plugins.iter().filter_map(|plugin| Some((plugin, plugin.work_queue?)));
+    let queues = || plugins.iter().filter_map(|plugin| Some((plugin, plugin.work_queue.as_ref()?)));
     gauges(
         encoder,
         "plugin_work_queue_depth",

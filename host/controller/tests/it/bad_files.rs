@@ -50,15 +50,3 @@ async fn a_missing_component_is_waited_for() {
     rig.serves("hello", 1).await;
     rig.end().await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn promise_5_a_plugin_without_account_and_rights_waits_for_them() {
-    let rig =
-        Rig::start_with(|config| oarlock_controller::runtime::Config { provision: None, ..config }).await;
-    rig.plugin("hello", "hello-rust");
-    let line = rig.event("hello", "plugin-waiting").await;
-    let waits_for = line["waits-for"].to_string();
-    assert!(waits_for.contains("the ServiceAccount default/hello, which does not exist"), "{waits_for}");
-    assert!(waits_for.contains("default/hello may not list and watch v1/configmaps"), "{waits_for}");
-    rig.end().await;
-}

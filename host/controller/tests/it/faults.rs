@@ -28,6 +28,27 @@ async fn promise_3_a_plugin_converges_whatever_happens_to_the_watch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn promise_3_a_plugin_converges_after_an_outage_and_its_chains_hold() {
+    let rig = Rig::start().await;
+    rig.plugin("hello", "hello-rust");
+    rig.create("a").await;
+    rig.create("b").await;
+    rig.serves("hello", 1).await;
+    told::converges(&rig, "hello", 1).await;
+
+    rig.cluster.faults().set_away(true);
+    rig.line(|line| line["event"] == "watch-trouble" && line["resource"] == "v1/configmaps").await;
+    // Nor can anybody say what the plugin may see.
+    rig.event("hello", "subscription-paused").await;
+    rig.cluster.faults().set_away(false);
+    rig.delete("b").await;
+    rig.create("c").await;
+    told::converges(&rig, "hello", 1).await;
+    rig.line(|line| line["event"] == "watch-recovered" && line["resource"] == "v1/configmaps").await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn promise_1_two_plugins_share_one_watch() {
     let rig = Rig::start().await;
     rig.plugin("one", "hello-rust");

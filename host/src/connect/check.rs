@@ -52,7 +52,7 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
                 anyhow::anyhow!("{server} refuses the credentials of {source}: {} (401)", status.message);
             Err(Failure::caller(refused).hint("has the token or the certificate expired?"))
         }
-        Err(kube::Error::Api(status)) if status.is_forbidden() => {
+        Err(kube::Error::Api(status)) if status.code == 403 => {
             let refused = anyhow::anyhow!("{server} forbids {source}: {} (403)", status.message);
             Err(Failure::caller(refused).hint(rights))
         }

@@ -13,33 +13,33 @@
 
 mod call;
 mod current;
+mod deliver;
 mod enqueue;
 mod fault;
 mod generation;
 mod queue;
+mod reconcile;
 mod retry;
 mod suspects;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{Delivery, Outcome};
 use oarlock_plugin::CallError;
-use oarlock_plugin::contract::{Failure, Synced};
+use oarlock_plugin::contract::Failure;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::call::{Answer, Call, LOSS_REASONS, MakeInstance, Maker};
-use self::current::{CallKey, Current, Step};
+use self::current::{Current, Step};
 pub use self::enqueue::EnqueueRule;
 pub use self::fault::FaultHook;
 pub(crate) use self::generation::{Generation, Serving, Slot, Switch};
 pub use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
-use self::suspects::Verdict;
 use crate::metrics::Metrics;
-use crate::report::{self, Event, Mode};
+use crate::report::{Event, Mode};
 use crate::status;
 
 /// How long a call may go on after its plugin was told to end.
@@ -122,183 +122,6 @@ impl Dispatcher {
             Step::Deliver(index, delivery) => self.deliver(current, index, delivery, token).await,
             Step::Reconcile(key) => self.reconcile(current, key, token).await,
         }
-    }
-
-    /// Hands one notification to the plugin, or its key to the queue.
-    async fn deliver(
-        &self,
-        current: &mut Current,
-        index: usize,
-        delivery: Delivery,
-        token: &CancellationToken,
-    ) {
-        let plan = current.subscriptions[index].plan.clone();
-        let Delivery { key, notification, attempts, .. } = delivery;
-        if !plan.enqueue.is_nothing() {
-            // A change of what an object names concerns both, the old and the new.
-            let states = [notification.old(), notification.new()];
-            let keys: Vec<_> = states.into_iter().flatten().filter_map(|it| plan.enqueue.key(it)).collect();
-            let is_full = keys.into_iter().any(|key| self.queue.add(key, None).is_err());
-            let outcome =
-                if is_full { Outcome::Retry { after: self.shared.retry.cap } } else { Outcome::Done };
-            current.subscriptions[index].listener.finish(&key, outcome);
-            return;
-        }
-        let object = notification.object();
-        let type_ = call::type_of(&notification);
-        let version = format!("{type_} {} {}", object.uid(), object.resource_version());
-        let suspect = CallKey::Object(index, key.clone());
-        match current.suspects.judge(&suspect, &version, &self.shared.retry) {
-            Verdict::Call => {}
-            Verdict::Wait(after) => {
-                return current.subscriptions[index].listener.finish(&key, Outcome::Retry { after });
-            }
-            Verdict::Park => return current.subscriptions[index].listener.finish(&key, Outcome::Park),
-        }
-        if self.shared.fault.swallows() {
-            return current.subscriptions[index].listener.finish(&key, Outcome::Done);
-        }
-        let call = Call::of(&plan.name, &plan.fields, &notification);
-        let ended = self.call(current, &call, token).await;
-        let (after, message, took) = match ended {
-            Ended::GivenUp => return,
-            Ended::Answered(Ok(_), took) => {
-                current.suspects.clear(&suspect);
-                current.subscriptions[index].listener.finish(&key, Outcome::Done);
-                self.count(&call, "done", took);
-                self.report_delivery(current, index, &notification, attempts, took, report::Delivery::Done);
-                return;
-            }
-            Ended::Answered(Err(failure), took) => {
-                current.suspects.clear(&suspect);
-                let (message, after) = self.after_failure(failure, attempts);
-                (after, message, took)
-            }
-            Ended::Lost(error) => {
-                let after = current.suspects.lost(suspect, &version, &self.shared.retry);
-                let message = error.to_string();
-                self.lose(current, call.function(), &error);
-                (after, message, Duration::ZERO)
-            }
-        };
-        let about = format!("{} of {} {key}: {message}", call.function(), plan.name);
-        self.board.trouble(&about);
-        let (outcome, reported, counted) = match after {
-            Some(after) => {
-                let after_ms = milliseconds(after);
-                (Outcome::Retry { after }, report::Delivery::Retry { message, after_ms }, "retry")
-            }
-            None => (Outcome::Park, report::Delivery::Parked { message }, "parked"),
-        };
-        current.subscriptions[index].listener.finish(&key, outcome);
-        if current.is_alive() {
-            self.count(&call, counted, took);
-        }
-        self.report_delivery(current, index, &notification, attempts, took, reported);
-    }
-
-    /// Tells the plugin that a subscription's initial adds are done.
-    async fn tell_synced(&self, current: &mut Current, index: usize, token: &CancellationToken) {
-        let subscription = current.subscriptions[index].plan.name.clone();
-        let remaining = current.subscriptions.iter().filter(|it| !it.told_synced).count() - 1;
-        let remaining = u32::try_from(remaining).unwrap_or(u32::MAX);
-        if !current.exported.handler {
-            return current.synced(index, remaining, &self.board);
-        }
-        let suspect = CallKey::Synced(index);
-        match current.suspects.judge(&suspect, "", &self.shared.retry) {
-            Verdict::Call => {}
-            Verdict::Wait(after) => {
-                current.subscriptions[index].tell_after = Instant::now() + after;
-                return;
-            }
-            Verdict::Park => return current.synced(index, remaining, &self.board),
-        }
-        let call = Call::Synced(Synced { subscription: subscription.clone(), remaining });
-        let (after, message) = match self.call(current, &call, token).await {
-            Ended::GivenUp => return,
-            Ended::Answered(Ok(_), took) => {
-                current.suspects.clear(&suspect);
-                self.count(&call, "done", took);
-                return current.synced(index, remaining, &self.board);
-            }
-            Ended::Answered(Err(failure), took) => {
-                let attempts = current.subscriptions[index].synced_attempts;
-                current.subscriptions[index].synced_attempts += 1;
-                let (message, after) = self.after_failure(failure, attempts);
-                self.count(&call, if after.is_some() { "retry" } else { "parked" }, took);
-                (after, message)
-            }
-            Ended::Lost(error) => {
-                let after = current.suspects.lost(suspect, "", &self.shared.retry);
-                let message = error.to_string();
-                self.lose(current, call.function(), &error);
-                (after, message)
-            }
-        };
-        self.board.trouble(&format!("on-synced of {subscription}: {message}"));
-        let outcome = match after {
-            Some(after) => {
-                current.subscriptions[index].tell_after = Instant::now() + after;
-                report::Delivery::Retry { message, after_ms: milliseconds(after) }
-            }
-            None => report::Delivery::Parked { message },
-        };
-        let parked = matches!(outcome, report::Delivery::Parked { .. });
-        current.reporter.report(Event::SyncedFailed { subscription, outcome });
-        if parked {
-            current.synced(index, remaining, &self.board);
-        }
-    }
-
-    /// Has the plugin reconcile one key.
-    async fn reconcile(&self, current: &mut Current, key: queue::Key, token: &CancellationToken) {
-        let suspect = CallKey::Work(key.clone());
-        match current.suspects.judge(&suspect, "", &self.shared.retry) {
-            Verdict::Call => {}
-            Verdict::Wait(after) => return self.queue.finish(&key, queue::Outcome::Again(after)),
-            Verdict::Park => return self.queue.finish(&key, queue::Outcome::Park),
-        }
-        let call = Call::Reconcile(key.to_contract());
-        let (after, message, took) = match self.call(current, &call, token).await {
-            Ended::GivenUp => return self.queue.finish(&key, queue::Outcome::Again(Duration::ZERO)),
-            Ended::Answered(Ok(answer), took) => {
-                current.suspects.clear(&suspect);
-                self.count(&call, "done", took);
-                self.queue.finish(
-                    &key,
-                    match answer {
-                        Answer::Done => queue::Outcome::Done,
-                        Answer::RequeueAfter(after) => queue::Outcome::RequeueAfter(after),
-                    },
-                );
-                return current.report_reconcile(&key, took, report::Delivery::Done);
-            }
-            Ended::Answered(Err(failure), took) => {
-                current.suspects.clear(&suspect);
-                let (message, after) = self.after_failure(failure, self.queue.failures(&key));
-                (after, message, took)
-            }
-            Ended::Lost(error) => {
-                let after = current.suspects.lost(suspect, "", &self.shared.retry);
-                let message = error.to_string();
-                self.lose(current, call.function(), &error);
-                (after, message, Duration::ZERO)
-            }
-        };
-        self.board.trouble(&format!("reconcile of {key}: {message}"));
-        let (outcome, reported, counted) = match after {
-            Some(after) => {
-                let after_ms = milliseconds(after);
-                (queue::Outcome::Failed(after), report::Delivery::Retry { message, after_ms }, "retry")
-            }
-            None => (queue::Outcome::Park, report::Delivery::Parked { message }, "parked"),
-        };
-        self.queue.finish(&key, outcome);
-        if current.is_alive() {
-            self.count(&call, counted, took);
-        }
-        current.report_reconcile(&key, took, reported);
     }
 
     /// Makes one call. The instance is taken along, and gone when the call does not come back with an answer.
@@ -407,32 +230,6 @@ impl Dispatcher {
 
     fn count(&self, call: &Call, outcome: &'static str, took: Duration) {
         self.shared.metrics.called(&self.plugin, call.function(), outcome, took);
-    }
-
-    fn report_delivery(
-        &self,
-        current: &Current,
-        index: usize,
-        notification: &oarlock_informer::Notification,
-        attempts: u32,
-        took: Duration,
-        outcome: report::Delivery,
-    ) {
-        let reporter = &current.reporter;
-        if matches!(outcome, report::Delivery::Done) && !reporter.enabled(report::Level::Debug) {
-            return;
-        }
-        let object = notification.object();
-        reporter.report(Event::Delivered {
-            subscription: current.subscriptions[index].plan.name.clone(),
-            notification: call::type_of(notification),
-            namespace: object.key().namespace().to_owned(),
-            name: object.key().name().to_owned(),
-            resource_version: object.resource_version().to_owned(),
-            attempts,
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            outcome,
-        });
     }
 }
 

@@ -1,24 +1,25 @@
 //! The generation that serves: its instance, its subscriptions, and what happens next.
 
+mod next;
+mod open;
+
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, select_all};
-use oarlock_informer::{Delivery, Listener, Namespaces, ObjectKey};
-use tokio::sync::watch;
+use oarlock_informer::{Delivery, Namespaces, ObjectKey};
 use tokio::time::Instant;
 
+pub(super) use self::open::Open;
+use self::open::{Door, names};
 use super::call::{Instance, MakeInstance};
 use super::generation::{Generation, Slot};
 use super::queue::{self, PluginQueue};
-use super::retry::{Restarts, RetryPolicy};
+use super::retry::Restarts;
 use super::suspects::Suspects;
 use crate::plan::{Exported, SubscriptionPlan};
-use crate::report::{self, Event, Mode, Reporter};
+use crate::report::{Event, Mode, Reporter};
 use crate::status::{self, AskBacklog, BacklogStats, PARKED_SHOWN, SubscriptionStatus};
-use crate::subscriptions::{Access, Subscription, forbidden_hint};
+use crate::subscriptions::{Access, forbidden_hint};
 
 /// The generation that serves.
 pub(super) struct Current {
@@ -35,30 +36,6 @@ pub(super) struct Current {
     turn: usize,
     parked_due: Option<Instant>,
     _guards: Vec<Box<dyn Any + Send>>,
-}
-
-/// One subscription of it.
-pub(super) struct Open {
-    pub(super) plan: Arc<SubscriptionPlan>,
-    pub(super) listener: Listener,
-    /// The plugin knows that it has seen everything there was.
-    pub(super) told_synced: bool,
-    pub(super) synced_attempts: u32,
-    /// It is not told so before.
-    pub(super) tell_after: Instant,
-    access: watch::Receiver<Access>,
-    door: Door,
-    _guards: Vec<Box<dyn Any + Send>>,
-}
-
-/// Whether notifications may pass.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Door {
-    Open,
-    /// Nobody can say whether they may.
-    Shut,
-    /// They may not.
-    Forbidden,
 }
 
 enum Life {
@@ -189,54 +166,6 @@ impl Current {
         }
     }
 
-    /// Waits for what happens next. Cancelling the wait loses nothing.
-    pub(super) async fn next_step(&mut self, queue: &PluginQueue, retry: &RetryPolicy) -> Step {
-        loop {
-            // Busy plugins never wait for anything; others must get their turn all the same.
-            tokio::task::coop::consume_budget().await;
-            let now = Instant::now();
-            let parked_due = *self.parked_due.get_or_insert(now + retry.parked_again);
-            if parked_due <= now {
-                self.parked_due = None;
-                return Step::RetryParked;
-            }
-            if let Some(index) =
-                self.subscriptions.iter().position(|it| it.access.has_changed().unwrap_or(false))
-            {
-                return Step::Access(index);
-            }
-            let restart_at = match &self.life {
-                Life::Alive(_) => None,
-                Life::Lost { until } => Some(*until),
-            };
-            if restart_at.is_none() {
-                if let Some(index) = self.subscriptions.iter().position(|it| it.is_to_be_told(now)) {
-                    return Step::Synced(index);
-                }
-                if let Some(step) = self.next_call(queue).now_or_never() {
-                    self.turn = self.turn.wrapping_add(1);
-                    return step;
-                }
-            }
-            let due = self.subscriptions.iter().filter_map(Open::due).fold(parked_due, Instant::min);
-            let wake = restart_at.map_or(due, |at| if at <= now { at } else { at.min(parked_due) });
-            let changes = self.changes();
-            tokio::select! {
-                biased;
-                () = changes => {}
-                () = tokio::time::sleep_until(wake) => {
-                    if restart_at.is_some_and(|at| at <= wake) {
-                        return Step::Restart;
-                    }
-                }
-                step = self.next_call(queue), if restart_at.is_none() => {
-                    self.turn = self.turn.wrapping_add(1);
-                    return step;
-                }
-            }
-        }
-    }
-
     /// Takes over what the gate says now.
     pub(super) fn apply_access(&mut self, index: usize, board: &status::Entry) {
         let open = &mut self.subscriptions[index];
@@ -329,19 +258,6 @@ impl Current {
         Mode::Replay
     }
 
-    pub(super) fn report_reconcile(&self, key: &queue::Key, took: Duration, outcome: report::Delivery) {
-        if matches!(outcome, report::Delivery::Done) && !self.reporter.enabled(report::Level::Debug) {
-            return;
-        }
-        self.reporter.report(Event::Reconciled {
-            kind: key.kind.clone(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            outcome,
-        });
-    }
-
     fn report_open(&self, open: &Open) {
         if open.door == Door::Open {
             self.reporter.report(Event::SubscriptionOpened {
@@ -350,134 +266,5 @@ impl Current {
                 namespaces: names(&open.listener.namespaces()),
             });
         }
-    }
-
-    /// Waits until a subscription's access changes or its initial adds are done.
-    fn changes(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut waits: Vec<BoxFuture<'static, ()>> = Vec::with_capacity(2 * self.subscriptions.len());
-        for open in &self.subscriptions {
-            // A clone has seen what the original has.
-            let mut access = open.access.clone();
-            waits.push(
-                async move {
-                    if access.changed().await.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                }
-                .boxed(),
-            );
-            if open.door == Door::Open && !open.told_synced && !open.listener.has_synced() {
-                let handle = open.listener.handle();
-                waits.push(
-                    async move {
-                        if !handle.wait_for_sync().await {
-                            std::future::pending::<()>().await;
-                        }
-                    }
-                    .boxed(),
-                );
-            }
-        }
-        async move {
-            if waits.is_empty() {
-                std::future::pending::<()>().await;
-            }
-            select_all(waits).await;
-        }
-    }
-
-    /// Waits for something to call the plugin with, fairly among those that have something.
-    async fn next_call(&mut self, queue: &PluginQueue) -> Step {
-        let reconciles = self.exported.reconciler;
-        let mut waits: Vec<BoxFuture<'_, Step>> = Vec::with_capacity(self.subscriptions.len() + 1);
-        for (index, open) in self.subscriptions.iter_mut().enumerate() {
-            if open.door == Door::Shut {
-                continue;
-            }
-            let listener = &mut open.listener;
-            waits.push(
-                async move {
-                    match listener.next().await {
-                        Some(delivery) => Step::Deliver(index, delivery),
-                        // The informer has stopped: so will the plugin.
-                        None => std::future::pending().await,
-                    }
-                }
-                .boxed(),
-            );
-        }
-        if reconciles {
-            waits.push(queue.next().map(Step::Reconcile).boxed());
-        }
-        if waits.is_empty() {
-            return std::future::pending().await;
-        }
-        let first = self.turn % waits.len();
-        waits.rotate_left(first);
-        select_all(waits).await.0
-    }
-}
-
-// === impl Open ===
-
-impl Open {
-    fn new(subscription: Subscription) -> Self {
-        let Subscription { plan, listener, mut access, guards } = subscription;
-        let seen = access.borrow_and_update().clone();
-        let door = match seen {
-            Access::Open(namespaces) => {
-                listener.set_namespaces(namespaces);
-                Door::Open
-            }
-            Access::Unknown(_) | Access::Forbidden(_) => {
-                access.mark_changed();
-                Door::Shut
-            }
-        };
-        Self {
-            plan,
-            listener,
-            told_synced: false,
-            synced_attempts: 0,
-            tell_after: Instant::now(),
-            access,
-            door,
-            _guards: guards,
-        }
-    }
-
-    /// Serves another generation, with the Listener that there is.
-    fn go_on(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
-        self.plan = plan;
-        if mode == Mode::TakeOver {
-            self.listener.retry_parked();
-        } else {
-            self.start_over();
-        }
-        self
-    }
-
-    fn start_over(&mut self) {
-        self.listener.replay();
-        self.told_synced = false;
-        self.synced_attempts = 0;
-        self.tell_after = Instant::now();
-    }
-
-    fn is_to_be_told(&self, now: Instant) -> bool {
-        self.due().is_some_and(|due| due <= now)
-    }
-
-    /// When the plugin is to be told that the initial adds are done, if they are and it was not.
-    fn due(&self) -> Option<Instant> {
-        let is_due = !self.told_synced && self.door == Door::Open && self.listener.has_synced();
-        is_due.then_some(self.tell_after)
-    }
-}
-
-fn names(namespaces: &Namespaces) -> Option<Vec<String>> {
-    match namespaces {
-        Namespaces::All => None,
-        Namespaces::Only(namespaces) => Some(namespaces.iter().cloned().collect()),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Seen {
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// This, at once.
-    Now { code: u16, body: String, headers: Vec<(&'static str, String)> },
+    Now { code: u16, body: String },
     /// Nothing, ever.
     Never,
 }
@@ -36,7 +36,7 @@ pub(crate) struct FakeApi {
 
 impl Reply {
     pub(crate) fn json(code: u16, body: impl Into<String>) -> Self {
-        Self::Now { code, body: body.into(), headers: Vec::new() }
+        Self::Now { code, body: body.into() }
     }
 
     pub(crate) fn status(code: u16, reason: &str, message: &str) -> Self {
@@ -48,16 +48,6 @@ impl Reply {
             })
             .to_string(),
         )
-    }
-
-    pub(crate) fn with_header(self, name: &'static str, value: &str) -> Self {
-        match self {
-            Self::Now { code, body, mut headers } => {
-                headers.push((name, value.to_owned()));
-                Self::Now { code, body, headers }
-            }
-            Self::Never => Self::Never,
-        }
     }
 }
 
@@ -93,13 +83,10 @@ impl FakeApi {
         };
         self.requests.lock().push(seen.clone());
         match (self.answer)(&seen) {
-            Reply::Now { code, body, headers } => {
-                let mut response = Response::builder().status(code);
-                for (name, value) in headers {
-                    response = response.header(name, value);
-                }
-                response.body(Body::from(body.into_bytes())).expect("a valid response")
-            }
+            Reply::Now { code, body } => Response::builder()
+                .status(code)
+                .body(Body::from(body.into_bytes()))
+                .expect("a valid response"),
             Reply::Never => std::future::pending().await,
         }
     }

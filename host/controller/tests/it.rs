@@ -2,6 +2,8 @@
 //!
 //! The guests are those that `cargo xtask guests` puts into `target/guests`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "it/bad_files.rs"]
 mod bad_files;
 #[path = "it/bad_plugins.rs"]

@@ -30,11 +30,10 @@ pub(crate) fn state(lines: &[Value], plugin: &str, generation: u64) -> Vec<(Stri
                 let before = objects.insert(name, pair("resource-version"));
                 assert_eq!(before, Some(pair("old-resource-version")), "a gap: {line}");
             }
+            // A generation may be told of the end of what the one before it knew.
             "delete" => {
-                // A generation may be told of the end of what the one before it knew.
-                if objects.remove(&name).is_none() {
-                    assert!(generation > 1, "deleted without an add: {line}");
-                }
+                let was_known = objects.remove(&name).is_some();
+                assert!(was_known || generation > 1, "deleted without an add: {line}");
             }
             _ => {}
         }

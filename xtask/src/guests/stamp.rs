@@ -55,3 +55,34 @@ fn hash_folder(folder: &Path, hasher: &mut DefaultHasher) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(folder: &Path) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hash_folder(folder, &mut hasher).unwrap();
+        hasher.finish()
+    }
+
+    #[test]
+    fn every_input_counts_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("src/hello.c");
+        fs::create_dir(folder.path().join("src")).unwrap();
+        fs::write(&source, "a").unwrap();
+        let before = hash(folder.path());
+
+        fs::create_dir(folder.path().join("node_modules")).unwrap();
+        fs::write(folder.path().join("node_modules/x"), "").unwrap();
+        assert_eq!(hash(folder.path()), before);
+
+        fs::write(&source, "b").unwrap();
+        let changed = hash(folder.path());
+        assert_ne!(changed, before);
+
+        fs::rename(&source, folder.path().join("src/hi.c")).unwrap();
+        assert_ne!(hash(folder.path()), changed);
+    }
+}

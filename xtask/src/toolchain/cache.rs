@@ -13,7 +13,10 @@ use crate::progress;
 
 /// The entry `name`. If it is not there, `make` fills an empty folder that becomes it, while other processes wait.
 pub(crate) fn entry(name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-    let root = root()?;
+    entry_in(&root()?, name, make)
+}
+
+fn entry_in(root: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let entry = root.join(name);
     if entry.is_dir() {
         return Ok(entry);
@@ -58,4 +61,35 @@ fn root() -> Result<PathBuf> {
         .or_else(|| env::home_dir().map(|home| home.join(".cache")))
         .context("no folder for caches: set XDG_CACHE_HOME or HOME")?;
     Ok(base.join("oarlock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_is_made_once() {
+        let root = tempfile::tempdir().unwrap();
+        let made = entry_in(root.path(), "go-1", |folder| Ok(fs::write(folder.join("go"), "")?)).unwrap();
+        let again = entry_in(root.path(), "go-1", |_| bail!("made twice")).unwrap();
+        assert_eq!(made, again);
+        assert!(again.join("go").is_file());
+    }
+
+    #[test]
+    fn what_an_interrupted_build_left_is_no_entry() {
+        let root = tempfile::tempdir().unwrap();
+        entry_in(root.path(), "go-1", |folder| {
+            fs::write(folder.join("half"), "")?;
+            bail!("interrupted")
+        })
+        .unwrap_err();
+        assert!(!root.path().join("go-1").exists());
+
+        let made = entry_in(root.path(), "go-1", |folder| Ok(fs::write(folder.join("go"), "")?)).unwrap();
+        assert!(made.join("go").is_file());
+        assert!(!made.join("half").exists());
+    }
 }

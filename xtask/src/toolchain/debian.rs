@@ -9,12 +9,6 @@ use anyhow::{Context, Result, ensure};
 
 use super::command;
 
-/// Unpacks these packages, without their dependencies, below `folder`.
-pub(crate) fn unpack(packages: &[String], folder: &Path) -> Result<()> {
-    Apt::new(packages, folder)?.with_lists(|apt| apt.download(packages))?;
-    unpack_downloaded(folder)
-}
-
 /// Unpacks these packages below `folder`, and those that they depend on and this machine lacks.
 pub(crate) fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Result<()> {
     Apt::new(packages, folder)?.with_lists(|apt| {

@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 
-use super::versions::{DEBIAN_RUST, DEBIAN_RUST_LLVM};
 use super::{cache, command, debian};
 use crate::{checkout, progress};
 
@@ -44,7 +43,7 @@ impl Toolchain {
         if has_target(&sysroot) {
             return Ok(Self { built: None, linker });
         }
-        let name = format!("rust-{DEBIAN_RUST}-{TARGET}");
+        let name = format!("rust-debian-{TARGET}");
         if let Some(built) = cache::existing_entry(&name)? {
             return Ok(Self { built: Some(built), linker });
         }
@@ -56,13 +55,11 @@ impl Toolchain {
             Ok(()) => "it is not where rustc looks for it".to_owned(),
             Err(error) => format!("{error:#}"),
         };
-        progress::say(format!(
-            "rustup cannot add {TARGET}; building it with Debian's Rust {DEBIAN_RUST} instead"
-        ));
+        progress::say(format!("rustup cannot add {TARGET}; building it with Debian's Rust instead"));
         let built = cache::entry(&name, build).with_context(|| {
             format!(
                 "there is no standard library for {TARGET}: `rustup target add {TARGET}` did not work ({added}), \
-                 and neither did building it with Debian's Rust {DEBIAN_RUST}"
+                 and neither did building it with Debian's Rust"
             )
         })?;
         Ok(Self { built: Some(built), linker })
@@ -136,15 +133,9 @@ fn has_target(sysroot: &Path) -> bool {
 
 /// Fills `folder` with Debian's compiler, and builds the target's standard library with it, which no package has.
 fn build(folder: &Path) -> Result<()> {
-    progress::step(&format!("fetching Debian's Rust {DEBIAN_RUST}"), || {
-        let packages = [
-            "rustc-web".to_owned(),
-            "rust-web-src".to_owned(),
-            "libstd-rust-web-dev".to_owned(),
-            format!("libstd-rust-web-{DEBIAN_RUST}"),
-            format!("libllvm{DEBIAN_RUST_LLVM}"),
-        ];
-        debian::unpack(&packages, folder)
+    progress::step("fetching Debian's Rust", || {
+        let packages = ["rustc-web".to_owned(), "rust-web-src".to_owned()];
+        debian::unpack_with_dependencies(&packages, folder)
     })?;
     let rustc = folder.join("rustc");
     write_wrapper(&rustc)?;

@@ -1,0 +1,8 @@
+//! The binary as its users meet it: what it says, with which exit code, and how it begins and ends.
+
+#[path = "it/beginning_and_ending.rs"]
+mod beginning_and_ending;
+#[path = "it/refusals.rs"]
+mod refusals;
+#[path = "it/rig.rs"]
+mod rig;

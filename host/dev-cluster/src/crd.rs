@@ -8,7 +8,7 @@ mod object;
 pub(crate) use defaults::fill_in;
 pub(crate) use definition::validate;
 pub(crate) use names::{establish, established};
-pub(crate) use object::validate as validate_object;
+pub(crate) use object::{is_same_at, validate as validate_object};
 
 use serde_json::Value;
 

@@ -4,13 +4,15 @@
 //! settled on the object as the client sent it, decoded and defaulted, before anything is reset or filled in for it.
 
 mod entry;
+mod failure;
 mod field_set;
 mod typed;
 
 use crate::model::Model;
-use crate::status::{Cause, StatusError};
+use crate::status::StatusError;
 use entry::{Entry, Operation};
-use field_set::{FieldSet, Path, Step, display};
+use failure::{Conflict, Failure, untypable};
+use field_set::{FieldSet, Path, Step};
 use serde_json::{Value, json};
 use typed::Comparison;
 
@@ -108,36 +110,6 @@ pub(crate) fn apply(
     }
     put(&mut object, &owners);
     Ok(object)
-}
-
-fn untypable(model: &Model, applied: &Value, faults: &[String]) -> StatusError {
-    let metadata =
-        |key: &str| applied.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
-    let group_version = match model.kind().group.as_str() {
-        "" => format!("/{}", model.api_version()),
-        _ => model.api_version().to_owned(),
-    };
-    let said = match faults {
-        [one] => one.clone(),
-        several => format!("errors:\n  {}", several.join("\n  ")),
-    };
-    StatusError::untranslated(format!(
-        "failed to create typed patch object ({}/{}; {group_version}, Kind={}): {said}",
-        metadata("namespace"),
-        metadata("name"),
-        model.kind().kind
-    ))
-}
-
-enum Failure {
-    Conflicts(Vec<Conflict>),
-    /// The live object does not fit its type.
-    Unmergeable(String),
-}
-
-struct Conflict {
-    owner: String,
-    path: Path,
 }
 
 fn try_apply(
@@ -397,43 +369,6 @@ fn put(object: &mut Value, owners: &Owners) {
         && !owners.is_empty()
     {
         metadata.insert("managedFields".into(), entry::encode(owners));
-    }
-}
-
-// === impl StatusError ===
-
-impl From<Failure> for StatusError {
-    fn from(failure: Failure) -> Self {
-        let conflicts = match failure {
-            Failure::Conflicts(conflicts) => conflicts,
-            Failure::Unmergeable(why) => return Self::untranslated(format!("failed to merge config: {why}")),
-        };
-        let message = match conflicts.as_slice() {
-            [one] => {
-                format!("Apply failed with 1 conflict: conflict with {}: {}", one.owner, display(&one.path))
-            }
-            several => {
-                let mut lines: Vec<String> = Vec::new();
-                for (index, conflict) in several.iter().enumerate() {
-                    if index == 0 || several[index - 1].owner != conflict.owner {
-                        lines.push(format!("conflicts with {}:", conflict.owner));
-                    }
-                    lines.push(format!("- {}", display(&conflict.path)));
-                }
-                format!("Apply failed with {} conflicts: {}", several.len(), lines.join("\n"))
-            }
-        };
-        let causes = conflicts
-            .iter()
-            .map(|conflict| {
-                Cause::new(
-                    "FieldManagerConflict",
-                    display(&conflict.path),
-                    format!("conflict with {}", conflict.owner),
-                )
-            })
-            .collect();
-        Self { code: 409, reason: "Conflict", ..Self::unprocessable(message) }.with_causes(causes)
     }
 }
 

@@ -183,7 +183,7 @@ impl Custom {
         let mut causes = crd::validate_object(self.schema.as_ref(), new);
         if !causes.is_empty() {
             let before = crd::validate_object(self.schema.as_ref(), old);
-            causes.retain(|cause| !before.contains(cause));
+            causes.retain(|cause| !(before.contains(cause) && crd::is_same_at(&cause.field, new, old)));
         }
         causes
     }

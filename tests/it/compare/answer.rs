@@ -74,7 +74,8 @@ fn normalise(value: &mut Value, variables: &BTreeMap<String, String>) {
 fn without(text: &str, variables: &BTreeMap<String, String>) -> String {
     // Short ones could be part of anything.
     let variables = variables.iter().filter(|(_, value)| value.len() > 4);
-    variables.fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
+    variables
+        .fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
 }
 
 fn normalise_object(map: &mut Map<String, Value>) {

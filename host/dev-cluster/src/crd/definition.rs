@@ -134,6 +134,9 @@ fn structural(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
             format!("must be a valid regular expression, but isn't: {error}"),
         ));
     }
+    if let Some(default) = schema.get("default") {
+        causes.extend(super::object::validate_default(schema, default, path));
+    }
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
         // Metadata is what it is, whatever is said of it.

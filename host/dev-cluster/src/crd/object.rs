@@ -23,6 +23,40 @@ pub(crate) fn validate(schema: Option<&Value>, object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// Returns whether both objects have the same at the place that a cause names, such as `spec.parts[1].name`.
+pub(crate) fn is_same_at(field: &str, new: &Value, old: &Value) -> bool {
+    let find = |object: &Value| {
+        let steps = field.split(['.', '[']).map(|step| step.trim_end_matches(']'));
+        let mut at = object.clone();
+        for step in steps {
+            at = match &mut at {
+                Value::Object(map) => map.shift_remove(step)?,
+                Value::Array(list) => list.get(step.parse::<usize>().ok()?)?.clone(),
+                _ => return None,
+            };
+        }
+        Some(at)
+    };
+    match (find(new), find(old)) {
+        (Some(new), Some(old)) => new == old,
+        // What is absent from both is the same only if what is around it is.
+        (None, None) => field.rsplit_once('.').is_some_and(|(around, _)| is_same_at(around, new, old)),
+        _ => false,
+    }
+}
+
+/// Returns what is wrong with a default, at the `default` of the schema at `path`.
+pub(super) fn validate_default(schema: &Value, default: &Value, path: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    check(schema, default, "", &mut causes);
+    for cause in &mut causes {
+        let inner = std::mem::take(&mut cause.field);
+        let inner = if inner.is_empty() { inner } else { format!(".{inner}") };
+        cause.field = format!("{path}.default{inner}");
+    }
+    causes
+}
+
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
@@ -99,7 +133,7 @@ fn check_string(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>)
         causes.push(Cause::new(
             "FieldValueTooLong",
             path,
-            format!("Too long: may not be more than {most} bytes"),
+            format!("Too long: may not be more than {most} {}", if most == 1 { "byte" } else { "bytes" }),
         ));
     } else if let Some(least) = size("minLength").filter(|least| length < *least) {
         causes.push(Cause::invalid(

@@ -86,7 +86,8 @@ impl Server {
     async fn run(&mut self, step: &Step) -> anyhow::Result<Answer> {
         loop {
             let answer = self.ask(step).await?;
-            if step.until.as_ref().is_some_and(|until| !until.holds(&answer)) {
+            // The real server answers so while it makes the storage of a resource that was defined or changed just now.
+            if answer.status == 429 || step.until.as_ref().is_some_and(|until| !until.holds(&answer)) {
                 continue;
             }
             for (name, pointer) in &step.keep {

@@ -33,11 +33,8 @@ struct Hello;
 
 impl metadata::Guest for Hello {
     fn describe() -> Result<Description, String> {
-        let configmaps = GroupVersionResource {
-            group: String::new(),
-            version: "v1".into(),
-            plural: "configmaps".into(),
-        };
+        let configmaps =
+            GroupVersionResource { group: String::new(), version: "v1".into(), plural: "configmaps".into() };
         let label_selector = match config::get("/labelSelector").map_err(|error| format!("{error:?}"))? {
             Some(json) => text(&json).ok_or("labelSelector in the configuration is not a string")?,
             None => "app=hello".into(),
@@ -132,10 +129,7 @@ impl Notice {
     }
 
     fn pair(&mut self, name: &str, value: impl ToString) {
-        self.0.push(Entry {
-            name: name.into(),
-            value: value.to_string(),
-        });
+        self.0.push(Entry { name: name.into(), value: value.to_string() });
     }
 
     /// Adds the string that a field holds, if there is one.
@@ -154,10 +148,7 @@ impl Notice {
 
 /// Whether the cache has this very object, not a later one of the same name.
 fn is_cached(object: &ObjectRef) -> Result<bool, Failure> {
-    let key = ObjectKey {
-        namespace: object.namespace.clone(),
-        name: object.name.clone(),
-    };
+    let key = ObjectKey { namespace: object.namespace.clone(), name: object.name.clone() };
     match cache::get(NAME, &key, &Projection::Fields(vec!["/metadata/uid".into()])) {
         Ok(row) => Ok(row.fields[0].as_deref().and_then(text).as_ref() == Some(&object.uid)),
         Err(Error::NotFound(_)) => Ok(false),

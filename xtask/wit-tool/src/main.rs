@@ -47,19 +47,14 @@ enum Subcommands {
 fn main() -> Result<()> {
     let Args { wit, world, command } = Args::parse();
     let mut resolve = Resolve::default();
-    let (package, _) = resolve
-        .push_path(&wit)
-        .with_context(|| format!("cannot read {}", wit.display()))?;
+    let (package, _) = resolve.push_path(&wit).with_context(|| format!("cannot read {}", wit.display()))?;
     let world = resolve.select_world(&[package], Some(&world))?;
     match command {
         Subcommands::C { folder } => {
             bindings(wit_bindgen_c::Opts::default().build(), resolve, world, &folder)
         }
         Subcommands::Go { module, folder } => {
-            let options = wit_bindgen_go::Opts {
-                pkg_name: Some(module),
-                ..Default::default()
-            };
+            let options = wit_bindgen_go::Opts { pkg_name: Some(module), ..Default::default() };
             bindings(options.build(), resolve, world, &folder)?;
             go_runtime(&folder.join("pkg"))
         }
@@ -113,10 +108,7 @@ fn go_runtime(folder: &Path) -> Result<()> {
             }
         }
     }
-    fs::write(
-        folder.join("go.mod"),
-        "module go.bytecodealliance.org/pkg\n\ngo 1.25\n",
-    )?;
+    fs::write(folder.join("go.mod"), "module go.bytecodealliance.org/pkg\n\ngo 1.25\n")?;
     Ok(())
 }
 
@@ -125,10 +117,7 @@ fn encode(resolve: &Resolve, world: WorldId, core: &Path, component: &Path) -> R
     wit_component::embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8, false)?;
     let bytes = ComponentEncoder::default()
         .module(&module)?
-        .adapter(
-            WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME,
-            WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
-        )?
+        .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)?
         .validate(true)
         .encode()?;
     fs::write(component, bytes).with_context(|| format!("cannot write {}", component.display()))

@@ -30,10 +30,15 @@ fn plugin(folder: &Path, name: &str, component: &Path, more: &str) -> std::io::R
     Ok(file)
 }
 
-async fn refusal(host: &mut HostProcess, file: &str) -> anyhow::Result<String> {
-    host.wait_for(&format!("{file} is refused"), |printed| {
-        let about = |line: &&Value| line["file"].as_str().is_some_and(|path| path.contains(file));
-        printed.events("plugin-refused").find(about).map(ToString::to_string)
+/// Returns what the host says about a plugin that it cannot run, or not yet.
+async fn refusal(host: &mut HostProcess, plugin: &str) -> anyhow::Result<String> {
+    host.wait_for(&format!("{plugin} is refused"), |printed| {
+        let file = format!("{plugin}.yaml");
+        let about = |line: &&Value| {
+            line["plugin"] == plugin || line["file"].as_str().is_some_and(|path| path.ends_with(&file))
+        };
+        let mut lines = printed.events("plugin-refused").chain(printed.events("plugin-waiting"));
+        lines.find(about).map(ToString::to_string)
     })
     .await
 }

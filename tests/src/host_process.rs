@@ -1,4 +1,4 @@
-//! The binary `oarlock` as a process, and what it prints.
+//! The binary `oarlock` as a process, and what it prints (shown as it comes when `OARLOCK_TESTS_SHOW` is set).
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -194,9 +194,13 @@ fn each_line(
     stream: impl AsyncRead + Unpin + Send + 'static,
     take: impl Fn(String) + Send + 'static,
 ) -> JoinHandle<()> {
+    let shown = std::env::var_os("OARLOCK_TESTS_SHOW").is_some();
     let read = async move {
         let mut lines = BufReader::new(stream).lines();
         while let Ok(Some(line)) = lines.next_line().await {
+            if shown {
+                eprintln!("{line}");
+            }
             take(line);
         }
     };

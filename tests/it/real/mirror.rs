@@ -69,15 +69,24 @@ async fn forbid_writing_secrets(cluster: &Cluster) -> anyhow::Result<()> {
         if !name.contains("mirror") {
             continue;
         }
-        let mut rules = role["rules"].clone();
-        for rule in rules.as_array_mut().into_iter().flatten() {
-            let is_for_secrets =
-                rule["resources"].as_array().is_some_and(|names| names.contains(&json!("secrets")));
-            if let (true, Some(verbs)) = (is_for_secrets, rule["verbs"].as_array_mut()) {
-                let before = verbs.len();
-                verbs.retain(|verb| verb != "create");
-                changed += before - verbs.len();
+        let mut rules = Vec::new();
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            let (mut others, mut secrets) = (rule.clone(), rule.clone());
+            if let Some(resources) = others["resources"].as_array_mut() {
+                resources.retain(|resource| resource != "secrets");
             }
+            if let Some(verbs) = secrets["verbs"].as_array_mut() {
+                verbs.retain(|verb| verb != "create");
+            }
+            let is_for_secrets = others["resources"] != rule["resources"];
+            if is_for_secrets && secrets["verbs"].as_array().is_some_and(|verbs| !verbs.is_empty()) {
+                secrets["resources"] = json!(["secrets"]);
+                rules.push(secrets);
+            }
+            if others["resources"].as_array().is_some_and(|resources| !resources.is_empty()) {
+                rules.push(others);
+            }
+            changed += usize::from(is_for_secrets);
         }
         cluster.request("PATCH", &format!("{roles}/{name}"), Some(&json!({"rules": rules}))).await?;
     }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod builtin_types;
 mod cargo;
 mod checkout;
 mod control_plane;
@@ -36,6 +37,8 @@ enum Command {
     Tidy(tidy::Args),
     /// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
     ControlPlane(control_plane::Args),
+    /// Writes the table of built-in types that the embedded API server reads.
+    BuiltinTypes(builtin_types::Args),
 }
 
 fn main() -> ExitCode {
@@ -55,5 +58,6 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test(args) => args.run(),
         Command::Tidy(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
+        Command::BuiltinTypes(args) => args.run(),
     }
 }

@@ -2,8 +2,10 @@
 // OpenAPI documents that the module k8s.io/kubernetes carries: which fields a type has, of which types they are, and
 // what the API server's patches and field ownership must know of them (merge keys, list types).
 //
-//	go run ./schema ../../host/dev-cluster/src/schema/builtin.txt          writes it
-//	go run ./schema -check ../../host/dev-cluster/src/schema/builtin.txt   exits 1 when it would change
+//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" FILE          writes it
+//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -check FILE   exits 1 when it would change
+//
+// "cargo xtask builtin-types" does that.
 package main
 
 import (
@@ -12,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,26 +57,23 @@ type definition struct {
 
 func main() {
 	check := flag.Bool("check", false, "write nothing, exit 1 when the file would change")
+	kubernetes := flag.String("kubernetes", "", "folder of the module k8s.io/kubernetes (required)")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: schema [-check] FILE")
+	if flag.NArg() != 1 || *kubernetes == "" {
+		fmt.Fprintln(os.Stderr, "usage: schema -kubernetes FOLDER [-check] FILE")
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *check); err != nil {
+	if err := run(flag.Arg(0), *kubernetes, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "schema:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string, check bool) error {
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", "k8s.io/kubernetes").Output()
-	if err != nil {
-		return fmt.Errorf("where is k8s.io/kubernetes: %w", err)
-	}
-	folder, version, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
+func run(path, kubernetes string, check bool) error {
+	_, version, _ := strings.Cut(filepath.Base(kubernetes), "@")
 	definitions := map[string]definition{}
 	for _, name := range documents {
-		text, err := os.ReadFile(filepath.Join(folder, "api/openapi-spec/v3", name+"_openapi.json"))
+		text, err := os.ReadFile(filepath.Join(kubernetes, "api/openapi-spec/v3", name+"_openapi.json"))
 		if err != nil {
 			return err
 		}

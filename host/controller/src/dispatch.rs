@@ -95,9 +95,12 @@ impl Dispatcher {
                 biased;
                 () = token.cancelled() => return,
                 Some(Switch { generation, done }) = self.switches.recv() => {
-                    current = self.switch(current, *generation);
-                    // Whoever prepared it may have lost interest.
-                    let _ = done.send(());
+                    let has_switched;
+                    (current, has_switched) = self.switch(current, *generation);
+                    if has_switched {
+                        // Whoever prepared it may have lost interest.
+                        let _ = done.send(());
+                    }
                     continue;
                 }
                 step = next_step(current.as_mut(), &self.queue, &self.shared.retry) => step,
@@ -112,9 +115,7 @@ impl Dispatcher {
         match step {
             Step::Access(index) => current.apply_access(index, &self.board),
             Step::RetryParked => {
-                current.subscriptions.iter().for_each(|it| {
-                    it.listener.retry_parked();
-                });
+                current.subscriptions.iter_mut().for_each(current::Open::retry_parked);
                 self.queue.retry_parked();
             }
             Step::Restart => self.restart(current, token).await,
@@ -192,8 +193,8 @@ impl Dispatcher {
         }
     }
 
-    /// Goes over to another generation. The call in progress, if there was one, has ended.
-    fn switch(&mut self, old: Option<Current>, generation: Generation) -> Option<Current> {
+    /// Goes over to another generation, and answers whether it did. The call in progress, if there was one, has ended.
+    fn switch(&mut self, old: Option<Current>, generation: Generation) -> (Option<Current>, bool) {
         let took_ms = milliseconds(generation.began.elapsed());
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
@@ -202,10 +203,12 @@ impl Dispatcher {
             Err(old) => {
                 // Only a bug of the host gets here. The old generation lives on.
                 tracing::error!(plugin = %self.plugin, "a new generation goes on from subscriptions that are not there");
-                return *old;
+                return (*old, false);
             }
         };
         self.serving.set(view);
+        // What the version before gave up on, this one may be able to do.
+        self.queue.retry_parked();
         self.board.update(|status| {
             status.generation = current.number;
             status.version = Some(version.clone());
@@ -217,7 +220,7 @@ impl Dispatcher {
         });
         current.reporter.report(Event::PluginLoaded { version, digest, mode, took_ms });
         current.show(&self.board, &self.queue);
-        Some(current)
+        (Some(current), true)
     }
 
     /// Returns what to report of a failure, and when to try again; none for parking.

@@ -269,13 +269,14 @@ fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) 
 /// Hands a generation to the dispatcher, and waits until it has been switched to; answers whether it was.
 async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &CancellationToken) -> bool {
     let (switch, switched) = Switch::new(generation);
-    // A dispatcher that ends answers neither.
-    let hand_over = async { slot.switches.send(switch).await.is_ok() && switched.await.is_ok() };
-    tokio::select! {
+    let is_sent = tokio::select! {
         biased;
-        () = token.cancelled() => false,
-        has_switched = hand_over => has_switched,
-    }
+        () = token.cancelled() => return false,
+        sent = slot.switches.send(switch) => sent.is_ok(),
+    };
+    // It is the dispatcher's from here on, and whoever prepares the next version has to know whether it serves: that is awaited
+    // even when nobody wants it any more. A dispatcher that ends drops it.
+    is_sent && switched.await.is_ok()
 }
 
 fn refuse(host: &Host, slot: &Slot, file: &PluginFile, error: &prepare::Error) {

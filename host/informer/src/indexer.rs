@@ -267,6 +267,12 @@ impl Indexer {
         self.state.read().names.keys().cloned().collect()
     }
 
+    /// Whether there is an index of that name.
+    #[must_use]
+    pub fn has_index(&self, name: &str) -> bool {
+        name == NAMESPACE_INDEX || self.state.read().index(name).is_ok()
+    }
+
     /// Returns which objects an index could not file, and why.
     pub fn index_failures(&self, name: &str) -> Result<BTreeMap<ObjectKey, IndexError>, Error> {
         if name == NAMESPACE_INDEX {

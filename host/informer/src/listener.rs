@@ -217,13 +217,7 @@ impl ListenerHandle {
         let mut state = shared.state.lock();
         let is_visible = |key: &ObjectKey| visible.binary_search_by(|object| object.key().cmp(key)).is_ok();
         state.backlog.reset_for_replay(is_visible);
-        shared.sync.send_if_modified(|sync| {
-            let was_synced = *sync == Sync::Synced;
-            if was_synced {
-                *sync = Sync::Waiting;
-            }
-            was_synced
-        });
+        shared.begin_sync();
         shared.load(&mut state, visible);
     }
 
@@ -252,6 +246,10 @@ impl ListenerHandle {
         let visible = shared.matching(snapshot);
         let mut state = shared.state.lock();
         state.backlog.drop_invisible(|key| namespaces.contains(key.namespace()));
+        if !visible.is_empty() {
+            // What becomes visible is handled before the listener counts as synced again.
+            shared.begin_sync();
+        }
         shared.load(&mut state, visible);
     }
 
@@ -278,7 +276,8 @@ impl ListenerHandle {
         self.shared.wake.notify_one();
     }
 
-    /// Whether the informer has synced and every initial add was finished, be it by parking. Sticky until a replay.
+    /// Whether the informer has synced and every initial add was finished, be it by parking. Sticky until a replay,
+    /// or until more becomes visible.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         *self.shared.sync.borrow() == Sync::Synced

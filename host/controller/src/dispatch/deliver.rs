@@ -104,7 +104,10 @@ impl Dispatcher {
                 current.subscriptions[index].tell_after = Instant::now() + after;
                 return;
             }
-            Verdict::Park => return current.synced(index, remaining, &self.board),
+            Verdict::Park => {
+                current.subscriptions[index].synced_parked = true;
+                return current.synced(index, remaining, &self.board);
+            }
         }
         let call = Call::Synced(Synced { subscription: subscription.clone(), remaining });
         let (after, message) = match self.call(current, &call, token).await {
@@ -139,6 +142,7 @@ impl Dispatcher {
         let parked = matches!(outcome, report::Delivery::Parked { .. });
         current.reporter.report(Event::SyncedFailed { subscription, outcome });
         if parked {
+            current.subscriptions[index].synced_parked = true;
             current.synced(index, remaining, &self.board);
         }
     }

@@ -67,7 +67,8 @@ impl EnqueueRule {
                 (namespace.to_owned(), (*value).to_owned())
             }
         };
-        if name.is_empty() || name.contains('/') {
+        // What is longer than names can be names nothing.
+        if name.is_empty() || name.contains('/') || name.len() > 253 || namespace.len() > 63 {
             return None;
         }
         Some(WorkKey { kind: self.kind.clone(), object: contract::ObjectKey { namespace, name } })

@@ -56,7 +56,8 @@ struct Record {
 impl PluginQueue {
     /// Adds a key, now or after a delay. `limit-exceeded` when too many wait.
     pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
-        if self.keys.len() + self.keys.n_delayed() >= LIMIT {
+        let n_parked = self.record.lock().parked.len();
+        if self.keys.len() + self.keys.n_delayed() + n_parked >= LIMIT {
             return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
         }
         let key = Key::from(key);
@@ -144,5 +145,25 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, namespace, name } = self;
         if namespace.is_empty() { write!(f, "{kind} {name}") } else { write!(f, "{kind} {namespace}/{name}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn promise_4_dead_letters_count_towards_the_bound() {
+        let queue = PluginQueue::default();
+        let key = |n: usize| WorkKey {
+            kind: "it".into(),
+            object: contract::ObjectKey { namespace: String::new(), name: n.to_string() },
+        };
+        for n in 0..LIMIT {
+            queue.add(key(n), None).unwrap();
+            let next = queue.next().await;
+            queue.finish(&next, Outcome::Park);
+        }
+        assert!(matches!(queue.add(key(LIMIT), None), Err(contract::Error::LimitExceeded(_))));
     }
 }

@@ -202,6 +202,8 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         },
     });
     let instance = maker.make().await.map_err(Error::Start)?;
+    // What was there may have gone meanwhile; from here to the Listeners nothing is awaited.
+    wait(host, slot, &reporter, account, &wanted, &read_leases).await;
     // The Listeners come last: what they gather while nobody takes it off takes memory.
     let subscriptions = wanted.into_iter().map(open).collect::<Result<_, _>>()?;
     let generation = Generation {

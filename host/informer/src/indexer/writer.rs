@@ -95,7 +95,8 @@ impl State {
                 None => Values::of(index.source(), &object),
             };
             if let Err(error) = &values {
-                tracing::warn!(%key, %error, index = ?index.source(), "an object is missing from an index");
+                // Under the cache's lock, once for every event: who wants to know asks `index_failures`.
+                tracing::debug!(%key, %error, index = ?index.source(), "an object is missing from an index");
             }
             index.put(&key, values);
         }

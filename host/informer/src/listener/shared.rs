@@ -154,6 +154,17 @@ impl Shared {
         self.wake.notify_one();
     }
 
+    /// Initial adds are about to come: what was synced is not, until they are handled.
+    pub(super) fn begin_sync(&self) {
+        self.sync.send_if_modified(|sync| {
+            let was_synced = *sync == Sync::Synced;
+            if was_synced {
+                *sync = Sync::Waiting;
+            }
+            was_synced
+        });
+    }
+
     pub(super) fn look_for_sync(&self, state: &State) {
         if state.informer_has_synced && state.early.is_none() && state.backlog.n_initial() == 0 {
             self.sync.send_if_modified(|sync| {

@@ -18,6 +18,8 @@ pub(in crate::dispatch) struct Open {
     /// The plugin knows that it has seen everything there was.
     pub(in crate::dispatch) told_synced: bool,
     pub(in crate::dispatch) synced_attempts: u32,
+    /// Telling it so failed too often: the slow timer tries again.
+    pub(in crate::dispatch) synced_parked: bool,
     /// It is not told so before.
     pub(in crate::dispatch) tell_after: Instant,
     pub(super) access: watch::Receiver<Access>,
@@ -56,6 +58,7 @@ impl Open {
             listener,
             told_synced: false,
             synced_attempts: 0,
+            synced_parked: false,
             tell_after: Instant::now(),
             access,
             door,
@@ -66,8 +69,12 @@ impl Open {
     /// Serves another generation, with the Listener that there is.
     pub(super) fn go_on(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
         self.plan = plan;
+        if self.door != Door::Open {
+            // The board is written anew: it has to say so again.
+            self.access.mark_changed();
+        }
         if mode == Mode::TakeOver {
-            self.listener.retry_parked();
+            self.retry_parked();
         } else {
             self.start_over();
         }
@@ -78,7 +85,18 @@ impl Open {
         self.listener.replay();
         self.told_synced = false;
         self.synced_attempts = 0;
+        self.synced_parked = false;
         self.tell_after = Instant::now();
+    }
+
+    /// Tries again what was given up: dead letters, and the word that the initial adds are done.
+    pub(in crate::dispatch) fn retry_parked(&mut self) {
+        self.listener.retry_parked();
+        if std::mem::take(&mut self.synced_parked) {
+            self.told_synced = false;
+            self.synced_attempts = 0;
+            self.tell_after = Instant::now();
+        }
     }
 
     pub(super) fn is_to_be_told(&self, now: Instant) -> bool {

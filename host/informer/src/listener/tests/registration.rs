@@ -17,6 +17,20 @@ async fn si_10_a_late_listener_is_told_what_there_is_and_then_what_happens() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_becomes_visible_is_handled_before_the_listener_counts_as_synced_again() {
+    let mut bench = Bench::new();
+    bench.put("ns/a");
+    let config =
+        ListenerConfig { namespaces: Namespaces::Only(Default::default()), ..ListenerConfig::default() };
+    let mut listener = bench.listen(config);
+    assert!(listener.has_synced(), "it sees nothing, and has seen all of it");
+    listener.set_namespaces(Namespaces::All);
+    assert!(!listener.has_synced());
+    assert_eq!(drain(&mut listener), ["add ns/a@1 (initial)"]);
+    assert!(listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
 async fn si_12_si_20_listeners_are_independent_and_removable() {
     let mut bench = Bench::new();
     let mut first = bench.listener();

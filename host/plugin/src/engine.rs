@@ -122,6 +122,8 @@ fn wasmtime_config() -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config
         .wasm_component_model(true)
+        // The contract's pointers have 32 bits, and so have the limits on memories and tables.
+        .wasm_memory64(false)
         // The contract has no async functions; without them a call costs a third.
         .concurrency_support(false)
         .epoch_interruption(true)

@@ -176,7 +176,10 @@ impl Cache {
         resource_version: &str,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let informer = synced(lister, self.reader(lister)?)?;
+        let reader = self.reader(lister)?;
+        // Versions tell when something changes, which is for those to know who may read something of it.
+        self.narrow(lister, reader, &Namespaces::All).await?;
+        let informer = synced(lister, reader)?;
         match tokio::time::timeout(timeout, informer.wait_until_seen(resource_version)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(WaitError::NotComparable(error))) => Err(Error::Invalid(error.to_string())),
@@ -253,7 +256,7 @@ fn synced(lister: &str, reader: &Reader) -> Result<SharedInformer, Error> {
 /// Returns the cache with the index in it. An informer that was made anew, since its resource was gone for a while, has none yet.
 fn indexed(informer: &SharedInformer, index: &DeclaredIndex) -> Indexer {
     let indexer = informer.indexer().clone();
-    if indexer.index_failures(&index.name).is_err() {
+    if !indexer.has_index(&index.name) {
         let _ = indexer.add_index(index.name.clone(), index.source.clone());
     }
     indexer

@@ -81,7 +81,7 @@ impl Requester {
     /// Sends a request and returns the body of a successful answer.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let Call { method, path, query, content_type, body, what, preconditions } = call;
-        self.wait_for_rate(what).await?;
+        let is_write = method != Method::GET;
         let mut uri = path;
         for (idx, (name, value)) in query.iter().enumerate() {
             uri.push(if idx == 0 { '?' } else { '&' });
@@ -117,7 +117,13 @@ impl Requester {
         if parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.status.is_redirection() {
             return Err(Error::Unavailable(format!("{what}: unexpected answer {}", parts.status)));
         }
-        Err(failure::from_response(what, parts.status, &parts.headers, &body, preconditions))
+        match failure::from_response(what, parts.status, &parts.headers, &body, preconditions) {
+            // Answered from somewhere behind the door: the write may have been done.
+            Error::Unavailable(message) if is_write && parts.status.is_server_error() => {
+                Err(Error::Timeout(message))
+            }
+            error => Err(error),
+        }
     }
 
     /// Returns the path of an object or of a part of it.
@@ -151,6 +157,8 @@ impl Requester {
         }
         segment("version", version)?;
         segment("resource", plural)?;
+        // Every request has one path. Looking the resource up may be a request too, so the rate counts before.
+        self.wait_for_rate(plural).await?;
         let served = self.served(target).await?;
         let mut path =
             if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };

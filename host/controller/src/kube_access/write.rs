@@ -137,6 +137,7 @@ impl Requester {
         };
         let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
         if any(preconditions) {
+            complete(&what, preconditions)?;
             options["preconditions"] = Value::Object(fields(preconditions));
         }
         let body = options.to_string().into_bytes();
@@ -172,6 +173,15 @@ fn any(preconditions: &Preconditions) -> bool {
     preconditions.uid.is_some() || preconditions.resource_version.is_some()
 }
 
+/// The API server takes an empty precondition for none.
+fn complete(what: &str, preconditions: &Preconditions) -> Result<(), Error> {
+    let Preconditions { uid, resource_version } = preconditions;
+    if [uid, resource_version].into_iter().flatten().any(String::is_empty) {
+        return Err(Error::Invalid(format!("{what}: an empty precondition")));
+    }
+    Ok(())
+}
+
 fn fields(preconditions: &Preconditions) -> Map<String, Value> {
     let Preconditions { uid, resource_version } = preconditions;
     let fields = [("uid", uid), ("resourceVersion", resource_version)];
@@ -184,6 +194,7 @@ fn into_metadata(what: &str, json: String, preconditions: &Preconditions) -> Res
     if !any(preconditions) {
         return Ok(json);
     }
+    complete(what, preconditions)?;
     let invalid = |why: &str| Error::Invalid(format!("{what}: {why}"));
     let mut object: Value = serde_json::from_str(&json).map_err(|error| invalid(&error.to_string()))?;
     let Some(object_fields) = object.as_object_mut() else {
@@ -200,6 +211,7 @@ fn into_operations(what: &str, body: String, preconditions: &Preconditions) -> R
     if !any(preconditions) {
         return Ok(body);
     }
+    complete(what, preconditions)?;
     let mut operations: Vec<Value> =
         serde_json::from_str(&body).map_err(|error| Error::Invalid(format!("{what}: {error}")))?;
     for (name, value) in fields(preconditions) {

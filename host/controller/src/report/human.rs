@@ -5,6 +5,25 @@ use std::fmt::{self, Display, Formatter};
 use super::Line;
 use super::event::{Delivery, Event, Level, Mode, NotificationType};
 
+/// A guest's text: whatever is in it, it stays on its line and does not move the cursor.
+struct OneLine<'a>(&'a str);
+
+// === impl OneLine ===
+
+impl Display for OneLine<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(char::is_control) {
+            match part.char_indices().next_back() {
+                Some((at, last)) if last.is_control() => {
+                    write!(f, "{}{}", &part[..at], last.escape_default())?
+                }
+                _ => f.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 // === impl Line ===
 
 impl Display for Line {
@@ -86,8 +105,11 @@ impl Display for Event {
                 outcome_of(f, outcome, *took_us)
             }
             Self::GuestLog { message, pairs, .. } => {
-                f.write_str(message)?;
-                pairs.0.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+                write!(f, "{}", OneLine(message))?;
+                pairs
+                    .0
+                    .iter()
+                    .try_for_each(|(name, value)| write!(f, " {}={}", OneLine(name), OneLine(value)))
             }
             Self::InstanceLost { function, reason, message, backtrace, losses, restart_after_ms } => {
                 write!(f, "instance lost in {function} ({reason}): {message}; ")?;
@@ -116,8 +138,8 @@ impl Display for Event {
 fn outcome_of(f: &mut Formatter<'_>, outcome: &Delivery, took_us: u64) -> fmt::Result {
     match outcome {
         Delivery::Done => write!(f, ": done in {took_us} µs"),
-        Delivery::Retry { message, after_ms } => write!(f, ": {message}; again in {after_ms} ms"),
-        Delivery::Parked { message } => write!(f, ": {message}; parked until something changes"),
+        Delivery::Retry { message, after_ms } => write!(f, ": {}; again in {after_ms} ms", OneLine(message)),
+        Delivery::Parked { message } => write!(f, ": {}; parked until something changes", OneLine(message)),
     }
 }
 

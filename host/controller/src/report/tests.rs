@@ -37,6 +37,15 @@ fn a_line_is_one_json_object() {
 }
 
 #[test]
+fn a_guest_cannot_forge_lines() {
+    let message = "done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked".to_owned();
+    let pairs = Pairs(vec![("a".to_owned(), "b\r".to_owned())]);
+    let line = at(Event::GuestLog { level: Level::Info, message, pairs }).to_string();
+    assert!(!line.contains(char::is_control), "{line:?}");
+    assert!(line.ends_with(r"done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked a=b\r"), "{line:?}");
+}
+
+#[test]
 fn a_line_for_people() {
     insta::assert_snapshot!(at(guest_log(1)), @"22:13:20.123 info  hello#2: notified n=1");
     let refused = Event::PluginRefused {

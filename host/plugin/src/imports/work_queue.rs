@@ -9,6 +9,9 @@ use crate::{
     state::State,
 };
 
+/// Bytes of a work key: a kind and the longest names that Kubernetes knows. 100,000 keys may wait.
+const LONGEST_KEY: usize = 640;
+
 impl Host for State {
     fn add(&mut self, key: WorkKey) -> Result<(), Error> {
         check_work_key(&key)?;
@@ -23,5 +26,10 @@ impl Host for State {
 
 fn check_work_key(key: &WorkKey) -> Result<(), Error> {
     check_short("key's kind", &key.kind)?;
-    check_key(&key.object)
+    check_key(&key.object)?;
+    let bytes = key.kind.len() + key.object.namespace.len() + key.object.name.len();
+    if bytes > LONGEST_KEY {
+        return Err(Error::LimitExceeded(format!("the work key has {bytes} bytes, {LONGEST_KEY} at most")));
+    }
+    Ok(())
 }

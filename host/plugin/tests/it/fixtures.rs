@@ -60,12 +60,16 @@ async fn a_component_larger_than_its_limits_does_not_start() {
     let cannot = async |limits| {
         Host::with("traps", limits, json!({})).await.instance().await.err().unwrap().to_string()
     };
+    // How much it wants is the business of the compiler that built it.
+    let is = |text: String, begin: &str, end: &str| {
+        assert!(text.starts_with(begin) && text.ends_with(end), "{text}")
+    };
     let limits = Limits { memory: 64 << 10, ..Limits::default() };
-    insta::assert_snapshot!(cannot(limits).await, @"the guest reached its memory limit: it wanted 1114112 bytes, the limit is 65536");
+    is(cannot(limits).await, "the guest reached its memory limit: it wanted ", " bytes, the limit is 65536");
     let limits = Limits { core_instances: 1, ..Limits::default() };
     insta::assert_snapshot!(cannot(limits).await, @"the instance cannot be made: resource limit exceeded: instance count too high at 2");
     let limits = Limits { table_elements: 1, ..Limits::default() };
-    insta::assert_snapshot!(cannot(limits).await, @"the guest reached its table limit: it wanted 14 elements, the limit is 1");
+    is(cannot(limits).await, "the guest reached its table limit: it wanted ", " elements, the limit is 1");
 }
 
 #[tokio::test]

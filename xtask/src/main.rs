@@ -9,6 +9,7 @@ mod control_plane;
 mod demo;
 mod guests;
 mod progress;
+mod soak;
 mod test;
 mod tidy;
 mod toolchain;
@@ -33,6 +34,8 @@ enum Command {
     Demo(demo::Args),
     /// Sets up and runs every test, fast ones first.
     Test(test::Args),
+    /// Runs the tests of the whole again and again, and records the result.
+    Soak(soak::Args),
     /// Checks the house's rules that no lint knows.
     Tidy(tidy::Args),
     /// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
@@ -56,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Guests(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Test(args) => args.run(),
+        Command::Soak(args) => args.run(),
         Command::Tidy(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
         Command::BuiltinTypes(args) => args.run(),

@@ -91,6 +91,10 @@ fn test_command(binary: &TestBinary) -> Command {
     let mut command = Command::new(&binary.executable);
     command.current_dir(&binary.folder);
     command.env("CARGO_MANIFEST_DIR", &binary.folder);
+    if binary.package == "oarlock-tests" {
+        // Each starts whole API servers and hosts: they would only get in each other's way.
+        command.arg("--test-threads=1");
+    }
     command
 }
 

@@ -1,0 +1,70 @@
+//! `cargo xtask soak`: the tests of the whole, over and over, which is longer than `cargo xtask test` may take.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use crate::toolchain::command;
+use crate::{cargo, checkout, control_plane, guests, progress};
+
+/// Runs the tests of the whole again and again, and records the result in bench/results.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// For how long.
+    #[arg(long, default_value_t = 30)]
+    minutes: u64,
+    /// Only tests whose name contains this.
+    #[arg(value_name = "FILTER")]
+    filter: Option<String>,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { minutes, filter } = self;
+        guests::build(&[])?;
+        control_plane::build()?;
+        let binaries = cargo::build_tests()?;
+        let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
+        let whole = whole.context("the tests of the whole are not built")?;
+        let (begun, mut rounds, mut failures) = (Instant::now(), 0, Vec::new());
+        while rounds == 0 || begun.elapsed() < Duration::from_secs(60 * minutes) {
+            rounds += 1;
+            let mut round = Command::new(&whole.executable);
+            round
+                .current_dir(&whole.folder)
+                .args(filter.as_slice())
+                .env("RUST_BACKTRACE", "0")
+                .stdin(Stdio::null());
+            if let Err(error) = command::run(&mut round) {
+                progress::say(format!("round {rounds} failed: {error:#}"));
+                failures.push(rounds);
+            } else {
+                progress::say(format!("round {rounds} passed after {} s", begun.elapsed().as_secs()));
+            }
+        }
+        let mut git = Command::new("git");
+        let commit =
+            command::output(git.current_dir(checkout::root()).args(["rev-parse", "--short", "HEAD"]))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let seconds = begun.elapsed().as_secs();
+        let line = json!({"soak": filter, "commit": commit.trim(), "unix_seconds": now, "seconds": seconds,
+            "rounds": rounds, "failed_rounds": failures});
+        let results = checkout::root().join("bench/results");
+        fs::create_dir_all(&results)?;
+        let file = results.join("soak.jsonl");
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(file).context("cannot record the result")?;
+        writeln!(file, "{line}")?;
+        progress::say(format!("recorded in bench/results/soak.jsonl: {line}"));
+        if !failures.is_empty() {
+            bail!("{} of {rounds} rounds failed", failures.len());
+        }
+        Ok(())
+    }
+}

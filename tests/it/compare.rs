@@ -39,8 +39,9 @@ struct Server {
     variables: BTreeMap<String, String>,
 }
 
-/// Timestamps have seconds, and the order of managedFields follows them: what differs may be which second a request fell into.
-/// Only what differs in each of several runs is a difference; what does not is shown.
+/// The real server's authorizer follows Roles and Bindings by watches of its own, so a right may take a moment there; timestamps have
+/// seconds, and the order of managedFields follows them. Only what differs in each of several runs is a difference; what does
+/// not is shown.
 const RUNS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]

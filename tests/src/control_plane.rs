@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use kube::config::Kubeconfig;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::watch;
 
 /// A running control plane. It ends when this is dropped, and when this process ends in whatever way.
 #[derive(Debug)]
@@ -77,16 +77,6 @@ impl ControlPlane {
     /// As [`ControlPlane::start`].
     pub async fn start_on(data: &Path) -> anyhow::Result<Self> {
         Self::start_with(Some(data)).await
-    }
-
-    /// Returns one that all tests of a process share. They keep apart by namespaces of their own, and none restarts it.
-    ///
-    /// # Errors
-    ///
-    /// As [`ControlPlane::start`].
-    pub async fn shared() -> anyhow::Result<&'static Self> {
-        static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-        SHARED.get_or_try_init(Self::start).await
     }
 
     async fn start_with(data: Option<&Path>) -> anyhow::Result<Self> {

@@ -13,6 +13,7 @@ use futures::stream::BoxStream;
 pub use error::{ApiError, Cause, DecodeError, Status};
 
 use crate::object::Object;
+use crate::selector::LabelSelector;
 
 /// Lists and watches one resource.
 ///
@@ -43,6 +44,10 @@ pub struct ListOptions {
     pub limit: Option<NonZeroU32>,
     /// What the page before gave, to get the next.
     pub continue_token: Option<String>,
+    /// Only what this selects, chosen by the server, beside what the source itself is restricted to.
+    pub label_selector: LabelSelector,
+    /// Only what this field selector selects, in the API's syntax; empty for all. Chosen by the server as well.
+    pub field_selector: String,
 }
 
 /// One page of a list.
@@ -57,7 +62,7 @@ pub struct ListPage {
 }
 
 /// What to watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchOptions {
     /// Changes after this version are sent.
     pub resource_version: String,
@@ -65,6 +70,10 @@ pub struct WatchOptions {
     pub timeout: Duration,
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
+    /// As in [`ListOptions`].
+    pub label_selector: LabelSelector,
+    /// As in [`ListOptions`].
+    pub field_selector: String,
 }
 
 /// What a watch sends, until the server ends it.

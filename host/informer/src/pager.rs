@@ -24,7 +24,8 @@ pub(crate) async fn list(
     limit: Option<NonZeroU32>,
     keep: Keep<'_>,
 ) -> Result<Listing, ApiError> {
-    let first = ListOptions { resource_version: resource_version.to_owned(), limit, continue_token: None };
+    let first =
+        ListOptions { resource_version: resource_version.to_owned(), limit, ..ListOptions::default() };
     let page = list_watch.list(first, keep).await?;
     let mut listing =
         Listing { resource_version: page.resource_version, items: page.items, is_paginated: false };
@@ -32,7 +33,7 @@ pub(crate) async fn list(
     while let Some(token) = continue_token {
         listing.is_paginated = true;
         // The server takes no version beside a token (PG-03).
-        let next = ListOptions { resource_version: String::new(), limit, continue_token: Some(token) };
+        let next = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
         match list_watch.list(next, keep).await {
             Ok(page) => {
                 listing.items.extend(page.items);
@@ -40,11 +41,8 @@ pub(crate) async fn list(
             }
             Err(error) if error.is_expired() => {
                 listing.items = Vec::new();
-                let whole = ListOptions {
-                    resource_version: resource_version.to_owned(),
-                    limit: None,
-                    continue_token: None,
-                };
+                let whole =
+                    ListOptions { resource_version: resource_version.to_owned(), ..ListOptions::default() };
                 let page = list_watch.list(whole, keep).await?;
                 listing.resource_version = page.resource_version;
                 listing.items = page.items;

@@ -5,6 +5,7 @@
 
 mod draft;
 pub mod errors;
+mod selection;
 mod state;
 
 use std::sync::Arc;

@@ -5,10 +5,11 @@ use kube::client::Body;
 
 use super::Config;
 use crate::list_watch::{ApiError, ListOptions, WatchOptions};
+use crate::selector::LabelSelector;
 
 /// Returns path and query of a list.
 pub(super) fn list(config: &Config, options: &ListOptions) -> String {
-    let mut query = Query::new(config);
+    let mut query = Query::new(config, &options.label_selector, &options.field_selector);
     query.add("resourceVersion", &options.resource_version);
     if let Some(limit) = options.limit {
         query.add("limit", &limit.to_string());
@@ -19,7 +20,7 @@ pub(super) fn list(config: &Config, options: &ListOptions) -> String {
 
 /// Returns path and query of a watch.
 pub(super) fn watch(config: &Config, options: &WatchOptions) -> String {
-    let mut query = Query::new(config);
+    let mut query = Query::new(config, &options.label_selector, &options.field_selector);
     query.add("watch", "true");
     query.add("resourceVersion", &options.resource_version);
     query.add("timeoutSeconds", &options.timeout.as_secs().to_string());
@@ -48,7 +49,7 @@ struct Query(String);
 // === impl Query ===
 
 impl Query {
-    fn new(config: &Config) -> Self {
+    fn new(config: &Config, label_selector: &LabelSelector, field_selector: &str) -> Self {
         let resource = &config.resource;
         let mut path = if resource.group.is_empty() { "/api".to_owned() } else { "/apis".to_owned() };
         let namespace = config.namespace.iter().flat_map(|namespace| ["namespaces", namespace]);
@@ -61,8 +62,8 @@ impl Query {
         }
         path.push('?');
         let mut query = Self(path);
-        query.add("labelSelector", &config.label_selector.to_string());
-        query.add("fieldSelector", &config.field_selector);
+        query.add("labelSelector", &both(&config.label_selector.to_string(), &label_selector.to_string()));
+        query.add("fieldSelector", &both(&config.field_selector, field_selector));
         query
     }
 
@@ -86,6 +87,12 @@ impl Query {
         }
         path_and_query
     }
+}
+
+/// Returns the selector that selects what both do.
+fn both(one: &str, other: &str) -> String {
+    let separator = if one.is_empty() || other.is_empty() { "" } else { "," };
+    [one, separator, other].concat()
 }
 
 /// Percent-encodes everything but RFC 3986's unreserved characters.

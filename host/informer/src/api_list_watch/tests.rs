@@ -54,6 +54,7 @@ fn watch_options() -> WatchOptions {
         resource_version: "7".into(),
         timeout: Duration::from_millis(301_900),
         allow_bookmarks: true,
+        ..WatchOptions::default()
     }
 }
 
@@ -308,7 +309,7 @@ async fn requests_say_what_is_wanted() {
     let options = ListOptions {
         resource_version: "0".into(),
         limit: std::num::NonZeroU32::new(500),
-        continue_token: None,
+        ..ListOptions::default()
     };
     ask(&server, options).await.unwrap();
     let next = ListOptions { continue_token: Some("a b+c/d=".into()), ..ListOptions::default() };
@@ -334,6 +335,14 @@ async fn requests_say_what_is_wanted() {
     };
     let uri = request::list(&config, &ListOptions::default());
     insta::assert_snapshot!(uri, @"/apis/apps/v1/namespaces/team-a/deploy%2F..%2Fments?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&fieldSelector=spec.nodeName%3Dn");
+    // FA-05: what the options ask for comes on top of what the source is restricted to.
+    let options = WatchOptions {
+        label_selector: "!legacy".parse().unwrap(),
+        field_selector: "metadata.name=a".into(),
+        ..WatchOptions::default()
+    };
+    let uri = request::watch(&config, &options);
+    insta::assert_snapshot!(uri, @"/apis/apps/v1/namespaces/team-a/deploy%2F..%2Fments?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29%2C%21legacy&fieldSelector=spec.nodeName%3Dn%2Cmetadata.name%3Da&watch=true&timeoutSeconds=0");
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ impl Running<'_> {
                 resource_version: self.resource_version.clone(),
                 timeout: self.watch_timeout(),
                 allow_bookmarks: true,
+                ..WatchOptions::default()
             };
             let timed = Timed { list_watch: self.list_watch, timeout: self.config.request_timeout };
             let stream = match timed.watch(options).await {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
+use super::selection::Selection;
 use super::{Draft, Request, Serving, errors};
 use crate::list_watch::{ApiError, ListOptions, ListPage, WatchEvent, WatchOptions};
 use crate::names::{ObjectKey, TypeMeta};
@@ -18,7 +19,7 @@ pub(super) struct State {
     pub(super) objects: BTreeMap<ObjectKey, Object>,
     drafts: BTreeMap<ObjectKey, Draft>,
     n_uids: u64,
-    pub(super) history: Vec<(u64, WatchEvent)>,
+    pub(super) history: Vec<Happened>,
     pub(super) watches: Vec<Watch>,
     pub(super) silent: Vec<Watch>,
     pub(super) list_faults: VecDeque<Fault>,
@@ -35,6 +36,15 @@ pub(super) struct State {
 pub(super) struct Watch {
     pub(super) sender: UnboundedSender<WatchItem>,
     pub(super) allows_bookmarks: bool,
+    selection: Selection,
+}
+
+/// A change that happened.
+pub(super) struct Happened {
+    version: u64,
+    event: WatchEvent,
+    /// The object's state before.
+    old: Option<Object>,
 }
 
 pub(super) enum Fault {
@@ -75,10 +85,10 @@ impl State {
     pub(super) fn change(&mut self, change: Change, type_meta: &TypeMeta, is_seen: bool) -> Object {
         self.version += 1;
         let version = self.version.to_string();
-        let event = match change {
+        let (event, old) = match change {
             Change::Put(draft) => {
-                let old = self.objects.get(&draft.key);
-                let uid = match (&draft.uid, old) {
+                let old = self.objects.get(&draft.key).cloned();
+                let uid = match (&draft.uid, &old) {
                     (Some(uid), _) => uid.clone(),
                     (None, Some(old)) => old.uid().to_owned(),
                     (None, None) => {
@@ -87,21 +97,26 @@ impl State {
                     }
                 };
                 let object = draft.at(type_meta, &uid, &version);
-                let is_new = self.objects.insert(object.key().clone(), object.clone()).is_none();
+                self.objects.insert(object.key().clone(), object.clone());
                 self.drafts.insert(object.key().clone(), draft);
-                if is_new { WatchEvent::Added(object) } else { WatchEvent::Modified(object) }
+                let event =
+                    if old.is_none() { WatchEvent::Added(object) } else { WatchEvent::Modified(object) };
+                (event, old)
             }
             Change::Delete(key) => {
                 let key: ObjectKey = key.parse().unwrap_or_else(|error| panic!("{error}"));
                 let old = self.objects.remove(&key).unwrap_or_else(|| panic!("no object {key} to delete"));
                 let draft = self.drafts.remove(&key).unwrap_or_else(|| panic!("no draft of {key}"));
-                WatchEvent::Deleted(draft.at(type_meta, old.uid(), &version))
+                (WatchEvent::Deleted(draft.at(type_meta, old.uid(), &version)), Some(old))
             }
         };
-        self.history.push((self.version, event.clone()));
         if is_seen {
-            self.send(&event);
+            self.watches.retain(|watch| match watch.selection.seen(&event, old.as_ref()) {
+                Some(event) => watch.sender.unbounded_send(Ok(event)).is_ok(),
+                None => true,
+            });
         }
+        self.history.push(Happened { version: self.version, event: event.clone(), old });
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) | WatchEvent::Unknown { .. } => {
@@ -123,7 +138,9 @@ impl State {
                 if wanted > self.version {
                     return Err(errors::too_large_resource_version().into());
                 }
-                self.snapshots.push((self.version, self.objects.values().cloned().collect()));
+                let selection = Selection::new(&options.label_selector, &options.field_selector);
+                let selected = self.objects.values().filter(|object| selection.matches(object));
+                self.snapshots.push((self.version, selected.cloned().collect()));
                 (self.snapshots.len() - 1, 0)
             }
         };
@@ -153,6 +170,7 @@ impl State {
 
     pub(super) fn watch(&mut self, options: &WatchOptions) -> UnboundedReceiver<WatchItem> {
         let (sender, receiver) = unbounded();
+        let selection = Selection::new(&options.label_selector, &options.field_selector);
         let mut events: Vec<WatchEvent> = Vec::new();
         match options.resource_version.parse::<u64>() {
             Ok(from) if from > 0 && from < self.oldest => {
@@ -161,19 +179,20 @@ impl State {
                 return receiver;
             }
             Ok(from) if from > 0 => {
+                let missed = self.history.iter().filter(|happened| happened.version > from);
                 events.extend(
-                    self.history
-                        .iter()
-                        .filter(|(version, _)| *version > from)
-                        .map(|(_, event)| event.clone()),
+                    missed.filter_map(|Happened { event, old, .. }| selection.seen(event, old.as_ref())),
                 );
             }
-            _ => events.extend(self.objects.values().cloned().map(WatchEvent::Added)),
+            _ => {
+                let selected = self.objects.values().filter(|object| selection.matches(object));
+                events.extend(selected.cloned().map(WatchEvent::Added));
+            }
         }
         for event in events {
             let _ = sender.unbounded_send(Ok(event));
         }
-        self.watches.push(Watch { sender, allows_bookmarks: options.allow_bookmarks });
+        self.watches.push(Watch { sender, allows_bookmarks: options.allow_bookmarks, selection });
         receiver
     }
 }

@@ -1,0 +1,70 @@
+//! What a list or a watch of the fake is restricted to by its selectors.
+
+use crate::list_watch::WatchEvent;
+use crate::object::Object;
+use crate::selector::LabelSelector;
+
+/// Selects by labels, and by the two fields that every resource can be selected by: `metadata.name` and `metadata.namespace`.
+pub(super) struct Selection {
+    labels: LabelSelector,
+    fields: Vec<FieldRequirement>,
+}
+
+struct FieldRequirement {
+    field: String,
+    value: String,
+    is_equal: bool,
+}
+
+// === impl Selection ===
+
+impl Selection {
+    pub(super) fn new(labels: &LabelSelector, fields: &str) -> Self {
+        let fields = fields.split(',').filter(|text| !text.is_empty()).map(FieldRequirement::parse);
+        Self { labels: labels.clone(), fields: fields.collect() }
+    }
+
+    pub(super) fn matches(&self, object: &Object) -> bool {
+        self.labels.matches(&object.labels())
+            && self.fields.iter().all(|requirement| requirement.matches(object))
+    }
+
+    /// Returns an event as a watch with this selection sees it: what begins to match is added, what ceases to is deleted.
+    pub(super) fn seen(&self, event: &WatchEvent, old: Option<&Object>) -> Option<WatchEvent> {
+        let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) = event
+        else {
+            return Some(event.clone());
+        };
+        let is_deleted = matches!(event, WatchEvent::Deleted(_));
+        let matched = old.is_some_and(|old| self.matches(old));
+        match (matched, !is_deleted && self.matches(object)) {
+            (true, true) => Some(WatchEvent::Modified(object.clone())),
+            (false, true) => Some(WatchEvent::Added(object.clone())),
+            (true, false) => Some(WatchEvent::Deleted(object.clone())),
+            (false, false) => None,
+        }
+    }
+}
+
+// === impl FieldRequirement ===
+
+impl FieldRequirement {
+    fn parse(text: &str) -> Self {
+        let parsed = text
+            .split_once("!=")
+            .map(|parts| (parts, false))
+            .or_else(|| text.split_once("==").map(|parts| (parts, true)))
+            .or_else(|| text.split_once('=').map(|parts| (parts, true)));
+        let ((field, value), is_equal) = parsed.unwrap_or_else(|| panic!("no field selector: {text:?}"));
+        Self { field: field.to_owned(), value: value.to_owned(), is_equal }
+    }
+
+    fn matches(&self, object: &Object) -> bool {
+        let actual = match &*self.field {
+            "metadata.name" => object.key().name(),
+            "metadata.namespace" => object.key().namespace(),
+            other => panic!("the fake does not select by {other}"),
+        };
+        (actual == self.value) == self.is_equal
+    }
+}

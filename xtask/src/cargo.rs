@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::checkout;
+use crate::toolchain::command;
 
 /// A built test binary.
 pub(crate) struct TestBinary {
@@ -14,9 +15,38 @@ pub(crate) struct TestBinary {
     pub(crate) package: String,
     /// The target's name, such as `it` or the crate's.
     pub(crate) target: String,
+    pub(crate) is_library: bool,
     pub(crate) executable: PathBuf,
     /// The package's folder, in which cargo would run it.
     pub(crate) folder: PathBuf,
+}
+
+/// A target of the workspace that has tests.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) package: String,
+    pub(crate) name: String,
+    pub(crate) is_library: bool,
+    /// The file that the target begins with.
+    pub(crate) root: PathBuf,
+}
+
+// === impl TestBinary ===
+
+impl TestBinary {
+    /// Returns what stands before the names of its tests to tell them from those of other binaries.
+    pub(crate) fn prefix(&self) -> String {
+        prefix(&self.package, &self.target, self.is_library)
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// Returns what stands before the names of its tests to tell them from those of other targets.
+    pub(crate) fn prefix(&self) -> String {
+        prefix(&self.package, &self.name, self.is_library)
+    }
 }
 
 /// Returns cargo, to be run at the checkout's root. One selection of packages for everything, so that nothing is built twice for
@@ -64,9 +94,39 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
     Some(TestBinary {
         package,
         target: message["target"]["name"].as_str()?.to_owned(),
+        is_library: is_library(&message["target"]),
         executable: message["executable"].as_str()?.into(),
         folder,
     })
+}
+
+/// Returns the targets whose tests `cargo test` runs.
+pub(crate) fn test_targets() -> Result<Vec<Target>> {
+    let metadata = command::output(cargo("metadata").args(["--no-deps", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo printed what is no JSON")?;
+    let mut targets = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let with_tests =
+            package["targets"].as_array().into_iter().flatten().filter(|target| target["test"] == true);
+        for target in with_tests {
+            targets.push(Target {
+                package: package["name"].as_str().context("a package has a name")?.to_owned(),
+                name: target["name"].as_str().context("a target has a name")?.to_owned(),
+                is_library: is_library(target),
+                root: target["src_path"].as_str().context("a target has a root")?.into(),
+            });
+        }
+    }
+    Ok(targets)
+}
+
+/// Tests of a library are named by its package alone, all others by their target too.
+fn prefix(package: &str, target: &str, is_library: bool) -> String {
+    if is_library { format!("{package} ") } else { format!("{package} {target}::") }
+}
+
+fn is_library(target: &Value) -> bool {
+    target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"))
 }
 
 /// Runs a command whose output is for people to see.

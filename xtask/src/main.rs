@@ -5,6 +5,7 @@
 mod builtin_types;
 mod cargo;
 mod checkout;
+mod conformance;
 mod control_plane;
 mod demo;
 mod guests;
@@ -38,6 +39,8 @@ enum Command {
     Soak(soak::Args),
     /// Checks the house's rules that no lint knows.
     Tidy(tidy::Args),
+    /// Writes the table of client-go's test cases and the tests here that stand for them.
+    Conformance(conformance::Args),
     /// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
     ControlPlane(control_plane::Args),
     /// Writes the table of built-in types that the embedded API server reads.
@@ -61,6 +64,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test(args) => args.run(),
         Command::Soak(args) => args.run(),
         Command::Tidy(args) => args.run(),
+        Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
         Command::BuiltinTypes(args) => args.run(),
     }

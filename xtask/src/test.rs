@@ -10,6 +10,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, TestBinary};
+use crate::conformance::{self, Holes};
 use crate::{checkout, control_plane, guests, progress, tidy};
 
 use summary::Summary;
@@ -39,6 +40,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { filter } = self;
         tidy::check()?;
+        conformance::check(Holes::Pass)?;
         // What is downloaded and what is compiled hardly get in each other's way.
         let (guests, binaries) = thread::scope(|scope| {
             let guests = scope.spawn(|| {
@@ -49,6 +51,7 @@ impl Args {
             (guests.join(), binaries)
         });
         let mut binaries = binaries?;
+        conformance::check_built(&binaries)?;
         guests.map_err(|_| anyhow::anyhow!("the build of the guests panicked"))??;
         binaries.sort_by_key(|binary| {
             ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len() - 2)

@@ -22,7 +22,7 @@ use crate::list_watch::{
     ApiError, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::{GroupVersionResource, TypeMeta};
-use crate::object::Pruning;
+use crate::object::{Content, Pruning};
 use crate::selector::LabelSelector;
 use body::Chunks;
 use lines::Lines;
@@ -41,6 +41,8 @@ pub struct Config {
     pub label_selector: LabelSelector,
     /// Only what this field selector selects, in the API's syntax, chosen by the server; empty for all.
     pub field_selector: String,
+    /// How much of the objects is asked for. A server that sends more than metadata, though asked for that alone, is put up with.
+    pub content: Content,
     /// What is left out of the objects.
     pub pruning: Pruning,
     /// The longest event of a watch and the longest item of a list, in bytes.
@@ -68,6 +70,7 @@ impl Config {
             namespace: None,
             label_selector: LabelSelector::everything(),
             field_selector: String::new(),
+            content: Content::Full,
             pruning: Pruning::default(),
             max_object_bytes: 32 << 20,
             response_timeout: Duration::from_secs(70),
@@ -85,8 +88,8 @@ impl ApiListWatch {
     }
 
     /// Sends a GET and returns the body of its answer, if that is a success.
-    async fn get(&self, path_and_query: &str) -> Result<Body, ApiError> {
-        let request = request::get(path_and_query)?;
+    async fn get(&self, path_and_query: &str, accept: &'static str) -> Result<Body, ApiError> {
+        let request = request::get(path_and_query, accept)?;
         let response = within(self.config.response_timeout, "no answer", self.client.send(request))
             .await?
             .map_err(|error| ApiError::Transport(error.into()))?;
@@ -102,7 +105,9 @@ impl ApiListWatch {
 #[async_trait]
 impl ListWatch for ApiListWatch {
     async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
-        let body = self.get(&request::list(&self.config, &options)).await?;
+        let body = self
+            .get(&request::list(&self.config, &options), request::list_accept(self.config.content))
+            .await?;
         let mut chunks = Chunks::new(body);
         let mut decoder = PageDecoder::new(&self.config, keep);
         while let Some(chunk) = within(self.config.idle_timeout, "pause within a list", chunks.next()).await?
@@ -113,7 +118,9 @@ impl ListWatch for ApiListWatch {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError> {
-        let body = self.get(&request::watch(&self.config, &options)).await?;
+        let body = self
+            .get(&request::watch(&self.config, &options), request::watch_accept(self.config.content))
+            .await?;
         let lines = Lines::new(Chunks::new(body), self.config.max_object_bytes);
         let state = Some((lines, self.config.clone()));
         let events = stream::unfold(state, async |state| {

@@ -51,7 +51,7 @@ pub use listener::{
 pub use lister::Lister;
 pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
 pub use namespaces::Namespaces;
-pub use object::Object;
+pub use object::{Content, Object};
 pub use reflector::{Reflector, ReflectorStore};
 pub use selector::{FieldCondition, FieldTest, LabelSelector};
 pub use shared_informer::SharedInformer;

@@ -4,6 +4,7 @@
 //! comes in; what else anyone wants of it is found by skipping over the text. This module alone knows how the text is
 //! stored, and therefore hands out owned or guarded text, never a slice of its own storage.
 
+mod content;
 mod door;
 mod metadata;
 mod pruning;
@@ -13,6 +14,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+pub use content::Content;
 pub use metadata::{Error, OwnerReference};
 pub use pruning::Pruning;
 
@@ -87,7 +89,24 @@ impl Object {
         type_meta: Option<&TypeMeta>,
         pruning: &Pruning,
     ) -> Result<Self, Error> {
-        door::take_in(bytes, type_meta, pruning)
+        Self::parse_content(bytes, type_meta, pruning, Content::Full)
+    }
+
+    /// Takes in so much of an object as `content` says, but for what `pruning` leaves out.
+    ///
+    /// With [`Content::Metadata`] it does not matter whether the text is of a whole object or of a `PartialObjectMetadata`: the object
+    /// has the type in `type_meta`, and nothing but its metadata.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    pub fn parse_content(
+        bytes: &[u8],
+        type_meta: Option<&TypeMeta>,
+        pruning: &Pruning,
+        content: Content,
+    ) -> Result<Self, Error> {
+        door::take_in(bytes, type_meta, pruning, content)
     }
 
     /// Returns the object's namespace and name.

@@ -248,11 +248,14 @@ impl Running<'_> {
     }
 
     /// Returns the cached object in place of its equal, so that a relist does not hold everything twice (RL-71).
+    ///
+    /// Of one version there may be two texts, one of the whole object and one of its metadata: they differ in length.
     fn cached_or(&self, item: Object) -> Object {
         let is_equal = |cached: &Object| {
             !item.resource_version().is_empty()
                 && cached.uid() == item.uid()
                 && cached.resource_version() == item.resource_version()
+                && cached.json_length() == item.json_length()
         };
         self.store.cached(item.key()).filter(is_equal).unwrap_or(item)
     }

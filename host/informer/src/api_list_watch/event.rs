@@ -40,8 +40,9 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
     let text = std::str::from_utf8(line).map_err(|source| DecodeError::NotUtf8 { what: WHAT, source })?;
     let malformed = |source| DecodeError::Malformed { what: WHAT, source };
     let frame: Frame<'_> = serde_json::from_str(text).map_err(malformed)?;
+    let Config { type_meta, pruning, content, .. } = config;
     let object =
-        || Object::parse_pruned(frame.object.get().as_bytes(), config.type_meta.as_ref(), &config.pruning);
+        || Object::parse_content(frame.object.get().as_bytes(), type_meta.as_ref(), pruning, *content);
     Ok(match &*frame.event_type {
         "ADDED" => WatchEvent::Added(object()?),
         "MODIFIED" => WatchEvent::Modified(object()?),

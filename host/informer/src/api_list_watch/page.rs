@@ -187,6 +187,8 @@ impl<'c> PageDecoder<'c> {
         let so_far = [&self.envelope[..], b"]}"].concat();
         let Envelope { kind, api_version, .. } = parse_envelope(&so_far)?;
         self.type_meta = match kind.strip_suffix("List") {
+            // Says how much there is of the items, not what they are.
+            Some("PartialObjectMetadata") => self.config.type_meta.clone(),
             Some(kind) if !kind.is_empty() && !api_version.is_empty() => {
                 Some(TypeMeta::new(api_version, kind))
             }
@@ -201,7 +203,8 @@ impl<'c> PageDecoder<'c> {
 
     fn end_item(&mut self) -> Result<(), DecodeError> {
         if !self.item.trim_ascii().is_empty() {
-            let item = Object::parse_pruned(&self.item, self.type_meta.as_ref(), &self.config.pruning)?;
+            let Config { pruning, content, .. } = self.config;
+            let item = Object::parse_content(&self.item, self.type_meta.as_ref(), pruning, *content)?;
             self.items.push((self.keep)(item));
         }
         self.item.clear();

@@ -5,7 +5,10 @@ use kube::client::Body;
 
 use super::Config;
 use crate::list_watch::{ApiError, ListOptions, WatchOptions};
+use crate::object::Content;
 use crate::selector::LabelSelector;
+
+const JSON: &str = "application/json";
 
 /// Returns path and query of a list.
 pub(super) fn list(config: &Config, options: &ListOptions) -> String {
@@ -30,14 +33,32 @@ pub(super) fn watch(config: &Config, options: &WatchOptions) -> String {
     query.finish()
 }
 
+/// Returns what form of a list to ask for. A server that knows no other takes the last.
+pub(super) fn list_accept(content: Content) -> &'static str {
+    match content {
+        Content::Full => JSON,
+        Content::Metadata => {
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+        }
+    }
+}
+
+/// Returns what form of a watch's objects to ask for.
+pub(super) fn watch_accept(content: Content) -> &'static str {
+    match content {
+        Content::Full => JSON,
+        Content::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+    }
+}
+
 /// Makes a GET that asks for JSON as it is.
 ///
 /// Not compressed: a compressed watch is one whose events wait for each other in somebody's buffer.
-pub(super) fn get(path_and_query: &str) -> Result<Request<Body>, ApiError> {
+pub(super) fn get(path_and_query: &str, accept: &'static str) -> Result<Request<Body>, ApiError> {
     Request::builder()
         .method(Method::GET)
         .uri(path_and_query)
-        .header(header::ACCEPT, "application/json")
+        .header(header::ACCEPT, accept)
         .header(header::ACCEPT_ENCODING, "identity")
         .body(Body::empty())
         .map_err(|error| ApiError::Transport(error.into()))

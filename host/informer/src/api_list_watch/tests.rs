@@ -397,3 +397,57 @@ async fn rl_32_a_refused_connection_is_known_as_such() {
     let error = ask(&server, ListOptions::default()).await.unwrap_err();
     assert!(error.is_retriable_in_place(), "{error:?}");
 }
+
+/// What a server with the form and one without it make of the same Pod.
+const PARTIAL: &str = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","resourceVersion":"3","managedFields":[{}]}}"#;
+const WHOLE: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"3","managedFields":[{}]},"spec":{"nodeName":"n"}}"#;
+
+#[tokio::test]
+async fn metadata_alone_has_one_form_whatever_the_server_makes_of_it() {
+    let expected = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"3"}}"#;
+    let bare = r#"{"metadata":{"name":"a","resourceVersion":"3"},"spec":{"nodeName":"n"}}"#;
+    for (kind, api_version, item) in [
+        ("PartialObjectMetadataList", "meta.k8s.io/v1", PARTIAL),
+        ("PodList", "v1", WHOLE),
+        ("PodList", "v1", bare),
+    ] {
+        let body = format!(
+            r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{"resourceVersion":"9"}},"items":[{item}]}}"#
+        );
+        let (server, requests) = serving(200, &body, 1000);
+        let server = metadata_of(server);
+        let page = ask(&server, ListOptions::default()).await.unwrap();
+        assert_eq!(texts(&page.items), [expected], "from {item}");
+        assert_eq!(page.resource_version, "9");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(accepts(&requests), @"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+        }
+    }
+    for item in [PARTIAL, WHOLE] {
+        let (server, requests) =
+            serving(200, &format!("{{\"type\":\"MODIFIED\",\"object\":{item}}}\n"), 1000);
+        let events = watch(&metadata_of(server)).await;
+        let [Ok(WatchEvent::Modified(object))] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(&*object.json(), expected);
+        assert_eq!(object.type_meta(), &TypeMeta::new("v1", "Pod"));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(accepts(&requests), @"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+        }
+    }
+}
+
+#[tokio::test]
+async fn metadata_of_a_type_that_nobody_knows_is_refused() {
+    let (server, _) = serving(200, &format!("{{\"type\":\"ADDED\",\"object\":{PARTIAL}}}\n"), 1000);
+    let config = Config { type_meta: None, content: Content::Metadata, ..pods() };
+    let events = watch(&ApiListWatch::new(server.client, config)).await;
+    assert!(matches!(&events[..], [Err(ApiError::Decode(_))]), "{events:?}");
+}
+
+fn metadata_of(server: ApiListWatch) -> ApiListWatch {
+    ApiListWatch::new(server.client, Config { content: Content::Metadata, ..pods() })
+}
+
+fn accepts(requests: &Requests) -> String {
+    requests.lock().unwrap()[0].headers()["accept"].to_str().unwrap().to_owned()
+}

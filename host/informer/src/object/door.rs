@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::content::{Content, is_partial};
 use super::metadata::{Envelope, Error, Metadata, text};
 use super::{Inner, Object, Place, Places, Pruning};
 use crate::names::{ObjectKey, TypeMeta};
@@ -11,6 +12,7 @@ pub(super) fn take_in(
     bytes: &[u8],
     type_meta: Option<&TypeMeta>,
     pruning: &Pruning,
+    content: Content,
 ) -> Result<Object, Error> {
     let source = std::str::from_utf8(bytes).map_err(Error::NotUtf8)?.trim_ascii();
     // Read whole, so that nobody who looks into the text later meets anything but JSON.
@@ -26,14 +28,29 @@ pub(super) fn take_in(
     let filled_kind = type_meta.filter(|_| own_kind.is_none()).map(|meta| &*meta.kind);
     let api_version = own_api_version.or(filled_api_version).unwrap_or_default();
     let kind = own_kind.or(filled_kind).unwrap_or_default();
-    let type_meta = share(type_meta, api_version, kind)?;
-
+    let own = share(type_meta, api_version, kind)?;
     let pruned = pruning.apply(metadata)?;
+    if content == Content::Metadata {
+        let type_meta = match type_meta {
+            Some(expected) if is_partial(&own) => expected.clone(),
+            None if is_partial(&own) => return Err(Error::MissingType("kind of its own")),
+            _ => own,
+        };
+        return metadata_only(pruned.as_deref().unwrap_or(metadata), type_meta);
+    }
+    let type_meta = own;
     let start = offset(source, metadata);
     let (head, tail) = (&source[..start], &source[start + metadata.len()..]);
     let metadata = pruned.as_deref().unwrap_or(metadata);
     let head = with_type_meta(head, filled_api_version, filled_kind);
     let text = [&*head, metadata, tail].concat().into_boxed_str();
+    read(text, type_meta, head.len(), metadata.len())
+}
+
+/// Makes an object of its metadata.
+fn metadata_only(metadata: &str, type_meta: TypeMeta) -> Result<Object, Error> {
+    let head = with_type_meta("{\"metadata\":", Some(&type_meta.api_version), Some(&type_meta.kind));
+    let text = [&*head, metadata, "}"].concat().into_boxed_str();
     read(text, type_meta, head.len(), metadata.len())
 }
 

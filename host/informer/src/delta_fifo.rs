@@ -15,6 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
+use crate::keys::{self, KeyError, KeyFunction, Keyed};
 use crate::names::ObjectKey;
 use crate::object::Object;
 
@@ -24,9 +25,6 @@ use self::seen::SeenMarks;
 /// Below this many queued keys the queue never bothers to give memory back.
 const SMALL: usize = 64;
 
-/// Computes the key under which an object is queued.
-pub type KeyFunction = fn(&Object) -> ObjectKey;
-
 /// Changes every object before it is queued, for instance by pruning it.
 pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
 
@@ -34,6 +32,17 @@ pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Se
 #[derive(Debug, thiserror::Error)]
 #[error("transforming: {0}")]
 pub struct TransformError(pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Why something was not queued.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It has no key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// It could not be transformed.
+    #[error(transparent)]
+    Transform(#[from] TransformError),
+}
 
 /// What [`DeltaFifo::pop`] answers once the queue is closed and empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,7 +104,7 @@ struct State {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { key_function: |object| object.key().clone(), known_objects: None, transformer: None }
+        Self { key_function: keys::namespace_and_name, known_objects: None, transformer: None }
     }
 }
 
@@ -115,20 +124,20 @@ impl DeltaFifo {
     }
 
     /// Queues that an object appeared.
-    pub fn add(&self, object: Object) -> Result<(), TransformError> {
+    pub fn add(&self, object: Object) -> Result<(), Error> {
         self.enqueue(object, Delta::Added)
     }
 
     /// Queues that an object changed.
-    pub fn update(&self, object: Object) -> Result<(), TransformError> {
+    pub fn update(&self, object: Object) -> Result<(), Error> {
         self.enqueue(object, Delta::Updated)
     }
 
     /// Queues that an object is gone, with its last state.
     ///
     /// Ignored when the object is neither queued nor known.
-    pub fn delete(&self, object: Object) -> Result<(), TransformError> {
-        let key = (self.config.key_function)(&object);
+    pub fn delete(&self, object: Object) -> Result<(), Error> {
+        let key = self.key_of(&object)?;
         let object = self.transform(object)?;
         self.delete_key(key, DeltaObject::Object(object));
         Ok(())
@@ -141,13 +150,13 @@ impl DeltaFifo {
 
     /// Queues a whole list: what it holds as replaced, and what it does not hold, though queued or known, as deleted.
     ///
-    /// One critical section: a consumer sees all of it or nothing. On an error of the transformer the objects before it
-    /// stay queued, and the queue does not count as populated.
-    pub fn replace(&self, objects: Vec<Object>) -> Result<(), TransformError> {
+    /// One critical section: a consumer sees all of it or nothing. On an error the objects before it stay queued, and the queue
+    /// does not count as populated.
+    pub fn replace(&self, objects: Vec<Object>) -> Result<(), Error> {
         let mut state = self.state.lock();
         let mut listed = HashSet::with_capacity(objects.len());
         for object in objects {
-            let key = (self.config.key_function)(&object);
+            let key = self.key_of(&object)?;
             let object = self.transform(object)?;
             state.push(key.clone(), Delta::Replaced(object));
             listed.insert(key);
@@ -174,7 +183,13 @@ impl DeltaFifo {
                 tracing::debug!(key = %known_key, "a known object vanished during resync");
                 continue;
             };
-            let key = (self.config.key_function)(&object);
+            let key = match self.key_of(&object) {
+                Ok(key) => key,
+                Err(error) => {
+                    tracing::debug!(%error, "a known object has no key during resync");
+                    continue;
+                }
+            };
             if !state.lists.contains_key(&key) {
                 state.push(key, Delta::Sync(object));
             }
@@ -259,18 +274,27 @@ impl DeltaFifo {
         self.len() == 0
     }
 
+    /// Returns the key under which the queue has, or would have, an object.
+    ///
+    /// # Errors
+    ///
+    /// When the key function has none for it.
+    pub fn key_of<'a>(&self, keyed: impl Into<Keyed<'a>>) -> Result<ObjectKey, KeyError> {
+        keys::key_of(self.config.key_function, keyed)
+    }
+
     /// Returns the deltas queued for a key, for looking into the queue.
     #[must_use]
     pub fn queued(&self, key: &ObjectKey) -> Option<Deltas> {
         self.state.lock().lists.get(key).cloned()
     }
 
-    fn enqueue(&self, object: Object, delta: fn(Object) -> Delta) -> Result<(), TransformError> {
-        let key = (self.config.key_function)(&object);
+    fn enqueue(&self, object: Object, delta: fn(Object) -> Delta) -> Result<(), Error> {
+        let key = self.key_of(&object);
         let object = self.transform(object);
         let mut state = self.state.lock();
         self.populate(&mut state);
-        state.push(key, delta(object?));
+        state.push(key?, delta(object?));
         drop(state);
         self.arrived.notify_waiters();
         Ok(())

@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 
 pub mod json_pointer;
+pub mod keys;
 pub mod names;
 pub mod namespaces;
 pub mod object;

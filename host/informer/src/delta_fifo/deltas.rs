@@ -67,6 +67,21 @@ impl DeltaObject {
         }
     }
 
+    /// Returns the namespace and name of the object, taken from the tombstone's key where the object is unknown: its first slash
+    /// ends the namespace.
+    #[must_use]
+    pub fn name(&self) -> ObjectKey {
+        match self {
+            Self::Object(object) | Self::Tombstone(Tombstone { object: Some(object), .. }) => {
+                object.key().clone()
+            }
+            Self::Tombstone(Tombstone { key, object: None }) => match key.name().split_once('/') {
+                Some((namespace, name)) if key.namespace().is_empty() => ObjectKey::new(namespace, name),
+                _ => key.clone(),
+            },
+        }
+    }
+
     /// Whether the deletion itself was missed.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {

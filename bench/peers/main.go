@@ -1,0 +1,22 @@
+// Command bench-peers is what the benchmark of the informers compares with, and what all of them talk to.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+var commands = map[string]func(arguments []string) error{
+	"corpus": dumpCorpus,
+}
+
+func main() {
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: bench-peers corpus|server|client-go FLAGS")
+		os.Exit(2)
+	}
+	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-peers:", err)
+		os.Exit(1)
+	}
+}

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use crate::keys::{self, KeyError, KeyFunction, Keyed};
+use crate::keys::{KeyError, KeyFunction, Keyed};
 use crate::names::ObjectKey;
 use crate::object::Object;
 
@@ -67,7 +67,7 @@ pub enum Processed {
 }
 
 /// How a [`DeltaFifo`] is made.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Config {
     /// Names the objects; `namespace/name` unless said otherwise.
     pub key_function: KeyFunction,
@@ -98,14 +98,6 @@ struct State {
     initial_population: usize,
     closed: bool,
     seen: SeenMarks,
-}
-
-// === impl Config ===
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { key_function: keys::namespace_and_name, known_objects: None, transformer: None }
-    }
 }
 
 // === impl DeltaFifo ===
@@ -280,7 +272,7 @@ impl DeltaFifo {
     ///
     /// When the key function has none for it.
     pub fn key_of<'a>(&self, keyed: impl Into<Keyed<'a>>) -> Result<ObjectKey, KeyError> {
-        keys::key_of(self.config.key_function, keyed)
+        self.config.key_function.key_of(keyed)
     }
 
     /// Returns the deltas queued for a key, for looking into the queue.

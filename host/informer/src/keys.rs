@@ -4,14 +4,22 @@
 //! same function.
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::delta_fifo::{Delta, DeltaObject, Deltas};
+use crate::indexer::IndexSource;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// Computes the key under which an object is queued and stored. It must always answer the same for an object.
-pub type KeyFunction = fn(&Object) -> Result<ObjectKey, Box<dyn StdError + Send + Sync>>;
+/// Computes the key under which an object is queued and stored: its namespace and name by default.
+#[derive(Clone, Default)]
+pub struct KeyFunction(Option<Arc<KeyFn>>);
+
+type KeyFn = dyn Fn(&Object) -> Result<ObjectKey, Cause> + Send + Sync;
+
+/// Why a key function has no key for an object.
+pub type Cause = Box<dyn StdError + Send + Sync>;
 
 /// An object that a key function could not name, and why not.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -34,27 +42,50 @@ pub enum Keyed<'a> {
     Deleted(&'a DeltaObject),
 }
 
-/// Names an object by its namespace and name; it never fails.
-///
-/// # Errors
-///
-/// Never.
-pub fn namespace_and_name(object: &Object) -> Result<ObjectKey, Box<dyn StdError + Send + Sync>> {
-    Ok(object.key().clone())
+/// An index whose values are to be keys has not one value for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the index has {0} values for the object, a key has to be one")]
+pub struct NotOneValue(pub usize);
+
+// === impl KeyFunction ===
+
+impl KeyFunction {
+    /// Makes a key function. It must always answer the same for an object.
+    pub fn new(function: impl Fn(&Object) -> Result<ObjectKey, Cause> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(function)))
+    }
+
+    /// Makes a key function of what an index would file an object under, which has to be one value, other than those of all other
+    /// objects. The key is that value, whole.
+    #[must_use]
+    pub fn of_index(source: IndexSource) -> Self {
+        Self::new(move |object| match &source.values(object)?[..] {
+            [value] => Ok(ObjectKey::new("", value)),
+            values => Err(NotOneValue(values.len()).into()),
+        })
+    }
+
+    /// Returns the key of whatever has one.
+    ///
+    /// # Errors
+    ///
+    /// When the function has none for the object.
+    pub fn key_of<'a>(&self, keyed: impl Into<Keyed<'a>>) -> Result<ObjectKey, KeyError> {
+        match keyed.into() {
+            Keyed::Key(key) => Ok(key.clone()),
+            Keyed::Deleted(DeltaObject::Tombstone(tombstone)) => Ok(tombstone.key.clone()),
+            Keyed::Object(object) | Keyed::Deleted(DeltaObject::Object(object)) => match &self.0 {
+                None => Ok(object.key().clone()),
+                Some(function) => function(object)
+                    .map_err(|cause| KeyError { object: object.clone(), source: cause.into() }),
+            },
+        }
+    }
 }
 
-/// Returns the key of whatever has one.
-///
-/// # Errors
-///
-/// When the key function has none for the object.
-pub fn key_of<'a>(key_function: KeyFunction, keyed: impl Into<Keyed<'a>>) -> Result<ObjectKey, KeyError> {
-    match keyed.into() {
-        Keyed::Key(key) => Ok(key.clone()),
-        Keyed::Deleted(DeltaObject::Tombstone(tombstone)) => Ok(tombstone.key.clone()),
-        Keyed::Object(object) | Keyed::Deleted(DeltaObject::Object(object)) => {
-            key_function(object).map_err(|source| KeyError { object: object.clone(), source: source.into() })
-        }
+impl fmt::Debug for KeyFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "KeyFunction" } else { "KeyFunction(namespace/name)" })
     }
 }
 

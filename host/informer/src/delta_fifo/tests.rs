@@ -1,5 +1,8 @@
 //! The clauses DF-…, and the upstream cases 2.… of delta_fifo_test.go.
 
+mod model;
+mod upstream;
+
 use std::collections::BTreeMap;
 use std::task::Poll;
 
@@ -81,6 +84,7 @@ fn queued(fifo: &DeltaFifo, name: &str) -> String {
     fifo.queued(&key(name)).map(|deltas| text(&deltas)).unwrap_or_default()
 }
 
+// Conformance: 2.17
 #[test]
 fn df_01_a_queued_key_keeps_its_place() {
     let fifo = without_known_objects();
@@ -207,6 +211,7 @@ fn df_10_a_list_is_queued_as_replaced_even_behind_a_delete() {
     assert_eq!(pop_all(&fifo), ["a: A10 D11 R15"]);
 }
 
+// Conformance: G.10
 #[test]
 fn df_11_what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest() {
     let fifo = without_known_objects();
@@ -222,6 +227,7 @@ fn df_11_what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest() {
     assert_eq!(queued(&fifo, "c"), "A1 D2", "the list ended in a delete and does not grow");
 }
 
+// Conformance: 2.13
 #[test]
 fn df_12_what_is_known_but_neither_listed_nor_queued_is_gone() {
     let fifo = knowing(&[object("foo", 5), object("bar", 6), object("baz", 7)]);
@@ -281,6 +287,7 @@ fn df_31_df_32_synced_once_the_first_list_and_its_deletions_are_popped() {
     assert!(fifo.has_synced(), "nothing to wait for");
 }
 
+// Conformance: G.11
 #[test]
 fn df_33_the_synced_signal_comes_after_the_last_item_is_processed() {
     let fifo = without_known_objects();
@@ -302,6 +309,7 @@ fn df_34_all_of_the_first_list_is_initial_its_deletions_too() {
     assert_eq!(pop_all(&fifo), ["a: R1 (initial)", "gone: T1 (initial)", "b: A1"]);
 }
 
+// Conformance: 2.20
 #[tokio::test]
 async fn df_40_pop_waits_and_a_closed_queue_is_drained_first() {
     let fifo = without_known_objects();
@@ -353,105 +361,4 @@ fn memory_is_given_back_after_a_burst() {
     let state = fifo.state.lock();
     assert!(state.queue.capacity() <= 2 * SMALL, "{}", state.queue.capacity());
     assert!(state.lists.capacity() <= 4 * SMALL, "{}", state.lists.capacity());
-}
-
-mod model {
-    //! A model of the queue: per key what a consumer would be handed, with the known objects as the consumer leaves them.
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Add(u8),
-        Update(u8),
-        Delete(u8),
-        Tombstone(u8),
-        Replace(Vec<u8>),
-        Resync,
-        Pop,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        let name = 0_u8..4;
-        prop_oneof![
-            3 => name.clone().prop_map(Step::Add),
-            3 => name.clone().prop_map(Step::Update),
-            3 => name.clone().prop_map(Step::Delete),
-            1 => name.clone().prop_map(Step::Tombstone),
-            1 => proptest::collection::vec(name, 0..5).prop_map(Step::Replace),
-            1 => Just(Step::Resync),
-            6 => Just(Step::Pop),
-        ]
-    }
-
-    /// The consumer: stores what it is handed, and follows each object's story.
-    fn consume(known: &Known, key: &ObjectKey, deltas: &Deltas) {
-        for delta in deltas.as_slice() {
-            match delta {
-                Delta::Added(object)
-                | Delta::Updated(object)
-                | Delta::Replaced(object)
-                | Delta::Sync(object) => {
-                    known.0.write().insert(key.clone(), object.clone());
-                }
-                Delta::Deleted(_) => {
-                    known.0.write().remove(key);
-                }
-            }
-        }
-    }
-
-    proptest! {
-        /// Whatever happens, once all is popped the consumer has what the source has, no list is empty, and no list has two
-        /// deletions in a row.
-        #[test]
-        fn a_consumer_ends_with_what_the_source_has(steps in proptest::collection::vec(step(), 1..60)) {
-            let known = Arc::new(Known::default());
-            let fifo = DeltaFifo::new(Config { known_objects: Some(known.clone()), ..Config::default() });
-            let mut source: BTreeMap<ObjectKey, Object> = BTreeMap::new();
-            let mut version = 0;
-            let pop = || fifo.try_pop(|key, deltas, _| {
-                assert!(!deltas.as_slice().is_empty());
-                for pair in deltas.as_slice().windows(2) {
-                    assert!(!matches!(pair, [Delta::Deleted(_), Delta::Deleted(_)]), "{deltas:?}");
-                }
-                consume(&known, key, deltas);
-                Processed::Done
-            });
-            for step in steps {
-                version += 1;
-                let new = |name: u8| object(&name.to_string(), version);
-                match step {
-                    Step::Add(name) | Step::Update(name) => {
-                        let object = new(name);
-                        source.insert(object.key().clone(), object.clone());
-                        if matches!(step, Step::Add(_)) { fifo.add(object).unwrap() } else { fifo.update(object).unwrap() }
-                    }
-                    Step::Delete(name) => {
-                        let object = new(name);
-                        source.remove(object.key());
-                        fifo.delete(object).unwrap();
-                    }
-                    Step::Tombstone(name) => {
-                        source.remove(&key(&name.to_string()));
-                        fifo.delete_tombstone(tombstone(&name.to_string(), version));
-                    }
-                    Step::Replace(names) => {
-                        let objects: Vec<_> = names.into_iter().map(new).collect();
-                        source = objects.iter().map(|object| (object.key().clone(), object.clone())).collect();
-                        fifo.replace(objects).unwrap();
-                    }
-                    Step::Resync => fifo.resync(),
-                    Step::Pop => { pop().unwrap(); }
-                }
-                let state = fifo.state.lock();
-                prop_assert_eq!(state.queue.len(), state.lists.len());
-                prop_assert!(state.queue.iter().all(|key| state.lists.contains_key(key)));
-            }
-            while pop() == Ok(true) {}
-            prop_assert_eq!(&*known.0.read(), &source);
-        }
-    }
 }

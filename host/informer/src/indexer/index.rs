@@ -51,6 +51,19 @@ pub(super) struct Index {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Values(Box<[Arc<str>]>);
 
+// === impl IndexSource ===
+
+impl IndexSource {
+    /// Returns what it files an object under, sorted, each value once.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot file the object.
+    pub fn values(&self, object: &Object) -> Result<Vec<String>, IndexError> {
+        Ok(Values::of(self, object)?.iter().map(ToString::to_string).collect())
+    }
+}
+
 // === impl IndexFunction ===
 
 impl IndexFunction {

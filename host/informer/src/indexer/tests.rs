@@ -1,5 +1,7 @@
 //! The clauses ST-…, IX-… and LS-…, and the upstream cases 8, 22 and 23.
 
+mod upstream;
+
 use serde_json::json;
 
 use super::*;
@@ -66,6 +68,7 @@ fn st_05_replace_swaps_all_and_rebuilds_the_indices() {
     );
 }
 
+// Conformance: 1.14
 #[test]
 fn st_06_st_07_the_version_follows_the_last_change_without_comparing() {
     let (mut writer, indexer) = filled([at("ns/a".into(), "9")]);
@@ -128,6 +131,7 @@ fn ix_02_an_update_moves_the_object_between_values() {
     assert_eq!(names(&indexer.by_index("foo", "two").unwrap()), ["ns/b"]);
 }
 
+// Conformance: 8.1, 23.1, 23.2
 #[test]
 fn ix_03_a_value_without_objects_is_gone() {
     let (mut writer, indexer) =
@@ -140,6 +144,7 @@ fn ix_03_a_value_without_objects_is_gone() {
     assert_eq!(values(&indexer, "foo"), ["biz"]);
 }
 
+// Conformance: G.39
 #[test]
 fn ix_04_an_object_that_cannot_be_filed_is_stored_and_the_index_says_so() {
     let (mut writer, indexer) = filled([at(Draft::new("ns/a").field("spec", json!({"x": {}})), "1")]);
@@ -171,6 +176,7 @@ fn ix_05_an_unknown_index_is_named() {
     assert_eq!(values(&indexer, "nope"), [""; 0]);
 }
 
+// Conformance: G.56
 #[test]
 fn ix_06_ix_07_the_union_over_an_objects_values_and_sorted_keys() {
     let function = IndexFunction::new(|object| {
@@ -190,6 +196,7 @@ fn ix_06_ix_07_the_union_over_an_objects_values_and_sorted_keys() {
     assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), ["ns/a", "ns/c"]);
 }
 
+// Conformance: G.39
 #[test]
 fn ix_08_indices_come_at_any_time_all_or_none() {
     let (mut writer, indexer) = filled((0..2000).map(|i| labelled(&format!("ns/{i:04}"), "early")));
@@ -222,6 +229,7 @@ fn equal_indices_are_shared_and_freed_with_their_last_name() {
     assert_eq!(indexer.state.read().indices.len(), 1);
 }
 
+// Conformance: G.56
 #[test]
 fn ix_09_the_namespace_index_is_always_there() {
     let (_writer, indexer) =

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::delta_fifo::{Config, DeltaFifo, Error, Processed, Tombstone};
+use crate::indexer::{IndexError, IndexFunction};
 use crate::names::TypeMeta;
 use crate::testing::Draft;
 
@@ -14,12 +15,11 @@ fn tombstone(key: ObjectKey, object: Option<Object>) -> DeltaObject {
 }
 
 /// The key function of the articles.
-fn with_dashes(object: &Object) -> Result<ObjectKey, Box<dyn StdError + Send + Sync>> {
-    let key = object.key();
-    match key.namespace() {
+fn with_dashes() -> KeyFunction {
+    KeyFunction::new(|object| match object.key().namespace() {
         "" => Err("no namespace".into()),
-        namespace => Ok(ObjectKey::new("", format!("{namespace}---{}", key.name()))),
-    }
+        namespace => Ok(ObjectKey::new("", format!("{namespace}---{}", object.key().name()))),
+    })
 }
 
 // Conformance: 2.18
@@ -52,13 +52,13 @@ fn key_02_key_07_whatever_has_a_key_has_one() {
 
 /// As the queue itself does it, from within a pop.
 fn fifo_key(deltas: &Deltas) -> String {
-    key_of(namespace_and_name, deltas).unwrap().to_string()
+    KeyFunction::default().key_of(deltas).unwrap().to_string()
 }
 
 // Conformance: 22.6
 #[test]
 fn key_03_a_key_error_has_its_cause_also_nested() {
-    let fifo = DeltaFifo::new(Config { key_function: with_dashes, ..Config::default() });
+    let fifo = DeltaFifo::new(Config { key_function: with_dashes(), ..Config::default() });
     let bad = object("cluster-wide");
     let error = fifo.key_of(&bad).unwrap_err();
     assert!(error.object.is_same(&bad));
@@ -89,7 +89,7 @@ fn key_05_key_06_a_tombstone_has_the_name_of_its_key() {
     assert_eq!(gone.name().to_string(), DeltaObject::Object(live).name().to_string());
     // What was made with an own key function is not taken apart for its key, but for its name.
     let own = tombstone(ObjectKey::new("", "ns/name/more"), None);
-    assert_eq!(key_of(namespace_and_name, &own).unwrap(), ObjectKey::new("", "ns/name/more"));
+    assert_eq!(KeyFunction::default().key_of(&own).unwrap(), ObjectKey::new("", "ns/name/more"));
     assert_eq!(own.name(), ObjectKey::new("ns", "name/more"));
 }
 
@@ -104,13 +104,32 @@ fn key_06_the_name_and_the_key_of_a_deletion_in_all_its_forms() {
         (tombstone(ObjectKey::new("", ""), None), ""),
     ] {
         assert_eq!(deleted.name().to_string(), expected);
-        assert_eq!(key_of(namespace_and_name, &deleted).unwrap().to_string(), expected);
+        assert_eq!(KeyFunction::default().key_of(&deleted).unwrap().to_string(), expected);
     }
+}
+
+// Conformance: G.56
+#[test]
+fn ix_09_an_index_of_one_value_is_a_key_function() {
+    let pod = |parts: &[&str]| {
+        let labels = parts.iter().fold(Draft::new("ns/a"), |draft, part| draft.label(part, part));
+        labels.at(&TypeMeta::new("v1", "Pod"), "uid", "1")
+    };
+    let labels = IndexFunction::new(|object| Ok(object.labels().into_values().collect()));
+    let keys = KeyFunction::of_index(IndexSource::Function(labels));
+    assert_eq!(keys.key_of(&pod(&["one/part"])).unwrap(), ObjectKey::new("", "one/part"));
+    for bad in [&[][..], &["one", "two"]] {
+        let error = keys.key_of(&pod(bad)).unwrap_err();
+        assert_eq!(error.source.downcast_ref(), Some(&NotOneValue(bad.len())));
+    }
+    let failing = IndexFunction::new(|_| Err(IndexError("no".into())));
+    let error = KeyFunction::of_index(IndexSource::Function(failing)).key_of(&pod(&[])).unwrap_err();
+    assert_eq!(error.source.to_string(), "cannot be indexed: no");
 }
 
 #[test]
 fn an_own_key_function_names_objects_in_the_queue() {
-    let fifo = DeltaFifo::new(Config { key_function: with_dashes, ..Config::default() });
+    let fifo = DeltaFifo::new(Config { key_function: with_dashes(), ..Config::default() });
     fifo.add(object("ns/a")).unwrap();
     assert!(fifo.queued(&ObjectKey::new("", "ns---a")).is_some());
 }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::delta_fifo::{Delta, DeltaObject, Deltas};
 use crate::indexer::{Indexer, IndexerWriter};
 use crate::listener::{Change, Listener, ListenerConfig, Shared};
+use crate::object::Object;
 
 use self::resync::ResyncTimer;
 
@@ -182,6 +183,7 @@ fn apply(writer: &mut IndexerWriter, delta: &Delta, is_in_initial_list: bool) ->
         Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
             let new = new.clone();
             match writer.put(new.clone()) {
+                Some(old) if matches!(delta, Delta::Replaced(_)) && is_another_form(&old, &new) => None,
                 Some(old) => Some(Change::Updated { old, new, is_resync: matches!(delta, Delta::Sync(_)) }),
                 None => Some(Change::Added { new, is_in_initial_list }),
             }
@@ -197,4 +199,12 @@ fn apply(writer: &mut IndexerWriter, delta: &Delta, is_in_initial_list: bool) ->
             Some(Change::Deleted { old, object, final_state_unknown })
         }
     }
+}
+
+/// Whether the two are one version of one object, the one whole and the other its metadata alone: to nobody that is news.
+fn is_another_form(old: &Object, new: &Object) -> bool {
+    old.json_length() != new.json_length()
+        && !new.resource_version().is_empty()
+        && old.resource_version() == new.resource_version()
+        && old.uid() == new.uid()
 }

@@ -3,6 +3,7 @@
 //! Every clause of the protocol that is not in a submodule is decided here: when to list, when to wait, what to show as
 //! status. Not here: caching (the store does that), HTTP (that is `api_list_watch`), tasks (the caller runs [`Reflector::run`]).
 
+mod source;
 mod status;
 mod store;
 mod timed;
@@ -17,6 +18,7 @@ use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub use source::{Source, Sources};
 pub use status::{Failure, Phase, ReflectorStatus};
 pub use store::{ReflectorStore, StoreError};
 
@@ -25,6 +27,7 @@ use crate::list_watch::{ApiError, ListWatch};
 use crate::names::TypeMeta;
 use crate::object::Object;
 use crate::pager;
+use source::Numbered;
 use status::StatusSender;
 use timed::Timed;
 
@@ -67,7 +70,7 @@ pub struct Config {
 ///
 /// A reflector never gives up and never ends by itself. What it cannot do at the moment, [`status`](Self::status) says.
 pub struct Reflector {
-    list_watch: Arc<dyn ListWatch>,
+    sources: Sources,
     store: Arc<dyn ReflectorStore>,
     config: Config,
     status: StatusSender,
@@ -75,7 +78,8 @@ pub struct Reflector {
 
 /// A reflector at work, and what it has learned of its server.
 struct Running<'r> {
-    list_watch: &'r dyn ListWatch,
+    list_watch: Arc<dyn ListWatch>,
+    type_meta: Option<TypeMeta>,
     store: &'r dyn ReflectorStore,
     config: &'r Config,
     status: &'r StatusSender,
@@ -132,7 +136,14 @@ impl Default for Config {
 impl Reflector {
     /// Makes a reflector that does nothing until it is [run](Self::run).
     pub fn new(list_watch: Arc<dyn ListWatch>, store: Arc<dyn ReflectorStore>, config: Config) -> Self {
-        Self { list_watch, store, config, status: StatusSender::new() }
+        let source = Source { list_watch: Some(list_watch), type_meta: config.type_meta.clone() };
+        Self::over(Sources::new(source), store, config)
+    }
+
+    /// Makes a reflector as [`new`](Self::new) does, whose source may be another one later. The type in `config` does not count, the
+    /// source's does.
+    pub fn over(sources: Sources, store: Arc<dyn ReflectorStore>, config: Config) -> Self {
+        Self { sources, store, config, status: StatusSender::new() }
     }
 
     /// Returns the status as it is now and as it changes.
@@ -153,9 +164,45 @@ impl Reflector {
     /// Ends at the next moment in which it would wait for anything; requests that are under way are dropped. All of it is
     /// this one future: nothing is spawned, nothing is left behind.
     pub async fn run(&self, token: &CancellationToken) {
-        let Self { list_watch, store, config, status } = self;
-        let mut running = Running {
-            list_watch: &**list_watch,
+        tokio::select! {
+            biased;
+            () = token.cancelled() => {}
+            () = self.follow_sources() => {}
+        }
+    }
+
+    /// Lists and watches at whichever source is in force.
+    async fn follow_sources(&self) {
+        let mut sources = self.sources.subscribe();
+        let mut running = None;
+        loop {
+            let Numbered { number, source } = sources.borrow_and_update().clone();
+            self.store.source_changed(number);
+            let Source { list_watch: Some(list_watch), type_meta } = source else {
+                // The sender is in what this reflector holds.
+                let _ = sources.changed().await;
+                continue;
+            };
+            let running = running.get_or_insert_with(|| Running::new(self, list_watch.clone()));
+            running.list_watch = list_watch;
+            running.type_meta = type_meta;
+            tokio::select! {
+                biased;
+                _ = sources.changed() => {}
+                () = running.run_forever() => {}
+            }
+        }
+    }
+}
+
+// === impl Running ===
+
+impl<'r> Running<'r> {
+    fn new(reflector: &'r Reflector, list_watch: Arc<dyn ListWatch>) -> Self {
+        let Reflector { sources: _, store, config, status } = reflector;
+        Self {
+            list_watch,
+            type_meta: None,
             store: &**store,
             config,
             status,
@@ -165,18 +212,9 @@ impl Reflector {
             is_last_version_unavailable: false,
             is_paginated: false,
             sends_bookmarks: false,
-        };
-        tokio::select! {
-            biased;
-            () = token.cancelled() => {}
-            () = running.run_forever() => {}
         }
     }
-}
 
-// === impl Running ===
-
-impl Running<'_> {
     async fn run_forever(&mut self) {
         loop {
             let ended = Box::pin(self.list_and_watch()).await;
@@ -239,7 +277,7 @@ impl Running<'_> {
         resource_version: &str,
         limit: Option<NonZeroU32>,
     ) -> Result<pager::Listing, ApiError> {
-        let timed = Timed { list_watch: self.list_watch, timeout: self.config.request_timeout };
+        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
         let keep = |item| {
             self.status.note(|_| {});
             self.cached_or(item)

@@ -12,6 +12,7 @@
 //! - **Nobody waits for a listener.** The cache goes on whatever its consumer does; what waits for it is bounded.
 //! - **Objects are shared** and cannot be changed.
 
+mod held;
 mod status;
 mod store;
 
@@ -29,9 +30,10 @@ use crate::listener::{Listener, ListenerConfig};
 use crate::lister::Lister;
 use crate::names::GroupVersionResource;
 use crate::processor::Processor;
-use crate::reflector::{self, Phase, Reflector, ReflectorStatus};
+use crate::reflector::{self, Phase, Reflector, ReflectorStatus, Source, Sources};
 use crate::resource_version::{NotComparable, ResourceVersion};
 
+use self::held::Held;
 pub use self::status::InformerStatus;
 use self::store::InformerStore;
 
@@ -87,7 +89,8 @@ pub enum Lifecycle {
 
 struct Core {
     config: Config,
-    list_watch: Arc<dyn ListWatch>,
+    sources: Sources,
+    held: Arc<Held>,
     /// Made when the informer starts, since the listeners have a say in its resync period.
     reflector: OnceLock<Reflector>,
     fifo: Arc<DeltaFifo>,
@@ -129,9 +132,11 @@ impl SharedInformer {
             ..delta_fifo::Config::default()
         });
         let processor = Processor::new(writer, config.resync_period);
+        let source = Source { list_watch: Some(list_watch), type_meta: config.reflector.type_meta.clone() };
         let core = Core {
             config,
-            list_watch,
+            sources: Sources::new(source),
+            held: Arc::new(Held::new()),
             reflector: OnceLock::new(),
             fifo: Arc::new(fifo),
             indexer,
@@ -213,6 +218,28 @@ impl SharedInformer {
                 changed = seen.changed() => changed.map_err(|_| WaitError::Stopped)?,
                 () = self.stopped() => return Err(WaitError::Stopped),
             }
+        }
+    }
+
+    /// Goes over to another source at once, and returns its number; see [`Sources`]. The cache goes over to it without a gap, and
+    /// listeners are told of what is different: an object at the resourceVersion that they were told of is not.
+    pub fn switch(&self, source: Source) -> u64 {
+        self.core.sources.switch(source)
+    }
+
+    /// Waits until the cache is what a whole list of the source of that number (or of a later one) said, and what came since; answers false when
+    /// the informer stopped instead. The number of the first source is 0.
+    pub async fn wait_for_source(&self, number: u64) -> bool {
+        let mut held = self.core.held.subscribe();
+        let holds = async {
+            // The sender is in what this handle holds.
+            let _ = held.wait_for(|held| *held >= number).await;
+            self.wait_for_sync().await
+        };
+        tokio::select! {
+            biased;
+            is_held = holds => is_held,
+            () = self.stopped() => false,
         }
     }
 
@@ -310,10 +337,11 @@ impl Core {
                 fifo: self.fifo.clone(),
                 indexer: self.indexer.clone(),
                 processor: self.processor.clone(),
+                held: self.held.clone(),
             };
             let resync_period = (!resync_period.is_zero()).then_some(resync_period);
             let config = reflector::Config { resync_period, ..self.config.reflector.clone() };
-            Reflector::new(self.list_watch.clone(), Arc::new(store), config)
+            Reflector::over(self.sources.clone(), Arc::new(store), config)
         })
     }
 
@@ -330,6 +358,7 @@ impl Core {
                 () = token.cancelled() => return,
                 popped = popped => if popped.is_err() { return },
             }
+            self.held.popped();
             if !has_told_sync && self.fifo.has_synced() {
                 has_told_sync = true;
                 self.processor.informer_has_synced();

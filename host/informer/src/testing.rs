@@ -5,6 +5,7 @@
 
 mod draft;
 pub mod errors;
+mod metadata_only;
 mod selection;
 mod state;
 
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub use draft::Draft;
+pub use metadata_only::MetadataOnly;
 
 use crate::list_watch::{
     ApiError, Bookmark, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,

@@ -33,6 +33,12 @@ pub trait ReflectorStore: Send + Sync {
     /// Returns the object that is cached under `key`, so that a relist can keep it instead of its equal (RL-71).
     fn cached(&self, key: &ObjectKey) -> Option<Object>;
 
+    /// Learns that what follows is from another [source](super::Sources), the how-many-th it is. What came from the one before is
+    /// all there; the next `replace` is of the new one.
+    fn source_changed(&self, number: u64) {
+        let _ = number;
+    }
+
     /// Learns that the watch has come to this version (RL-54).
     fn update_resource_version(&self, resource_version: &str) {
         let _ = resource_version;

@@ -3,4 +3,5 @@
 mod listing;
 mod recovering;
 mod support;
+mod switching;
 mod watching;

@@ -51,7 +51,7 @@ impl Running<'_> {
                 allow_bookmarks: true,
                 ..WatchOptions::default()
             };
-            let timed = Timed { list_watch: self.list_watch, timeout: self.config.request_timeout };
+            let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
             let stream = match timed.watch(options).await {
                 Ok(stream) => stream,
                 Err(error) if error.is_retriable_in_place() => {
@@ -185,7 +185,7 @@ impl Running<'_> {
     }
 
     fn is_expected(&self, object: &Object) -> bool {
-        self.config.type_meta.as_ref().is_none_or(|expected| expected == object.type_meta())
+        self.type_meta.as_ref().is_none_or(|expected| expected == object.type_meta())
     }
 }
 

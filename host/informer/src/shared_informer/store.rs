@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::held::Held;
 use crate::delta_fifo::DeltaFifo;
 use crate::indexer::Indexer;
 use crate::names::ObjectKey;
@@ -15,6 +16,7 @@ pub(super) struct InformerStore {
     pub(super) fifo: Arc<DeltaFifo>,
     pub(super) indexer: Indexer,
     pub(super) processor: Arc<Processor>,
+    pub(super) held: Arc<Held>,
 }
 
 // === impl InformerStore ===
@@ -35,6 +37,7 @@ impl ReflectorStore for InformerStore {
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
         self.fifo.replace(items)?;
         self.fifo.mark(resource_version);
+        self.held.listed(self.fifo.len());
         if self.fifo.has_synced() {
             // An empty first list is processed as soon as it is queued.
             self.processor.informer_has_synced();
@@ -53,6 +56,10 @@ impl ReflectorStore for InformerStore {
 
     fn cached(&self, key: &ObjectKey) -> Option<Object> {
         self.indexer.get(key)
+    }
+
+    fn source_changed(&self, number: u64) {
+        self.held.source_changed(number);
     }
 
     fn update_resource_version(&self, resource_version: &str) {

@@ -1,5 +1,7 @@
 //! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
 
+mod switching;
+
 use std::pin::pin;
 
 use futures::FutureExt;

@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::names::ObjectKey;
 use crate::object::Object;
-use crate::reflector::{Config, Phase, Reflector, ReflectorStatus, ReflectorStore, StoreError};
+use crate::reflector::{
+    Config, Phase, Reflector, ReflectorStatus, ReflectorStore, Source, Sources, StoreError,
+};
 use crate::testing::{Asked, FakeListWatch};
 
 /// A store that writes down what it is told, and keeps the objects as a cache would.
@@ -27,6 +29,7 @@ pub(super) struct Scene {
     pub(super) server: FakeListWatch,
     pub(super) store: Arc<Ledger>,
     pub(super) begun_at: Instant,
+    pub(super) sources: Sources,
     reflector: Reflector,
 }
 
@@ -34,8 +37,10 @@ pub(super) struct Scene {
 pub(super) async fn play(server: FakeListWatch, config: Config, script: impl AsyncFnOnce(&Scene)) {
     let store = Arc::new(Ledger::default());
     let config = Config { seed: config.seed.or(Some(7)), ..config };
-    let reflector = Reflector::new(Arc::new(server.clone()), store.clone(), config);
-    let scene = Scene { server, store, begun_at: Instant::now(), reflector };
+    let source = Source { list_watch: Some(Arc::new(server.clone())), type_meta: config.type_meta.clone() };
+    let sources = Sources::new(source);
+    let reflector = Reflector::over(sources.clone(), store.clone(), config);
+    let scene = Scene { server, store, begun_at: Instant::now(), sources, reflector };
     let token = CancellationToken::new();
     // The script first, so that it may prepare things.
     let (cancelled_at, ended_at) = tokio::join!(
@@ -172,6 +177,13 @@ impl ReflectorStore for Ledger {
 
     fn cached(&self, key: &ObjectKey) -> Option<Object> {
         self.cache.lock().get(key).cloned()
+    }
+
+    fn source_changed(&self, number: u64) {
+        if number > 0 {
+            // Cannot be refused.
+            let _ = self.note("source", &number.to_string());
+        }
     }
 
     fn update_resource_version(&self, resource_version: &str) {

@@ -1,0 +1,83 @@
+use crate::reflector::{Config, Phase, Source};
+use crate::testing::{FakeListWatch, MetadataOnly, errors};
+use std::sync::Arc;
+
+use super::support::play;
+
+fn two_pods() -> FakeListWatch {
+    let server = FakeListWatch::pods();
+    server.put("x/a");
+    server.put("x/b");
+    server
+}
+
+fn source(server: &FakeListWatch) -> Source {
+    Source { list_watch: Some(Arc::new(server.clone())), type_meta: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_source_is_listed_at_once_and_no_older_than_what_was_seen() {
+    play(two_pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        scene.server.put("x/a");
+        scene.settle().await;
+        scene.told();
+        let metadata_only = Arc::new(MetadataOnly(scene.server.clone()));
+        assert_eq!(scene.sources.switch(Source { list_watch: Some(metadata_only), type_meta: None }), 1);
+        scene.settle().await;
+        assert_eq!(
+            scene.asked(),
+            ["list 500 at \"0\"", "watch \"3\"", "list all at \"4\"", "watch \"4\""],
+            "nothing was waited for"
+        );
+        assert_eq!(scene.told(), ["source 1", "replace [x/a@4 x/b@3] at 4"]);
+        assert_eq!(scene.server.n_open_watches(), 1, "the watch before is closed");
+        scene.server.put("x/b");
+        scene.settle().await;
+        assert_eq!(scene.told(), ["update x/b@5", "version 5"]);
+        assert_eq!(scene.phase(), Phase::Watching);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_ends_a_list_that_hangs_and_a_wait() {
+    let server = two_pods();
+    server.hang_list();
+    play(server, Config::default(), async |scene| {
+        scene.settle().await;
+        scene.sources.switch(source(&scene.server));
+        scene.settle().await;
+        assert_eq!(scene.told().last().unwrap(), "replace [x/a@2 x/b@3] at 3");
+        // Long into the back-off, so that the wait is one of half a minute.
+        for _ in 0..10 {
+            scene.server.fail_list(errors::not_found().into());
+        }
+        scene.server.break_watches(errors::garbage);
+        scene.pass(60_000).await;
+        assert_eq!(scene.phase(), Phase::Absent);
+        let n_lists = scene.server.lists().len();
+        scene.sources.switch(source(&scene.server));
+        scene.settle().await;
+        assert_eq!(scene.server.lists().len(), n_lists + 1);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_source_nobody_is_asked() {
+    play(two_pods(), Config::default(), async |scene| {
+        scene.settle().await;
+        scene.sources.switch(Source::none());
+        scene.settle().await;
+        assert_eq!(scene.server.n_open_watches(), 0);
+        let n_requests = scene.server.requests().len();
+        scene.pass(3_600_000).await;
+        assert_eq!(scene.server.requests().len(), n_requests);
+        scene.server.put_unseen("x/c");
+        scene.sources.switch(source(&scene.server));
+        scene.settle().await;
+        assert_eq!(scene.told().last().unwrap(), "replace [x/a@2 x/b@3 x/c@4] at 4");
+    })
+    .await;
+}

@@ -6,6 +6,8 @@
 //! Nothing runs in the background: keys that were added for later are moved in by whoever waits in [`WorkQueue::get`].
 
 mod delayed;
+mod metrics;
+mod order;
 pub mod rate_limiter;
 
 use std::collections::{HashMap, VecDeque};
@@ -18,6 +20,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::delayed::Delayed;
+pub use self::metrics::{MetricsProvider, NoMetrics, UNFINISHED_PERIOD, WorkQueueMetrics};
+pub use self::order::Order;
 pub use self::rate_limiter::RateLimiter;
 
 /// Below this many keys the queue never bothers to give memory back.
@@ -30,50 +34,26 @@ pub struct WorkQueue<K> {
 
 /// How a work queue is made.
 pub struct Config<K> {
+    /// In which order keys are handed out: first come, first served, unless said otherwise.
+    pub order: Box<dyn Order<K>>,
     /// How long a key that failed waits.
     pub rate_limiter: Box<dyn RateLimiter<K>>,
     /// Who is told what happens.
     pub metrics: Arc<dyn WorkQueueMetrics>,
 }
 
-/// Is told what happens in a work queue, while the queue is locked: it must be quick. Every method does nothing unless said otherwise.
-pub trait WorkQueueMetrics: Send + Sync {
-    /// A key was added that was not waiting.
-    fn added(&self) {}
-    /// A key was added that was waiting already.
-    fn touched(&self) {}
-    /// How many keys wait, with those that are worked on and will run again.
-    fn depth(&self, depth: usize) {
-        let _ = depth;
-    }
-    /// A key was handed out, so long after it was first added.
-    fn waited(&self, duration: Duration) {
-        let _ = duration;
-    }
-    /// Work on a key ended, after so long.
-    fn worked(&self, duration: Duration) {
-        let _ = duration;
-    }
-    /// A key was added for later.
-    fn retried(&self) {}
-}
-
-/// Tells nobody.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoMetrics;
-
 struct Shared<K> {
     state: Mutex<State<K>>,
     metrics: Arc<dyn WorkQueueMetrics>,
     /// A key came, or the queue began to shut down.
     arrived: Notify,
-    /// No key is worked on any more, or waiting for that has become pointless.
+    /// No key is worked on any more, or the queue began to shut down.
     drained: Notify,
 }
 
 /// Every key in `queue` is in `dirty` and not in `processing`.
 struct State<K> {
-    queue: VecDeque<K>,
+    queue: Box<dyn Order<K>>,
     /// Keys that need work, and since when.
     dirty: HashMap<K, Instant>,
     /// Keys that are worked on, and since when.
@@ -94,11 +74,21 @@ enum Shutdown {
 
 impl<K: Clone + Eq + Hash + Send + 'static> Default for Config<K> {
     fn default() -> Self {
-        Self { rate_limiter: rate_limiter::default(), metrics: Arc::new(NoMetrics) }
+        let order = Box::new(VecDeque::new());
+        Self { order, rate_limiter: rate_limiter::default(), metrics: Arc::new(NoMetrics) }
     }
 }
 
-impl WorkQueueMetrics for NoMetrics {}
+impl<K: Clone + Eq + Hash + Send + 'static> Config<K> {
+    /// Returns the usual ways, with the metrics that a provider has for a queue of this name; without a name there are none.
+    #[must_use]
+    pub fn named(name: &str, provider: &dyn MetricsProvider) -> Self {
+        match name {
+            "" => Self::default(),
+            name => Self { metrics: provider.metrics(name), ..Self::default() },
+        }
+    }
+}
 
 // === impl WorkQueue ===
 
@@ -118,9 +108,9 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     /// Makes an empty queue.
     #[must_use]
     pub fn new(config: Config<K>) -> Self {
-        let Config { rate_limiter, metrics } = config;
+        let Config { order, rate_limiter, metrics } = config;
         let state = State {
-            queue: VecDeque::new(),
+            queue: order,
             dirty: HashMap::new(),
             processing: HashMap::new(),
             delayed: Delayed::default(),
@@ -213,7 +203,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         let Some((key, since)) = state.processing.remove_entry(key) else { return };
         self.shared.metrics.worked(since.elapsed());
         if state.dirty.contains_key(&key) {
-            state.queue.push_back(key);
+            state.queue.push(key);
             self.shared.arrived.notify_one();
         }
         if state.processing.is_empty() {
@@ -250,6 +240,19 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         (running().sum(), running().max().unwrap_or_default())
     }
 
+    /// Tells the metrics of unfinished work, twice a second, until the queue shuts down. It is for one task to wait for.
+    pub async fn report_unfinished(&self) {
+        while !self.is_shutting_down() {
+            let (together, longest) = self.unfinished();
+            self.shared.metrics.unfinished(together, longest);
+            tokio::select! {
+                biased;
+                () = self.shutting_down() => return,
+                () = tokio::time::sleep(UNFINISHED_PERIOD) => {}
+            }
+        }
+    }
+
     /// Begins to shut down: nothing is added any more, what was added for later is dropped, what waits is still handed out.
     pub fn shut_down(&self) {
         self.begin_shutdown(Shutdown::Now);
@@ -278,6 +281,18 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.shared.state.lock().shutdown != Shutdown::Not
     }
 
+    async fn shutting_down(&self) {
+        loop {
+            let drained = self.shared.drained.notified();
+            tokio::pin!(drained);
+            drained.as_mut().enable();
+            if self.is_shutting_down() {
+                return;
+            }
+            drained.await;
+        }
+    }
+
     fn begin_shutdown(&self, shutdown: Shutdown) {
         let mut state = self.shared.state.lock();
         // What was due by now had been added.
@@ -293,7 +308,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         let is_processing = state.processing.contains_key(&key);
         if state.dirty.contains_key(&key) {
             if !is_processing {
-                self.shared.metrics.touched();
+                state.queue.touch(&key);
             }
             return;
         }
@@ -301,7 +316,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.shared.metrics.added();
         self.shared.metrics.depth(state.dirty.len());
         if !is_processing {
-            state.queue.push_back(key);
+            state.queue.push(key);
             self.shared.arrived.notify_one();
         }
     }
@@ -314,7 +329,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 
     fn take(&self, state: &mut State<K>) -> Option<K> {
-        let key = state.queue.pop_front()?;
+        let key = state.queue.pop()?;
         let now = Instant::now();
         if let Some(since) = state.dirty.remove(&key) {
             self.shared.metrics.waited(now - since);

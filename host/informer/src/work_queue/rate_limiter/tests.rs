@@ -14,6 +14,7 @@ fn delays<L: RateLimiter<&'static str>>(
     (0..n_delays).map(|_| limiter.when(&key)).collect()
 }
 
+// Conformance: 31.1
 #[test]
 fn lm_01_exponential_per_key_with_a_cap() {
     let mut limiter = Exponential::new(ms(1), ms(1000));
@@ -26,6 +27,7 @@ fn lm_01_exponential_per_key_with_a_cap() {
     assert_eq!(delays(&mut limiter, "one", 200).pop(), Some(ms(1000)), "also where the power overflows");
 }
 
+// Conformance: 31.3
 #[test]
 fn lm_03_fast_then_slow() {
     let mut limiter = FastSlow::new(ms(5), ms(10_000), 3);
@@ -59,8 +61,32 @@ fn lm_04_max_of_asks_every_limiter() {
     assert_eq!(limiter.n_requeues(&"one"), 0);
 }
 
+// Conformance: 31.5
 #[test]
 fn lm_05_max_wait_caps_another() {
-    let mut limiter = MaxWait::new(FastSlow::new(ms(5), ms(1_000_000), 1), ms(500_000));
-    assert_eq!(delays(&mut limiter, "one", 2), [5, 500_000].map(ms));
+    let mut limiter = MaxWait::new(FastSlow::new(ms(5), ms(1_000_000), 100), ms(500_000));
+    assert_eq!(delays(&mut limiter, "one", 100), [ms(5); 100]);
+    assert_eq!(delays(&mut limiter, "one", 2), [500_000, 500_000].map(ms));
+    assert_eq!(limiter.n_requeues(&"one"), 102);
+    limiter.forget(&"one");
+    assert_eq!(delays(&mut limiter, "one", 1), [ms(5)]);
+}
+
+// Conformance: G.42
+#[tokio::test(start_paused = true)]
+async fn lm_02_a_thousand_reservations_at_once_are_remembered_up_to_the_cap() {
+    let last_of_1000 = |max_delay: u64| {
+        let mut limiter = Bucket::new(ms(100), 100, ms(max_delay));
+        let last = delays(&mut limiter, "one", 1000)[999];
+        // Forgetting a key gives no tokens back.
+        RateLimiter::<&str>::forget(&mut limiter, &"one");
+        (last, delays(&mut limiter, "one", 1)[0])
+    };
+    assert_eq!(last_of_1000(1_000_000), (ms(90_000), ms(90_100)));
+    assert_eq!(last_of_1000(60_000), (ms(60_000), ms(60_000)));
+
+    // As the usual limiter has it: the bucket never keeps a key longer than a minute.
+    let mut usual = super::default::<u32>();
+    let longest = (0..1000).map(|key| usual.when(&key)).max();
+    assert_eq!(longest, Some(ms(60_000)));
 }

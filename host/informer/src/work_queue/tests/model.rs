@@ -1,0 +1,70 @@
+//! A model of the queue: what is dirty, and what is worked on.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Add(u8),
+    AddAfter(u8, u64),
+    Get,
+    Done(u8),
+    Advance(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0_u8..4).prop_map(Step::Add),
+        2 => (0_u8..4, 1_u64..5).prop_map(|(key, delay)| Step::AddAfter(key, delay)),
+        4 => Just(Step::Get),
+        4 => (0_u8..4).prop_map(Step::Done),
+        2 => (1_u64..4).prop_map(Step::Advance),
+    ]
+}
+
+async fn play(steps: Vec<Step>) {
+    let queue = WorkQueue::<u8>::default();
+    let mut dirty = BTreeSet::new();
+    let mut processing = BTreeSet::new();
+    let mut delayed: std::collections::BTreeMap<u8, Instant> = std::collections::BTreeMap::new();
+    for step in steps {
+        match step {
+            Step::Add(key) => {
+                queue.add(key);
+                dirty.insert(key);
+            }
+            Step::AddAfter(key, delay) => {
+                let due = Instant::now() + seconds(delay);
+                queue.add_after(key, seconds(delay));
+                delayed.entry(key).and_modify(|old| *old = due.min(*old)).or_insert(due);
+            }
+            Step::Get => match get(&queue) {
+                Some(key) => {
+                    assert!(dirty.remove(&key) && processing.insert(key));
+                }
+                None => assert!(dirty.is_subset(&processing)),
+            },
+            Step::Done(key) => {
+                queue.done(&key);
+                processing.remove(&key);
+            }
+            Step::Advance(by) => tokio::time::advance(seconds(by)).await,
+        }
+        let now = Instant::now();
+        dirty.extend(delayed.iter().filter(|(_, due)| **due <= now).map(|(key, _)| *key));
+        delayed.retain(|_, due| *due > now);
+        assert_eq!(queue.len(), dirty.difference(&processing).count());
+        assert_eq!(queue.n_delayed(), delayed.len());
+    }
+}
+
+proptest! {
+    #[test]
+    fn wq_01_the_queue_is_what_is_dirty_and_not_worked_on(steps in proptest::collection::vec(step(), 1..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(play(steps));
+    }
+}

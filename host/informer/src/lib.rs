@@ -25,6 +25,7 @@ pub mod api_list_watch;
 pub mod transport;
 
 pub mod backoff;
+pub mod flow_control;
 mod pager;
 pub mod reflector;
 
@@ -33,6 +34,7 @@ pub mod indexer;
 pub mod listener;
 mod processor;
 pub mod resource_version;
+pub mod retry;
 
 pub mod lister;
 pub mod shared_informer;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use crate::flow_control::TokenBucket;
 
 /// Decides how long a key waits before it is worked on again.
 pub trait RateLimiter<K>: Send {
@@ -34,15 +34,10 @@ pub struct FastSlow<K> {
 }
 
 /// A bucket of tokens that all keys share. Unlike client-go's, it never reserves beyond `max_delay`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Bucket {
-    /// How long it takes for a token to come back.
-    per_token: Duration,
-    /// How much time's worth of tokens the full bucket has.
-    capacity: Duration,
+    tokens: TokenBucket,
     max_delay: Duration,
-    /// When the bucket is full again.
-    full_at: Instant,
 }
 
 /// The longest delay of several limiters, all of which are asked each time.
@@ -119,21 +114,13 @@ impl Bucket {
     /// Makes a full bucket of `burst` tokens. No delay is longer than `max_delay`.
     #[must_use]
     pub fn new(per_token: Duration, burst: u32, max_delay: Duration) -> Self {
-        Self { per_token, capacity: per_token.saturating_mul(burst), max_delay, full_at: Instant::now() }
+        Self { tokens: TokenBucket::new(per_token, burst), max_delay }
     }
 }
 
 impl<K> RateLimiter<K> for Bucket {
     fn when(&mut self, _key: &K) -> Duration {
-        let now = Instant::now();
-        let full_at = self.full_at.max(now) + self.per_token;
-        // Missing more than there is in the bucket means waiting for the difference.
-        let delay = (full_at - now).saturating_sub(self.capacity);
-        if delay > self.max_delay {
-            return self.max_delay;
-        }
-        self.full_at = full_at;
-        delay
+        self.tokens.reserve(self.max_delay).unwrap_or(self.max_delay)
     }
 
     fn forget(&mut self, _key: &K) {}

@@ -1,0 +1,198 @@
+//! A bucket that starts full, gains tokens at a steady rate, and lets its users borrow from what is to come.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{DeadlineTooSoon, Limiter};
+
+/// A token bucket (FC-04).
+///
+/// All that is remembered is when the bucket will be full again, in whole nanoseconds: nothing is summed up, so nothing
+/// drifts, however long it runs and however odd the rate.
+#[derive(Debug)]
+pub struct TokenBucket {
+    /// How long it takes for a token to come back.
+    per_token: Duration,
+    /// How much time's worth of tokens the full bucket has.
+    capacity: Duration,
+    full_at: Mutex<Instant>,
+}
+
+// === impl TokenBucket ===
+
+impl TokenBucket {
+    /// Makes a full bucket of `burst` tokens, one of which comes back in each `per_token`. With a burst of 0 every
+    /// token has to be waited for.
+    #[must_use]
+    pub fn new(per_token: Duration, burst: u32) -> Self {
+        let capacity = per_token.saturating_mul(burst);
+        Self { per_token, capacity, full_at: Mutex::new(Instant::now()) }
+    }
+
+    /// The same with a number of tokens in a second. Of a rate that is 0, negative or no number, the burst is all there
+    /// ever is.
+    #[must_use]
+    pub fn per_second(rate: f64, burst: u32) -> Self {
+        let per_token =
+            if rate > 0.0 { Duration::try_from_secs_f64(rate.recip()).unwrap_or(NEVER) } else { NEVER };
+        Self::new(per_token.min(NEVER), burst)
+    }
+
+    /// Takes a token and returns how long to wait before using it. Takes none and returns how long that would be, if
+    /// it is longer than `patience`.
+    pub fn reserve(&self, patience: Duration) -> Result<Duration, Duration> {
+        let mut full_at = self.full_at.lock();
+        let now = Instant::now();
+        let Some(then) = (*full_at).max(now).checked_add(self.per_token) else { return Err(Duration::MAX) };
+        // Missing more than there is in the bucket means waiting for the difference.
+        let wait = then.duration_since(now).saturating_sub(self.capacity);
+        if wait > patience {
+            return Err(wait);
+        }
+        *full_at = then;
+        Ok(wait)
+    }
+}
+
+/// How long a token takes that never comes: long, but not so long that an hour's worth of them cannot be counted.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+#[async_trait]
+impl Limiter for TokenBucket {
+    fn try_accept(&self) -> bool {
+        self.reserve(Duration::ZERO).is_ok()
+    }
+
+    async fn accept(&self) {
+        match self.reserve(Duration::MAX) {
+            Ok(wait) => tokio::time::sleep(wait).await,
+            // Beyond what the clock can count.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    async fn wait(&self, deadline: Instant) -> Result<(), DeadlineTooSoon> {
+        let patience = deadline.checked_duration_since(Instant::now()).ok_or(DeadlineTooSoon)?;
+        let wait = self.reserve(patience).map_err(|_| DeadlineTooSoon)?;
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    fn stop(&self) {}
+
+    fn per_second(&self) -> f64 {
+        self.per_token.as_secs_f64().recip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+
+    fn secs(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    // Conformance: 55.1
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_ten_users_of_one_bucket_are_throttled_together() {
+        let bucket = TokenBucket::per_second(100.0, 1);
+        let began = Instant::now();
+        let user = || async {
+            for _ in 0..10 {
+                bucket.accept().await;
+            }
+        };
+        // The first token is there already; 100 of them take 99 intervals.
+        join_all((0..10).map(|_| user())).await;
+        assert!(began.elapsed() >= Duration::from_millis(990), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn fc_04_threads_get_no_more_than_there_is() {
+        let bucket = TokenBucket::per_second(0.001, 100);
+        let accepted = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..10).map(|_| scope.spawn(|| (0..1000).filter(|_| bucket.try_accept()).count())).collect();
+            threads.into_iter().map(|it| it.join().unwrap()).sum::<usize>()
+        });
+        assert_eq!(accepted, 100);
+    }
+
+    // Conformance: 55.2
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_starts_full() {
+        let bucket = TokenBucket::per_second(1.0, 3);
+        assert_eq!([(); 4].map(|()| bucket.try_accept()), [true, true, true, false]);
+    }
+
+    // Conformance: 55.3
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_a_token_comes_back() {
+        let bucket = TokenBucket::per_second(1.0, 1);
+        assert!(bucket.try_accept());
+        assert!(!bucket.try_accept());
+        tokio::time::advance(secs(2)).await;
+        assert!(bucket.try_accept());
+        assert!(!bucket.try_accept(), "it holds no more than its burst");
+    }
+
+    // Conformance: 55.4
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_accept_waits_for_its_token() {
+        let bucket = TokenBucket::per_second(10.0, 5);
+        let began = Instant::now();
+        for _ in 0..16 {
+            bucket.accept().await;
+        }
+        assert!(began.elapsed() >= secs(1), "{:?}", began.elapsed());
+    }
+
+    // Conformance: 55.7
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_wait_fails_when_the_deadline_cannot_be_met() {
+        let bucket = TokenBucket::per_second(0.1, 1);
+        assert_eq!(bucket.wait(Instant::now() + secs(1)).await, Ok(()));
+        let began = Instant::now();
+        assert_eq!(bucket.wait(Instant::now() + secs(1)).await, Err(DeadlineTooSoon));
+        assert_eq!(began.elapsed(), Duration::ZERO, "it is known at once");
+        assert_eq!(bucket.wait(Instant::now() + secs(10)).await, Ok(()), "and nothing was taken");
+        assert_eq!(began.elapsed(), secs(10));
+        assert_eq!(bucket.wait(began).await, Err(DeadlineTooSoon), "a deadline in the past");
+    }
+
+    // Conformance: 55.8
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_a_rate_without_drift() {
+        let bucket = TokenBucket::per_second(1_000_000.0 / 1_031_425.0, 1);
+        for n in 0..60 {
+            assert!(bucket.try_accept(), "try {n}");
+            tokio::time::advance(secs(2)).await;
+        }
+        // Exactly at the moment when the token is there, a great many times.
+        let bucket = TokenBucket::new(Duration::from_nanos(333_333_333), 1);
+        for n in 0..10_000 {
+            assert!(bucket.try_accept(), "try {n}");
+            tokio::time::advance(Duration::from_nanos(333_333_333)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fc_04_rates_that_are_none() {
+        for rate in [0.0, -1.0, f64::NAN, 1e-300] {
+            let bucket = TokenBucket::per_second(rate, 2);
+            assert_eq!([(); 3].map(|()| bucket.try_accept()), [true, true, false], "{rate}");
+            tokio::time::advance(secs(86_400)).await;
+            assert!(!bucket.try_accept(), "{rate}");
+            assert_eq!(bucket.wait(Instant::now() + secs(86_400)).await, Err(DeadlineTooSoon), "{rate}");
+        }
+        let bucket = TokenBucket::per_second(f64::INFINITY, 1);
+        assert!((0..1000).all(|_| bucket.try_accept()));
+        assert!(!TokenBucket::new(secs(1), 0).try_accept());
+    }
+}

@@ -4,10 +4,15 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"oarlock.dev/bench-peers/clientgo"
+	"oarlock.dev/bench-peers/server"
 )
 
 var commands = map[string]func(arguments []string) error{
-	"corpus": dumpCorpus,
+	"corpus":    dumpCorpus,
+	"server":    server.Run,
+	"client-go": clientgo.Run,
 }
 
 func main() {

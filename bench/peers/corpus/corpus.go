@@ -24,7 +24,7 @@ const Seed = 1
 // Pods makes n of them, in the order of namespace and name, as the API server lists them.
 func Pods(seed uint64, n int) []*corev1.Pod {
 	templates := make([]*template, Templates)
-	parallel(Templates, func(i int) { templates[i] = newTemplate(seed, i) })
+	Parallel(Templates, func(i int) { templates[i] = newTemplate(seed, i) })
 	// Large and small deployments: the largest has about a fiftieth of all Pods.
 	var weights []int
 	for i := range templates {
@@ -33,7 +33,7 @@ func Pods(seed uint64, n int) []*corev1.Pod {
 		}
 	}
 	pods := make([]*corev1.Pod, n)
-	parallel(n, func(i int) {
+	Parallel(n, func(i int) {
 		t := weights[source(seed, 3, uint64(i)).IntN(len(weights))]
 		if i < Templates {
 			t = i
@@ -46,9 +46,11 @@ func Pods(seed uint64, n int) []*corev1.Pod {
 	return pods
 }
 
-// parallel does something for each of 0..n, on all cores.
-func parallel(n int, do func(i int)) {
-	const workers = 4
+// workers is how many goroutines make things.
+const workers = 4
+
+// Parallel does something for each of 0..n, on all cores.
+func Parallel(n int, do func(i int)) {
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {

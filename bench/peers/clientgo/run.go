@@ -1,0 +1,138 @@
+// Package clientgo is client-go under measurement: its shared informers, as its users make them.
+package clientgo
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+// Run is one run of one informer: sync, rest, events, rest. It prints its readings as one line of JSON.
+func Run(arguments []string) error {
+	flags := flag.NewFlagSet("client-go", flag.ContinueOnError)
+	server := flags.String("server", "", "the synthetic API server")
+	kind := flags.String("as", "typed-json", "typed-json, typed-protobuf, dynamic or metadata")
+	handlers := flags.Int("handlers", 1, "how many there are")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	informer, form, err := newInformer(*kind, &rest.Config{Host: *server, QPS: -1})
+	if err != nil {
+		return err
+	}
+	plan, err := prepare(*server, form)
+	if err != nil {
+		return err
+	}
+	var synced, ended sync.WaitGroup
+	for range *handlers {
+		synced.Add(1)
+		ended.Add(1)
+		if _, err := informer.AddEventHandler(handler(plan, &synced, &ended)); err != nil {
+			return err
+		}
+	}
+
+	var r record
+	settle()
+	if r.ResidentBefore, err = resident(); err != nil {
+		return err
+	}
+	if err := resetPeak(); err != nil {
+		return err
+	}
+	before := cpu()
+	go informer.Run(make(chan struct{}))
+	synced.Wait()
+	settle()
+	r.Objects, r.SyncCPU = plan.Objects, (cpu() - before).Seconds()
+	if r.ResidentPeak, err = peakResident(); err != nil {
+		return err
+	}
+	if r.ResidentSynced, err = resident(); err != nil {
+		return err
+	}
+	settle()
+
+	before, begun := cpu(), time.Now()
+	if err := post(*server, "start"); err != nil {
+		return err
+	}
+	ended.Wait()
+	heard := cpu()
+	r.Events, r.EventsSeconds = plan.Events, time.Since(begun).Seconds()
+	settle()
+	r.EventsCPU, r.CatchingUpCPU = (cpu() - before).Seconds(), (cpu() - heard).Seconds()
+	if r.ResidentAfter, err = resident(); err != nil {
+		return err
+	}
+	line, err := json.Marshal(r)
+	fmt.Fprintln(os.Stdout, string(line))
+	return err
+}
+
+// newInformer makes one, and says in which form the server is to have things ready.
+func newInformer(kind string, config *rest.Config) (cache.SharedIndexInformer, string, error) {
+	switch kind {
+	case "typed-json", "typed-protobuf":
+		form := "json"
+		if kind == "typed-protobuf" {
+			form, config.ContentType = "protobuf", "application/vnd.kubernetes.protobuf"
+		} else {
+			config.ContentType = "application/json"
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, "", err
+		}
+		return informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer(), form, nil
+	case "dynamic":
+		client, err := dynamic.NewForConfig(config)
+		if err != nil {
+			return nil, "", err
+		}
+		return dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(pods).Informer(), "json", nil
+	case "metadata":
+		client, err := metadata.NewForConfig(config)
+		if err != nil {
+			return nil, "", err
+		}
+		return metadatainformer.NewSharedInformerFactory(client, 0).ForResource(pods).Informer(), "metadata-protobuf", nil
+	default:
+		return nil, "", fmt.Errorf("there is no client %q", kind)
+	}
+}
+
+// handler does nothing but look at what it is told.
+func handler(plan plan, synced, ended *sync.WaitGroup) cache.ResourceEventHandler {
+	var objects atomic.Uint64
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) {
+			if objects.Add(1) == plan.Objects {
+				synced.Done()
+			}
+		},
+		UpdateFunc: func(_, object any) {
+			if object, ok := object.(metav1.Object); ok && object.GetResourceVersion() == plan.LastResourceVersion {
+				ended.Done()
+			}
+		},
+	}
+}

@@ -1,0 +1,54 @@
+//! `oarlock-bench`: the informer under measurement, as the host runs it; and the transport alone, for the distance.
+//!
+//! Each command is one run of one subject in a process of its own. It prints its readings as one line of JSON;
+//! `cargo xtask bench informer` starts it, pinned, as it starts the others.
+
+#![forbid(unsafe_code)]
+
+mod informer;
+mod reads;
+mod subject;
+mod transport;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use oarlock_measure::Record;
+
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Caches and hears everything that the synthetic API server has.
+    Informer(informer::Args),
+    /// Reads the same bytes and counts lines.
+    Transport(transport::Args),
+    /// Says how small zstd gets what comes on stdin, at level 19.
+    Zstd,
+}
+
+// As the host.
+#[tokio::main]
+async fn main() -> Result<()> {
+    match Args::parse().command {
+        Command::Informer(args) => print(&informer::run(args).await?),
+        Command::Transport(args) => print(&transport::run(args).await?),
+        Command::Zstd => zstd(),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the readings are what is asked for")]
+fn print(record: &Record) -> Result<()> {
+    println!("{}", serde_json::to_string(record)?);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the size is what is asked for")]
+fn zstd() -> Result<()> {
+    let compressed = zstd::stream::encode_all(std::io::stdin().lock(), 19)?;
+    println!("{}", compressed.len());
+    Ok(())
+}

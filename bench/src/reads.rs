@@ -1,0 +1,55 @@
+//! What it costs to read the cache.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::Result;
+use oarlock_informer::indexer::IndexFunction;
+use oarlock_informer::{IndexSource, ObjectKey, SharedInformer};
+use oarlock_measure::Meter;
+
+/// How many objects each value of the index has.
+const PER_VALUE: usize = 50;
+
+/// Reads by key and by index, without bodies and with.
+pub(crate) fn measure(informer: &SharedInformer, meter: &mut Meter) -> Result<()> {
+    let indexer = informer.indexer();
+    let mut keys = indexer.keys();
+    scatter(&mut keys);
+    meter.note("get_by_key_ns", nanoseconds(&keys, |key| usize::from(indexer.get(key).is_some())));
+    let with_body = |key: &ObjectKey| indexer.get(key).map_or(0, |object| object.json().len());
+    meter.note("get_by_key_with_body_ns", nanoseconds(&keys, with_body));
+
+    let n_values = keys.len() / PER_VALUE;
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let group = move |key: &ObjectKey| (hasher.hash_one(key) % n_values.max(1) as u64).to_string();
+    let source = IndexFunction::new(move |object| Ok(vec![group(object.key())]));
+    informer.add_index("group", IndexSource::Function(source))?;
+    let values: Vec<String> = (0..n_values).map(|value| value.to_string()).collect();
+    let by_index = |value: &String| indexer.by_index("group", value).map_or(0, |objects| objects.len());
+    meter.note("by_index_of_50_ns", nanoseconds(&values, by_index));
+    let with_bodies = |value: &String| {
+        let objects = indexer.by_index("group", value).unwrap_or_default();
+        objects.iter().map(|object| object.json().len()).sum()
+    };
+    meter.note("by_index_of_50_with_bodies_ns", nanoseconds(&values, with_bodies));
+    Ok(())
+}
+
+/// Returns how long one of the readings took on average.
+fn nanoseconds<T>(items: &[T], mut read: impl FnMut(&T) -> usize) -> f64 {
+    let begun = Instant::now();
+    for item in items {
+        black_box(read(item));
+    }
+    begun.elapsed().as_nanos() as f64 / items.len().max(1) as f64
+}
+
+/// Puts the keys into an order that is none.
+fn scatter(keys: &mut [ObjectKey]) {
+    let n = keys.len();
+    for i in 0..n {
+        keys.swap(i, (i.wrapping_mul(7919) + 13) % n);
+    }
+}

@@ -1,0 +1,46 @@
+//! The informer as the host makes it: its transport, its source, the default configuration.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use kube::Client;
+use oarlock_informer::object::{Content, Pruning};
+use oarlock_informer::shared_informer::Config;
+use oarlock_informer::{
+    ApiListWatch, GroupVersionResource, SharedInformer, TypeMeta, api_list_watch, transport,
+};
+
+/// What is asked for and kept of the objects.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum Kept {
+    /// What the host keeps when nobody says otherwise.
+    Default,
+    /// managedFields as well, and what else is left out by default.
+    Everything,
+    /// Metadata, of which no more is asked for.
+    Metadata,
+}
+
+/// Returns a client for an API server that wants no credentials.
+pub(crate) fn client(server: &str) -> Result<Client> {
+    Ok(transport::client(kube::Config::new(server.parse()?))?)
+}
+
+/// Returns an informer that has yet to be run.
+pub(crate) fn informer(client: Client, resource: &str, kept: Kept) -> Result<SharedInformer> {
+    let type_meta = match resource {
+        "pods" => TypeMeta::new("v1", "Pod"),
+        "configmaps" => TypeMeta::new("v1", "ConfigMap"),
+        other => bail!("no {other} are served"),
+    };
+    let resource = GroupVersionResource::new("", "v1", resource);
+    let mut source = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
+    match kept {
+        Kept::Default => {}
+        Kept::Everything => source.pruning = Pruning::none(),
+        Kept::Metadata => source.content = Content::Metadata,
+    }
+    let mut config = Config::new(resource);
+    config.reflector.type_meta = Some(type_meta);
+    Ok(SharedInformer::new(Arc::new(ApiListWatch::new(client, source)), config))
+}

@@ -8,6 +8,7 @@
 
 mod deltas;
 mod seen;
+mod store;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

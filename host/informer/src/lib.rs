@@ -36,6 +36,7 @@ mod processor;
 pub mod resource_version;
 pub mod retry;
 
+pub mod controller;
 pub mod lister;
 pub mod shared_informer;
 pub mod work_queue;
@@ -44,6 +45,7 @@ pub mod work_queue;
 pub mod testing;
 
 pub use api_list_watch::ApiListWatch;
+pub use controller::Controller;
 pub use delta_fifo::{Delta, DeltaFifo};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use json_pointer::{JsonPointer, PointerPattern};

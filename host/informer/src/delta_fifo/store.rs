@@ -1,0 +1,39 @@
+//! The queue as what a reflector writes into.
+
+use super::DeltaFifo;
+use crate::names::ObjectKey;
+use crate::object::Object;
+use crate::reflector::{ReflectorStore, StoreError};
+
+impl ReflectorStore for DeltaFifo {
+    fn add(&self, object: Object) -> Result<(), StoreError> {
+        Ok(self.add(object)?)
+    }
+
+    fn update(&self, object: Object) -> Result<(), StoreError> {
+        Ok(self.update(object)?)
+    }
+
+    fn delete(&self, object: Object) -> Result<(), StoreError> {
+        Ok(self.delete(object)?)
+    }
+
+    fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
+        self.replace(items)?;
+        self.mark(resource_version);
+        Ok(())
+    }
+
+    fn resync(&self) -> Result<(), StoreError> {
+        self.resync();
+        Ok(())
+    }
+
+    fn cached(&self, key: &ObjectKey) -> Option<Object> {
+        self.config.known_objects.as_ref()?.known(key)
+    }
+
+    fn update_resource_version(&self, resource_version: &str) {
+        self.mark(resource_version);
+    }
+}

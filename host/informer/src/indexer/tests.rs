@@ -1,5 +1,6 @@
 //! The clauses ST-…, IX-… and LS-…, and the upstream cases 8, 22 and 23.
 
+mod model;
 mod upstream;
 
 use serde_json::json;

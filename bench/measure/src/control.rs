@@ -53,7 +53,8 @@ impl Control {
     ///
     /// When the server does not answer with such.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        serde_json::from_str(&self.ask("GET", path)?).with_context(|| format!("GET {path}: not what was expected"))
+        serde_json::from_str(&self.ask("GET", path)?)
+            .with_context(|| format!("GET {path}: not what was expected"))
     }
 
     /// Tells the server to do something: `start`, `reset` or `expire`.

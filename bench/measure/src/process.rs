@@ -65,6 +65,7 @@ pub fn settle() {
 fn field(file: &str, name: &str) -> Result<u64> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse::<u64>().ok());
+    let kilobytes =
+        line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse::<u64>().ok());
     kilobytes.map(|it| it * 1024).with_context(|| format!("{file} has no {name}"))
 }

@@ -11,7 +11,7 @@ mod seen;
 mod store;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -83,6 +83,8 @@ pub struct Config {
 /// Producers may be many, the consumer is one. Every enqueue wakes the consumer.
 pub struct DeltaFifo {
     config: Config,
+    /// The config's, or what was set before the first object came.
+    transformer: OnceLock<Transformer>,
     state: Mutex<State>,
     arrived: Notify,
     synced: watch::Sender<bool>,
@@ -108,12 +110,19 @@ impl DeltaFifo {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
+            transformer: config.transformer.clone().map_or_else(OnceLock::new, OnceLock::from),
             config,
             state: Mutex::default(),
             arrived: Notify::new(),
             synced: watch::Sender::new(false),
             seen: watch::Sender::new(None),
         }
+    }
+
+    /// Sets the transformer of a queue that was made without one, before anything is queued.
+    pub(crate) fn set_transformer(&self, transformer: Transformer) {
+        // One that is there already stays.
+        let _ = self.transformer.set(transformer);
     }
 
     /// Queues that an object appeared.
@@ -314,7 +323,7 @@ impl DeltaFifo {
     }
 
     fn transform(&self, object: Object) -> Result<Object, TransformError> {
-        match &self.config.transformer {
+        match self.transformer.get() {
             Some(transformer) => transformer(object),
             None => Ok(object),
         }

@@ -61,6 +61,13 @@ impl JsonPointer {
     }
 }
 
+/// Descends by these names, taken as they are: nothing in them is an escape.
+impl<const N: usize> From<[&str; N]> for JsonPointer {
+    fn from(names: [&str; N]) -> Self {
+        Self { segments: names.into_iter().map(|name| Segment::named(name.to_owned())).collect() }
+    }
+}
+
 impl FromStr for JsonPointer {
     type Err = Error;
 

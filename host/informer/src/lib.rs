@@ -37,8 +37,14 @@ pub mod resource_version;
 pub mod retry;
 
 pub mod controller;
+pub mod event_handler;
+pub mod informer_factory;
+pub mod informer_metrics;
+pub mod lazy;
 pub mod lister;
 pub mod shared_informer;
+pub mod sync_tracker;
+pub mod wait;
 pub mod work_queue;
 
 #[cfg(any(test, feature = "testing"))]
@@ -47,13 +53,16 @@ pub mod testing;
 pub use api_list_watch::ApiListWatch;
 pub use controller::Controller;
 pub use delta_fifo::{Delta, DeltaFifo};
+pub use event_handler::{EventHandler, FilteringHandler, HandlerFunctions, Registration};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
+pub use informer_factory::InformerFactory;
+pub use informer_metrics::{InformerMetrics, InformerName};
 pub use json_pointer::{JsonPointer, PointerPattern};
 pub use list_watch::{ApiError, ListWatch};
 pub use listener::{
     Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,
 };
-pub use lister::Lister;
+pub use lister::{Lister, NamespaceLister};
 pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
 pub use namespaces::Namespaces;
 pub use object::{Content, Object};

@@ -173,6 +173,16 @@ impl Drop for Listener {
 // === impl ListenerHandle ===
 
 impl ListenerHandle {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Removes the listener from its informer: what waits is dropped, what is in flight goes on, and
+    /// [`Listener::next`] answers `None`. Removing it again does nothing.
+    pub fn remove(&self) {
+        self.processor.remove(&self.shared);
+    }
+
     /// Returns the listener's name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -1,25 +1,45 @@
 //! Reads of one resource's cache, with the answers that a live client would give.
 
+mod selecting;
+
 use crate::indexer::Indexer;
+use crate::list_watch::Status;
 use crate::names::{GroupVersionResource, ObjectKey};
 use crate::object::Object;
 use crate::selector::LabelSelector;
+
+pub use selecting::SelectingError;
 
 /// Reads the cache of one resource. What it returns is shared and may be behind the API server.
 #[derive(Clone)]
 pub struct Lister {
     indexer: Indexer,
     resource: GroupVersionResource,
+    form: Form,
+}
+
+/// Reads the cache of one resource in one namespace, or in all.
+#[derive(Clone)]
+pub struct NamespaceLister {
+    lister: Lister,
+    namespace: String,
 }
 
 /// The cache does not hold the object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {name:?} not found", group_resource(resource))]
 pub struct NotFound {
-    /// The resource that was looked in.
+    /// The resource that was looked in; of a typed lister the kind stands in the resource's place.
     pub resource: GroupVersionResource,
     /// The name, without namespace, that was looked for.
     pub name: String,
+}
+
+/// client-go's two kinds of lister, which differ in small things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Generic,
+    Typed,
 }
 
 // === impl Lister ===
@@ -28,26 +48,80 @@ impl Lister {
     /// Makes a lister over a cache.
     #[must_use]
     pub fn new(indexer: Indexer, resource: GroupVersionResource) -> Self {
-        Self { indexer, resource }
+        Self { indexer, resource, form: Form::Generic }
+    }
+
+    /// Makes a lister that answers as those that client-go generates for a type: what is not found is called by its kind in lower case
+    /// (`pod "a" not found`), and in no namespace means a cluster-scoped object.
+    #[must_use]
+    pub fn typed(indexer: Indexer, resource: GroupVersionResource, kind: &str) -> Self {
+        let resource = GroupVersionResource { resource: kind.to_lowercase(), ..resource };
+        Self { indexer, resource, form: Form::Typed }
     }
 
     /// Returns the objects of a namespace, or of all, whose labels match, sorted by key.
     #[must_use]
     pub fn list(&self, namespace: Option<&str>, selector: &LabelSelector) -> Vec<Object> {
-        self.indexer.list(namespace, selector)
+        if selector.is_nothing() { Vec::new() } else { self.indexer.list(namespace, selector) }
     }
 
     /// Returns the object of that key.
+    ///
+    /// # Errors
+    ///
+    /// When the cache does not hold it.
     pub fn get(&self, key: &ObjectKey) -> Result<Object, NotFound> {
-        self.indexer
-            .get(key)
-            .ok_or_else(|| NotFound { resource: self.resource.clone(), name: key.name().to_owned() })
+        self.indexer.get(key).ok_or_else(|| self.not_found(key.name()))
+    }
+
+    /// Returns a lister of one namespace; of all, if the namespace is empty.
+    #[must_use]
+    pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister {
+        NamespaceLister { lister: self.clone(), namespace: namespace.into() }
     }
 
     /// Returns the cache itself.
     #[must_use]
     pub fn indexer(&self) -> &Indexer {
         &self.indexer
+    }
+
+    fn not_found(&self, name: &str) -> NotFound {
+        NotFound { resource: self.resource.clone(), name: name.to_owned() }
+    }
+}
+
+// === impl NamespaceLister ===
+
+impl NamespaceLister {
+    /// Returns the namespace's objects whose labels match, sorted by key.
+    #[must_use]
+    pub fn list(&self, selector: &LabelSelector) -> Vec<Object> {
+        let namespace = Some(&*self.namespace).filter(|namespace| !namespace.is_empty());
+        self.lister.list(namespace, selector)
+    }
+
+    /// Returns the object of that name.
+    ///
+    /// # Errors
+    ///
+    /// When the cache does not hold it. A generic lister of all namespaces finds nothing by name: it does not know in which to look.
+    pub fn get(&self, name: &str) -> Result<Object, NotFound> {
+        if self.namespace.is_empty() && self.lister.form == Form::Generic {
+            return Err(self.lister.not_found(name));
+        }
+        self.lister.get(&ObjectKey::new(&self.namespace, name))
+    }
+}
+
+// === impl NotFound ===
+
+impl NotFound {
+    /// Returns what the API server would have answered.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let message = self.to_string();
+        Status { code: 404, reason: "NotFound".to_owned(), message, ..Status::default() }
     }
 }
 
@@ -58,3 +132,6 @@ fn group_resource(resource: &GroupVersionResource) -> String {
         group => format!("{}.{group}", resource.resource),
     }
 }
+
+#[cfg(test)]
+mod tests;

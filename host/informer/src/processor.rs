@@ -95,12 +95,17 @@ impl Processor {
         Some(Listener::new(shared, self.clone()))
     }
 
-    /// Removes a listener and drops what waits for it. Removing it again does nothing.
-    pub(crate) fn remove(&self, shared: &Arc<Shared>) {
+    /// Removes a listener and drops what waits for it. Answers whether there was such a one; else nothing happens.
+    pub(crate) fn remove(&self, shared: &Arc<Shared>) -> bool {
         let mut inner = self.inner.lock();
+        let before = inner.registrations.len();
         inner.registrations.retain(|registration| !Arc::ptr_eq(&registration.shared, shared));
+        let is_removed = inner.registrations.len() < before;
         drop(inner);
-        shared.close();
+        if is_removed {
+            shared.close();
+        }
+        is_removed
     }
 
     pub(crate) fn n_listeners(&self) -> usize {

@@ -3,6 +3,7 @@
 //! Every clause of the protocol that is not in a submodule is decided here: when to list, when to wait, what to show as
 //! status. Not here: caching (the store does that), HTTP (that is `api_list_watch`), tasks (the caller runs [`Reflector::run`]).
 
+mod error_handler;
 mod source;
 mod status;
 mod store;
@@ -18,6 +19,7 @@ use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub use error_handler::WatchErrorHandler;
 pub use source::{Source, Sources};
 pub use status::{Failure, Phase, ReflectorStatus};
 pub use store::{ReflectorStore, StoreError};
@@ -57,6 +59,8 @@ pub struct Config {
     pub resync_period: Option<Duration>,
     /// For how long internal errors on a watch are answered with another watch instead of a list; 0 for never (RL-47).
     pub max_internal_error_retry: Duration,
+    /// Who is told of failures. None: the log.
+    pub watch_error_handler: Option<WatchErrorHandler>,
     /// Seed of everything random; none for another one each time.
     pub seed: Option<u64>,
 }
@@ -126,6 +130,7 @@ impl Default for Config {
             silence_limit: Duration::from_secs(110),
             resync_period: None,
             max_internal_error_retry: Duration::ZERO,
+            watch_error_handler: None,
             seed: None,
         }
     }
@@ -321,7 +326,10 @@ impl<'r> Running<'r> {
                 Phase::Failing { message: message.clone() }
             }
         };
-        tracing::warn!("{message}");
+        match &self.config.watch_error_handler {
+            Some(handler) => handler.call(ended),
+            None => tracing::warn!("{message}"),
+        }
         self.status.failed(phase, message);
     }
 }

@@ -4,4 +4,4 @@ mod field;
 mod label;
 
 pub use field::{ConditionError, FieldCondition, FieldTest};
-pub use label::{LabelSelector, SelectorError};
+pub use label::{JsonSelectorError, LabelSelector, SelectorError};

@@ -12,7 +12,9 @@
 //! - **Nobody waits for a listener.** The cache goes on whatever its consumer does; what waits for it is bounded.
 //! - **Objects are shared** and cannot be changed.
 
+mod handlers;
 mod held;
+mod settings;
 mod status;
 mod store;
 
@@ -21,10 +23,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::coop;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::delta_fifo::{self, DeltaFifo, KnownObjects, Processed, Transformer};
 use crate::indexer::{self, IndexSource, Indexer, IndexerWriter};
+use crate::informer_metrics::Publisher;
 use crate::list_watch::ListWatch;
 use crate::listener::{Listener, ListenerConfig};
 use crate::lister::Lister;
@@ -34,6 +38,8 @@ use crate::reflector::{self, Phase, Reflector, ReflectorStatus, Source, Sources}
 use crate::resource_version::{NotComparable, ResourceVersion};
 
 use self::held::Held;
+pub use self::settings::AlreadyStarted;
+use self::settings::{Set, Settings};
 pub use self::status::InformerStatus;
 use self::store::InformerStore;
 
@@ -47,8 +53,10 @@ pub struct Config {
     /// How often the informer looks whether a listener is due to be told everything again, and the period of listeners that do
     /// not say otherwise. A listener added before the start that wants less makes it less. Zero: no listener ever is.
     pub resync_period: Duration,
-    /// Changes every object on its way in.
+    /// Changes every object on its way in; [`SharedInformer::set_transformer`] can still say otherwise.
     pub transformer: Option<Transformer>,
+    /// Where the informer publishes its figures, if anywhere.
+    pub publisher: Option<Publisher>,
 }
 
 /// A handle on an informer; clones are handles on the same one. See the module's words for what it promises.
@@ -91,6 +99,7 @@ struct Core {
     config: Config,
     sources: Sources,
     held: Arc<Held>,
+    settings: Settings,
     /// Made when the informer starts, since the listeners have a say in its resync period.
     reflector: OnceLock<Reflector>,
     fifo: Arc<DeltaFifo>,
@@ -114,6 +123,7 @@ impl Config {
             reflector: reflector::Config::default(),
             resync_period: Duration::ZERO,
             transformer: None,
+            publisher: None,
         }
     }
 }
@@ -128,8 +138,11 @@ impl SharedInformer {
         let indexer = writer.indexer().clone();
         let fifo = DeltaFifo::new(delta_fifo::Config {
             known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
-            transformer: config.transformer.clone(),
             ..delta_fifo::Config::default()
+        });
+        let settings = Settings::new(Set {
+            transformer: config.transformer.clone(),
+            watch_error_handler: config.reflector.watch_error_handler.clone(),
         });
         let processor = Processor::new(writer, config.resync_period);
         let source = Source { list_watch: Some(list_watch), type_meta: config.reflector.type_meta.clone() };
@@ -137,6 +150,7 @@ impl SharedInformer {
             config,
             sources: Sources::new(source),
             held: Arc::new(Held::new()),
+            settings,
             reflector: OnceLock::new(),
             fifo: Arc::new(fifo),
             indexer,
@@ -331,16 +345,22 @@ impl SharedInformer {
 
 impl Core {
     fn start_reflector(&self) -> &Reflector {
+        let Set { transformer, watch_error_handler } = self.settings.seal();
+        if let Some(transformer) = transformer {
+            self.fifo.set_transformer(transformer);
+        }
         let resync_period = self.processor.start();
         self.reflector.get_or_init(|| {
             let store = InformerStore {
+                publisher: self.config.publisher.clone(),
                 fifo: self.fifo.clone(),
                 indexer: self.indexer.clone(),
                 processor: self.processor.clone(),
                 held: self.held.clone(),
             };
             let resync_period = (!resync_period.is_zero()).then_some(resync_period);
-            let config = reflector::Config { resync_period, ..self.config.reflector.clone() };
+            let reflector = self.config.reflector.clone();
+            let config = reflector::Config { resync_period, watch_error_handler, ..reflector };
             Reflector::over(self.sources.clone(), Arc::new(store), config)
         })
     }
@@ -349,8 +369,13 @@ impl Core {
     async fn pop_until(&self, token: &CancellationToken) {
         let mut has_told_sync = false;
         while !token.is_cancelled() {
+            let publisher = self.config.publisher.as_ref();
             let popped = self.fifo.pop(|_, deltas, is_in_initial_list| {
+                let begun_at = publisher.map(|_| Instant::now());
                 self.processor.process(deltas, is_in_initial_list);
+                if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
+                    publisher.processed(begun_at.elapsed(), &self.indexer);
+                }
                 Processed::Done
             });
             tokio::select! {
@@ -359,6 +384,9 @@ impl Core {
                 popped = popped => if popped.is_err() { return },
             }
             self.held.popped();
+            if let Some(publisher) = publisher {
+                publisher.queued(&self.fifo);
+            }
             if !has_told_sync && self.fifo.has_synced() {
                 has_told_sync = true;
                 self.processor.informer_has_synced();

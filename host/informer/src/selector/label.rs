@@ -1,5 +1,6 @@
 //! Label selectors in the API's string syntax, with the API server's meaning.
 
+mod json;
 mod parser;
 
 use std::collections::BTreeSet;
@@ -8,6 +9,7 @@ use std::str::FromStr;
 
 use crate::object::StringMap;
 
+pub use json::JsonSelectorError;
 pub use parser::SelectorError;
 
 /// Selects objects by their labels, as in `app=web,tier in (a,b),!legacy`.
@@ -44,6 +46,23 @@ impl LabelSelector {
     /// Returns the selector that selects everything.
     pub fn everything() -> Self {
         Self::default()
+    }
+
+    /// Returns a selector that selects nothing, whoever evaluates it: it wants a label to be there and not to be there.
+    pub fn nothing() -> Self {
+        let key = "oarlock.dev/nothing".to_owned();
+        let exists = Requirement { key: key.clone(), test: Test::Exists };
+        Self { requirements: vec![exists, Requirement { key, test: Test::DoesNotExist }] }
+    }
+
+    /// Whether this is [`LabelSelector::nothing`], so that nobody needs to look at anything.
+    pub fn is_nothing(&self) -> bool {
+        match &*self.requirements {
+            [one, other] => {
+                one.key == other.key && one.test == Test::Exists && other.test == Test::DoesNotExist
+            }
+            _ => false,
+        }
     }
 
     /// Whether the selector selects everything, so that nobody needs to look at labels.

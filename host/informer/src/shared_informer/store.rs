@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::held::Held;
-use crate::delta_fifo::DeltaFifo;
+use crate::delta_fifo::{self, DeltaFifo};
 use crate::indexer::Indexer;
+use crate::informer_metrics::Publisher;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::processor::Processor;
@@ -17,25 +18,36 @@ pub(super) struct InformerStore {
     pub(super) indexer: Indexer,
     pub(super) processor: Arc<Processor>,
     pub(super) held: Arc<Held>,
+    pub(super) publisher: Option<Publisher>,
 }
 
 // === impl InformerStore ===
 
+impl InformerStore {
+    /// Publishes how much is queued, and passes on how that went.
+    fn queued(&self, result: Result<(), delta_fifo::Error>) -> Result<(), StoreError> {
+        if let Some(publisher) = &self.publisher {
+            publisher.queued(&self.fifo);
+        }
+        Ok(result?)
+    }
+}
+
 impl ReflectorStore for InformerStore {
     fn add(&self, object: Object) -> Result<(), StoreError> {
-        Ok(self.fifo.add(object)?)
+        self.queued(self.fifo.add(object))
     }
 
     fn update(&self, object: Object) -> Result<(), StoreError> {
-        Ok(self.fifo.update(object)?)
+        self.queued(self.fifo.update(object))
     }
 
     fn delete(&self, object: Object) -> Result<(), StoreError> {
-        Ok(self.fifo.delete(object)?)
+        self.queued(self.fifo.delete(object))
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
-        self.fifo.replace(items)?;
+        self.queued(self.fifo.replace(items))?;
         self.fifo.mark(resource_version);
         self.held.listed(self.fifo.len());
         if self.fifo.has_synced() {
@@ -47,7 +59,7 @@ impl ReflectorStore for InformerStore {
 
     fn resync(&self) -> Result<(), StoreError> {
         self.fifo.resync();
-        Ok(())
+        self.queued(Ok(()))
     }
 
     fn should_resync(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
 
+mod gaps;
 mod switching;
+mod upstream;
 
 use std::pin::pin;
 

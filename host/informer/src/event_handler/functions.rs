@@ -1,0 +1,68 @@
+//! A handler made of functions.
+
+use super::EventHandler;
+use crate::object::Object;
+
+/// A handler made of up to three functions; what it has none for is skipped.
+///
+/// ```
+/// # use oarlock_informer::event_handler::HandlerFunctions;
+/// let handler = HandlerFunctions::new()
+///     .on_add(|object, is_in_initial_list| println!("add {} {is_in_initial_list}", object.key()))
+///     .on_delete(|object, final_state_unknown| println!("delete {} {final_state_unknown}", object.key()));
+/// # drop(handler);
+/// ```
+#[derive(Default)]
+#[must_use]
+pub struct HandlerFunctions {
+    on_add: Option<Box<dyn FnMut(&Object, bool) + Send>>,
+    on_update: Option<Box<dyn FnMut(&Object, &Object) + Send>>,
+    on_delete: Option<Box<dyn FnMut(&Object, bool) + Send>>,
+}
+
+// === impl HandlerFunctions ===
+
+impl HandlerFunctions {
+    /// Makes a handler that does nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says what to do with an object that appeared; whether that is part of an initial list comes with it.
+    pub fn on_add(mut self, function: impl FnMut(&Object, bool) + Send + 'static) -> Self {
+        self.on_add = Some(Box::new(function));
+        self
+    }
+
+    /// Says what to do with an object that changed, given as it was and as it is.
+    pub fn on_update(mut self, function: impl FnMut(&Object, &Object) + Send + 'static) -> Self {
+        self.on_update = Some(Box::new(function));
+        self
+    }
+
+    /// Says what to do with an object that is gone; whether its final state is unknown comes with it.
+    pub fn on_delete(mut self, function: impl FnMut(&Object, bool) + Send + 'static) -> Self {
+        self.on_delete = Some(Box::new(function));
+        self
+    }
+}
+
+impl EventHandler for HandlerFunctions {
+    fn on_add(&mut self, object: &Object, is_in_initial_list: bool) {
+        if let Some(on_add) = &mut self.on_add {
+            on_add(object, is_in_initial_list);
+        }
+    }
+
+    fn on_update(&mut self, old: &Object, new: &Object) {
+        if let Some(on_update) = &mut self.on_update {
+            on_update(old, new);
+        }
+    }
+
+    fn on_delete(&mut self, object: &Object, final_state_unknown: bool) {
+        if let Some(on_delete) = &mut self.on_delete {
+            on_delete(object, final_state_unknown);
+        }
+    }
+}

@@ -87,7 +87,7 @@ impl Indexer {
         if selector.is_everything() {
             return objects;
         }
-        objects.into_iter().filter(|object| selector.matches(&object.labels())).collect()
+        objects.into_iter().filter(|object| selector.selects(object)).collect()
     }
 
     /// Returns a page of the objects, see [`PageRequest`].

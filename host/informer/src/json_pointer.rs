@@ -126,7 +126,7 @@ impl fmt::Debug for PointerPattern {
 // === impl Segment ===
 
 impl Segment {
-    fn named(name: String) -> Self {
+    pub(crate) fn named(name: String) -> Self {
         let is_index =
             name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
         let index = if is_index { name.parse().ok() } else { None };

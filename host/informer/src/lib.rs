@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod intern;
 pub mod json_pointer;
 pub mod keys;
 pub mod names;

@@ -2,18 +2,15 @@
 //!
 //! Not here: anything that looks inside an object; that is `object`.
 
-use std::fmt;
-use std::str::FromStr;
-use std::sync::{Arc, LazyLock};
+mod key;
 
-/// Names one object of a resource: its namespace and its name.
-///
-/// Ordered by namespace, then name; cheap to clone. A cluster-scoped object has the empty namespace.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectKey {
-    namespace: Arc<str>,
-    name: Arc<str>,
-}
+use std::fmt;
+use std::ops::Deref;
+use std::str::FromStr;
+use std::sync::Arc;
+
+pub use key::ObjectKey;
+pub(crate) use key::{KeyHasher, KeyMap, KeySet};
 
 /// Names a resource the way its REST path does: `apps`, `v1`, `deployments`.
 ///
@@ -29,13 +26,18 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// What an object says it is: its `apiVersion` and `kind`.
+/// What an object says it is: its `apiVersion` and `kind`, the fields of [`TypeNames`]. One pointer, cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TypeMeta {
+pub struct TypeMeta(Arc<TypeNames>);
+
+/// What a [`TypeMeta`] consists of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct TypeNames {
     /// `v1`, `apps/v1` …
-    pub api_version: Arc<str>,
+    pub api_version: Box<str>,
     /// `Pod`, `Deployment` …
-    pub kind: Arc<str>,
+    pub kind: Box<str>,
 }
 
 /// A text that is not the name of anything.
@@ -47,61 +49,6 @@ pub enum Error {
     /// A resource is `version/resource` or `group/version/resource`.
     #[error("unexpected resource format: {0:?}, expected version/resource or group/version/resource")]
     Resource(String),
-}
-
-static NO_NAMESPACE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
-
-// === impl ObjectKey ===
-
-impl ObjectKey {
-    /// Makes the key of an object in `namespace`, which is empty for cluster-scoped objects.
-    pub fn new(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
-        let namespace = namespace.as_ref();
-        let namespace = if namespace.is_empty() { NO_NAMESPACE.clone() } else { Arc::from(namespace) };
-        Self { namespace, name: Arc::from(name.as_ref()) }
-    }
-
-    /// Returns the namespace, empty for cluster-scoped objects.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// Returns the name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-/// `namespace/name`, or `name` alone without a namespace (KEY-01).
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}/{}", self.namespace, self.name)
-        }
-    }
-}
-
-impl fmt::Debug for ObjectKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// Splits `name` or `namespace/name`; more parts are an error (KEY-04).
-///
-/// Not the exact inverse of `Display`: `/x` names `x` without a namespace.
-impl FromStr for ObjectKey {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        match text.split_once('/') {
-            None => Ok(Self::new("", text)),
-            Some((namespace, name)) if !name.contains('/') => Ok(Self::new(namespace, name)),
-            Some(_) => Err(Error::Key(text.to_owned())),
-        }
-    }
 }
 
 // === impl GroupVersionResource ===
@@ -146,7 +93,16 @@ impl FromStr for GroupVersionResource {
 impl TypeMeta {
     /// Names a kind by its `apiVersion` and `kind`.
     pub fn new(api_version: impl AsRef<str>, kind: impl AsRef<str>) -> Self {
-        Self { api_version: Arc::from(api_version.as_ref()), kind: Arc::from(kind.as_ref()) }
+        let (api_version, kind) = (api_version.as_ref().into(), kind.as_ref().into());
+        Self(Arc::new(TypeNames { api_version, kind }))
+    }
+}
+
+impl Deref for TypeMeta {
+    type Target = TypeNames;
+
+    fn deref(&self) -> &TypeNames {
+        &self.0
     }
 }
 
@@ -165,20 +121,6 @@ impl fmt::Debug for TypeMeta {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn key_01_namespace_and_name_or_name_alone() {
-        assert_eq!(ObjectKey::new("ns", "x").to_string(), "ns/x");
-        assert_eq!(ObjectKey::new("", "x").to_string(), "x");
-    }
-
-    #[test]
-    fn key_04_one_part_two_parts_and_no_more() {
-        assert_eq!("x".parse(), Ok(ObjectKey::new("", "x")));
-        assert_eq!("ns/x".parse(), Ok(ObjectKey::new("ns", "x")));
-        assert_eq!("/x".parse(), Ok(ObjectKey::new("", "x")));
-        assert_eq!("a/b/c".parse::<ObjectKey>(), Err(Error::Key("a/b/c".into())));
-    }
 
     #[test]
     fn resource_round_trip() {

@@ -3,23 +3,44 @@
 //! An [`Object`] is immutable and shared. It is never a tree of values: the text is checked and looked into once, when it
 //! comes in; what else anyone wants of it is found by skipping over the text. This module alone knows how the text is
 //! stored, and therefore hands out owned or guarded text, never a slice of its own storage.
+//!
+//! **Hot and cold.** The text is kept as it is, or compressed with a dictionary of its resource; it changes from one form to
+//! the other in place, under everybody who holds the object, and nobody can tell but by the time that reading takes. What the
+//! machinery needs for every event (key, type, uid, resourceVersion, labels, deletionTimestamp) stands beside the text
+//! and is never compressed.
 
+mod body;
 mod content;
+mod dictionary;
 mod door;
+mod json;
+mod labels;
 mod metadata;
 mod pruning;
+mod short_text;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use parking_lot::Mutex;
+use serde_json::value::RawValue;
 
 pub use content::Content;
+pub(crate) use dictionary::Dictionary;
+pub use json::Json;
+pub use labels::Labels;
 pub use metadata::{Error, OwnerReference};
 pub use pruning::Pruning;
+pub use short_text::ShortText;
+pub(crate) use short_text::parse_number;
 
+use self::body::Body;
+use self::door::Parts;
+use self::short_text::parse_uuid;
 use crate::json_pointer::{JsonPointer, PointerPattern, Segment, extract};
-use crate::names::{ObjectKey, TypeMeta};
+use crate::names::{ObjectKey, TypeMeta, TypeNames};
 
 /// One object of one resource at one resourceVersion.
 ///
@@ -27,42 +48,44 @@ use crate::names::{ObjectKey, TypeMeta};
 /// [`Pruning`] have the same text, whether they came in a list or on a watch: a list's items are given the `apiVersion` and
 /// `kind` that watch events carry. The text is otherwise kept as it came, byte for byte.
 #[derive(Clone)]
-pub struct Object(Arc<Inner>);
-
-/// The JSON text of an object, for reading.
-///
-/// Keeps what it reads from alive; dereferences to `str`.
-#[derive(Clone)]
-pub struct Json(Arc<Inner>);
+pub struct Object(triomphe::Arc<Inner>);
 
 /// Labels or annotations.
 pub type StringMap = BTreeMap<String, String>;
 
+/// 88 bytes: with the count of references, 96, for which allocators have a size.
 struct Inner {
     key: ObjectKey,
     type_meta: TypeMeta,
+    labels: Labels,
+    /// The uid, if it is a UUID in its usual form; else zeros.
+    uid: [u8; 16],
+    /// The resourceVersion, if it is a number in its usual form; else `NOT_A_NUMBER`.
+    resource_version: u64,
+    rare: Option<Box<Rare>>,
+    /// How long the text is.
+    length: u32,
+    /// One more than the generation, where there is one and it is small; else zero.
+    generation: u16,
+    /// Where in the text the metadata stands; zero where that is not within the first 64 KiB.
+    metadata_start: u16,
+    body: Mutex<Body>,
+}
+
+/// What few objects have.
+#[derive(Default)]
+struct Rare {
     uid: Box<str>,
     resource_version: Box<str>,
     generation: Option<i64>,
     deletion_timestamp: Option<Box<str>>,
-    places: Places,
-    text: Box<str>,
 }
 
-/// Where in the text the parts of the metadata stand.
-#[derive(Clone, Debug, Default)]
-struct Places {
-    metadata: Place,
-    labels: Option<Place>,
-    annotations: Option<Place>,
-    owner_references: Option<Place>,
-}
+const NO_UUID: [u8; 16] = [0; 16];
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    start: u32,
-    length: u32,
-}
+const NOT_A_NUMBER: u64 = u64::MAX;
+
+static METADATA: LazyLock<Box<[Segment]>> = LazyLock::new(|| Box::new([Segment::named("metadata".into())]));
 
 // === impl Object ===
 
@@ -109,6 +132,35 @@ impl Object {
         door::take_in(bytes, type_meta, pruning, content)
     }
 
+    /// Makes an object of what the door has found in its text.
+    fn new(parts: Parts<'_>) -> Self {
+        let Parts { type_meta, namespace, name, labels, text, metadata_start, .. } = parts;
+        let uid = parse_uuid(parts.uid).filter(|uid| *uid != NO_UUID);
+        let resource_version =
+            parse_number(parts.resource_version).filter(|version| *version != NOT_A_NUMBER);
+        let small_generation =
+            parts.generation.and_then(|generation| u16::try_from(generation).ok()?.checked_add(1));
+        let rare = Rare {
+            uid: if uid.is_some() { "" } else { parts.uid }.into(),
+            resource_version: if resource_version.is_some() { "" } else { parts.resource_version }.into(),
+            generation: parts.generation.filter(|_| small_generation.is_none()),
+            deletion_timestamp: parts.deletion_timestamp.map(Box::from),
+        };
+        Self(triomphe::Arc::new(Inner {
+            key: ObjectKey::new(namespace, name),
+            type_meta,
+            labels,
+            uid: uid.unwrap_or(NO_UUID),
+            resource_version: resource_version.unwrap_or(NOT_A_NUMBER),
+            rare: rare.is_needed().then(|| Box::new(rare)),
+            // The door has seen that it fits.
+            length: text.len() as u32,
+            generation: small_generation.unwrap_or_default(),
+            metadata_start: u16::try_from(metadata_start).unwrap_or_default(),
+            body: Mutex::new(Body::plain(text.into_boxed_str())),
+        }))
+    }
+
     /// Returns the object's namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.0.key
@@ -120,51 +172,70 @@ impl Object {
     }
 
     /// Returns the uid; empty for the few things that have none, such as PartialObjectMetadata made by hand.
-    pub fn uid(&self) -> &str {
-        &self.0.uid
+    pub fn uid(&self) -> ShortText<'_> {
+        match &self.0.uid {
+            &NO_UUID => ShortText::lent(self.0.rare.as_ref().map_or("", |rare| &rare.uid)),
+            uid => ShortText::uuid(uid),
+        }
     }
 
     /// Returns the resourceVersion, an opaque text; empty if the object has none.
-    pub fn resource_version(&self) -> &str {
-        &self.0.resource_version
+    pub fn resource_version(&self) -> ShortText<'_> {
+        match self.0.resource_version {
+            NOT_A_NUMBER => ShortText::lent(self.0.rare.as_ref().map_or("", |rare| &rare.resource_version)),
+            number => ShortText::number(number),
+        }
     }
 
     /// Returns the generation, where the resource counts any.
     pub fn generation(&self) -> Option<i64> {
-        self.0.generation
+        match self.0.generation {
+            0 => self.0.rare.as_ref()?.generation,
+            one_more => Some(i64::from(one_more) - 1),
+        }
     }
 
     /// Returns the time from which on the object is being deleted, if it is.
     pub fn deletion_timestamp(&self) -> Option<&str> {
-        self.0.deletion_timestamp.as_deref()
+        self.0.rare.as_ref()?.deletion_timestamp.as_deref()
     }
 
-    /// Returns the labels, read from the text at each call.
+    /// Returns the labels, as a map of the caller's own; [`Object::label_set`] is cheaper.
     pub fn labels(&self) -> StringMap {
-        self.string_map(self.0.places.labels)
+        self.0.labels.to_map()
+    }
+
+    /// Returns the labels, which objects with equal ones share.
+    pub fn label_set(&self) -> &Labels {
+        &self.0.labels
     }
 
     /// Returns the annotations, read from the text at each call. What was pruned is not among them.
     pub fn annotations(&self) -> StringMap {
-        self.string_map(self.0.places.annotations)
+        self.in_metadata("annotations").unwrap_or_default()
     }
 
     /// Returns the owners, read from the text at each call.
     pub fn owner_references(&self) -> Vec<OwnerReference> {
-        self.at(self.0.places.owner_references)
-            .and_then(|text| serde_json::from_str(text).ok())
-            .unwrap_or_default()
+        self.in_metadata("ownerReferences").unwrap_or_default()
     }
 
     /// Returns the whole object as JSON text, always with `apiVersion` and `kind`.
     pub fn json(&self) -> Json {
-        Json(self.0.clone())
+        let body = self.0.body.lock().clone();
+        body.text(self.0.length as usize).unwrap_or_else(|| {
+            // Memory was damaged, or the codec is wrong. There is no object any more to be shown.
+            tracing::error!(key = %self.key(), "a compressed object cannot be read");
+            Json::own(door::with_type_meta("{\"metadata\":{}}", None, None))
+        })
     }
 
     /// Returns an object with `apiVersion`, `kind` and the object's `metadata`, as JSON text.
     pub fn metadata_json(&self) -> String {
-        let TypeMeta { api_version, kind } = &self.0.type_meta;
-        let metadata = self.at(Some(self.0.places.metadata)).unwrap_or("{}");
+        let TypeNames { api_version, kind, .. } = &**self.type_meta();
+        let json = self.json();
+        let metadata = self.metadata_of(&json);
+        let metadata = metadata.as_deref().unwrap_or("{}");
         door::with_type_meta(&format!("{{\"metadata\":{metadata}}}"), Some(api_version), Some(kind))
     }
 
@@ -186,79 +257,108 @@ impl Object {
 
     /// Returns how many bytes the object's text has.
     pub fn json_length(&self) -> usize {
-        self.0.text.len()
+        self.0.length as usize
     }
 
     /// Whether the two are one and the same in memory.
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        triomphe::Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether the two have the same resourceVersion.
+    pub fn is_at_version_of(&self, other: &Self) -> bool {
+        match (self.0.resource_version, other.0.resource_version) {
+            (NOT_A_NUMBER, NOT_A_NUMBER) => self.resource_version() == other.resource_version(),
+            (number, other) => number == other,
+        }
+    }
+
+    /// Whether the two have the same uid.
+    pub fn has_uid_of(&self, other: &Self) -> bool {
+        self.0.uid == other.0.uid && (self.0.uid != NO_UUID || self.uid() == other.uid())
+    }
+
+    /// Returns the resourceVersion as a number, if it is one.
+    pub(crate) fn version_number(&self) -> Option<u64> {
+        (self.0.resource_version != NOT_A_NUMBER).then_some(self.0.resource_version)
+    }
+
+    /// Returns how many bytes the text takes compressed; none while it is plain.
+    pub(crate) fn cold_length(&self) -> Option<usize> {
+        self.0.body.lock().cold_length()
+    }
+
+    /// Compresses the text, wherever the object is held, unless it is compressed already; answers how many bytes it takes
+    /// then, none if it stays plain.
+    pub(crate) fn compress(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
+        let body = self.0.body.lock().clone();
+        match &body {
+            Body::Plain(text) => self.become_cold(text, dictionary),
+            Body::Cold(_) => body.cold_length(),
+        }
+    }
+
+    /// Compresses the text with this dictionary, also if it is compressed with another.
+    pub(crate) fn compress_anew(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
+        self.become_cold(&self.json(), dictionary)
+    }
+
+    /// The work is done without the lock: no reader waits for it.
+    fn become_cold(&self, text: &str, dictionary: &Arc<Dictionary>) -> Option<usize> {
+        let cold = Body::compressed(text, dictionary)?;
+        let length = cold.cold_length();
+        *self.0.body.lock() = cold;
+        length
     }
 
     fn extract(&self, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
-        extract(&self.0.text, pointers)
+        extract(&self.json(), pointers)
     }
 
-    fn string_map(&self, place: Option<Place>) -> StringMap {
-        // The door has seen that it can be read.
-        self.at(place).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    /// Reads a field of the metadata. The door has seen that it can be read.
+    fn in_metadata<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let json = self.json();
+        let metadata = self.metadata_of(&json)?;
+        let found = extract(&metadata, &[&[Segment::named(name.to_owned())]]).pop()?.pop()?;
+        serde_json::from_str(&found).ok()
     }
 
-    fn at(&self, place: Option<Place>) -> Option<&str> {
-        self.0.text.get(place?.range())
+    /// Returns the JSON text of the metadata.
+    fn metadata_of<'j>(&self, json: &'j str) -> Option<Cow<'j, str>> {
+        if self.0.metadata_start == 0 {
+            return extract(json, &[&METADATA]).pop()?.pop().map(Cow::Owned);
+        }
+        let rest = json.get(usize::from(self.0.metadata_start)..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        values.next()?.ok().map(|metadata| Cow::Borrowed(metadata.get()))
     }
 }
 
 /// Key and resourceVersion only: an object may be a Secret.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Object({} {} at {})", self.0.type_meta.kind, self.0.key, self.0.resource_version)
+        write!(f, "Object({} {} at {})", self.0.type_meta.kind, self.0.key, self.resource_version())
     }
 }
 
 /// Equal when the whole text is.
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || self.0.text == other.0.text
+        self.is_same(other) || self.0.length == other.0.length && *self.json() == *other.json()
     }
 }
 
 impl Eq for Object {}
 
-// === impl Json ===
+// === impl Rare ===
 
-impl Deref for Json {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0.text
-    }
-}
-
-impl AsRef<str> for Json {
-    fn as_ref(&self) -> &str {
-        self
-    }
-}
-
-impl fmt::Display for Json {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self)
-    }
-}
-
-/// The length only: an object may be a Secret.
-impl fmt::Debug for Json {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Json({} bytes)", self.len())
-    }
-}
-
-// === impl Place ===
-
-impl Place {
-    fn range(self) -> Range<usize> {
-        let start = self.start as usize;
-        start..start + self.length as usize
+impl Rare {
+    fn is_needed(&self) -> bool {
+        let Self { uid, resource_version, generation, deletion_timestamp } = self;
+        !uid.is_empty()
+            || !resource_version.is_empty()
+            || generation.is_some()
+            || deletion_timestamp.is_some()
     }
 }
 

@@ -27,7 +27,6 @@ pub use store::{ReflectorStore, StoreError};
 use crate::backoff::{self, Backoff};
 use crate::list_watch::{ApiError, ListWatch};
 use crate::names::TypeMeta;
-use crate::object::Object;
 use crate::pager;
 use source::Numbered;
 use status::StatusSender;
@@ -285,22 +284,9 @@ impl<'r> Running<'r> {
         let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
         let keep = |item| {
             self.status.note(|_| {});
-            self.cached_or(item)
+            self.store.arrived(item)
         };
         pager::list(&timed, resource_version, limit, &keep).await
-    }
-
-    /// Returns the cached object in place of its equal, so that a relist does not hold everything twice (RL-71).
-    ///
-    /// Of one version there may be two texts, one of the whole object and one of its metadata: they differ in length.
-    fn cached_or(&self, item: Object) -> Object {
-        let is_equal = |cached: &Object| {
-            !item.resource_version().is_empty()
-                && cached.uid() == item.uid()
-                && cached.resource_version() == item.resource_version()
-                && cached.json_length() == item.json_length()
-        };
-        self.store.cached(item.key()).filter(is_equal).unwrap_or(item)
     }
 
     async fn back_off(&mut self, retry_after: Option<Duration>) {

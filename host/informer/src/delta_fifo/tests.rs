@@ -61,7 +61,8 @@ fn text(deltas: &Deltas) -> String {
             Delta::Replaced(_) => 'R',
             Delta::Sync(_) => 'S',
         };
-        format!("{letter}{}", delta.last_known().map_or("-", Object::resource_version))
+        let version = |object: &Object| object.resource_version().to_owned();
+        format!("{letter}{}", delta.last_known().map_or("-".to_owned(), version))
     };
     deltas.as_slice().iter().map(one).collect::<Vec<_>>().join(" ")
 }

@@ -95,7 +95,9 @@ impl Values {
     /// Computes what the source files the object under.
     pub(super) fn of(source: &IndexSource, object: &Object) -> Result<Self, IndexError> {
         let values = match source {
-            IndexSource::Label(label) => object.labels().remove(label).into_iter().collect(),
+            IndexSource::Label(label) => {
+                object.label_set().get(label).map(std::borrow::Cow::into_owned).into_iter().collect()
+            }
             IndexSource::OwnerUid => object.owner_references().into_iter().map(|owner| owner.uid).collect(),
             IndexSource::Pointer(pattern) => scalars(&object.pattern(pattern), pattern)?,
             IndexSource::Function(function) => function.0(object)?,

@@ -50,7 +50,7 @@ pub(super) fn fill(
         let n_found = found.len();
         for (position, object) in found.into_iter().enumerate() {
             after = Some(object.key().clone());
-            if is_everything || request.selector.matches(&object.labels()) {
+            if is_everything || request.selector.selects(&object) {
                 objects.push(object);
                 if objects.len() == request.limit {
                     let is_end = is_last && position + 1 == n_found;

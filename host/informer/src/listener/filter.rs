@@ -62,7 +62,7 @@ impl Filter {
 
     /// Whether the object matches selector and conditions.
     pub(super) fn matches(&self, object: &Object) -> bool {
-        if !self.selector.is_everything() && !self.selector.matches(&object.labels()) {
+        if !self.selector.is_everything() && !self.selector.selects(object) {
             return false;
         }
         if self.conditions.is_empty() {

@@ -1,11 +1,9 @@
 //! The door: where bytes become an [`Object`], in the one form that the cache knows.
 
-use std::sync::Arc;
-
 use super::content::{Content, is_partial};
 use super::metadata::{Envelope, Error, Metadata, text};
-use super::{Inner, Object, Place, Places, Pruning};
-use crate::names::{ObjectKey, TypeMeta};
+use super::{Labels, Object, Pruning};
+use crate::names::TypeMeta;
 
 /// Checks the bytes, fills in and leaves out what is to be, and reads the metadata.
 pub(super) fn take_in(
@@ -43,14 +41,14 @@ pub(super) fn take_in(
     let (head, tail) = (&source[..start], &source[start + metadata.len()..]);
     let metadata = pruned.as_deref().unwrap_or(metadata);
     let head = with_type_meta(head, filled_api_version, filled_kind);
-    let text = [&*head, metadata, tail].concat().into_boxed_str();
+    let text = [&*head, metadata, tail].concat();
     read(text, type_meta, head.len(), metadata.len())
 }
 
 /// Makes an object of its metadata.
 fn metadata_only(metadata: &str, type_meta: TypeMeta) -> Result<Object, Error> {
     let head = with_type_meta("{\"metadata\":", Some(&type_meta.api_version), Some(&type_meta.kind));
-    let text = [&*head, metadata, "}"].concat().into_boxed_str();
+    let text = [&*head, metadata, "}"].concat();
     read(text, type_meta, head.len(), metadata.len())
 }
 
@@ -68,12 +66,29 @@ pub(super) fn with_type_meta(object: &str, api_version: Option<&str>, kind: Opti
     filled
 }
 
+/// What the door has found out about an object.
+pub(super) struct Parts<'a> {
+    pub(super) type_meta: TypeMeta,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) resource_version: &'a str,
+    pub(super) generation: Option<i64>,
+    pub(super) deletion_timestamp: Option<&'a str>,
+    pub(super) labels: Labels,
+    /// In its final form; less than 4 GiB.
+    pub(super) text: String,
+    /// Where in the text the value of `metadata` begins.
+    pub(super) metadata_start: usize,
+}
+
 /// Reads the metadata of a text in its final form.
-fn read(json: Box<str>, type_meta: TypeMeta, start: usize, length: usize) -> Result<Object, Error> {
+fn read(json: String, type_meta: TypeMeta, start: usize, length: usize) -> Result<Object, Error> {
     if u32::try_from(json.len()).is_err() {
         return Err(Error::TooLarge(json.len()));
     }
-    let metadata = Metadata::parse(&json[start..start + length])?;
+    let own = json[start..start + length].to_owned();
+    let metadata = Metadata::parse(&own)?;
     let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
     if name.is_empty() {
         return Err(Error::MissingName);
@@ -81,28 +96,22 @@ fn read(json: Box<str>, type_meta: TypeMeta, start: usize, length: usize) -> Res
     if let Some(bad) = [namespace, name].into_iter().find(|part| part.contains('/')) {
         return Err(Error::BadName(bad.to_owned()));
     }
-    let key = ObjectKey::new(namespace, name);
-    let place_of = |part: &serde_json::value::RawValue| place(offset(&json, part.get()), part.get().len());
-    let places = Places {
-        metadata: place(start, length),
-        labels: metadata.labels.map(place_of),
-        annotations: metadata.annotations.map(place_of),
-        owner_references: metadata.owner_references.map(place_of),
+    let labels = match metadata.labels {
+        Some(labels) => Labels::from_json(labels.get()).map_err(Error::Metadata)?,
+        None => Labels::default(),
     };
-    let uid = Box::from(text(&metadata.uid));
-    let resource_version = Box::from(text(&metadata.resource_version));
-    let generation = metadata.generation;
-    let deletion_timestamp = metadata.deletion_timestamp.as_ref().map(|text| Box::from(&*text.0));
-    Ok(Object(Arc::new(Inner {
-        key,
+    Ok(Object::new(Parts {
         type_meta,
-        uid,
-        resource_version,
-        generation,
-        deletion_timestamp,
-        places,
+        namespace,
+        name,
+        uid: text(&metadata.uid),
+        resource_version: text(&metadata.resource_version),
+        generation: metadata.generation,
+        deletion_timestamp: metadata.deletion_timestamp.as_ref().map(|text| &*text.0),
+        labels,
         text: json,
-    })))
+        metadata_start: start,
+    }))
 }
 
 /// Returns the object's type, as one shared copy with what the caller expected wherever they agree.
@@ -124,9 +133,4 @@ fn share(expected: Option<&TypeMeta>, api_version: &str, kind: &str) -> Result<T
 /// Returns where `part`, a slice of `whole`, begins in it.
 fn offset(whole: &str, part: &str) -> usize {
     part.as_ptr() as usize - whole.as_ptr() as usize
-}
-
-/// Both fit: the whole text was seen to be shorter than 4 GiB.
-fn place(start: usize, length: usize) -> Place {
-    Place { start: start as u32, length: length as u32 }
 }

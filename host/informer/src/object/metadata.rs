@@ -104,8 +104,8 @@ impl<'a> Metadata<'a> {
     /// Reads the metadata and sees to it that what is read later on demand can be read.
     pub(super) fn parse(text: &'a str) -> Result<Self, Error> {
         let metadata: Self = serde_json::from_str(text).map_err(Error::Metadata)?;
-        for map in [metadata.labels, metadata.annotations].into_iter().flatten() {
-            serde_json::from_str::<StringMap>(map.get()).map_err(Error::Metadata)?;
+        if let Some(annotations) = metadata.annotations {
+            serde_json::from_str::<StringMap>(annotations.get()).map_err(Error::Metadata)?;
         }
         if let Some(owners) = metadata.owner_references {
             serde_json::from_str::<Vec<OwnerReference>>(owners.get()).map_err(Error::Metadata)?;

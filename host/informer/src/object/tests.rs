@@ -15,7 +15,7 @@ fn metadata_is_extracted_and_the_text_kept() {
     let pod = parse(POD).unwrap();
     assert_eq!(pod.key(), &ObjectKey::new("ns", "a"));
     assert_eq!(pod.type_meta(), &pod_type());
-    assert_eq!((pod.uid(), pod.resource_version(), pod.generation()), ("u-1", "7", Some(3)));
+    assert_eq!((&*pod.uid(), &*pod.resource_version(), pod.generation()), ("u-1", "7", Some(3)));
     assert_eq!(pod.deletion_timestamp(), None);
     assert_eq!(pod.labels(), StringMap::from([("app".into(), "web".into())]));
     assert_eq!(pod.annotations(), StringMap::from([("k".into(), "v".into())]));
@@ -165,5 +165,51 @@ proptest::proptest! {
     #[test]
     fn half_sense_never_panics(text in r#"\{("metadata":|"name":|"managedFields":|"annotations":|"kind":|\{|\}|,|"a"|:|null|\[|\]| |1){0,14}\}"#) {
         let _ = Object::parse_pruned(text.as_bytes(), Some(&pod_type()), &Pruning::default());
+    }
+}
+
+#[test]
+fn usual_and_odd_identities_read_as_they_were_written() {
+    for (uid, version) in [
+        ("0f8fad5b-d9cb-469f-a165-70867728950e", "12345"),
+        ("00000000-0000-0000-0000-000000000000", "0"),
+        ("u-1", "18446744073709551615"),
+        ("", ""),
+        ("0F8FAD5B-D9CB-469F-A165-70867728950E", "007"),
+    ] {
+        let text = format!(r#"{{"metadata":{{"name":"a","uid":"{uid}","resourceVersion":"{version}"}}}}"#);
+        let object = Object::parse(text.as_bytes(), Some(&pod_type())).unwrap();
+        assert_eq!((&*object.uid(), &*object.resource_version()), (uid, version));
+        let same = Object::parse(text.as_bytes(), Some(&pod_type())).unwrap();
+        assert!(object.has_uid_of(&same) && object.is_at_version_of(&same));
+        let other = parse(POD).unwrap();
+        assert_eq!(object.has_uid_of(&other), uid == "u-1");
+        assert!(!object.is_at_version_of(&other));
+    }
+    for generation in [0, 1, 65_534, 65_535, i64::MAX, -1] {
+        let text = format!(r#"{{"metadata":{{"name":"a","generation":{generation}}}}}"#);
+        let object = Object::parse(text.as_bytes(), Some(&pod_type())).unwrap();
+        assert_eq!(object.generation(), Some(generation));
+    }
+}
+
+#[test]
+fn what_is_kept_of_every_object_is_small() {
+    assert_eq!(size_of::<Object>(), 8);
+    assert!(size_of::<Inner>() <= 88, "{}", size_of::<Inner>());
+}
+
+#[test]
+fn metadata_is_found_wherever_it_stands() {
+    let long = "x".repeat(70_000);
+    for text in [
+        format!(r#"{{"spec":"{long}","metadata":{{"name":"a","annotations":{{"k":"v"}}}}}}"#),
+        r#"{"spec":{"metadata":{"annotations":{"k":"no"}}}, "metadata" : {"name":"a", "annotations":{"k":"v"}},"x":1}"#.to_owned(),
+    ] {
+        let object = Object::parse(text.as_bytes(), Some(&pod_type())).unwrap();
+        assert_eq!(object.annotations(), StringMap::from([("k".into(), "v".into())]));
+        assert!(object.owner_references().is_empty());
+        let metadata = Object::parse(object.metadata_json().as_bytes(), None).unwrap();
+        assert_eq!(metadata.annotations().len(), 1);
     }
 }

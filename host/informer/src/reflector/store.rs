@@ -1,6 +1,5 @@
 //! Where a reflector puts what it learns.
 
-use crate::names::ObjectKey;
 use crate::object::Object;
 
 /// Why a store did not take something.
@@ -30,8 +29,12 @@ pub trait ReflectorStore: Send + Sync {
         true
     }
 
-    /// Returns the object that is cached under `key`, so that a relist can keep it instead of its equal (RL-71).
-    fn cached(&self, key: &ObjectKey) -> Option<Object>;
+    /// Looks at an object of a list, or of the beginning of a watch that stands for one, as it arrives: returns the cached one
+    /// if that is its equal, so that a relist does not hold everything twice (RL-71), else the object in the form in which it
+    /// is going to be kept. It comes again with `replace`.
+    fn arrived(&self, object: Object) -> Object {
+        object
+    }
 
     /// Learns that what follows is from another [source](super::Sources), the how-many-th it is. What came from the one before is
     /// all there; the next `replace` is of the new one.

@@ -3,11 +3,12 @@
 mod json;
 mod parser;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::object::StringMap;
+use crate::object::{Object, StringMap};
 
 pub use json::JsonSelectorError;
 pub use parser::SelectorError;
@@ -72,7 +73,14 @@ impl LabelSelector {
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: &StringMap) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(labels))
+        let get = |name: &str| labels.get(name).map(|value| Cow::Borrowed(&**value));
+        self.requirements.iter().all(|requirement| requirement.matches(get))
+    }
+
+    /// Whether this object is selected. Its text is not looked into.
+    pub fn selects(&self, object: &Object) -> bool {
+        let labels = object.label_set();
+        self.requirements.iter().all(|requirement| requirement.matches(|name| labels.get(name)))
     }
 }
 
@@ -101,14 +109,15 @@ impl fmt::Display for LabelSelector {
 // === impl Requirement ===
 
 impl Requirement {
-    fn matches(&self, labels: &StringMap) -> bool {
-        let value = labels.get(&self.key);
+    fn matches<'l>(&self, get: impl Fn(&str) -> Option<Cow<'l, str>>) -> bool {
+        let value = get(&self.key);
+        let value = value.as_deref();
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.test {
             Test::Exists => value.is_some(),
             Test::DoesNotExist => value.is_none(),
-            Test::Equals(expected) => value == Some(expected),
-            Test::NotEquals(expected) => value != Some(expected),
+            Test::Equals(expected) => value == Some(expected.as_str()),
+            Test::NotEquals(expected) => value != Some(expected.as_str()),
             Test::In(values) => value.is_some_and(|value| values.contains(value)),
             Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
             Test::GreaterThan(bound) => number().is_some_and(|number| number > *bound),

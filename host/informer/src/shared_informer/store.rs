@@ -8,7 +8,6 @@ use super::held::Held;
 use crate::delta_fifo::{self, DeltaFifo};
 use crate::indexer::Indexer;
 use crate::informer_metrics::Publisher;
-use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::processor::Processor;
 use crate::reflector::{ReflectorStore, StoreError};
@@ -66,8 +65,14 @@ impl ReflectorStore for InformerStore {
         self.processor.should_resync(Instant::now())
     }
 
-    fn cached(&self, key: &ObjectKey) -> Option<Object> {
-        self.indexer.get(key)
+    fn arrived(&self, object: Object) -> Object {
+        let is_equal = |cached: &Object| {
+            !object.resource_version().is_empty()
+                && cached.is_at_version_of(&object)
+                && cached.has_uid_of(&object)
+                && cached.json_length() == object.json_length()
+        };
+        self.indexer.get(object.key()).filter(is_equal).unwrap_or(object)
     }
 
     fn source_changed(&self, number: u64) {

@@ -284,7 +284,7 @@ async fn a_version_is_seen_once_the_cache_holds_it() {
         assert_eq!(informer.wait_until_seen("1").await, Ok(()), "by the list");
         fake.until_watches(1).await;
         let written = fake.put("ns/a");
-        informer.wait_until_seen(written.resource_version()).await.unwrap();
+        informer.wait_until_seen(&written.resource_version()).await.unwrap();
         assert!(informer.indexer().get(written.key()).unwrap().is_same(&written));
 
         let mut waiting = pin!(informer.wait_until_seen("3"));
@@ -341,7 +341,7 @@ async fn indices_and_the_transformer_see_every_object() {
         informer.wait_for_sync().await;
         fake.until_watches(1).await;
         let written = fake.put(Draft::new("other/b").label("app", "web"));
-        informer.wait_until_seen(written.resource_version()).await.unwrap();
+        informer.wait_until_seen(&written.resource_version()).await.unwrap();
         informer.add_index("late", IndexSource::OwnerUid).unwrap();
         let indexer = informer.indexer();
         assert_eq!(indexer.by_index("app", "WEB").unwrap().len(), 2);

@@ -107,7 +107,7 @@ impl State {
                 let key: ObjectKey = key.parse().unwrap_or_else(|error| panic!("{error}"));
                 let old = self.objects.remove(&key).unwrap_or_else(|| panic!("no object {key} to delete"));
                 let draft = self.drafts.remove(&key).unwrap_or_else(|| panic!("no draft of {key}"));
-                (WatchEvent::Deleted(draft.at(type_meta, old.uid(), &version)), Some(old))
+                (WatchEvent::Deleted(draft.at(type_meta, &old.uid(), &version)), Some(old))
             }
         };
         if is_seen {

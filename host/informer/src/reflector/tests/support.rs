@@ -175,8 +175,9 @@ impl ReflectorStore for Ledger {
         !*self.declines_resync.lock()
     }
 
-    fn cached(&self, key: &ObjectKey) -> Option<Object> {
-        self.cache.lock().get(key).cloned()
+    fn arrived(&self, object: Object) -> Object {
+        let cached = self.cache.lock().get(object.key()).cloned();
+        cached.filter(|cached| *cached == object).unwrap_or(object)
     }
 
     fn source_changed(&self, number: u64) {

@@ -1,0 +1,238 @@
+//! The name of one object of a resource.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use triomphe::{Arc, ThinArc};
+
+use super::Error;
+use crate::intern::{Interner, Shared};
+
+/// Names one object of a resource: its namespace and its name.
+///
+/// Ordered by namespace, then name; one pointer, cheap to clone. A cluster-scoped object has the empty namespace. The hash is
+/// computed once, when the key is made.
+#[derive(Clone)]
+pub struct ObjectKey(ThinArc<Head, u8>);
+
+struct Head {
+    hash: u64,
+    namespace: Namespace,
+}
+
+/// The name of a namespace, one copy of which is shared by all keys.
+#[derive(Clone, PartialEq, Eq)]
+struct Namespace(Arc<Box<str>>);
+
+/// A map by key that does not hash again.
+pub(crate) type KeyMap<V> = HashMap<ObjectKey, V, BuildHasherDefault<KeyHasher>>;
+
+/// A set of keys that does not hash again.
+pub(crate) type KeySet = HashSet<ObjectKey, BuildHasherDefault<KeyHasher>>;
+
+/// Takes the hash that a key brings along.
+#[derive(Default)]
+pub(crate) struct KeyHasher(u64);
+
+static NAMESPACES: Interner<Namespace> = Interner::new();
+
+static NO_NAMESPACE: LazyLock<Namespace> = LazyLock::new(|| Namespace(Arc::new(Box::from(""))));
+
+/// One for the process, so that names chosen with evil intent collide no more often than others.
+static RANDOM: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+// === impl ObjectKey ===
+
+impl ObjectKey {
+    /// Makes the key of an object in `namespace`, which is empty for cluster-scoped objects.
+    pub fn new(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
+        let (namespace, name) = (namespace.as_ref(), name.as_ref());
+        let mut hasher = RANDOM.build_hasher();
+        hasher.write(namespace.as_bytes());
+        hasher.write_u8(b'/');
+        hasher.write(name.as_bytes());
+        let head = Head { hash: hasher.finish(), namespace: Namespace::named(namespace) };
+        Self(ThinArc::from_header_and_slice(head, name.as_bytes()))
+    }
+
+    /// Returns the namespace, empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        &self.0.header.header.namespace.0
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        // It was made of a text.
+        std::str::from_utf8(&self.0.slice).unwrap_or_default()
+    }
+
+    /// Returns the hash of the whole.
+    pub(crate) fn hash_value(&self) -> u64 {
+        self.0.header.header.hash
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(&self.0.slice, &other.0.slice)
+    }
+}
+
+impl PartialEq for ObjectKey {
+    fn eq(&self, other: &Self) -> bool {
+        let (head, other_head) = (&self.0.header.header, &other.0.header.header);
+        self.is_same(other)
+            || head.hash == other_head.hash
+                && self.0.slice == other.0.slice
+                && head.namespace.is_equal(&other_head.namespace)
+    }
+}
+
+impl Eq for ObjectKey {}
+
+impl Hash for ObjectKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.header.header.hash);
+    }
+}
+
+impl Ord for ObjectKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.is_same(other) {
+            return Ordering::Equal;
+        }
+        let (namespace, other_namespace) =
+            (&self.0.header.header.namespace, &other.0.header.header.namespace);
+        let namespaces = if Arc::ptr_eq(&namespace.0, &other_namespace.0) {
+            Ordering::Equal
+        } else {
+            namespace.0.cmp(&other_namespace.0)
+        };
+        namespaces.then_with(|| self.0.slice.cmp(&other.0.slice))
+    }
+}
+
+impl PartialOrd for ObjectKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// `namespace/name`, or `name` alone without a namespace (KEY-01).
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace() {
+            "" => f.write_str(self.name()),
+            namespace => write!(f, "{namespace}/{}", self.name()),
+        }
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Splits `name` or `namespace/name`; more parts are an error (KEY-04).
+///
+/// Not the exact inverse of `Display`: `/x` names `x` without a namespace.
+impl FromStr for ObjectKey {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text.split_once('/') {
+            None => Ok(Self::new("", text)),
+            Some((namespace, name)) if !name.contains('/') => Ok(Self::new(namespace, name)),
+            Some(_) => Err(Error::Key(text.to_owned())),
+        }
+    }
+}
+
+// === impl Namespace ===
+
+impl Namespace {
+    fn named(name: &str) -> Self {
+        if name.is_empty() {
+            return NO_NAMESPACE.clone();
+        }
+        NAMESPACES.find(name).unwrap_or_else(|| NAMESPACES.keep(Self(Arc::new(Box::from(name)))))
+    }
+
+    fn is_equal(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Hash for Namespace {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        str::hash(&self.0, state);
+    }
+}
+
+impl Borrow<str> for Namespace {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Shared for Namespace {
+    fn is_last(&self) -> bool {
+        self.0.is_unique()
+    }
+}
+
+// === impl KeyHasher ===
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    /// A key never comes here; anything else gets a poor hash.
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_01_namespace_and_name_or_name_alone() {
+        assert_eq!(ObjectKey::new("ns", "x").to_string(), "ns/x");
+        assert_eq!(ObjectKey::new("", "x").to_string(), "x");
+    }
+
+    #[test]
+    fn key_04_one_part_two_parts_and_no_more() {
+        assert_eq!("x".parse(), Ok(ObjectKey::new("", "x")));
+        assert_eq!("ns/x".parse(), Ok(ObjectKey::new("ns", "x")));
+        assert_eq!("/x".parse(), Ok(ObjectKey::new("", "x")));
+        assert_eq!("a/b/c".parse::<ObjectKey>(), Err(Error::Key("a/b/c".into())));
+    }
+
+    #[test]
+    fn keys_are_equal_hashed_and_ordered_by_namespace_then_name() {
+        let keys = ["a", "z", "a/b", "a/c", "a-b/a", "b/a"].map(|text| text.parse::<ObjectKey>().unwrap());
+        assert!(keys.is_sorted());
+        for (key, other) in
+            keys.iter().zip(keys.iter().map(|key| ObjectKey::new(key.namespace(), key.name())))
+        {
+            assert_eq!((key, key.hash_value()), (&other, other.hash_value()));
+        }
+        assert_ne!(ObjectKey::new("a", "b"), ObjectKey::new("a", "c"));
+        assert_ne!(ObjectKey::new("a", "b"), ObjectKey::new("b", "b"));
+        assert_eq!(std::mem::size_of::<ObjectKey>(), 8);
+    }
+}

@@ -1,0 +1,170 @@
+//! What a resource's objects have in common, learned from some of them, and compressing and decompressing with it.
+//!
+//! Training is cheap, some 15 ms: a small dictionary is trained for its statistics, and whole objects are laid behind it. Measured over
+//! 10,000 Pods of 4,020 bytes from 200 templates: 504 bytes each, where the optimiser's own 64 KB from 500 samples gives
+//! 505 for three times the work, 57 KB of objects without training 558, and no dictionary 1,694.
+
+use std::fmt;
+
+use parking_lot::Mutex;
+use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, FrameFormat, Strategy};
+
+/// How many objects the statistics are made from.
+const MAX_SAMPLES: usize = 100;
+
+/// No more bytes than these go into the statistics.
+const MAX_SAMPLE_BYTES: usize = 2 << 20;
+
+/// How large the trained part is.
+const TRAINED: usize = 16 << 10;
+
+/// How many bytes of whole objects are laid behind it.
+const WHOLE: usize = 28 << 10;
+
+/// A larger buffer is not kept for the next text.
+const MAX_BUFFER: usize = 256 << 10;
+
+/// How many decompressors are kept for the next reader.
+const MAX_IDLE: usize = 4;
+
+/// A dictionary for the texts of one resource. Texts compressed with it hold it.
+pub(crate) struct Dictionary {
+    bytes: Box<[u8]>,
+    /// Made when it is needed, in less than 0.1 ms.
+    compressor: Mutex<Option<Compressor>>,
+    decompression: DDict<'static>,
+}
+
+struct Compressor {
+    context: CCtx<'static>,
+    buffer: Vec<u8>,
+}
+
+/// Serve all dictionaries.
+static IDLE: Mutex<Vec<DCtx<'static>>> = Mutex::new(Vec::new());
+
+// === impl Dictionary ===
+
+impl Dictionary {
+    /// Learns from texts; none if they are too few or too small to learn from.
+    pub(crate) fn train<T: AsRef<str>>(texts: &[T]) -> Option<Self> {
+        let mut samples = Vec::new();
+        let mut sizes = Vec::new();
+        for text in spread(texts, MAX_SAMPLES) {
+            let text = text.as_ref().as_bytes();
+            if samples.len() + text.len() <= MAX_SAMPLE_BYTES {
+                samples.extend_from_slice(text);
+                sizes.push(text.len());
+            }
+        }
+        let mut bytes = Vec::with_capacity(TRAINED);
+        zstd_safe::train_from_buffer(&mut bytes, &samples, &sizes).ok()?;
+        drop(samples);
+        let average = sizes.iter().sum::<usize>() / sizes.len().max(1);
+        let mut room = WHOLE;
+        for text in spread(texts, WHOLE / average.max(1)) {
+            let text = text.as_ref().as_bytes();
+            if text.len() <= room {
+                room -= text.len();
+                bytes.extend_from_slice(text);
+            }
+        }
+        let bytes = bytes.into_boxed_slice();
+        let decompression = DDict::try_create(&bytes)?;
+        let dictionary = Self { bytes, compressor: Mutex::default(), decompression };
+        Compressor::new(&dictionary.bytes).is_some().then_some(dictionary)
+    }
+
+    /// Compresses a text and hands out the bytes; none if that fails.
+    pub(super) fn compress<T>(&self, text: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+        let mut compressor = self.compressor.lock();
+        if compressor.is_none() {
+            *compressor = Compressor::new(&self.bytes);
+        }
+        let Compressor { context, buffer } = compressor.as_mut()?;
+        buffer.clear();
+        buffer.reserve(zstd_safe::compress_bound(text.len()));
+        let result = context.compress2(buffer, text.as_bytes());
+        if let Err(code) = result {
+            tracing::error!(error = zstd_safe::get_error_name(code), "an object cannot be compressed");
+            *compressor = None;
+            return None;
+        }
+        let taken = take(buffer);
+        if buffer.capacity() > MAX_BUFFER {
+            *buffer = Vec::new();
+        }
+        taken
+    }
+
+    /// Returns the text that was compressed to these bytes, which has this length.
+    pub(super) fn decompress(&self, bytes: &[u8], length: usize) -> Option<String> {
+        let mut context = IDLE.lock().pop().or_else(decompressor)?;
+        let mut text = Vec::with_capacity(length);
+        let result = context.decompress_using_ddict(&mut text, bytes, &self.decompression);
+        if let Err(code) = result {
+            tracing::error!(error = zstd_safe::get_error_name(code), "an object cannot be decompressed");
+            return None;
+        }
+        let mut idle = IDLE.lock();
+        if idle.len() < MAX_IDLE {
+            idle.push(context);
+        }
+        drop(idle);
+        if text.len() == length { String::from_utf8(text).ok() } else { None }
+    }
+
+    /// Frees what only compressing needs, until it is needed again.
+    pub(crate) fn rest(&self) {
+        *self.compressor.lock() = None;
+    }
+
+    /// Returns how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        let compressor = self.compressor.lock();
+        let compressor = compressor.as_ref().map_or(0, |it| it.context.sizeof() + it.buffer.capacity());
+        self.bytes.len() + self.decompression.sizeof() + compressor
+    }
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dictionary({} bytes)", self.bytes.len())
+    }
+}
+
+// === impl Compressor ===
+
+impl Compressor {
+    fn new(dictionary: &[u8]) -> Option<Self> {
+        let mut context = CCtx::try_create()?;
+        let parameters = [
+            CParameter::CompressionLevel(3),
+            // Level 3 with smaller tables: as good for what is this small.
+            CParameter::Strategy(Strategy::ZSTD_dfast),
+            CParameter::WindowLog(17),
+            CParameter::HashLog(13),
+            CParameter::ChainLog(13),
+            CParameter::Format(FrameFormat::Magicless),
+            CParameter::ChecksumFlag(false),
+            CParameter::DictIdFlag(false),
+        ];
+        for parameter in parameters {
+            context.set_parameter(parameter).ok()?;
+        }
+        context.load_dictionary(dictionary).ok()?;
+        Some(Self { context, buffer: Vec::new() })
+    }
+}
+
+fn decompressor() -> Option<DCtx<'static>> {
+    let mut context = DCtx::try_create()?;
+    context.set_parameter(DParameter::Format(FrameFormat::Magicless)).ok()?;
+    Some(context)
+}
+
+/// Returns as many of the items, evenly spread.
+fn spread<T>(items: &[T], wanted: usize) -> impl Iterator<Item = &T> {
+    let step = items.len().div_ceil(wanted.max(1)).max(1);
+    items.iter().step_by(step)
+}

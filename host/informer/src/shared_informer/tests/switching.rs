@@ -53,7 +53,7 @@ impl Follower {
                     self.seen.insert(key.clone(), object.resource_version().to_owned());
                 }
                 Notification::Updated { old, new } => {
-                    assert_eq!(before.as_deref(), Some(old.resource_version()), "the chain of {key}");
+                    assert_eq!(before.as_deref(), Some(&*old.resource_version()), "the chain of {key}");
                     self.seen.insert(key.clone(), new.resource_version().to_owned());
                 }
                 Notification::Deleted { .. } => {

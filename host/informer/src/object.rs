@@ -278,6 +278,14 @@ impl Object {
         self.0.uid == other.0.uid && (self.0.uid != NO_UUID || self.uid() == other.uid())
     }
 
+    /// Whether the two are one version of one object, in one form: the uid, the resourceVersion and how much of it there is.
+    pub(crate) fn is_version_of(&self, other: &Self) -> bool {
+        self.is_at_version_of(other)
+            && self.has_uid_of(other)
+            && self.json_length() == other.json_length()
+            && !self.resource_version().is_empty()
+    }
+
     /// Returns the resourceVersion as a number, if it is one.
     pub(crate) fn version_number(&self) -> Option<u64> {
         (self.0.resource_version != NOT_A_NUMBER).then_some(self.0.resource_version)

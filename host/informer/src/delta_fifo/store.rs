@@ -1,7 +1,6 @@
 //! The queue as what a reflector writes into.
 
 use super::DeltaFifo;
-use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::reflector::{ReflectorStore, StoreError};
 
@@ -29,8 +28,9 @@ impl ReflectorStore for DeltaFifo {
         Ok(())
     }
 
-    fn cached(&self, key: &ObjectKey) -> Option<Object> {
-        self.config.known_objects.as_ref()?.known(key)
+    fn arrived(&self, object: Object) -> Object {
+        let known = self.config.known_objects.as_ref().and_then(|known| known.known(object.key()));
+        known.filter(|known| known.is_version_of(&object)).unwrap_or(object)
     }
 
     fn update_resource_version(&self, resource_version: &str) {

@@ -66,13 +66,8 @@ impl ReflectorStore for InformerStore {
     }
 
     fn arrived(&self, object: Object) -> Object {
-        let is_equal = |cached: &Object| {
-            !object.resource_version().is_empty()
-                && cached.is_at_version_of(&object)
-                && cached.has_uid_of(&object)
-                && cached.json_length() == object.json_length()
-        };
-        self.indexer.get(object.key()).filter(is_equal).unwrap_or(object)
+        let cached = self.indexer.get(object.key());
+        cached.filter(|cached| cached.is_version_of(&object)).unwrap_or(object)
     }
 
     fn source_changed(&self, number: u64) {

@@ -14,6 +14,7 @@
 
 mod intern;
 pub mod json_pointer;
+mod json_scan;
 pub mod keys;
 pub mod names;
 pub mod namespaces;

@@ -1,0 +1,146 @@
+//! JSON text looked through in blocks of 64 bytes: where strings and brackets end, and nothing of what is in them.
+//!
+//! Each block becomes bit masks, one bit a byte, from which a few operations on words tell which brackets stand outside of
+//! strings (the way of simdjson, by Langdale and Lemire). So a value of any depth is passed over at several GB/s without
+//! recursion. [`Cursor`] steps through what is to be read, and passes over the rest in this way.
+//!
+//! What is passed over is seen to be closed: its strings are, and as many brackets as were opened. Its commas, colons,
+//! numbers and escapes are not looked at, nor whether a brace closes a brace.
+
+mod block;
+mod cursor;
+
+pub(crate) use cursor::{Cursor, Quoted};
+
+use block::{BLOCK, Block};
+
+/// Looks for the end of an array or object, however its bytes are cut into pieces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nesting {
+    depth: usize,
+    strings: Strings,
+}
+
+/// What is carried from one block to the next.
+#[derive(Clone, Debug, Default)]
+struct Strings {
+    /// All ones when the next byte is inside of a string.
+    inside: u64,
+    /// One when the next byte is escaped.
+    escaped: u64,
+}
+
+// === impl Nesting ===
+
+impl Nesting {
+    /// Returns the place behind the bracket that closes the one with which the first piece began; none if it comes later.
+    pub(crate) fn end_in(&mut self, piece: &[u8]) -> Option<usize> {
+        let (blocks, rest) = piece.as_chunks::<BLOCK>();
+        for (idx, block) in blocks.iter().enumerate() {
+            if let Some(end) = self.end_in_block(block, BLOCK) {
+                return Some(idx * BLOCK + end);
+            }
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        self.end_in_block(&padded(rest), rest.len()).map(|end| blocks.len() * BLOCK + end)
+    }
+
+    #[inline(always)]
+    fn end_in_block(&mut self, bytes: &[u8; BLOCK], length: usize) -> Option<usize> {
+        let block = Block::new(bytes);
+        let outside = !self.strings.next(&block, length);
+        let (opening, mut closing) = (block.opening & outside, block.closing & outside);
+        let n_closing = closing.count_ones() as usize;
+        if n_closing < self.depth {
+            self.depth = self.depth + opening.count_ones() as usize - n_closing;
+            return None;
+        }
+        let mut counted = 0;
+        while closing != 0 {
+            let bit = closing & closing.wrapping_neg();
+            let before = opening & (bit - 1);
+            self.depth = (self.depth + (before & !counted).count_ones() as usize).saturating_sub(1);
+            counted = before;
+            if self.depth == 0 {
+                return Some(bit.trailing_zeros() as usize + 1);
+            }
+            closing &= closing - 1;
+        }
+        self.depth += (opening & !counted).count_ones() as usize;
+        None
+    }
+}
+
+// === impl Strings ===
+
+impl Strings {
+    /// Returns which bytes of the next block are in a string, its opening quote included. The block is padded with blanks
+    /// behind its `length` bytes.
+    #[inline(always)]
+    fn next(&mut self, block: &Block, length: usize) -> u64 {
+        let quotes = block.quotes & !self.escaped(block.backslashes, length);
+        let strings = prefix_xor(quotes) ^ self.inside;
+        self.inside = if strings >> 63 == 1 { u64::MAX } else { 0 };
+        strings
+    }
+
+    /// Returns which bytes stand behind a backslash that is not itself escaped: behind an odd number of them in a row.
+    #[inline(always)]
+    fn escaped(&mut self, backslashes: u64, length: usize) -> u64 {
+        const EVEN: u64 = 0x5555_5555_5555_5555;
+        if backslashes == 0 {
+            return std::mem::take(&mut self.escaped);
+        }
+        let backslashes = backslashes & !self.escaped;
+        let behind = backslashes << 1 | self.escaped;
+        let odd_starts = backslashes & !EVEN & !behind;
+        let (ends_of_odd, overflows) = odd_starts.overflowing_add(backslashes);
+        let escaped = (EVEN ^ (ends_of_odd << 1)) & behind;
+        self.escaped = if length < BLOCK { (escaped >> length) & 1 } else { u64::from(overflows) };
+        escaped
+    }
+}
+
+/// Returns the place behind the array or object that begins at `start`.
+#[inline]
+fn end_of_nested(bytes: &[u8], start: usize) -> Option<usize> {
+    Nesting::default().end_in(bytes.get(start..)?).map(|end| start + end)
+}
+
+/// Returns the place behind the string whose opening quote is before `start`.
+fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut strings = Strings::default();
+    let (blocks, rest) = bytes.get(start..)?.as_chunks::<BLOCK>();
+    let mut end_in = |bytes: &[u8; BLOCK]| {
+        let block = Block::new(bytes);
+        let quotes = block.quotes & !strings.escaped(block.backslashes, BLOCK);
+        (quotes != 0).then(|| quotes.trailing_zeros() as usize + 1)
+    };
+    for (idx, block) in blocks.iter().enumerate() {
+        if let Some(end) = end_in(block) {
+            return Some(start + idx * BLOCK + end);
+        }
+    }
+    end_in(&padded(rest)).map(|end| start + blocks.len() * BLOCK + end)
+}
+
+/// Each bit becomes the parity of itself and those below it.
+#[inline(always)]
+fn prefix_xor(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
+
+#[inline(always)]
+fn padded(rest: &[u8]) -> [u8; BLOCK] {
+    let mut block = [b' '; BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    block
+}
+
+#[cfg(test)]
+mod tests;

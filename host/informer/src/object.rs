@@ -25,7 +25,6 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use serde_json::value::RawValue;
 
 pub use content::Content;
 pub(crate) use dictionary::Dictionary;
@@ -40,6 +39,7 @@ use self::body::Body;
 use self::door::Parts;
 use self::short_text::parse_uuid;
 use crate::json_pointer::{JsonPointer, PointerPattern, Segment, extract};
+use crate::json_scan::Cursor;
 use crate::names::{ObjectKey, TypeMeta, TypeNames};
 
 /// One object of one resource at one resourceVersion.
@@ -337,8 +337,9 @@ impl Object {
             return extract(json, &[&METADATA]).pop()?.pop().map(Cow::Owned);
         }
         let rest = json.get(usize::from(self.0.metadata_start)..)?;
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-        values.next()?.ok().map(|metadata| Cow::Borrowed(metadata.get()))
+        let mut cursor = Cursor::new(rest);
+        cursor.skip_value()?;
+        cursor.since(0).map(Cow::Borrowed)
     }
 }
 

@@ -1,75 +1,26 @@
 //! The door: where bytes become an [`Object`], in the one form that the cache knows.
+//!
+//! Two ways lead through it. The quick one reads what API servers commonly write: it goes once over the text, reads type and
+//! metadata to the letter, and only sees to it that the rest is closed. Whatever it finds unusual (escapes in a name, a field
+//! that stands twice, white space where something is left out) or wrong, it leaves to the exact one, which has serde read
+//! everything. So what the quick way takes in is what the exact one would, and in the same form; save that a text is taken in
+//! whose fault lies deep in what nobody here reads: a wrong comma, literal or escape within an array or object.
+
+mod exact;
+mod kept;
+mod quick;
 
 use super::content::{Content, is_partial};
-use super::metadata::{Envelope, Error, Metadata, text};
+use super::metadata::Error;
 use super::{Labels, Object, Pruning};
 use crate::names::TypeMeta;
-
-/// Checks the bytes, fills in and leaves out what is to be, and reads the metadata.
-pub(super) fn take_in(
-    bytes: &[u8],
-    type_meta: Option<&TypeMeta>,
-    pruning: &Pruning,
-    content: Content,
-) -> Result<Object, Error> {
-    let source = std::str::from_utf8(bytes).map_err(Error::NotUtf8)?.trim_ascii();
-    // Read whole, so that nobody who looks into the text later meets anything but JSON.
-    let envelope: Envelope<'_> = serde_json::from_str(source).map_err(Error::Json)?;
-    let metadata = envelope.metadata.ok_or(Error::MissingMetadata)?.get();
-    if !metadata.starts_with('{') {
-        return Err(Error::MissingMetadata);
-    }
-
-    let own_api_version = envelope.api_version.as_ref().map(|text| &*text.0);
-    let own_kind = envelope.kind.as_ref().map(|text| &*text.0);
-    let filled_api_version = type_meta.filter(|_| own_api_version.is_none()).map(|meta| &*meta.api_version);
-    let filled_kind = type_meta.filter(|_| own_kind.is_none()).map(|meta| &*meta.kind);
-    let api_version = own_api_version.or(filled_api_version).unwrap_or_default();
-    let kind = own_kind.or(filled_kind).unwrap_or_default();
-    let own = share(type_meta, api_version, kind)?;
-    let pruned = pruning.apply(metadata)?;
-    if content == Content::Metadata {
-        let type_meta = match type_meta {
-            Some(expected) if is_partial(&own) => expected.clone(),
-            None if is_partial(&own) => return Err(Error::MissingType("kind of its own")),
-            _ => own,
-        };
-        return metadata_only(pruned.as_deref().unwrap_or(metadata), type_meta);
-    }
-    let type_meta = own;
-    let start = offset(source, metadata);
-    let (head, tail) = (&source[..start], &source[start + metadata.len()..]);
-    let metadata = pruned.as_deref().unwrap_or(metadata);
-    let head = with_type_meta(head, filled_api_version, filled_kind);
-    let text = [&*head, metadata, tail].concat();
-    read(text, type_meta, head.len(), metadata.len())
-}
-
-/// Makes an object of its metadata.
-fn metadata_only(metadata: &str, type_meta: TypeMeta) -> Result<Object, Error> {
-    let head = with_type_meta("{\"metadata\":", Some(&type_meta.api_version), Some(&type_meta.kind));
-    let text = [&*head, metadata, "}"].concat();
-    read(text, type_meta, head.len(), metadata.len())
-}
-
-/// Writes `kind` and `apiVersion` at the head of a JSON object (or of the beginning of one that goes on with an entry), in
-/// the order in which Go writes them.
-pub(super) fn with_type_meta(object: &str, api_version: Option<&str>, kind: Option<&str>) -> String {
-    let mut filled = String::with_capacity(object.len() + 64);
-    filled.push('{');
-    for (name, value) in [("kind", kind), ("apiVersion", api_version)] {
-        if let Some(value) = value {
-            filled.push_str(&format!("\"{name}\":{},", serde_json::Value::from(value)));
-        }
-    }
-    filled.push_str(object.strip_prefix('{').unwrap_or(object));
-    filled
-}
 
 /// What the door has found out about an object.
 pub(super) struct Parts<'a> {
     pub(super) type_meta: TypeMeta,
+    /// Has no slash.
     pub(super) namespace: &'a str,
+    /// Not empty, and has no slash.
     pub(super) name: &'a str,
     pub(super) uid: &'a str,
     pub(super) resource_version: &'a str,
@@ -82,55 +33,89 @@ pub(super) struct Parts<'a> {
     pub(super) metadata_start: usize,
 }
 
-/// Reads the metadata of a text in its final form.
-fn read(json: String, type_meta: TypeMeta, start: usize, length: usize) -> Result<Object, Error> {
-    if u32::try_from(json.len()).is_err() {
-        return Err(Error::TooLarge(json.len()));
-    }
-    let own = json[start..start + length].to_owned();
-    let metadata = Metadata::parse(&own)?;
-    let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
-    if name.is_empty() {
-        return Err(Error::MissingName);
-    }
-    if let Some(bad) = [namespace, name].into_iter().find(|part| part.contains('/')) {
-        return Err(Error::BadName(bad.to_owned()));
-    }
-    let labels = match metadata.labels {
-        Some(labels) => Labels::from_json(labels.get()).map_err(Error::Metadata)?,
-        None => Labels::default(),
-    };
-    Ok(Object::new(Parts {
-        type_meta,
-        namespace,
-        name,
-        uid: text(&metadata.uid),
-        resource_version: text(&metadata.resource_version),
-        generation: metadata.generation,
-        deletion_timestamp: metadata.deletion_timestamp.as_ref().map(|text| &*text.0),
-        labels,
-        text: json,
-        metadata_start: start,
-    }))
+/// What an object is to be when it is in.
+#[derive(Clone, Copy)]
+struct Terms<'a> {
+    /// Its type, where it does not say it itself.
+    type_meta: Option<&'a TypeMeta>,
+    pruning: &'a Pruning,
+    content: Content,
 }
 
-/// Returns the object's type, as one shared copy with what the caller expected wherever they agree.
-fn share(expected: Option<&TypeMeta>, api_version: &str, kind: &str) -> Result<TypeMeta, Error> {
-    if api_version.is_empty() {
-        return Err(Error::MissingType("apiVersion"));
+/// Checks the bytes, fills in and leaves out what is to be, and reads the metadata.
+pub(super) fn take_in(
+    bytes: &[u8],
+    type_meta: Option<&TypeMeta>,
+    pruning: &Pruning,
+    content: Content,
+) -> Result<Object, Error> {
+    let source = utf8(bytes)?.trim_ascii();
+    if u32::try_from(source.len()).is_err() {
+        return Err(Error::TooLarge(source.len()));
     }
-    if kind.is_empty() {
-        return Err(Error::MissingType("kind"));
+    let terms = Terms { type_meta, pruning, content };
+    match quick::take_in(source, terms) {
+        Some(object) => Ok(object),
+        None => exact::take_in(source, terms),
     }
-    match expected {
-        Some(expected) if *expected.api_version == *api_version && *expected.kind == *kind => {
-            Ok(expected.clone())
+}
+
+/// Writes `kind` and `apiVersion` at the head of a JSON object (or of the beginning of one that goes on with an entry), in
+/// the order in which Go writes them.
+pub(super) fn with_type_meta(object: &str, api_version: Option<&str>, kind: Option<&str>) -> String {
+    let mut filled = head_with(api_version, kind);
+    filled.push_str(object.strip_prefix('{').unwrap_or(object));
+    filled
+}
+
+/// Returns the beginning of an object up to where its other entries follow.
+fn head_with(api_version: Option<&str>, kind: Option<&str>) -> String {
+    let mut head = String::with_capacity(64);
+    head.push('{');
+    for (name, value) in [("\"kind\":", kind), ("\"apiVersion\":", api_version)] {
+        if let Some(value) = value {
+            head.push_str(name);
+            head.push_str(&serde_json::Value::from(value).to_string());
+            head.push(',');
         }
-        _ => Ok(TypeMeta::new(api_version, kind)),
+    }
+    head
+}
+
+/// Returns the beginning of an object that has nothing but its metadata.
+fn metadata_head(type_meta: &TypeMeta) -> String {
+    head_with(Some(&type_meta.api_version), Some(&type_meta.kind)) + "\"metadata\":"
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Error> {
+    // The quick check does not say where, the slow one does.
+    simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes)).map_err(Error::NotUtf8)
+}
+
+// === impl Terms ===
+
+impl Terms<'_> {
+    /// Returns the object's type, as one shared copy with what the caller expected wherever they agree.
+    fn share(&self, api_version: &str, kind: &str) -> Result<TypeMeta, Error> {
+        if api_version.is_empty() {
+            return Err(Error::MissingType("apiVersion"));
+        }
+        if kind.is_empty() {
+            return Err(Error::MissingType("kind"));
+        }
+        let own = match self.type_meta {
+            Some(expected) if *expected.api_version == *api_version && *expected.kind == *kind => {
+                return Ok(expected.clone());
+            }
+            _ => TypeMeta::new(api_version, kind),
+        };
+        match (self.content, self.type_meta) {
+            (Content::Metadata, Some(expected)) if is_partial(&own) => Ok(expected.clone()),
+            (Content::Metadata, None) if is_partial(&own) => Err(Error::MissingType("kind of its own")),
+            _ => Ok(own),
+        }
     }
 }
 
-/// Returns where `part`, a slice of `whole`, begins in it.
-fn offset(whole: &str, part: &str) -> usize {
-    part.as_ptr() as usize - whole.as_ptr() as usize
-}
+#[cfg(test)]
+mod tests;

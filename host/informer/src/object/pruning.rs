@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::metadata::{Entries, Error};
 
 /// The annotation in which `kubectl apply` keeps what it applied last.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What to leave out of the objects that come in, to save memory.
 ///

@@ -1,0 +1,266 @@
+//! The quick way against the exact one, and both against a tree.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::names::ObjectKey;
+use crate::object::{OwnerReference, StringMap};
+
+const OWNER: &str =
+    r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u-r","controller":true,"x":[1]}"#;
+
+/// All that can be seen of an object.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    key: ObjectKey,
+    type_meta: TypeMeta,
+    texts: [Option<String>; 3],
+    generation: Option<i64>,
+    maps: [StringMap; 2],
+    owners: Vec<OwnerReference>,
+    json: String,
+    metadata: String,
+}
+
+impl Seen {
+    fn of(object: &Object) -> Self {
+        Self {
+            key: object.key().clone(),
+            type_meta: object.type_meta().clone(),
+            texts: [
+                Some(object.uid().to_string()),
+                Some(object.resource_version().to_string()),
+                object.deletion_timestamp().map(str::to_owned),
+            ],
+            generation: object.generation(),
+            maps: [object.labels(), object.annotations()],
+            owners: object.owner_references(),
+            json: object.json().to_string(),
+            metadata: object.metadata_json(),
+        }
+    }
+}
+
+fn pod() -> TypeMeta {
+    TypeMeta::new("v1", "Pod")
+}
+
+type Settings = (Pruning, Content);
+
+fn quick(text: &str, (pruning, content): &Settings) -> Option<Object> {
+    quick::take_in(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
+}
+
+fn exact(text: &str, (pruning, content): &Settings) -> Result<Object, Error> {
+    exact::take_in(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
+}
+
+fn prunings() -> impl Strategy<Value = Pruning> {
+    (any::<bool>(), any::<bool>())
+        .prop_map(|(managed_fields, last_applied)| Pruning { managed_fields, last_applied })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (prunings(), prop_oneof![3 => Just(Content::Full), 1 => Just(Content::Metadata)])
+}
+
+#[test]
+fn what_servers_commonly_write_goes_the_quick_way() {
+    let last_applied = r#""kubectl.kubernetes.io/last-applied-configuration":"{\"a\":\"\\\"\"}\n""#;
+    let fields = r#""managedFields":[{"manager":"k","fieldsV1":{"f:a":{".":{}}}}]"#;
+    for metadata in [
+        r#""name":"a""#.to_owned(),
+        format!(r#""name":"a","namespace":"n","generation":1,"creationTimestamp":null,{fields}"#),
+        format!(r#"{fields},"name":"a","labels":{{"app":"é \u00e9"}},"deletionTimestamp":"t""#),
+        format!(r#""name":"a",{fields},"annotations":{{{last_applied}}},"ownerReferences":[{OWNER}]"#),
+        format!(r#""annotations":{{{last_applied},"a":"b"}},"name":"a""#),
+        format!(r#""name":"a","annotations":{{"a":"b",{last_applied}}},{fields}"#),
+        format!(r#""annotations":{{"a":"b",{last_applied},"c":"d\n"}},{fields},"name":"a""#),
+    ] {
+        for text in [
+            format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{{metadata}}},"spec":{{"a":[{{}}]}}}}"#),
+            format!(r#"{{"metadata":{{{metadata}}},"spec":{{}}}}"#),
+            format!(r#"{{"spec":{{}},"apiVersion":"v1","n":-1.5e3,"metadata":{{{metadata}}}}}"#),
+        ] {
+            for pruning in [Pruning::none(), Pruning::default()] {
+                for content in [Content::Full, Content::Metadata] {
+                    let settings = (pruning.clone(), content);
+                    let quick = quick(&text, &settings).unwrap_or_else(|| panic!("{text}"));
+                    assert_eq!(Seen::of(&quick), Seen::of(&exact(&text, &settings).unwrap()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
+    let object = take_in(
+        br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#,
+        Some(&pod()),
+        &Pruning::none(),
+        Content::Full,
+    );
+    assert!(object.is_ok());
+    // But none that would let one value run into another.
+    for text in [r#"{"metadata":{"name":"a"},"spec":{"a":"}}"#, r#"{"metadata":{"name":"a"},"spec":{"a":[}}"#]
+    {
+        assert!(matches!(
+            take_in(text.as_bytes(), Some(&pod()), &Pruning::none(), Content::Full),
+            Err(Error::Json(_))
+        ));
+    }
+}
+
+/// Entries of an object, from such keys and values, some of them unusual.
+fn entries(
+    keys: &'static [&'static str],
+    values: &'static [&'static str],
+    inner: BoxedStrategy<String>,
+) -> BoxedStrategy<String> {
+    let value = prop_oneof![3 => prop::sample::select(values).prop_map(str::to_owned), 1 => inner];
+    let blank = prop_oneof![20 => Just(""), 1 => Just(" "), 1 => Just("\n\t")];
+    let entry = (prop::sample::select(keys), value, blank.clone(), blank.clone()).prop_map(
+        |(key, value, before, behind)| format!("{before}\"{key}\"{behind}:{before}{value}{behind}"),
+    );
+    (prop::collection::vec(entry, 0..6), blank)
+        .prop_map(|(entries, blank)| format!("{{{}{blank}}}", entries.join(",")))
+        .boxed()
+}
+
+fn metadata() -> BoxedStrategy<String> {
+    let map = entries(
+        &["app", "é", "kubectl.kubernetes.io/last-applied-configuration", "\\u0061pp"],
+        &["\"x\"", "\"\\n\\\"{\"", "\"\"", "1", "null", "\"\\ud800\""],
+        Just("{}".to_owned()).boxed(),
+    );
+    let owner = entries(
+        &["apiVersion", "kind", "name", "uid", "controller", "x"],
+        &["\"x\"", "true", "null", "\"\\t\""],
+        Just("[]".to_owned()).boxed(),
+    );
+    let owners = prop_oneof![Just(OWNER.to_owned()), owner].prop_map(|owner| format!("[{owner},{OWNER}]"));
+    let named = |name: &'static str, value: BoxedStrategy<String>| {
+        value.prop_map(move |value| format!("\"{name}\":{value}"))
+    };
+    let text = prop::sample::select(&["\"x\"", "\"a/b\"", "\"\"", "null", "\"\\u0061\"", "1"][..]);
+    let number = prop::sample::select(&["0", "-0", "-7", "1.0", "9223372036854775808", "null", "01"][..]);
+    let texts = prop::sample::select(&["namespace", "uid", "resourceVersion", "deletionTimestamp"][..]);
+    let entry = prop_oneof![
+        3 => Just("\"name\":\"a\"".to_owned()),
+        2 => (texts, text).prop_map(|(name, value)| format!("\"{name}\":{value}")),
+        1 => number.prop_map(|value| format!("\"generation\":{value}")),
+        2 => named("labels", map.clone()),
+        3 => named("annotations", map),
+        2 => Just(format!("\"ownerReferences\":[{OWNER}]")),
+        1 => named("ownerReferences", owners.boxed()),
+        3 => Just(r#""managedFields":[{"a":{"f:\"}":{}}}]"#.to_owned()),
+        1 => Just(r#""\u006danagedFields":[]"#.to_owned()),
+        1 => Just(r#""creationTimestamp":null"#.to_owned()),
+        1 => Just(r#""labels":null"#.to_owned()),
+    ];
+    let blank = prop_oneof![30 => Just(""), 1 => Just(" ")];
+    (prop::collection::vec(entry, 1..7), blank)
+        .prop_map(|(entries, blank)| {
+            // Mostly each at most once, so that many are good.
+            format!("{{{}}}", entries.join(&format!(",{blank}")))
+        })
+        .boxed()
+}
+
+fn documents() -> impl Strategy<Value = String> {
+    let entry = prop_oneof![
+        6 => metadata().prop_map(|metadata| format!("\"metadata\":{metadata}")),
+        1 => Just("\"kind\":\"Pod\"".to_owned()),
+        1 => Just("\"kind\":\"P\\u006fd\"".to_owned()),
+        1 => Just("\"apiVersion\":\"v2\"".to_owned()),
+        1 => Just("\"apiVersion\":null".to_owned()),
+        1 => Just(r#""kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1""#.to_owned()),
+        2 => Just(r#""spec":{"metadata":{"name":[1,"\"]}"]},"x":1.5e-3}"#.to_owned()),
+        1 => Just("\"n\" : -1 ".to_owned()),
+    ];
+    prop::collection::vec(entry, 1..4).prop_map(|entries| format!("{{{}}}", entries.join(",")))
+}
+
+fn agree(text: &str, settings: &Settings) -> Result<(), TestCaseError> {
+    let (quick, exact) = (quick(text, settings), exact(text, settings));
+    match (quick, exact) {
+        (Some(quick), Ok(exact)) => prop_assert_eq!(Seen::of(&quick), Seen::of(&exact), "{}", text),
+        // A fault deep in what nobody reads.
+        (Some(_), Err(Error::Json(_))) => prop_assert!(serde_json::from_str::<Value>(text).is_err()),
+        (Some(_), Err(error)) => prop_assert!(false, "{text}: {error}"),
+        (None, _) => {}
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn both_ways_agree(text in documents(), settings in settings()) {
+        agree(&text, &settings)?;
+    }
+
+    #[test]
+    fn both_ways_agree_on_what_is_damaged(text in documents(), settings in settings(), at in any::<prop::sample::Index>(), n_removed in 0..3_usize, added in r#"[{}\[\]",:\\ a1n\n]{0,2}"#) {
+        let (at, mut text) = (at.index(text.len()), text.into_bytes());
+        text.splice(at..text.len().min(at + n_removed), added.bytes());
+        if let Ok(text) = std::str::from_utf8(&text) {
+            agree(text.trim_ascii(), &settings)?;
+        }
+    }
+
+    #[test]
+    fn a_tree_says_the_same(text in documents(), pruning in prunings()) {
+        let Ok(object) = take_in(text.as_bytes(), Some(&pod()), &pruning, Content::Full) else { return Ok(()) };
+        // What was pruned may have been no text.
+        let Ok(tree) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
+        let metadata = &tree["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let map = |value: &Value| -> StringMap {
+            value.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
+        };
+        prop_assert_eq!(object.key(), &ObjectKey::new(text(&metadata["namespace"]), text(&metadata["name"])));
+        prop_assert_eq!(object.uid().to_string(), text(&metadata["uid"]));
+        prop_assert_eq!(object.resource_version().to_string(), text(&metadata["resourceVersion"]));
+        prop_assert_eq!(object.generation(), metadata["generation"].as_i64());
+        prop_assert_eq!(object.deletion_timestamp(), metadata["deletionTimestamp"].as_str());
+        prop_assert_eq!(object.labels(), map(&metadata["labels"]));
+        let mut annotations = map(&metadata["annotations"]);
+        if pruning.last_applied {
+            annotations.remove(crate::object::pruning::LAST_APPLIED);
+        }
+        prop_assert_eq!(object.annotations(), annotations);
+        let owners = metadata["ownerReferences"].as_array().map_or(0, Vec::len);
+        prop_assert_eq!(object.owner_references().len(), owners);
+
+        let mut kept: Value = serde_json::from_str(&object.json()).unwrap();
+        let mut expected = tree.clone();
+        expected["kind"] = tree.get("kind").cloned().unwrap_or("Pod".into());
+        expected["apiVersion"] = tree.get("apiVersion").cloned().unwrap_or("v1".into());
+        let is_pruned = |kept: &mut Value| {
+            let metadata = kept["metadata"].as_object_mut().unwrap();
+            if pruning.managed_fields {
+                metadata.remove("managedFields");
+            }
+            if pruning.last_applied {
+                let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+                let is_empty = annotations.is_some_and(|annotations| {
+                    annotations.remove(crate::object::pruning::LAST_APPLIED);
+                    annotations.is_empty()
+                });
+                if is_empty {
+                    metadata.remove("annotations");
+                }
+            }
+        };
+        // Nothing is left to be pruned, save for a map that was empty as it came.
+        let before = kept.clone();
+        is_pruned(&mut kept);
+        prop_assert!(before == kept || tree["metadata"]["annotations"].as_object().is_some_and(|map| map.is_empty()));
+        is_pruned(&mut expected);
+        prop_assert_eq!(kept, expected);
+    }
+}

@@ -11,6 +11,15 @@ use crate::object::Object;
 
 const WHAT: &str = "watch event";
 
+/// How a line begins that brings an object, as API servers write it, and what becomes of the object.
+type Beginning = (&'static [u8], fn(Object) -> WatchEvent);
+
+const COMMON: [Beginning; 3] = [
+    (br#"{"type":"MODIFIED","object":"#, WatchEvent::Modified),
+    (br#"{"type":"ADDED","object":"#, WatchEvent::Added),
+    (br#"{"type":"DELETED","object":"#, WatchEvent::Deleted),
+];
+
 /// Ends the initial events, where a watch asked for them.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
@@ -37,6 +46,9 @@ struct PartialMetadata {
 
 /// Reads an event from its line.
 pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeError> {
+    if let Some(event) = common(line, config) {
+        return Ok(event);
+    }
     let text = std::str::from_utf8(line).map_err(|source| DecodeError::NotUtf8 { what: WHAT, source })?;
     let malformed = |source| DecodeError::Malformed { what: WHAT, source };
     let frame: Frame<'_> = serde_json::from_str(text).map_err(malformed)?;
@@ -61,6 +73,16 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
             }
         }
     })
+}
+
+/// Reads a line that is written as most are, and good. What stands behind the object's end is left to it to find.
+fn common(line: &[u8], config: &Config) -> Option<WatchEvent> {
+    let begins =
+        |(head, event): &(&[u8], fn(Object) -> WatchEvent)| Some((line.strip_prefix(*head)?, *event));
+    let (object, event) = COMMON.iter().find_map(begins)?;
+    let object = object.trim_ascii_end().strip_suffix(b"}")?;
+    let Config { type_meta, pruning, content, .. } = config;
+    Object::parse_content(object, type_meta.as_ref(), pruning, *content).ok().map(event)
 }
 
 fn bookmark(partial: Partial) -> Result<Bookmark, DecodeError> {

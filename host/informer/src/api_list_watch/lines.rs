@@ -1,6 +1,11 @@
 //! Cuts a watch's body into frames: one event a line.
+//!
+//! A line that came whole in one chunk is a slice of it; only what was cut is put together.
+
+use std::mem;
 
 use bytes::{Buf, Bytes, BytesMut};
+use memchr::memchr;
 
 use super::body::Chunks;
 use crate::list_watch::{ApiError, DecodeError};
@@ -8,9 +13,10 @@ use crate::list_watch::{ApiError, DecodeError};
 /// Reads lines, however the chunks fall.
 pub(super) struct Lines {
     chunks: Chunks,
-    buffer: BytesMut,
-    /// So much of the buffer was looked through for a newline.
-    n_searched: usize,
+    /// The beginning of a line, without its newline.
+    begun: BytesMut,
+    /// What came behind it, and was not looked through.
+    chunk: Bytes,
     max_bytes: usize,
 }
 
@@ -24,7 +30,7 @@ pub(super) struct Line {
 
 impl Lines {
     pub(super) fn new(chunks: Chunks, max_bytes: usize) -> Self {
-        Self { chunks, buffer: BytesMut::new(), n_searched: 0, max_bytes }
+        Self { chunks, begun: BytesMut::new(), chunk: Bytes::new(), max_bytes }
     }
 
     /// Returns the next line that is not blank; none at the end. Cancel-safe.
@@ -36,15 +42,14 @@ impl Lines {
                 }
                 return Some(self.checked(Line { bytes, is_whole: true }));
             }
-            if self.buffer.len() > self.max_bytes {
+            if self.begun.len() > self.max_bytes {
                 return Some(Err(self.too_long()));
             }
             match self.chunks.next().await {
-                Some(Ok(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Some(Ok(chunk)) => self.chunk = chunk,
                 Some(Err(error)) => return Some(Err(error)),
                 None => {
-                    let bytes = self.buffer.split().freeze();
-                    self.n_searched = 0;
+                    let bytes = mem::take(&mut self.begun).freeze();
                     let is_blank = bytes.trim_ascii().is_empty();
                     return if is_blank { None } else { Some(self.checked(Line { bytes, is_whole: false })) };
                 }
@@ -52,16 +57,19 @@ impl Lines {
         }
     }
 
+    /// Returns the line whose newline has come. If there is none, the chunk has become part of what is begun.
     fn take_line(&mut self) -> Option<Bytes> {
-        let unsearched = &self.buffer[self.n_searched..];
-        let Some(newline) = unsearched.iter().position(|byte| *byte == b'\n') else {
-            self.n_searched = self.buffer.len();
+        let Some(newline) = memchr(b'\n', &self.chunk) else {
+            self.begun.extend_from_slice(&mem::take(&mut self.chunk));
             return None;
         };
-        let line = self.buffer.split_to(self.n_searched + newline).freeze();
-        self.buffer.advance(1);
-        self.n_searched = 0;
-        Some(line)
+        let line = self.chunk.split_to(newline);
+        self.chunk.advance(1);
+        if self.begun.is_empty() {
+            return Some(line);
+        }
+        self.begun.extend_from_slice(&line);
+        Some(self.begun.split().freeze())
     }
 
     fn checked(&self, line: Line) -> Result<Line, ApiError> {

@@ -1,12 +1,17 @@
 //! One page of a list, taken apart while it arrives.
 //!
-//! Each item becomes an object as soon as its last byte is there, from a buffer of its own; the answer as a whole is never in
-//! memory (RL-28). What remains, the page's envelope, is small and read at the end.
+//! Each item becomes an object as soon as its last byte is there, from the bytes as they came if all of it is in one chunk.
+//! The answer as a whole is never in memory (RL-28). What remains, the page's envelope, is small and read at the end.
 
+use std::mem;
+use std::ops::Range;
+
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Config;
+use crate::json_scan::Nesting;
 use crate::list_watch::{DecodeError, Keep, ListPage};
 use crate::names::TypeMeta;
 use crate::object::Object;
@@ -21,30 +26,41 @@ pub(super) struct PageDecoder<'c> {
     config: &'c Config,
     keep: Keep<'c>,
     items: Vec<Object>,
-    /// Everything but the items: what would be the page if it had none.
-    envelope: Vec<u8>,
-    /// The item that is arriving.
+    envelope: EnvelopeScan,
+    /// The beginning of an item that did not come whole in one chunk.
     item: Vec<u8>,
     /// What the list says that its items are.
     type_meta: Option<TypeMeta>,
     place: Place,
+}
+
+/// What the next byte belongs to.
+enum Place {
+    /// The list around its items.
+    Envelope,
+    /// The items: a new one may begin.
+    BeforeItem,
+    /// An item.
+    Item(Nesting),
+    /// The items: one has ended, and a comma or the end follows.
+    AfterItem,
+}
+
+/// Everything but the items: what would be the page if it had none.
+#[derive(Default)]
+struct EnvelopeScan {
+    bytes: Vec<u8>,
     /// How many brackets are open.
     depth: usize,
     text: Text,
-    /// Where in the envelope the last string of the top level stands.
-    last_string: std::ops::Range<usize>,
-}
-
-/// Whether the next byte belongs to the list or to an item of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Envelope,
-    Items,
+    /// Where the last string of the top level stands.
+    last_string: Range<usize>,
 }
 
 /// Whether the next byte is part of a string.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Text {
+    #[default]
     Outside,
     Inside,
     AfterBackslash,
@@ -78,33 +94,32 @@ impl<'c> PageDecoder<'c> {
             config,
             keep,
             items: Vec::new(),
-            envelope: Vec::new(),
+            envelope: EnvelopeScan::default(),
             item: Vec::new(),
             type_meta: None,
             place: Place::Envelope,
-            depth: 0,
-            text: Text::Outside,
-            last_string: 0..0,
         }
     }
 
     /// Takes the next bytes of the page, however they fall.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<(), DecodeError> {
-        for byte in chunk {
-            self.byte(*byte)?;
-        }
-        if self.item.len() > self.config.max_object_bytes {
-            return Err(DecodeError::TooLong { what: "list item", limit: self.config.max_object_bytes });
-        }
-        if self.envelope.len() > MAX_ENVELOPE_BYTES {
-            return Err(DecodeError::TooLong { what: WHAT, limit: MAX_ENVELOPE_BYTES });
+    pub(super) fn push(&mut self, mut chunk: &[u8]) -> Result<(), DecodeError> {
+        while !chunk.is_empty() {
+            chunk = match &mut self.place {
+                Place::Envelope => self.envelope(chunk)?,
+                Place::BeforeItem => self.before_item(chunk)?,
+                Place::Item(nesting) => match nesting.end_in(chunk) {
+                    Some(end) => self.end_item(chunk, end)?,
+                    None => self.go_on_with_item(chunk)?,
+                },
+                Place::AfterItem => self.after_item(chunk)?,
+            };
         }
         Ok(())
     }
 
     /// Returns the page, if all of it came.
     pub(super) fn finish(self) -> Result<ListPage, DecodeError> {
-        let envelope = parse_envelope(&self.envelope)?;
+        let envelope = parse_envelope(&self.envelope.bytes)?;
         if envelope.kind == "Table" && envelope.api_version.starts_with("meta.k8s.io/") {
             return Err(DecodeError::UnsupportedList(format!("{}, Kind=Table", envelope.api_version)));
         }
@@ -129,62 +144,24 @@ impl<'c> PageDecoder<'c> {
         })
     }
 
-    fn byte(&mut self, byte: u8) -> Result<(), DecodeError> {
-        match self.text {
-            Text::AfterBackslash => self.text = Text::Inside,
-            Text::Inside => match byte {
-                b'\\' => self.text = Text::AfterBackslash,
-                b'"' => {
-                    self.text = Text::Outside;
-                    if self.depth == 1 {
-                        self.last_string.end = self.envelope.len();
-                    }
-                }
-                _ => {}
-            },
-            Text::Outside => match byte {
-                b'"' => {
-                    self.text = Text::Inside;
-                    if self.depth == 1 {
-                        self.last_string.start = self.envelope.len() + 1;
-                    }
-                }
-                b'{' | b'[' => {
-                    self.depth += 1;
-                    if byte == b'[' && self.depth == 2 && self.is_after_items_key() {
-                        self.envelope.push(byte);
-                        return self.begin_items();
-                    }
-                }
-                b'}' | b']' => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.place == Place::Items && self.depth == 1 {
-                        self.end_item()?;
-                        self.place = Place::Envelope;
-                    }
-                }
-                b',' if self.place == Place::Items && self.depth == 2 => return self.end_item(),
-                _ => {}
-            },
+    fn envelope<'b>(&mut self, chunk: &'b [u8]) -> Result<&'b [u8], DecodeError> {
+        for (idx, byte) in chunk.iter().enumerate() {
+            if self.envelope.begins_items_with(*byte) {
+                self.begin_items()?;
+                return Ok(&chunk[idx + 1..]);
+            }
         }
-        match self.place {
-            Place::Envelope => self.envelope.push(byte),
-            Place::Items => self.item.push(byte),
+        if self.envelope.bytes.len() > MAX_ENVELOPE_BYTES {
+            return Err(DecodeError::TooLong { what: WHAT, limit: MAX_ENVELOPE_BYTES });
         }
-        Ok(())
-    }
-
-    /// Whether what stands last in the envelope is `"items":`.
-    fn is_after_items_key(&self) -> bool {
-        let between = self.envelope.get(self.last_string.end + 1..).unwrap_or_default();
-        self.envelope.get(self.last_string.clone()) == Some(b"items") && between.trim_ascii() == b":"
+        Ok(&[])
     }
 
     fn begin_items(&mut self) -> Result<(), DecodeError> {
-        self.place = Place::Items;
+        self.place = Place::BeforeItem;
         // The built-in types' lists say what they are before their items come; those that say it behind have items that say
         // it themselves.
-        let so_far = [&self.envelope[..], b"]}"].concat();
+        let so_far = [&self.envelope.bytes[..], b"]}"].concat();
         let Envelope { kind, api_version, .. } = parse_envelope(&so_far)?;
         self.type_meta = match kind.strip_suffix("List") {
             // Says how much there is of the items, not what they are.
@@ -201,14 +178,109 @@ impl<'c> PageDecoder<'c> {
         Ok(())
     }
 
-    fn end_item(&mut self) -> Result<(), DecodeError> {
-        if !self.item.trim_ascii().is_empty() {
-            let Config { pruning, content, .. } = self.config;
-            let item = Object::parse_content(&self.item, self.type_meta.as_ref(), pruning, *content)?;
-            self.items.push((self.keep)(item));
+    fn before_item<'b>(&mut self, chunk: &'b [u8]) -> Result<&'b [u8], DecodeError> {
+        let rest = chunk.trim_ascii_start();
+        match rest {
+            [] | [b',', ..] => return Ok(rest.get(1..).unwrap_or_default()),
+            [b']', ..] => self.end_items(),
+            [b'{' | b'[', ..] => self.place = Place::Item(Nesting::default()),
+            // No object: the door says so.
+            _ => return self.take_in(rest).map(|()| Default::default()),
         }
-        self.item.clear();
+        Ok(rest)
+    }
+
+    fn end_item<'b>(&mut self, chunk: &'b [u8], end: usize) -> Result<&'b [u8], DecodeError> {
+        let (last, rest) = chunk.split_at(end);
+        self.check_length(last)?;
+        if self.item.is_empty() {
+            self.take_in(last)?;
+        } else {
+            self.item.extend_from_slice(last);
+            let mut item = mem::take(&mut self.item);
+            self.take_in(&item)?;
+            item.clear();
+            self.item = item;
+        }
+        self.place = Place::AfterItem;
+        Ok(rest)
+    }
+
+    fn go_on_with_item<'b>(&mut self, chunk: &[u8]) -> Result<&'b [u8], DecodeError> {
+        self.check_length(chunk)?;
+        self.item.extend_from_slice(chunk);
+        Ok(&[])
+    }
+
+    fn check_length(&self, more: &[u8]) -> Result<(), DecodeError> {
+        let limit = self.config.max_object_bytes;
+        let is_too_long = self.item.len() + more.len() > limit;
+        if is_too_long { Err(DecodeError::TooLong { what: "list item", limit }) } else { Ok(()) }
+    }
+
+    fn take_in(&mut self, item: &[u8]) -> Result<(), DecodeError> {
+        let Config { pruning, content, .. } = self.config;
+        let item = Object::parse_content(item, self.type_meta.as_ref(), pruning, *content)?;
+        self.items.push((self.keep)(item));
         Ok(())
+    }
+
+    fn after_item<'b>(&mut self, chunk: &'b [u8]) -> Result<&'b [u8], DecodeError> {
+        let rest = chunk.trim_ascii_start();
+        match rest.first() {
+            None => {}
+            Some(b',') => self.place = Place::BeforeItem,
+            Some(b']') => self.end_items(),
+            Some(_) => {
+                let source = serde_json::Error::custom("expected `,` or `]` behind an item");
+                return Err(DecodeError::Malformed { what: WHAT, source });
+            }
+        }
+        Ok(rest)
+    }
+
+    /// The bracket itself is read as the envelope's.
+    fn end_items(&mut self) {
+        self.place = Place::Envelope;
+    }
+}
+
+// === impl EnvelopeScan ===
+
+impl EnvelopeScan {
+    /// Takes the next byte. Tells whether it was the bracket behind the key `items`.
+    fn begins_items_with(&mut self, byte: u8) -> bool {
+        let mut begins_items = false;
+        match (self.text, byte) {
+            (Text::AfterBackslash, _) => self.text = Text::Inside,
+            (Text::Inside, b'\\') => self.text = Text::AfterBackslash,
+            (Text::Inside, b'"') => {
+                self.text = Text::Outside;
+                if self.depth == 1 {
+                    self.last_string.end = self.bytes.len();
+                }
+            }
+            (Text::Outside, b'"') => {
+                self.text = Text::Inside;
+                if self.depth == 1 {
+                    self.last_string.start = self.bytes.len() + 1;
+                }
+            }
+            (Text::Outside, b'{' | b'[') => {
+                self.depth += 1;
+                begins_items = byte == b'[' && self.depth == 2 && self.is_after_items_key();
+            }
+            (Text::Outside, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        self.bytes.push(byte);
+        begins_items
+    }
+
+    /// Whether what stands last is `"items":`.
+    fn is_after_items_key(&self) -> bool {
+        let between = self.bytes.get(self.last_string.end + 1..).unwrap_or_default();
+        self.bytes.get(self.last_string.clone()) == Some(b"items") && between.trim_ascii() == b":"
     }
 }
 

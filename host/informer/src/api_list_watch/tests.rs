@@ -148,7 +148,7 @@ async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
         (r#"{"kind":"PodList","apiVersion":"v1","items":[{}]}"#, "bad object in the answer"),
         (
             r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}} {"metadata":{"name":"b"}}]}"#,
-            "bad object in the answer",
+            "malformed list",
         ),
         (
             r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[],"rows":[]}"#,
@@ -245,6 +245,31 @@ async fn wt_02_a_watch_cut_in_an_event_ends_and_garbage_is_an_error() {
         let (server, _) = serving(200, &format!("{line}\n{WATCH}"), 100);
         let events = watch(&server).await;
         assert!(matches!(events[..], [Err(ApiError::Decode(_))]), "{line}: {events:?}");
+    }
+}
+
+#[test]
+fn a_frame_is_read_however_it_is_written() {
+    let object = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"}"}}"#;
+    for line in [
+        format!(r#"{{"type":"ADDED","object":{object}}}"#),
+        format!("{{\"type\":\"ADDED\",\"object\": {object} }}\r"),
+        format!(r#" {{ "object" : {object}, "type" : "ADDED" }}"#),
+        format!(r#"{{"type":"ADDED","object":{object},"extra":{{}}}}"#),
+        format!(r#"{{"type":"\u0041DDED","object":{object}}}"#),
+    ] {
+        let event = event::parse(line.as_bytes(), &pods());
+        assert!(
+            matches!(&event, Ok(WatchEvent::Added(added)) if &*added.json() == object),
+            "{line}: {event:?}"
+        );
+    }
+    for line in [
+        format!(r#"{{"type":"ADDED","object":{object}"#),
+        format!(r#"{{"type":"ADDED","object":{object}}}}}"#),
+        format!(r#"{{"type":"ADDED","object":{object}}}{{}}"#),
+    ] {
+        assert!(event::parse(line.as_bytes(), &pods()).is_err(), "{line}");
     }
 }
 

@@ -36,7 +36,7 @@ pub use self::{
 use crate::{access::Gate, account::Account, discovery::Discovery, dispatch::PluginQueue};
 
 /// How many requests a plugin may make.
-pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200.0 };
+pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
 
 /// What a plugin's access is made of.
 pub struct Parts {

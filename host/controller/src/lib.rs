@@ -36,6 +36,9 @@ pub mod plan;
 mod reload;
 mod subscriptions;
 
+// What other processes and people are told.
+pub mod event_recorder;
+
 // What can be seen of it from outside.
 pub mod admin;
 pub mod health;

@@ -9,13 +9,10 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
-use oarlock_informer::GroupVersionResource as Resource;
+use oarlock_informer::{GroupVersionResource as Resource, flow_control::TokenBucket};
 use oarlock_plugin::contract::{Error, GroupVersionResource, ObjectKey, Part, ThrottledInfo};
 
-use super::{
-    failure,
-    rate::{Bucket, Rate},
-};
+use super::{failure, rate::Rate};
 use crate::{
     account::Account,
     discovery::{self, Discovery, Served},
@@ -34,7 +31,7 @@ const LONGEST_ANSWER: usize = 16 << 20;
 pub(super) struct Requester {
     client: kube::Client,
     discovery: Arc<Discovery>,
-    bucket: Bucket,
+    bucket: TokenBucket,
     /// Whom every request is made as.
     impersonate: HeaderValue,
     /// The plugin's name, which is also its field manager.
@@ -69,7 +66,7 @@ impl Requester {
         Self {
             client,
             discovery,
-            bucket: Bucket::full(rate),
+            bucket: rate.bucket(),
             // An account's names are DNS names, which any header takes. What is not is made useless rather than let
             // through: nobody may impersonate a user of this name.
             impersonate: HeaderValue::try_from(account.username())
@@ -196,7 +193,7 @@ impl Requester {
     }
 
     async fn wait_for_rate(&self, what: &str) -> Result<(), Error> {
-        match self.bucket.take(RATE_PATIENCE) {
+        match self.bucket.reserve(RATE_PATIENCE) {
             Ok(wait) if wait.is_zero() => Ok(()),
             Ok(wait) => {
                 tokio::time::sleep(wait).await;

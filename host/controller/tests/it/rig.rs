@@ -44,11 +44,7 @@ impl Rig {
     }
 
     pub(crate) async fn start_with(change: impl FnOnce(Config) -> Config) -> Self {
-        let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await.unwrap();
-        let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
-        let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-        let client = transport::client(config).unwrap();
+        let (cluster, client) = cluster().await;
         let folder = tempfile::tempdir().unwrap();
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
@@ -200,6 +196,15 @@ impl Rig {
         fs::write(&beside, bytes).unwrap();
         fs::rename(beside, path).unwrap();
     }
+}
+
+/// An embedded API server and a client of its administrator.
+pub(crate) async fn cluster() -> (DevCluster, kube::Client) {
+    let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await.unwrap();
+    let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    (cluster, transport::client(config).unwrap())
 }
 
 /// Where a guest is, which `cargo xtask guests` has built.

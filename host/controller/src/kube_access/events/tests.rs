@@ -1,4 +1,4 @@
-use oarlock_plugin::contract::ObjectRef;
+use oarlock_plugin::contract::{EventType, ObjectRef};
 
 use super::*;
 use crate::{
@@ -88,6 +88,31 @@ async fn events_about_cluster_scoped_objects_stand_in_default() {
 async fn spam_is_dropped() {
     let events = (0..40).map(|n| event(&n.to_string())).collect();
     assert_eq!(sent(&api(), events).await.len(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn similar_events_are_combined() {
+    let events = (0..12).map(|n| event(&n.to_string())).collect();
+    let sent = sent(&api(), events).await;
+    let outline: Vec<_> = sent.iter().map(|(method, _, body)| (method.as_str(), &body["message"])).collect();
+    assert_eq!(outline[8], ("POST", &"8".into()));
+    assert_eq!(outline[9], ("POST", &"(combined from similar events): 9".into()));
+    assert_eq!(outline[11], ("PATCH", &"(combined from similar events): 11".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_not_there_is_asked_again() {
+    let n_tries = std::sync::atomic::AtomicU32::new(0);
+    let api = FakeApi::new(move |request| match request.path.as_str() {
+        "/api/v1" => core_v1(),
+        _ if n_tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 => {
+            Reply::status(503, "ServiceUnavailable", "not now")
+        }
+        _ => Reply::json(201, "{}"),
+    });
+    let sent = sent(&api, vec![event("a")]).await;
+    let names: Vec<_> = sent.iter().map(|(_, _, body)| &body["metadata"]["name"]).collect();
+    assert_eq!(names, [names[0]; 3], "under the same name, so that it is there once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,140 @@
+//! Kubernetes Events, recorded without ever making anybody wait for it.
+//!
+//! ```text
+//!  EventRecorder ─emit→ Broadcaster ─┬─ bounded queue ─→ Recording: correlator ─→ sink (create, patch)
+//!                        never waits └─ bounded queue ─→ anything else, such as a log
+//! ```
+//!
+//! This is the machinery of `core/v1` Events (ER, EA, ES); [`series`] is that of `events.k8s.io/v1`, which counts in another
+//! way. Both lose Events rather than slow anybody down, and count what they lose. A recorder ends when its broadcaster is
+//! shut down or gone and its queue is empty, or at once when its token is cancelled. Nothing here spawns.
+//!
+//! Two queues of client-go are one here: what is emitted goes straight to each watcher's queue, in one order for all.
+
+mod broadcaster;
+mod correlator;
+mod field_selector;
+mod logging;
+mod name;
+mod recording;
+mod reference;
+pub mod series;
+mod sink;
+#[cfg(test)]
+mod testing;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{
+    api::core::v1::{Event, EventSource, ObjectReference},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
+
+use self::name::Names;
+pub use self::{
+    broadcaster::{Broadcaster, Dropped, QUEUE, Watch},
+    correlator::{Config as CorrelatorConfig, Correlated, Correlator},
+    field_selector::{UnknownVersion, field_selector},
+    logging::{Plain, Structured, follow},
+    name::event_name,
+    recording::{Config as RecordingConfig, Recording, Stats},
+    reference::{ReferenceError, reference, reference_to_cached, reference_to_dynamic},
+    sink::{EventSink, KubeSink, SinkError},
+};
+
+/// How an Event is meant. There are no others (ER-01).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum EventType {
+    /// For information.
+    Normal,
+    /// Somebody should look at it.
+    Warning,
+}
+
+/// Makes Events that say who they come from. Cheap to clone.
+#[derive(Clone)]
+pub struct EventRecorder {
+    broadcaster: Broadcaster<Event>,
+    source: EventSource,
+    instance: Arc<str>,
+    names: Arc<Names>,
+}
+
+// === impl EventType ===
+
+impl EventType {
+    /// Returns the API's word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+// === impl EventRecorder ===
+
+impl EventRecorder {
+    /// Makes a recorder for a component, on a host unless that is empty.
+    #[must_use]
+    pub fn new(broadcaster: Broadcaster<Event>, component: &str, host: &str) -> Self {
+        let unless_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let source = EventSource { component: unless_empty(component), host: unless_empty(host) };
+        Self { broadcaster, source, instance: host.into(), names: Arc::default() }
+    }
+
+    /// The same with another reporting instance than the host.
+    #[must_use]
+    pub fn with_instance(self, instance: &str) -> Self {
+        Self { instance: instance.into(), ..self }
+    }
+
+    /// Emits an Event about an object. Never waits. Fails when it is lost at once; one that is lost later is counted.
+    pub fn event(
+        &self,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Dropped> {
+        self.event_with_annotations(BTreeMap::new(), regarding, event_type, reason, message)
+    }
+
+    /// The same with annotations.
+    pub fn event_with_annotations(
+        &self,
+        annotations: BTreeMap<String, String>,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Dropped> {
+        let now = self.names.now();
+        let about = regarding.name.as_deref().unwrap_or_default();
+        let namespace = regarding.namespace.clone().filter(|it| !it.is_empty());
+        self.broadcaster.emit(Event {
+            metadata: ObjectMeta {
+                name: Some(event_name(about, now.as_nanosecond())),
+                // Events about cluster-scoped objects stand in the namespace `default`.
+                namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
+                annotations: Some(annotations).filter(|it| !it.is_empty()),
+                ..ObjectMeta::default()
+            },
+            involved_object: regarding,
+            type_: Some(event_type.as_str().to_owned()),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            count: Some(1),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            source: Some(self.source.clone()),
+            reporting_component: self.source.component.clone(),
+            reporting_instance: Some(self.instance.to_string()),
+            ..Event::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

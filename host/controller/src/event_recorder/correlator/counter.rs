@@ -1,0 +1,96 @@
+//! The same Event again is counted up.
+
+use k8s_openapi::{api::core::v1::Event, apimachinery::pkg::apis::meta::v1::Time};
+use lru::LruCache;
+use serde_json::json;
+
+use super::{About, Config, Correlated, Source, aggregator::AggregateKey};
+
+/// What Events are counted under (EA-04).
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Key {
+    Aggregate(Box<AggregateKey>),
+    Event(Box<EventKey>),
+}
+
+/// Everything but who reported it.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) struct EventKey {
+    source: Source,
+    about: About,
+    field_path: String,
+    event_type: String,
+    reason: String,
+    message: String,
+}
+
+pub(super) struct Counter {
+    observed: LruCache<Key, Observed>,
+}
+
+struct Observed {
+    name: Option<String>,
+    resource_version: Option<String>,
+    count: i32,
+    first: Option<Time>,
+}
+
+// === impl Key ===
+
+impl Key {
+    pub(super) fn of(event: &Event) -> Self {
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        Self::Event(Box::new(EventKey {
+            source: Source::of(event),
+            about: About::of(&event.involved_object),
+            field_path: text(&event.involved_object.field_path),
+            event_type: text(&event.type_),
+            reason: text(&event.reason),
+            message: text(&event.message),
+        }))
+    }
+}
+
+// === impl Counter ===
+
+impl Counter {
+    pub(super) fn new(config: &Config) -> Self {
+        Self { observed: LruCache::new(config.cache_size()) }
+    }
+
+    /// Counts an Event: one that is known takes over the first one's name, resourceVersion and time.
+    pub(super) fn observe(&mut self, mut event: Event, key: Key) -> Correlated {
+        let mut patch = None;
+        if let Some(known) = self.observed.get(&key).filter(|it| it.count > 0) {
+            event.metadata.name.clone_from(&known.name);
+            event.metadata.resource_version.clone_from(&known.resource_version);
+            event.first_timestamp.clone_from(&known.first);
+            let count = known.count.saturating_add(1);
+            event.count = Some(count);
+            patch = Some(json!({
+                "count": count,
+                "lastTimestamp": event.last_timestamp,
+                "message": event.message,
+            }));
+        }
+        self.observed.put(key, Observed::of(&event));
+        Correlated { event, patch }
+    }
+
+    pub(super) fn update(&mut self, stored: &Event) {
+        self.observed.put(Key::of(stored), Observed::of(stored));
+    }
+}
+
+// === impl Observed ===
+
+impl Observed {
+    fn of(event: &Event) -> Self {
+        Self {
+            name: event.metadata.name.clone(),
+            resource_version: event.metadata.resource_version.clone(),
+            count: event.count.unwrap_or_default(),
+            first: event.first_timestamp.clone(),
+        }
+    }
+}

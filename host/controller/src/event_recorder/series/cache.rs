@@ -1,0 +1,95 @@
+//! The Events that may come again.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use k8s_openapi::{
+    api::events::v1::{Event, EventSeries},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+    jiff::Timestamp,
+};
+use lru::LruCache;
+use tokio::time::Instant;
+
+use super::{key::Key, writing::Outcome};
+
+/// Bounded: the Event that was seen longest ago is forgotten first.
+pub(super) struct Cache {
+    entries: LruCache<Key, Entry>,
+}
+
+/// Why something is written.
+pub(super) enum Purpose {
+    /// It has just happened.
+    New,
+    /// The series goes on, and the API server shall not forget it.
+    Refresh,
+    /// Nothing came for long. Forgotten if it is still the same by then.
+    Finish(Box<Key>, Instant),
+}
+
+struct Entry {
+    event: Event,
+    last: Instant,
+}
+
+// === impl Cache ===
+
+impl Cache {
+    pub(super) fn new(remembered: usize) -> Self {
+        Self { entries: LruCache::new(NonZeroUsize::new(remembered).unwrap_or(NonZeroUsize::MIN)) }
+    }
+
+    /// Returns what is to be written: the first Event, and the second as the beginning of a series (EV-02).
+    pub(super) fn observe(&mut self, event: &Event) -> Option<(Purpose, Event)> {
+        let key = Key::of(event);
+        let now = Instant::now();
+        let Some(known) = self.entries.get_mut(&key) else {
+            self.entries.put(key, Entry { event: event.clone(), last: now });
+            return Some((Purpose::New, event.clone()));
+        };
+        known.last = now;
+        let last_observed_time = MicroTime(Timestamp::now());
+        if let Some(series) = &mut known.event.series {
+            series.count = series.count.saturating_add(1);
+            series.last_observed_time = last_observed_time;
+            return None;
+        }
+        known.event.series = Some(EventSeries { count: 2, last_observed_time });
+        Some((Purpose::New, known.event.clone()))
+    }
+
+    /// Returns all series (EV-03).
+    pub(super) fn series(&self) -> Vec<(Purpose, Event)> {
+        let entries = self.entries.iter().map(|(_, entry)| entry);
+        let series = entries.filter(|entry| entry.event.series.is_some());
+        series.map(|entry| (Purpose::Refresh, entry.event.clone())).collect()
+    }
+
+    /// Forgets what came only once and long ago; returns the series of which nothing came for long.
+    pub(super) fn take_idle(&mut self, idle: Duration) -> Vec<(Purpose, Event)> {
+        let old = self.entries.iter().filter(|(_, entry)| entry.last.elapsed() > idle);
+        let (series, singles): (Vec<_>, Vec<_>) = old
+            .map(|(key, entry)| (key.clone(), entry.last, entry.event.clone()))
+            .partition(|(_, _, event)| event.series.is_some());
+        for (key, _, _) in singles {
+            self.entries.pop(&key);
+        }
+        let finish = |(key, last, event)| (Purpose::Finish(Box::new(key), last), event);
+        series.into_iter().map(finish).collect()
+    }
+
+    /// A write is over. A finished series is forgotten, unless something came meanwhile or it has to be written again.
+    pub(super) fn wrote(&mut self, purpose: Purpose, outcome: Outcome) {
+        if let Purpose::Finish(key, last) = purpose
+            && outcome != Outcome::Failed
+            && self.entries.peek(&key).is_some_and(|entry| entry.last == last)
+        {
+            self.entries.pop(&key);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}

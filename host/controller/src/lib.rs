@@ -38,6 +38,7 @@ mod subscriptions;
 
 // What other processes and people are told.
 pub mod event_recorder;
+pub mod leader;
 
 // What can be seen of it from outside.
 pub mod admin;

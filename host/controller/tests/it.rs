@@ -8,6 +8,10 @@
 mod bad_files;
 #[path = "it/bad_plugins.rs"]
 mod bad_plugins;
+#[path = "it/election.rs"]
+mod election;
+#[path = "it/events.rs"]
+mod events;
 #[path = "it/faults.rs"]
 mod faults;
 #[path = "it/rig.rs"]

@@ -1,0 +1,179 @@
+//! How a lease is won.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn le_08_a_lease_that_is_missing_is_made() {
+    let lease = MemoryLease::new();
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    assert_eq!(lease.calls(), ["get", "create"]);
+    let record = lease.record();
+    assert_eq!((record.holder_identity.as_str(), record.lease_duration_seconds), ("one", 15));
+    assert_eq!(record.leader_transitions, 0);
+    assert!(one.is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn le_08_another_was_faster() {
+    let lease = MemoryLease::new();
+    let one = elector(&lease, "one", USUAL);
+    let other = lease.clone();
+    lease.on_call(move |_, call| {
+        let delay = if call == "create" { secs(1) } else { Duration::ZERO };
+        Fault { delay, ..Fault::default() }
+    });
+    let (attempt, ()) = tokio::join!(one.attempt(false), async {
+        sleep(Duration::from_millis(500)).await;
+        other.set(Some(held_by("two")));
+    });
+    assert_eq!(attempt, Attempt::Failed);
+    assert!(!one.is_leader());
+    assert_eq!(lease.record().holder_identity, "two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn le_09_an_empty_holder_is_replaced_at_once() {
+    let lease = MemoryLease::new();
+    lease.set(Some(Record { leader_transitions: 3, ..Record::released(3, Timestamp::now()) }));
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    assert_eq!(lease.calls(), ["get", "update"]);
+    assert_eq!(lease.record().leader_transitions, 4, "LE-10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn le_05_a_new_candidate_waits_a_whole_lease_even_for_one_long_dead() {
+    let lease = MemoryLease::new();
+    // Renewed decades ago, if one believed what is written.
+    lease.set(Some(held_by("dead")));
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    advance(secs(15) - Duration::from_nanos(1)).await;
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    advance(Duration::from_nanos(1)).await;
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    assert_eq!(lease.record().leader_transitions, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn le_05_the_records_own_duration_counts() {
+    let lease = MemoryLease::new();
+    lease.set(Some(Record { lease_duration_seconds: 60, ..held_by("slow") }));
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    advance(secs(59)).await;
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    advance(secs(1)).await;
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+}
+
+// Conformance: G.58
+#[tokio::test(start_paused = true)]
+async fn a_record_that_stays_the_same_is_not_observed_anew_and_one_below_a_second_never_lasts() {
+    let lease = MemoryLease::new();
+    lease.set(Some(held_by("other")));
+    let one = elector(&lease, "one", USUAL);
+    let began = Instant::now();
+    for _ in 0..14 {
+        assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+        assert_eq!(one.observed.lock().at, Some(began), "LE-06: the bytes are the same");
+        // Written again, to the byte: a new version, but the same record.
+        lease.set(Some(held_by("other")));
+        advance(secs(1)).await;
+    }
+    lease.set(Some(Record { renew_time: None, ..held_by("other") }));
+    assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
+    assert_eq!(one.observed.lock().at, Some(began + secs(14)), "any change counts");
+
+    let lease = MemoryLease::new();
+    let short = |retry_period| Config {
+        lease_duration: Duration::from_millis(900),
+        renew_deadline: Duration::from_millis(600),
+        retry_period: Duration::from_millis(retry_period),
+        release_on_cancel: false,
+    };
+    let (one, two) = (elector(&lease, "one", short(100)), elector(&lease, "two", short(100)));
+    assert_eq!(one.attempt(false).await, Attempt::Holding);
+    assert_eq!(lease.record().lease_duration_seconds, 0, "LE-11");
+    assert_eq!(two.attempt(false).await, Attempt::Holding, "it could be taken at once");
+    assert_eq!(one.attempt(true).await, Attempt::HeldByAnother);
+}
+
+#[tokio::test(start_paused = true)]
+async fn le_03_tries_at_once_and_then_between_one_and_2_2_retry_periods_later() {
+    let lease = MemoryLease::new();
+    lease.set(Some(Record { lease_duration_seconds: i32::MAX, ..held_by("other") }));
+    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let noted = times.clone();
+    lease.on_call(move |_, _| {
+        noted.lock().push(Instant::now());
+        Fault::default()
+    });
+    let began = Instant::now();
+    let one = Running::start(elector(&lease, "one", USUAL));
+    sleep(secs(1000)).await;
+    one.token.cancel();
+    let times = times.lock().clone();
+    assert_eq!(times[0], began, "at once");
+    let waits: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // The timers have milliseconds.
+    let millisecond = Duration::from_millis(1);
+    assert!(
+        waits.iter().all(|&it| secs(2) <= it && it < Duration::from_millis(4400) + millisecond),
+        "{waits:?}"
+    );
+    let spread = *waits.iter().max().unwrap() - *waits.iter().min().unwrap();
+    assert!(spread > secs(2), "they differ: {waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn le_12_a_candidate_learns_of_every_leader_once() {
+    let lease = MemoryLease::new();
+    lease.set(Some(held_by("a")));
+    let mut one = Running::start(elector(&lease, "one", USUAL));
+    pass(secs(10)).await;
+    lease.set(Some(Record { leader_transitions: 1, ..held_by("b") }));
+    pass(secs(10)).await;
+    assert_eq!(one.told.lines(), ["leader \"a\"", "leader \"b\""]);
+    assert_eq!(one.elector.leader(), "b");
+    one.token.cancel();
+    assert_eq!(one.ended().await, Ended::NeverLed);
+    assert_eq!(one.told.lines(), ["stopped"], "also of one that never led");
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_and_silence_do_not_end_a_candidacy() {
+    let lease = MemoryLease::new();
+    let mut n_calls = 0;
+    lease.on_call(move |_, _| {
+        n_calls += 1;
+        match n_calls {
+            1..=3 => Fault { refused: true, ..Fault::default() },
+            // An answer that never comes is not waited for: max(1 s, renewDeadline / 2), LL-03.
+            4..=5 => Fault { delay: secs(86_400), ..Fault::default() },
+            _ => Fault::default(),
+        }
+    });
+    let one = Running::start(elector(&lease, "one", USUAL));
+    pass(secs(3 * 5)).await;
+    assert!(!one.elector.is_leader());
+    pass(secs(2 * 5 + 10)).await;
+    assert!(one.elector.is_leader());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_was_lost_is_found_to_be_ours() {
+    let lease = MemoryLease::new();
+    let mut creates = 0;
+    lease.on_call(move |_, call| {
+        creates += usize::from(call == "create");
+        Fault { lost: call == "create" && creates == 1, ..Fault::default() }
+    });
+    let one = elector(&lease, "one", USUAL);
+    assert_eq!(one.attempt(false).await, Attempt::Failed);
+    assert!(!one.is_leader());
+    assert_eq!(one.attempt(false).await, Attempt::Holding, "without waiting for our own lease to run out");
+    assert_eq!(lease.calls(), ["get", "create", "get", "update"]);
+    assert_eq!(lease.record().leader_transitions, 0, "the holder is the same");
+}

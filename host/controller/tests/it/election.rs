@@ -1,0 +1,123 @@
+//! Leader election over a Lease in an API server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, DeleteParams, ListParams};
+use oarlock_controller::event_recorder::{
+    Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig, field_selector,
+};
+use oarlock_controller::leader::{Callbacks, Config, Ended, LeaderElector, LeaseLock};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::rig;
+
+/// Says who leads, by its own word.
+struct Candidate {
+    leads: watch::Sender<bool>,
+    leader: watch::Sender<String>,
+}
+
+#[async_trait]
+impl Callbacks for Candidate {
+    async fn on_started_leading(&self, leading: CancellationToken) {
+        self.leads.send_replace(true);
+        leading.cancelled().await;
+        self.leads.send_replace(false);
+    }
+
+    fn on_stopped_leading(&self) {}
+
+    fn on_new_leader(&self, identity: &str) {
+        self.leader.send_replace(identity.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
+    let (cluster, client) = rig::cluster().await;
+    let broadcaster = Broadcaster::new();
+    let events =
+        Recording::new(broadcaster.watch(), KubeSink::new(client.clone()), RecordingConfig::default());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(events.run(CancellationToken::new()));
+    let config = Config {
+        lease_duration: Duration::from_secs(60),
+        renew_deadline: Duration::from_secs(40),
+        retry_period: Duration::from_millis(50),
+        release_on_cancel: true,
+    };
+    let candidates = ["one", "two"].map(|identity| {
+        let recorder = EventRecorder::new(broadcaster.clone(), "oarlock", identity);
+        let lock = LeaseLock::new(client.clone(), "default", "host", identity)
+            .with_labels([("app".to_owned(), "oarlock".to_owned())].into())
+            .with_recorder(recorder);
+        let elector = LeaderElector::new(lock, config.clone(), SmallRng::seed_from_u64(1)).unwrap();
+        let candidate =
+            Arc::new(Candidate { leads: watch::channel(false).0, leader: watch::channel(String::new()).0 });
+        (elector, candidate)
+    });
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "default");
+    let spec = || async { leases.get("host").await.unwrap().spec.unwrap() };
+    let mut runs = JoinSet::new();
+    let [one, two] =
+        candidates.map(|(elector, candidate)| (Arc::new(elector), candidate, CancellationToken::new()));
+    let mut start =
+        |(elector, candidate, token): &(Arc<LeaderElector<LeaseLock>>, Arc<Candidate>, CancellationToken)| {
+            let (elector, candidate, token) = (elector.clone(), candidate.clone(), token.clone());
+            runs.spawn(async move { elector.run(&*candidate, token).await });
+        };
+
+    start(&one);
+    one.1.leads.subscribe().wait_for(|leads| *leads).await.unwrap();
+    start(&two);
+    two.1.leader.subscribe().wait_for(|leader| leader == "one").await.unwrap();
+    let LeaseSpec { holder_identity, lease_duration_seconds, lease_transitions, renew_time, .. } =
+        spec().await;
+    assert_eq!(holder_identity.as_deref(), Some("one"));
+    assert_eq!((lease_duration_seconds, lease_transitions), (Some(60), Some(0)));
+    while spec().await.renew_time == renew_time {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!*two.1.leads.borrow());
+
+    // Long before the lease would run out.
+    one.2.cancel();
+    two.1.leads.subscribe().wait_for(|leads| *leads).await.unwrap();
+    assert!(!*one.1.leads.borrow());
+    let lease = leases.get("host").await.unwrap();
+    assert_eq!(lease.spec.unwrap().lease_transitions, Some(1));
+    assert_eq!(lease.metadata.labels.unwrap()["app"], "oarlock");
+
+    // Somebody deletes it: the leader makes it again.
+    leases.delete("host", &DeleteParams::default()).await.unwrap();
+    while leases.get_opt("host").await.unwrap().is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(*two.1.leads.borrow());
+    two.2.cancel();
+    let mut ended = [runs.join_next().await.unwrap().unwrap(), runs.join_next().await.unwrap().unwrap()];
+    ended.sort_by_key(|ended| format!("{ended:?}"));
+    assert_eq!(ended, [Ended::Stopped, Ended::Stopped]);
+    assert_eq!(spec().await.holder_identity.unwrap_or_default(), "");
+
+    broadcaster.shut_down();
+    tasks.join_all().await;
+    let selector = field_selector("v1", "Lease", "host", "default", "").unwrap();
+    let events: Api<Event> = Api::namespaced(client, "default");
+    let events = events.list(&ListParams::default().fields(&selector)).await.unwrap();
+    let mut messages: Vec<_> = events.items.into_iter().map(|event| event.message.unwrap()).collect();
+    messages.sort();
+    assert_eq!(
+        messages,
+        ["one became leader", "one stopped leading", "two became leader", "two stopped leading"]
+    );
+    cluster.shut_down().await;
+}

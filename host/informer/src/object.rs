@@ -31,7 +31,7 @@ pub(crate) use dictionary::Dictionary;
 pub use json::Json;
 pub use labels::Labels;
 pub use metadata::{Error, OwnerReference};
-pub use pruning::Pruning;
+pub use pruning::{Fields, FieldsError, Pruning};
 pub use short_text::ShortText;
 pub(crate) use short_text::parse_number;
 

@@ -46,6 +46,7 @@ fn text_is_kept_as_it_came() {
     assert_eq!(find(json, "/a").as_deref(), Some("[ 1.0 , 1e2,\"\\u0041\" ]"));
     assert_eq!(find(json, "/a/2").as_deref(), Some("\"\\u0041\""));
     assert_eq!(find(r#"{"\u0061":1}"#, "/a").as_deref(), Some("1"));
+    assert_eq!(find(r#"{"\ud800":{},"a":1}"#, "/a").as_deref(), Some("1"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A place in a JSON text, and the steps from there.
 
+use std::borrow::Cow;
+
 use super::block::n_plain;
 use super::{end_of_nested, end_of_string};
 
@@ -13,7 +15,7 @@ pub(crate) struct Cursor<'t> {
     n_blanks: usize,
 }
 
-/// What stands between the quotes of a string. Its escapes are ones that JSON has.
+/// What stands between the quotes of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quoted<'t> {
     /// As it stands in the text.
@@ -74,7 +76,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Passes over an object, and calls `entry` for each of its entries: with the place where the key began and the key,
-    /// and at the value, which it is to pass over.
+    /// whose escapes were not looked at, and at the value, which it is to pass over.
     #[inline]
     pub(crate) fn object(
         &mut self,
@@ -87,7 +89,7 @@ impl<'t> Cursor<'t> {
         }
         loop {
             let start = self.position;
-            let key = self.string()?;
+            let key = self.key()?;
             self.blanks();
             self.take(b':')?;
             self.blanks();
@@ -130,6 +132,25 @@ impl<'t> Cursor<'t> {
             match self.peek()? {
                 b'"' => break,
                 b'\\' => self.escape()?,
+                _ => return None,
+            }
+            is_escaped = true;
+        }
+        let raw = self.since(start)?;
+        self.position += 1;
+        Some(Quoted { raw, is_escaped })
+    }
+
+    #[inline]
+    fn key(&mut self) -> Option<Quoted<'t>> {
+        self.take(b'"')?;
+        let start = self.position;
+        let mut is_escaped = false;
+        loop {
+            self.plain_characters();
+            match self.peek()? {
+                b'"' => break,
+                b'\\' => self.position += 2,
                 _ => return None,
             }
             is_escaped = true;
@@ -252,12 +273,16 @@ impl<'t> Quoted<'t> {
         (!self.is_escaped).then_some(self.raw)
     }
 
-    /// Whether this is how `name` is written.
-    pub(crate) fn is(self, name: &str) -> bool {
-        if self.is_escaped { self.unescape().as_deref() == Some(name) } else { self.raw == name }
+    /// Returns the text that is meant; none if its escapes mean none.
+    pub(crate) fn text(self) -> Option<Cow<'t, str>> {
+        if !self.is_escaped {
+            return Some(Cow::Borrowed(self.raw));
+        }
+        serde_json::from_str(&format!("\"{}\"", self.raw)).ok().map(Cow::Owned)
     }
 
-    fn unescape(self) -> Option<String> {
-        serde_json::from_str(&format!("\"{}\"", self.raw)).ok()
+    /// Whether this is how `name` is written.
+    pub(crate) fn is(self, name: &str) -> bool {
+        if self.is_escaped { self.text().as_deref() == Some(name) } else { self.raw == name }
     }
 }

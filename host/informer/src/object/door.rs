@@ -54,6 +54,8 @@ pub(super) fn take_in(
         return Err(Error::TooLarge(source.len()));
     }
     let terms = Terms { type_meta, pruning, content };
+    let narrowed = pruning.fields.apply(source)?;
+    let source = narrowed.as_deref().unwrap_or(source);
     match quick::take_in(source, terms) {
         Some(object) => Ok(object),
         None => exact::take_in(source, terms),

@@ -1,4 +1,8 @@
-//! What is left out of an object's metadata when it comes in.
+//! What is left out of an object when it comes in.
+
+mod fields;
+
+pub use fields::{Fields, FieldsError};
 
 use serde_json::value::RawValue;
 
@@ -16,6 +20,8 @@ pub struct Pruning {
     pub managed_fields: bool,
     /// Leaves out the annotation `kubectl.kubernetes.io/last-applied-configuration`.
     pub last_applied: bool,
+    /// Which of the other fields are kept. Unless that is [`Fields::all`], it costs a second walk over each object.
+    pub fields: Fields,
 }
 
 // === impl Pruning ===
@@ -23,7 +29,7 @@ pub struct Pruning {
 impl Pruning {
     /// Leaves out nothing.
     pub fn none() -> Self {
-        Self { managed_fields: false, last_applied: false }
+        Self { managed_fields: false, last_applied: false, fields: Fields::all() }
     }
 
     /// Returns the text of the metadata without what is to be left out; none where that changes nothing.
@@ -60,14 +66,14 @@ impl Pruning {
     fn may_apply_to(&self, metadata: &str) -> bool {
         (self.managed_fields && metadata.contains("\"managedFields\""))
             || (self.last_applied && metadata.contains("kubectl.kubernetes.io"))
-            || (*self != Self::none() && metadata.contains("\\u"))
+            || ((self.managed_fields || self.last_applied) && metadata.contains("\\u"))
     }
 }
 
-/// Leaves out both `managedFields` and the last applied configuration.
+/// Leaves out both `managedFields` and the last applied configuration, and nothing else.
 impl Default for Pruning {
     fn default() -> Self {
-        Self { managed_fields: true, last_applied: true }
+        Self { managed_fields: true, last_applied: true, fields: Fields::all() }
     }
 }
 

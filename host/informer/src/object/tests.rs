@@ -56,7 +56,7 @@ fn pruning_leaves_out_what_it_says_and_nothing_else() {
     assert_eq!(pruned.annotations(), StringMap::from([("b".into(), "c".into())]));
     assert_eq!(pruned.labels().len(), 1);
 
-    let only_fields = Pruning { managed_fields: true, last_applied: false };
+    let only_fields = Pruning { last_applied: false, ..Pruning::default() };
     let pruned = Object::parse_pruned(text.as_bytes(), None, &only_fields).unwrap();
     assert_eq!(pruned.annotations().len(), 2);
     assert_eq!(&*parse(text).unwrap().json(), text);

@@ -173,7 +173,10 @@ fn labels(cursor: &mut Cursor<'_>) -> Option<Labels> {
 }
 
 fn string_map(cursor: &mut Cursor<'_>) -> Option<()> {
-    cursor.object(|cursor, _, _| cursor.string().map(|_| ()))
+    cursor.object(|cursor, _, key| {
+        key.plain()?;
+        cursor.string().map(|_| ())
+    })
 }
 
 /// Passes over the annotations and takes the last applied configuration out. Tells whether others are left.

@@ -57,8 +57,11 @@ fn exact(text: &str, (pruning, content): &Settings) -> Result<Object, Error> {
 }
 
 fn prunings() -> impl Strategy<Value = Pruning> {
-    (any::<bool>(), any::<bool>())
-        .prop_map(|(managed_fields, last_applied)| Pruning { managed_fields, last_applied })
+    (any::<bool>(), any::<bool>()).prop_map(|(managed_fields, last_applied)| Pruning {
+        managed_fields,
+        last_applied,
+        ..Pruning::none()
+    })
 }
 
 fn settings() -> impl Strategy<Value = Settings> {

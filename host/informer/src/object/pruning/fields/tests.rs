@@ -1,0 +1,188 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::names::TypeMeta;
+use crate::object::{Content, Object, Pruning};
+
+const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"app":"x"},"annotations":{"a/b":"c","d":"e"}},"spec":{"nodeName":"m","containers":[{"name":"p","env":[{"name":"E"}],"image":"i"},{"name":"q"}]},"status":{"phase":"Running"}}"#;
+
+fn patterns(pointers: &[&str]) -> Vec<PointerPattern> {
+    pointers.iter().map(|pointer| pointer.parse().unwrap()).collect()
+}
+
+fn without(pointers: &[&str]) -> Result<Fields, FieldsError> {
+    Fields::without(&patterns(pointers))
+}
+
+fn only(pointers: &[&str]) -> Result<Fields, FieldsError> {
+    Fields::only(&patterns(pointers))
+}
+
+fn taken_in(text: &str, fields: Fields) -> Object {
+    let pruning = Pruning { fields, ..Pruning::default() };
+    Object::parse_pruned(text.as_bytes(), Some(&TypeMeta::new("v1", "Pod")), &pruning).unwrap()
+}
+
+#[test]
+fn some_fields_are_left_out() {
+    let fields =
+        without(&["/status", "/spec/containers/*/env", "/metadata/annotations/a~1b", "/spec/x/y", "/kind/x"]);
+    let pod = taken_in(POD, fields.unwrap());
+    insta::assert_snapshot!(&*pod.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"app":"x"},"annotations":{"d":"e"}},"spec":{"nodeName":"m","containers":[{"name":"p","image":"i"},{"name":"q"}]}}"#);
+    assert_eq!(pod.annotations().len(), 1);
+    let pod = taken_in(POD, without(&["/metadata/labels"]).unwrap());
+    assert!(pod.labels().is_empty());
+}
+
+#[test]
+fn only_some_fields_are_kept() {
+    let pod =
+        taken_in(POD, only(&["/spec/containers/*/image", "/metadata/labels", "/status/phase/x"]).unwrap());
+    insta::assert_snapshot!(&*pod.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"app":"x"}},"spec":{"containers":[{"image":"i"},{}]},"status":{}}"#);
+    let pod = taken_in(POD, only(&[]).unwrap());
+    insta::assert_snapshot!(&*pod.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}"#);
+    // The shorter pointer has it all.
+    assert_eq!(
+        *taken_in(POD, only(&["/spec", "/spec/nodeName", "/status", "/metadata"]).unwrap()).json(),
+        *POD
+    );
+}
+
+#[test]
+fn elements_keep_their_places() {
+    let text = r#"{"metadata":{"name":"a"},"l":[1,{"x":1,"y":[2]},[{"x":3}],null]}"#;
+    let l = |fields: Fields| taken_in(text, fields).pointer(&"/l".parse().unwrap()).unwrap();
+    assert_eq!(l(only(&["/l/*/x"]).unwrap()), r#"[null,{"x":1},null,null]"#);
+    assert_eq!(l(only(&["/l/*/*/x"]).unwrap()), r#"[null,null,[{"x":3}],null]"#);
+    assert_eq!(l(without(&["/l/*/x", "/l/*/*/x"]).unwrap()), r#"[1,{"y":[2]},[{}],null]"#);
+}
+
+#[test]
+fn pd_43_the_identity_cannot_be_left_out() {
+    for pointer in [
+        "/kind",
+        "/apiVersion",
+        "/metadata",
+        "/metadata/name",
+        "/metadata/namespace",
+        "/metadata/uid",
+        "/metadata/resourceVersion",
+    ] {
+        assert_eq!(without(&["/status", pointer]), Err(FieldsError::Identity(pointer.into())));
+    }
+    assert!(without(&["/metadata/generation", "/metadata/names", "/spec/kind"]).is_ok());
+    // Nor by another spelling.
+    let text = r#"{"metadata":{"n\u0061me":"a","l\u0061bels":{"x":"y"}}}"#;
+    let object = taken_in(text, only(&[]).unwrap());
+    assert_eq!(object.key().name(), "a");
+    assert!(object.labels().is_empty());
+    assert!(taken_in(text, without(&["/metadata/labels"]).unwrap()).labels().is_empty());
+}
+
+#[test]
+fn what_is_not_definite_is_refused() {
+    assert_eq!(without(&[""]), Err(FieldsError::Whole));
+    assert_eq!(only(&[""]), Err(FieldsError::Whole));
+    assert_eq!(
+        without(&["/spec/containers/*"]),
+        Err(FieldsError::EndsInElements("/spec/containers/*".into()))
+    );
+    let error = only(&["/spec/containers/0/image"]).unwrap_err();
+    insta::assert_snapshot!(error, @r#""/spec/containers/0/image" has the number 0: a single element of a list cannot be named, '*' is all of them"#);
+    assert_eq!(without(&[]), Ok(Fields::all()));
+    insta::assert_snapshot!(format!("{:?}", without(&["/b", "/a/*/c~1d", "/a"]).unwrap()), @r#"Without(["/a", "/a/*/c~1d", "/b"])"#);
+}
+
+#[test]
+fn what_cannot_be_walked_does_not_come_in() {
+    for text in ["", "{", r#"{"metadata":{"name":"a"},}"#, r#"{"metadata":{"name":"a"}}x"#, "[]"] {
+        for fields in [without(&["/status"]), only(&[])] {
+            let pruning = Pruning { fields: fields.unwrap(), ..Pruning::none() };
+            let error = Object::parse_content(
+                text.as_bytes(),
+                Some(&TypeMeta::new("v1", "Pod")),
+                &pruning,
+                Content::Full,
+            );
+            assert!(matches!(error, Err(Error::Json(_))), "{text}: {error:?}");
+        }
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<i8>().prop_map(Value::from),
+        "[a{\"\\\\é]{0,2}".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(4, 40, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[ab\"/]", inner), 0..4)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+        ]
+    })
+}
+
+fn remove(value: &mut Value, pointer: &[Segment]) {
+    match (value, pointer) {
+        (Value::Object(map), [Segment::Name { name, .. }]) => drop(map.shift_remove(&**name)),
+        (Value::Object(map), [Segment::Name { name, .. }, rest @ ..]) => {
+            map.get_mut(&**name).into_iter().for_each(|value| remove(value, rest));
+        }
+        (Value::Array(elements), [Segment::Every, rest @ ..]) => {
+            elements.iter_mut().for_each(|value| remove(value, rest));
+        }
+        _ => {}
+    }
+}
+
+/// Returns what the pointers keep of the value; none if they do not lead into it.
+fn keep(value: &Value, pointers: &[&[Segment]]) -> Option<Value> {
+    if pointers.iter().any(|pointer| pointer.is_empty()) {
+        return Some(value.clone());
+    }
+    let under = |is: &dyn Fn(&Segment) -> bool| -> Vec<&[Segment]> {
+        pointers.iter().filter(|pointer| is(&pointer[0])).map(|pointer| &pointer[1..]).collect()
+    };
+    match value {
+        Value::Object(map) if !under(&|segment| matches!(segment, Segment::Name { .. })).is_empty() => {
+            let kept = map.iter().filter_map(|(key, value)| {
+                let under =
+                    under(&|segment| matches!(segment, Segment::Name { name, .. } if **name == **key));
+                keep(value, &under).map(|value| (key.clone(), value))
+            });
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(elements) => {
+            let under = under(&|segment| matches!(segment, Segment::Every));
+            let kept = elements.iter().map(|value| keep(value, &under).unwrap_or_default());
+            (!under.is_empty()).then(|| kept.collect())
+        }
+        _ => None,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_tree_is_left_with_the_same(
+        value in any_json(),
+        pointers in prop::collection::vec("(/(a|b|\"|~1|[*])){0,3}/(a|b|~1)", 1..4),
+        is_pretty in any::<bool>(),
+    ) {
+        let object = json!({ "kind": "Pod", "apiVersion": "v1", "metadata": { "name": "a" }, "a": value, "b": [value] });
+        let text = if is_pretty { format!("{object:#}") } else { object.to_string() };
+        let patterns: Vec<PointerPattern> = pointers.iter().map(|pointer| pointer.parse().unwrap()).collect();
+
+        let mut expected = object.clone();
+        patterns.iter().for_each(|pattern| remove(&mut expected, pattern.segments()));
+        let left = Fields::without(&patterns).unwrap().apply(&text).unwrap().unwrap();
+        prop_assert_eq!(serde_json::from_str::<Value>(&left).unwrap(), expected, "{}", text);
+
+        let identity = ["/kind", "/apiVersion", "/metadata/name"].map(|pointer| pointer.parse::<PointerPattern>().unwrap());
+        let all: Vec<&[Segment]> = identity.iter().chain(&patterns).map(PointerPattern::segments).collect();
+        let left = Fields::only(&patterns).unwrap().apply(&text).unwrap().unwrap();
+        prop_assert_eq!(Some(serde_json::from_str::<Value>(&left).unwrap()), keep(&object, &all), "{}", text);
+    }
+}

@@ -30,6 +30,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("definitions", include_str!("compare/definitions.yaml")),
     ("lifecycles", include_str!("compare/lifecycles.yaml")),
     ("watch", include_str!("compare/watch.yaml")),
+    ("watch-list", include_str!("compare/watch-list.yaml")),
     ("refusals", include_str!("compare/refusals.yaml")),
 ];
 

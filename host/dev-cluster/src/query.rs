@@ -144,6 +144,8 @@ impl Query {
             None => None,
             Some("Exact") => Some(VersionMatch::Exact),
             Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
+            // Of a watch this is said with what else is wrong with it.
+            Some(_) if options.watch => None,
             Some(other) => {
                 causes.push(Cause::new(
                     "FieldValueNotSupported",
@@ -156,22 +158,22 @@ impl Query {
             }
         };
         if options.watch {
-            match (options.send_initial_events, found) {
-                (Some(_), Some(VersionMatch::NotOlderThan)) | (None, None) => {}
-                (Some(_), _) => forbidden(
+            match (options.send_initial_events, found, text) {
+                (Some(_), Some(VersionMatch::NotOlderThan), _) | (None, None, None) => {}
+                (Some(_), _, _) => forbidden(
                     "resourceVersionMatch",
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
                 ),
-                (None, Some(_)) => forbidden(
+                (None, _, _) => forbidden(
                     "resourceVersionMatch",
                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
                 ),
             }
-            if found == Some(VersionMatch::Exact) {
+            if let Some(text) = text.filter(|text| *text != "NotOlderThan") {
                 causes.push(Cause::new(
                     "FieldValueNotSupported",
                     "resourceVersionMatch",
-                    "Unsupported value: \"Exact\": supported values: \"NotOlderThan\"",
+                    format!("Unsupported value: {text:?}: supported values: \"NotOlderThan\""),
                 ));
             }
             return found;
@@ -254,6 +256,12 @@ mod tests {
     fn initial_events_need_the_match() {
         let query = Query::parse("watch=true&sendInitialEvents=true");
         assert_eq!(query.list_options().unwrap_err().code, 422);
+        let query = Query::parse("watch=true&sendInitialEvents=true&resourceVersionMatch=Roughly");
+        let message = query.list_options().unwrap_err().message;
+        assert!(
+            message.ends_with("Unsupported value: \"Roughly\": supported values: \"NotOlderThan\"]"),
+            "{message}"
+        );
         let query = Query::parse("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
         assert_eq!(query.list_options().unwrap().send_initial_events, Some(true));
     }

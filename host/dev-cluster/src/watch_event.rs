@@ -65,7 +65,7 @@ impl Encoder {
     }
 
     /// Writes that everything up to a version was told; `initial_end` marks the end of the initial objects.
-    pub(crate) fn bookmark(&self, out: &mut Vec<u8>, revision: u64, initial_end: bool) {
+    pub(crate) fn bookmark(&mut self, out: &mut Vec<u8>, revision: u64, initial_end: bool) {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
@@ -84,12 +84,24 @@ impl Encoder {
             Shape::PartialMetadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            Shape::Table => json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-                "columnDefinitions": null, "rows": [],
-            }),
+            Shape::Table => self.bookmark_row(metadata, revision),
         };
         line(out, "BOOKMARK", &object);
+    }
+
+    /// Shows a bookmark as the real server does: as the row of an object that has nothing but these metadata.
+    fn bookmark_row(&mut self, metadata: Value, revision: u64) -> Value {
+        let version = json!({"resourceVersion": revision.to_string()});
+        let object = Stored::new(&self.resource, "", json!({"metadata": metadata}), revision);
+        let columns = std::mem::replace(&mut self.columns, table::Columns::Left);
+        table::table(&self.resource, &[&object], version.clone(), columns, self.include).unwrap_or_else(
+            |_| {
+                json!({
+                    "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": version,
+                    "columnDefinitions": null, "rows": [],
+                })
+            },
+        )
     }
 
     pub(crate) fn error(&self, out: &mut Vec<u8>, error: &StatusError) {

@@ -35,6 +35,8 @@ struct Watch {
     at: u64,
     /// When the resource had ceased to be served last, as this watch began.
     dropped_at: u64,
+    /// Why nothing can be told.
+    refusal: Option<StatusError>,
     /// Objects that are told as ADDED before anything else.
     initial: VecDeque<Arc<Stored>>,
     /// Tell where the initial objects end.
@@ -80,6 +82,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         encoder: Encoder::new(call.resource.clone(), call.accepted.shape, include),
         at: 0,
         dropped_at: call.cluster.store.dropped_at(storage),
+        refusal: None,
         initial: VecDeque::new(),
         mark_initial_end: false,
         bookmarks: options.bookmarks.then_some(call.cluster.bookmark_interval),
@@ -114,7 +117,11 @@ impl Watch {
             None => !matches!(options.resource_version, Version::At(_)),
         };
         if let (Version::At(version), true) = (options.resource_version, wants_initial) {
-            wait_for(&self.cluster, version).await?;
+            // Told on the watch, as the real server's watch cache does.
+            if let Err(refusal) = wait_for(&self.cluster, version).await {
+                self.refusal = Some(refusal);
+                return Ok(());
+            }
         }
         debug_assert!(
             options.send_initial_events.is_none()
@@ -166,6 +173,9 @@ impl Watch {
 
     /// Writes what there is to tell now.
     fn fill(&mut self, chunk: &mut Vec<u8>) -> Result<(), StatusError> {
+        if let Some(refusal) = self.refusal.take() {
+            return Err(refusal);
+        }
         if self.faults.contains(&Action::Expired) {
             return Err(self.too_old(self.cluster.store.revision()));
         }

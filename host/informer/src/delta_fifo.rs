@@ -322,7 +322,7 @@ impl DeltaFifo {
         }
     }
 
-    fn transform(&self, object: Object) -> Result<Object, TransformError> {
+    pub(crate) fn transform(&self, object: Object) -> Result<Object, TransformError> {
         match self.transformer.get() {
             Some(transformer) => transformer(object),
             None => Ok(object),

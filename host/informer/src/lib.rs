@@ -28,7 +28,7 @@ pub mod transport;
 
 pub mod backoff;
 pub mod flow_control;
-mod pager;
+pub mod pager;
 pub mod reflector;
 
 pub mod delta_fifo;

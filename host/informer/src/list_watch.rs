@@ -3,17 +3,18 @@
 //! [`ListWatch`] is the whole of it. `api_list_watch` speaks HTTP; `testing` has a fake that misbehaves.
 
 mod error;
+mod options;
 
-use std::num::NonZeroU32;
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 pub use error::{ApiError, Cause, DecodeError, Status};
+pub use options::{ListOptions, VersionMatch, WatchOptions};
 
+use crate::names::TypeMeta;
 use crate::object::Object;
-use crate::selector::LabelSelector;
 
 /// Lists and watches one resource.
 ///
@@ -29,26 +30,18 @@ pub trait ListWatch: Send + Sync {
 
     /// Begins to watch. The stream is what the server sends from then on.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError>;
+
+    /// Whether a watch can begin with what there is, so that no list is needed (RL-07).
+    ///
+    /// Says no where it is known that this source cannot do it. Where the server only turns out to be unable when it is
+    /// asked, the reflector finds out by itself.
+    fn supports_watch_list(&self) -> bool {
+        true
+    }
 }
 
 /// Sees each object of a list as it arrives, and returns what is to stand in its place: mostly the same.
 pub type Keep<'k> = &'k (dyn Fn(Object) -> Object + Send + Sync);
-
-/// What to list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListOptions {
-    /// Empty: the newest there is, read from etcd. `0`: whatever the server has at hand. Else: not older than this.
-    /// Must be empty together with a continue token.
-    pub resource_version: String,
-    /// The most objects that one page may hold; none for all of them.
-    pub limit: Option<NonZeroU32>,
-    /// What the page before gave, to get the next.
-    pub continue_token: Option<String>,
-    /// Only what this selects, chosen by the server, beside what the source itself is restricted to.
-    pub label_selector: LabelSelector,
-    /// Only what this field selector selects, in the API's syntax; empty for all. Chosen by the server as well.
-    pub field_selector: String,
-}
 
 /// One page of a list.
 #[derive(Clone, Debug, Default)]
@@ -59,21 +52,6 @@ pub struct ListPage {
     pub continue_token: Option<String>,
     /// The objects, in the server's order, each with `apiVersion` and `kind`.
     pub items: Vec<Object>,
-}
-
-/// What to watch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WatchOptions {
-    /// Changes after this version are sent.
-    pub resource_version: String,
-    /// The server ends the watch after this long, in whole seconds.
-    pub timeout: Duration,
-    /// Whether the server may send bookmarks.
-    pub allow_bookmarks: bool,
-    /// As in [`ListOptions`].
-    pub label_selector: LabelSelector,
-    /// As in [`ListOptions`].
-    pub field_selector: String,
 }
 
 /// What a watch sends, until the server ends it.
@@ -95,6 +73,8 @@ pub enum WatchEvent {
     Bookmark(Bookmark),
     /// The server gives the watch up.
     Error(Status),
+    /// An event whose object cannot be taken in. The watch goes on behind it (RL-55).
+    Rejected(Arc<DecodeError>),
     /// An event of a type that is not known here.
     Unknown {
         /// What the server called it.
@@ -109,6 +89,13 @@ pub enum WatchEvent {
 pub struct Bookmark {
     /// The version.
     pub resource_version: String,
+    /// What the bookmark's object says that it is, which is what the watch's objects are; none if it says nothing.
+    pub type_meta: Option<TypeMeta>,
     /// Whether it ends the initial events of a watch that asked for them.
     pub is_initial_events_end: bool,
+}
+
+/// Whether something is a table for people to read, which no store can take (RL-26).
+pub(crate) fn is_table(type_meta: &TypeMeta) -> bool {
+    &*type_meta.kind == "Table" && matches!(&*type_meta.api_version, "meta.k8s.io/v1" | "meta.k8s.io/v1beta1")
 }

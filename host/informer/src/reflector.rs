@@ -1,16 +1,24 @@
 //! Keeps a store equal to what the API server has: lists, watches, and does both again whenever it must.
 //!
-//! Every clause of the protocol that is not in a submodule is decided here: when to list, when to wait, what to show as
-//! status. Not here: caching (the store does that), HTTP (that is `api_list_watch`), tasks (the caller runs [`Reflector::run`]).
+//! Every clause of the protocol that is not in a submodule is decided here: when to list or to have it streamed, when to
+//! wait, what to show as status. Not here: caching (the store does that), HTTP (that is `api_list_watch`), tasks (the caller runs [`Reflector::run`]).
 
+mod arrivals;
+mod config;
+pub mod consistency;
+mod ended;
 mod error_handler;
+mod internal_errors;
+mod late_bookmark;
+mod listing;
+mod receiving;
 mod source;
 mod status;
 mod store;
+mod streaming;
 mod timed;
 mod watching;
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,50 +27,22 @@ use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub use config::{Config, ConsistencyCheck, InitialList};
+pub use ended::Error;
 pub use error_handler::WatchErrorHandler;
 pub use source::{Source, Sources};
 pub use status::{Failure, Phase, ReflectorStatus};
 pub use store::{ReflectorStore, StoreError};
 
-use crate::backoff::{self, Backoff};
-use crate::list_watch::{ApiError, ListWatch};
+use crate::backoff::Backoff;
+use crate::list_watch::{ListWatch, WatchStream};
 use crate::names::TypeMeta;
-use crate::pager;
+use ended::{Ended, in_full};
 use source::Numbered;
 use status::StatusSender;
-use timed::Timed;
-
-/// The pages that a list comes in, unless configured otherwise (PG-01).
-const DEFAULT_PAGE_SIZE: NonZeroU32 = NonZeroU32::MIN.saturating_add(499);
 
 /// No server may make a reflector wait longer than this, whatever its `Retry-After` says.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
-
-/// How a reflector goes about it. The defaults are client-go's where client-go has any.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// What the watch's objects must be; an event with anything else is dropped (RL-05). None: anything is taken.
-    pub type_meta: Option<TypeMeta>,
-    /// Objects per page of a list. None: 500, or everything at once where the server's watch cache answers (RL-22).
-    pub page_size: Option<NonZeroU32>,
-    /// How long a try waits after a failed one.
-    pub backoff: backoff::Config,
-    /// Each watch is asked for this long at least and twice as long at most; less than 5 minutes is ignored (RL-01).
-    pub min_watch_timeout: Duration,
-    /// A list page or the beginning of a watch that takes longer than this has failed.
-    pub request_timeout: Duration,
-    /// A watch on which nothing came for this long is closed and resumed from where it was, if the server was ever seen to
-    /// send bookmarks, which come about once a minute (RL-70).
-    pub silence_limit: Duration,
-    /// How often the store is asked to send everything again. None: never (RL-62).
-    pub resync_period: Option<Duration>,
-    /// For how long internal errors on a watch are answered with another watch instead of a list; 0 for never (RL-47).
-    pub max_internal_error_retry: Duration,
-    /// Who is told of failures. None: the log.
-    pub watch_error_handler: Option<WatchErrorHandler>,
-    /// Seed of everything random; none for another one each time.
-    pub seed: Option<u64>,
-}
 
 /// Lists and watches one resource, and tells its store.
 ///
@@ -96,43 +76,6 @@ struct Running<'r> {
     is_paginated: bool,
     /// The server sends bookmarks.
     sends_bookmarks: bool,
-}
-
-/// Why one round of list and watch ended.
-#[derive(Debug, thiserror::Error)]
-enum Ended {
-    /// Nothing is wrong, but the watch cannot go on from its version.
-    #[error("the watch's version has expired")]
-    Expired,
-    #[error("failed to list")]
-    List(#[source] ApiError),
-    #[error("unable to sync list result")]
-    Replace(#[source] StoreError),
-    #[error("failed to watch")]
-    Watch(#[source] ApiError),
-    #[error("very short watch: it ended within a second and brought nothing")]
-    VeryShortWatch,
-    #[error("failed to resync")]
-    Resync(#[source] StoreError),
-}
-
-// === impl Config ===
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            type_meta: None,
-            page_size: None,
-            backoff: backoff::Config::default(),
-            min_watch_timeout: Duration::from_secs(300),
-            request_timeout: Duration::from_secs(300),
-            silence_limit: Duration::from_secs(110),
-            resync_period: None,
-            max_internal_error_retry: Duration::ZERO,
-            watch_error_handler: None,
-            seed: None,
-        }
-    }
 }
 
 // === impl Reflector ===
@@ -230,63 +173,42 @@ impl<'r> Running<'r> {
 
     async fn list_and_watch(&mut self) -> Ended {
         self.status.list_begins();
-        if let Err(ended) = self.list().await {
-            return ended;
-        }
+        let stream = match self.initial_list().await {
+            Ok(stream) => stream,
+            Err(ended) => return ended,
+        };
         let store = self.store;
         let resync_period = self.config.resync_period;
         tokio::select! {
             ended = resync_periodically(store, resync_period) => ended,
-            ended = self.watch() => ended,
+            ended = self.watch(stream) => ended,
         }
     }
 
-    /// Lists everything and replaces the store's contents (RL-20 to RL-29).
-    async fn list(&mut self) -> Result<(), Ended> {
-        let resource_version = match &*self.resource_version {
-            _ if self.is_last_version_unavailable => "",
-            "" => "0",
-            seen => seen,
-        }
-        .to_owned();
-        let limit = match (self.config.page_size, &*resource_version) {
-            (Some(page_size), _) => Some(page_size),
-            (None, "" | "0") => Some(DEFAULT_PAGE_SIZE),
-            (None, _) if self.is_paginated => Some(DEFAULT_PAGE_SIZE),
-            // Not paged, so that the server may answer from its watch cache.
-            (None, _) => None,
+    /// Replaces the store's contents by all there is. Returns the watch, if it came as the beginning of one (RL-12).
+    async fn initial_list(&mut self) -> Result<Option<WatchStream>, Ended> {
+        let can_stream = match self.config.initial_list {
+            InitialList::Streamed => self.list_watch.supports_watch_list(),
+            InitialList::Listed => false,
         };
-        let mut result = self.list_at(&resource_version, limit).await;
-        if let Err(error) = &result
-            && (error.is_expired() || error.is_too_large_rv())
-        {
-            self.is_last_version_unavailable = true;
-            result = self.list_at("", limit).await;
+        if can_stream {
+            match self.stream().await {
+                Ok(stream) => return Ok(Some(stream)),
+                // Quietly, and next time it is tried again (RL-13).
+                Err(error) => tracing::debug!("listing instead: {}", in_full(&error)),
+            }
         }
-        let listing = result.map_err(Ended::List)?;
-        self.is_last_version_unavailable = false;
-        self.is_paginated |= resource_version == "0" && listing.is_paginated;
-
-        self.store.replace(listing.items, &listing.resource_version).map_err(Ended::Replace)?;
-        self.resource_version = listing.resource_version;
-        self.status.note(|status| {
-            status.n_lists += 1;
-            status.resource_version.clone_from(&self.resource_version);
-        });
-        Ok(())
+        self.list().await?;
+        Ok(None)
     }
 
-    async fn list_at(
-        &self,
-        resource_version: &str,
-        limit: Option<NonZeroU32>,
-    ) -> Result<pager::Listing, ApiError> {
-        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
-        let keep = |item| {
-            self.status.note(|_| {});
-            self.store.arrived(item)
-        };
-        pager::list(&timed, resource_version, limit, &keep).await
+    /// Returns what is listed and watched, for messages (RL-06).
+    fn description(&self) -> String {
+        match (&self.config.description, &self.type_meta) {
+            (Some(description), _) => description.clone(),
+            (None, Some(type_meta)) => type_meta.to_string(),
+            (None, None) => "<unspecified>".to_owned(),
+        }
     }
 
     async fn back_off(&mut self, retry_after: Option<Duration>) {
@@ -301,59 +223,20 @@ impl<'r> Running<'r> {
     }
 
     fn report(&self, ended: &Ended) {
-        let message = in_full(ended);
-        let phase = match ended {
-            Ended::Expired => {
-                tracing::debug!("{message}");
-                return;
+        match ended {
+            Ended::Failed(error) => match &self.config.watch_error_handler {
+                Some(handler) => handler.call(error),
+                None => error.log(),
+            },
+            Ended::Expired => tracing::debug!("{ended}"),
+            Ended::Broken { .. } | Ended::VeryShortWatch | Ended::Resync(_) => {
+                tracing::warn!("{}", in_full(ended));
             }
-            Ended::List(error) | Ended::Watch(error) => phase_of(error, &message),
-            Ended::Replace(_) | Ended::VeryShortWatch | Ended::Resync(_) => {
-                Phase::Failing { message: message.clone() }
-            }
-        };
-        match &self.config.watch_error_handler {
-            Some(handler) => handler.call(ended),
-            None => tracing::warn!("{message}"),
         }
-        self.status.failed(phase, message);
-    }
-}
-
-// === impl Ended ===
-
-impl Ended {
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::List(error) | Self::Watch(error) => error.retry_after(),
-            Self::Expired | Self::Replace(_) | Self::VeryShortWatch | Self::Resync(_) => None,
+        if let Some(phase) = ended.phase() {
+            self.status.failed(phase, in_full(ended));
         }
     }
-}
-
-fn phase_of(error: &ApiError, message: &str) -> Phase {
-    if error.is_not_found() {
-        Phase::Absent
-    } else if error.is_forbidden() {
-        Phase::Forbidden
-    } else {
-        Phase::Failing { message: message.to_owned() }
-    }
-}
-
-/// Returns an error's text with its causes behind it.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut message = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let text = error.to_string();
-        if !message.ends_with(&text) {
-            message.push_str(": ");
-            message.push_str(&text);
-        }
-        source = error.source();
-    }
-    message
 }
 
 /// Lets the store resync each time the period has passed; ends only when it fails (RL-60 to RL-62, RL-46).

@@ -359,8 +359,10 @@ impl Core {
                 held: self.held.clone(),
             };
             let resync_period = (!resync_period.is_zero()).then_some(resync_period);
-            let reflector = self.config.reflector.clone();
-            let config = reflector::Config { resync_period, watch_error_handler, ..reflector };
+            let mut config = self.config.reflector.clone();
+            config.resync_period = resync_period;
+            config.watch_error_handler = watch_error_handler;
+            config.description.get_or_insert_with(|| self.config.resource.to_string());
             Reflector::over(self.sources.clone(), Arc::new(store), config)
         })
     }

@@ -6,6 +6,7 @@
 mod draft;
 pub mod errors;
 mod metadata_only;
+mod scripted;
 mod selection;
 mod state;
 
@@ -19,13 +20,14 @@ use tokio::time::Instant;
 
 pub use draft::Draft;
 pub use metadata_only::MetadataOnly;
+pub use scripted::ScriptedWatch;
 
 use crate::list_watch::{
     ApiError, Bookmark, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::TypeMeta;
 use crate::object::Object;
-use state::{Change, Fault, State};
+use state::{Change, Fault, State, WatchLists};
 
 /// A resource to list and watch, wholly in the test's hands. Clones are handles on the same.
 ///
@@ -122,7 +124,11 @@ impl FakeListWatch {
     /// Sends a bookmark of the newest version to the open watches that allow it.
     pub fn bookmark(&self) {
         let mut state = self.state.lock();
-        let bookmark = Bookmark { resource_version: state.version.to_string(), is_initial_events_end: false };
+        let bookmark = Bookmark {
+            resource_version: state.version.to_string(),
+            type_meta: Some(self.type_meta.clone()),
+            is_initial_events_end: false,
+        };
         state.watches.retain(|watch| {
             !watch.allows_bookmarks
                 || watch.sender.unbounded_send(Ok(WatchEvent::Bookmark(bookmark.clone()))).is_ok()
@@ -154,11 +160,38 @@ impl FakeListWatch {
     }
 
     /// Forgets the history: who wants to watch from an older version than the newest is told that it has expired, on the
-    /// watch.
+    /// watch, and so is who wants to list at exactly such a version.
     pub fn expire_history(&self) {
+        self.state.lock().expire_history();
+    }
+
+    /// Ends the open watches and forgets the history, as a server does whose etcd was compacted while it was away.
+    pub fn reset_watches(&self) {
+        self.close_watches();
+        self.expire_history();
+    }
+
+    /// From now on a watch that begins with what there is tells it, but not that this was all, until
+    /// [`end_initial_events`](Self::end_initial_events).
+    pub fn hold_initial_events_end(&self) {
+        self.state.lock().holds_initial_events_end = true;
+    }
+
+    /// Tells each watch that waits for it that what it was told was all, at the newest version.
+    pub fn end_initial_events(&self) {
         let mut state = self.state.lock();
-        state.history.clear();
-        state.oldest = state.version;
+        state.holds_initial_events_end = false;
+        state.end_initial_events(&self.type_meta);
+    }
+
+    /// From now on the source says that it cannot watch from what there is (RL-07). To be said before anyone asks.
+    pub fn decline_watch_list(&self) {
+        self.state.lock().watch_lists = WatchLists::Declined;
+    }
+
+    /// From now on watches that are to begin with what there is are refused as invalid, as servers do that do not know them.
+    pub fn refuse_watch_lists(&self) {
+        self.state.lock().watch_lists = WatchLists::Refused;
     }
 
     /// From now on watches end by themselves after the time that was asked for.
@@ -195,6 +228,17 @@ impl FakeListWatch {
         self.state.lock().watch_faults.push_back(Fault::Fail(error));
     }
 
+    /// Answers the next list that has not been provided for with this page.
+    pub fn answer_list(&self, page: ListPage) {
+        self.state.lock().list_faults.push_back(Fault::List(page));
+    }
+
+    /// Answers the next watch that has not been provided for with this stream, which the test has in its hands if it is from
+    /// [`ScriptedWatch::new`].
+    pub fn answer_watch(&self, stream: WatchStream) {
+        self.state.lock().watch_faults.push_back(Fault::Watch(stream));
+    }
+
     /// Never answers the next list that has not been provided for.
     pub fn hang_list(&self) {
         self.state.lock().list_faults.push_back(Fault::Hang);
@@ -208,6 +252,11 @@ impl FakeListWatch {
     /// Answers the next list that has not been provided for as usual, so that a fault behind it meets the one after.
     pub fn pass_list(&self) {
         self.state.lock().list_faults.push_back(Fault::Pass);
+    }
+
+    /// Answers the next watch that has not been provided for as usual, so that a fault behind it meets the one after.
+    pub fn pass_watch(&self) {
+        self.state.lock().watch_faults.push_back(Fault::Pass);
     }
 
     /// Returns everything that was asked so far.
@@ -233,6 +282,15 @@ impl FakeListWatch {
         self.requests().into_iter().filter_map(watch).collect()
     }
 
+    /// Returns how often everything was asked for so far: by the first page of a list, or by a watch that begins with it.
+    pub fn n_listings(&self) -> usize {
+        let is_listing = |request: &Request| match &request.asked {
+            Asked::List(options) => options.continue_token.is_none(),
+            Asked::Watch(options) => options.send_initial_events,
+        };
+        self.requests().iter().filter(|request| is_listing(request)).count()
+    }
+
     /// Returns how many watches are open and read, silent ones among them.
     pub fn n_open_watches(&self) -> usize {
         let state = self.state.lock();
@@ -242,6 +300,11 @@ impl FakeListWatch {
     /// Waits until so many lists were asked for, since the beginning.
     pub async fn until_lists(&self, n_lists: usize) {
         self.until(|fake| fake.lists().len() >= n_lists).await;
+    }
+
+    /// Waits until everything was asked for so often, since the beginning, as a list or as the beginning of a watch.
+    pub async fn until_listings(&self, n_listings: usize) {
+        self.until(|fake| fake.n_listings() >= n_listings).await;
     }
 
     /// Waits until so many watches were asked for, since the beginning.
@@ -282,23 +345,37 @@ impl ListWatch for FakeListWatch {
                 page.items = page.items.into_iter().map(keep).collect();
                 Ok(page)
             }
+            Fault::List(mut page) => {
+                page.items = page.items.into_iter().map(keep).collect();
+                Ok(page)
+            }
             Fault::Fail(error) => Err(error),
             Fault::Hang => std::future::pending().await,
+            Fault::Watch(_) => unreachable!("a list is not answered with a watch"),
         }
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError> {
         match self.asked(Asked::Watch(options.clone())) {
             Fault::Pass => {}
+            Fault::Watch(stream) => return Ok(stream),
             Fault::Fail(error) => return Err(error),
             Fault::Hang => return std::future::pending().await,
+            Fault::List(_) => unreachable!("a watch is not answered with a list"),
         }
         let mut state = self.state.lock();
-        let events = state.watch(&options);
+        let events = state.watch(&options, &self.type_meta)?;
         Ok(if state.ends_watches_in_time {
             events.take_until(tokio::time::sleep(options.timeout)).boxed()
         } else {
             events.boxed()
         })
     }
+
+    fn supports_watch_list(&self) -> bool {
+        self.state.lock().watch_lists != WatchLists::Declined
+    }
 }
+
+#[cfg(test)]
+mod tests;

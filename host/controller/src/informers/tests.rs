@@ -52,7 +52,11 @@ async fn promise_1_one_watch_however_many_want_it() {
         let _listener = informer.add_listener(ListenerConfig::default()).unwrap();
     }
     source.api.until_watches(1).await;
-    assert_eq!((source.api.lists().len(), source.api.watches().len()), (1, 1));
+    assert_eq!(
+        (source.api.lists().len(), source.api.watches().len()),
+        (0, 1),
+        "one watch, which began with all there is"
+    );
     assert_eq!(informers.views()[0].wanted_by, ["p", "q", "r"]);
     drop(leases);
     assert!(informers.views().is_empty());

@@ -1,12 +1,14 @@
 //! One line of a watch as an event.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Config, status};
 use crate::list_watch::{Bookmark, DecodeError, WatchEvent};
+use crate::names::TypeMeta;
 use crate::object::Object;
 
 const WHAT: &str = "watch event";
@@ -33,7 +35,12 @@ struct Frame<'a> {
 
 /// What is read of an object that need not be a whole one.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Partial {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
     metadata: Option<PartialMetadata>,
 }
 
@@ -55,10 +62,15 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
     let Config { type_meta, pruning, content, .. } = config;
     let object =
         || Object::parse_content(frame.object.get().as_bytes(), type_meta.as_ref(), pruning, *content);
+    let of = |to_event: fn(Object) -> WatchEvent| match object() {
+        Ok(object) => to_event(object),
+        // The next line may be better (RL-55).
+        Err(error) => WatchEvent::Rejected(Arc::new(error.into())),
+    };
     Ok(match &*frame.event_type {
-        "ADDED" => WatchEvent::Added(object()?),
-        "MODIFIED" => WatchEvent::Modified(object()?),
-        "DELETED" => WatchEvent::Deleted(object()?),
+        "ADDED" => of(WatchEvent::Added),
+        "MODIFIED" => of(WatchEvent::Modified),
+        "DELETED" => of(WatchEvent::Deleted),
         "BOOKMARK" => {
             let partial: Partial = serde_json::from_str(frame.object.get()).map_err(malformed)?;
             WatchEvent::Bookmark(bookmark(partial)?)
@@ -87,10 +99,13 @@ fn common(line: &[u8], config: &Config) -> Option<WatchEvent> {
 
 fn bookmark(partial: Partial) -> Result<Bookmark, DecodeError> {
     let metadata = partial.metadata.ok_or(DecodeError::Object(crate::object::Error::MissingMetadata))?;
+    // Of metadata alone it says nothing about the objects (see `Content`).
+    let has_type = !matches!(&*partial.kind, "" | "PartialObjectMetadata");
     let resource_version = metadata.resource_version.filter(|version| !version.is_empty());
     let annotations = metadata.annotations.unwrap_or_default();
     Ok(Bookmark {
         resource_version: resource_version.ok_or(DecodeError::NoVersion("bookmark"))?,
+        type_meta: has_type.then(|| TypeMeta::new(&partial.api_version, &partial.kind)),
         is_initial_events_end: annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true"),
     })
 }

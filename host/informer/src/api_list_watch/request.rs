@@ -4,7 +4,7 @@ use http::{Method, Request, header};
 use kube::client::Body;
 
 use super::Config;
-use crate::list_watch::{ApiError, ListOptions, WatchOptions};
+use crate::list_watch::{ApiError, ListOptions, VersionMatch, WatchOptions};
 use crate::object::Content;
 use crate::selector::LabelSelector;
 
@@ -14,6 +14,11 @@ const JSON: &str = "application/json";
 pub(super) fn list(config: &Config, options: &ListOptions) -> String {
     let mut query = Query::new(config, &options.label_selector, &options.field_selector);
     query.add("resourceVersion", &options.resource_version);
+    match options.version_match {
+        None => {}
+        Some(VersionMatch::Exact) => query.add("resourceVersionMatch", "Exact"),
+        Some(VersionMatch::NotOlderThan) => query.add("resourceVersionMatch", "NotOlderThan"),
+    }
     if let Some(limit) = options.limit {
         query.add("limit", &limit.to_string());
     }
@@ -29,6 +34,10 @@ pub(super) fn watch(config: &Config, options: &WatchOptions) -> String {
     query.add("timeoutSeconds", &options.timeout.as_secs().to_string());
     if options.allow_bookmarks {
         query.add("allowWatchBookmarks", "true");
+    }
+    if options.send_initial_events {
+        query.add("sendInitialEvents", "true");
+        query.add("resourceVersionMatch", "NotOlderThan");
     }
     query.finish()
 }

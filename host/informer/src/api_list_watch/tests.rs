@@ -213,12 +213,18 @@ async fn a_watch_is_read_however_it_is_cut() {
         );
         assert_eq!(modified.pointer(&"/s".parse().unwrap()).as_deref(), Some(r#""\n""#));
         assert_eq!(deleted.resource_version(), "10");
-        assert_eq!(bookmark, &Bookmark { resource_version: "11".into(), is_initial_events_end: true });
+        let expected = Bookmark {
+            resource_version: "11".into(),
+            type_meta: Some(TypeMeta::new("v1", "Pod")),
+            is_initial_events_end: true,
+        };
+        assert_eq!(bookmark, &expected);
         assert_eq!((&**event_type, resource_version.as_deref()), ("SMELLED", Some("12")));
         assert!(status.is_expired());
     }
 }
 
+// Conformance: B.1, G.47
 #[tokio::test]
 async fn wt_02_a_watch_cut_in_an_event_ends_and_garbage_is_an_error() {
     let cut = &WATCH[..WATCH.find("DELETED").unwrap()];
@@ -237,7 +243,6 @@ async fn wt_02_a_watch_cut_in_an_event_ends_and_garbage_is_an_error() {
         "null",
         r#"{"type":1}"#,
         r#"{"type":"ADDED"}"#,
-        r#"{"type":"ADDED","object":{}}"#,
         r#"{"type":"BOOKMARK","object":{}}"#,
         r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
         r#"{"type":"ERROR","object":[]}"#,
@@ -270,6 +275,20 @@ fn a_frame_is_read_however_it_is_written() {
         format!(r#"{{"type":"ADDED","object":{object}}}{{}}"#),
     ] {
         assert!(event::parse(line.as_bytes(), &pods()).is_err(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn rl_55_an_object_that_cannot_be_taken_in_does_not_end_the_watch() {
+    for object in ["{}", r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}"#, r#"{"metadata":{}}"#]
+    {
+        let text = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n{WATCH}");
+        let (server, _) = serving(200, &text, 100);
+        let events = watch(&server).await;
+        assert!(
+            matches!(events[..], [Ok(WatchEvent::Rejected(_)), Ok(WatchEvent::Added(_)), ..]),
+            "{object}: {events:?}"
+        );
     }
 }
 
@@ -466,7 +485,7 @@ async fn metadata_of_a_type_that_nobody_knows_is_refused() {
     let (server, _) = serving(200, &format!("{{\"type\":\"ADDED\",\"object\":{PARTIAL}}}\n"), 1000);
     let config = Config { type_meta: None, content: Content::Metadata, ..pods() };
     let events = watch(&ApiListWatch::new(server.client, config)).await;
-    assert!(matches!(&events[..], [Err(ApiError::Decode(_))]), "{events:?}");
+    assert!(matches!(&events[..], [Ok(WatchEvent::Rejected(_))]), "{events:?}");
 }
 
 fn metadata_of(server: ApiListWatch) -> ApiListWatch {

@@ -33,6 +33,10 @@ impl ReflectorStore for DeltaFifo {
         known.filter(|known| known.is_version_of(&object)).unwrap_or(object)
     }
 
+    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+        Ok(self.transform(object)?)
+    }
+
     fn update_resource_version(&self, resource_version: &str) {
         self.mark(resource_version);
     }

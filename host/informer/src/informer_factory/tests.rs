@@ -129,6 +129,7 @@ async fn filtered_dynamic_shared_informer_factory() {
 #[tokio::test(start_paused = true)]
 async fn fa_05_the_tweak_sees_every_request_as_the_reflector_filled_it_in() {
     let fake = FakeListWatch::pods();
+    fake.decline_watch_list();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let seeing = seen.clone();
     let tweak = Tweak::new(move |mut options| {
@@ -242,7 +243,7 @@ async fn fa_01_fa_02_fa_08_fa_09_fa_10_the_rules_of_the_factory() {
 #[tokio::test(start_paused = true)]
 async fn fa_09_a_wait_that_is_given_up_says_for_what_it_waited() {
     let fake = FakeListWatch::pods();
-    fake.hang_list();
+    fake.hang_watch();
     let factory = InformerFactory::new(source(&fake), Config::default());
     let _ = factory.informer(&pods());
     run(&factory, async {

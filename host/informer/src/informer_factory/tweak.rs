@@ -100,4 +100,8 @@ impl ListWatch for Tweaked {
         (self.tweak.0)(RequestOptions::Watch(&mut options));
         self.list_watch.watch(options).await
     }
+
+    fn supports_watch_list(&self) -> bool {
+        self.list_watch.supports_watch_list()
+    }
 }

@@ -1,25 +1,26 @@
 //! Who is told when a list or watch fails.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Is told of every round of list and watch that failed, before the wait that follows, in place of the log.
+use super::Error;
+
+/// Is told of every round of list and watch that failed, before the wait that follows, in place of the log (RL-10).
 ///
-/// The error's sources say why: an [`ApiError`](crate::ApiError) is among them when the API server had a say. A version that has expired is
-/// no failure.
+/// The error's sources say why: an [`ApiError`](crate::ApiError) is among them when the API server had a say. A watch that ends for whatever
+/// reason, once it has begun, is no failure.
 #[derive(Clone)]
-pub struct WatchErrorHandler(Arc<dyn Fn(&(dyn Error + 'static)) + Send + Sync>);
+pub struct WatchErrorHandler(Arc<dyn Fn(&Error) + Send + Sync>);
 
 // === impl WatchErrorHandler ===
 
 impl WatchErrorHandler {
     /// Makes a handler of a function. It is called on the reflector's task and must be quick.
-    pub fn new(function: impl Fn(&(dyn Error + 'static)) + Send + Sync + 'static) -> Self {
+    pub fn new(function: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }
 
-    pub(super) fn call(&self, error: &(dyn Error + 'static)) {
+    pub(super) fn call(&self, error: &Error) {
         (self.0)(error);
     }
 }

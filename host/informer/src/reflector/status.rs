@@ -14,6 +14,8 @@ pub struct ReflectorStatus {
     pub last_error: Option<Failure>,
     /// How many lists were stored. All but the first are relists.
     pub n_lists: u64,
+    /// How many of them streamed in as the beginning of a watch.
+    pub n_streamed: u64,
     /// How many watches were begun.
     pub n_watches: u64,
     /// How many changes of objects came in.
@@ -68,6 +70,7 @@ impl Default for ReflectorStatus {
             last_sign_of_life: None,
             last_error: None,
             n_lists: 0,
+            n_streamed: 0,
             n_watches: 0,
             n_events: 0,
             n_bookmarks: 0,
@@ -111,6 +114,10 @@ impl StatusSender {
     /// The server has accepted a watch.
     pub(super) fn watch_begins(&self) {
         self.note(|status| status.n_watches += 1);
+    }
+
+    /// There is a watch, and everything before it is known.
+    pub(super) fn watching(&self) {
         self.0.send_if_modified(|status| {
             let is_new = status.phase != Phase::Watching;
             status.phase = Phase::Watching;

@@ -42,6 +42,16 @@ pub trait ReflectorStore: Send + Sync {
         let _ = number;
     }
 
+    /// Returns what the store makes of an object before it keeps it (WL-02). Of what it made, it makes the same again (WL-05).
+    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+        Ok(object)
+    }
+
+    /// Learns that nothing else has happened up to this version; told before the version itself (RL-54).
+    fn bookmark(&self, resource_version: &str) {
+        let _ = resource_version;
+    }
+
     /// Learns that the watch has come to this version (RL-54).
     fn update_resource_version(&self, resource_version: &str) {
         let _ = resource_version;

@@ -2,6 +2,8 @@
 
 mod listing;
 mod recovering;
+mod streaming;
 mod support;
 mod switching;
+mod upstream;
 mod watching;

@@ -28,6 +28,10 @@ impl ListWatch for Timed<'_> {
             Err(_) => Err(self.timed_out("watch")),
         }
     }
+
+    fn supports_watch_list(&self) -> bool {
+        self.list_watch.supports_watch_list()
+    }
 }
 
 impl Timed<'_> {

@@ -74,6 +74,10 @@ impl ReflectorStore for InformerStore {
         self.held.source_changed(number);
     }
 
+    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+        Ok(self.fifo.transform(object)?)
+    }
+
     fn update_resource_version(&self, resource_version: &str) {
         self.fifo.mark(resource_version);
     }

@@ -228,13 +228,13 @@ async fn si_01_si_03_started_once_stopped_once() {
         .unwrap_err();
     insta::assert_snapshot!(error, @r#"listener "late" was not added to shared informer because it has stopped already"#);
     informer.run(CancellationToken::new()).await;
-    assert_eq!(fake.lists().len(), 1);
+    assert_eq!(fake.n_listings(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_informer_whose_future_is_dropped_has_stopped() {
     let fake = FakeListWatch::pods();
-    fake.hang_list();
+    fake.hang_watch();
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     {
@@ -271,7 +271,7 @@ async fn rs_06_a_resync_tells_everything_again_to_those_who_asked() {
         assert_eq!(told(&mut often, 3).await, ["add ns/a@2 (initial)", "update ns/a@2→2", "update ns/a@2→2"]);
         assert_eq!(told(&mut never, 1).await, ["add ns/a@2 (initial)"]);
         assert!(never.next().now_or_never().is_none());
-        assert_eq!(fake.lists().len(), 1, "RS-10: the server is not asked");
+        assert_eq!(fake.n_listings(), 1, "RS-10: the server is not asked");
     })
     .await;
 }
@@ -304,6 +304,7 @@ async fn a_version_is_seen_once_the_cache_holds_it() {
 async fn status_tells_of_the_resource_and_of_failures() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
+    fake.fail_watch(errors::not_found().into());
     fake.fail_list(errors::not_found().into());
     let informer = informer(&fake);
     let mut phase = informer.phase();
@@ -376,7 +377,7 @@ async fn a_relist_keeps_the_objects_that_it_had() {
         fake.put_unseen("ns/b");
         fake.expire_history();
         fake.close_watches();
-        fake.until_lists(2).await;
+        fake.until_listings(2).await;
         informer.wait_until_seen("3").await.unwrap();
         assert!(informer.indexer().get(written.key()).unwrap().is_same(&cached));
     })

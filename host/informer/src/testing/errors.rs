@@ -39,6 +39,13 @@ pub fn forbidden() -> Status {
     status(403, "Forbidden", "pods is forbidden: User \"u\" cannot list resource \"pods\" in API group \"\"")
 }
 
+/// 422: the server does not know how to begin a watch with what there is.
+pub fn invalid() -> Status {
+    let message = "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden \
+                   for watch unless the WatchList feature gate is enabled";
+    status(422, "Invalid", message)
+}
+
 /// Nobody listens at the server's address.
 pub fn connection_refused() -> ApiError {
     ApiError::Transport(io::Error::from(io::ErrorKind::ConnectionRefused).into())
@@ -47,6 +54,11 @@ pub fn connection_refused() -> ApiError {
 /// The connection broke.
 pub fn connection_reset() -> ApiError {
     ApiError::Transport(io::Error::from(io::ErrorKind::ConnectionReset).into())
+}
+
+/// The connection ended in the middle of something.
+pub fn unexpected_eof() -> ApiError {
+    ApiError::Transport(io::Error::from(io::ErrorKind::UnexpectedEof).into())
 }
 
 /// The server, or something in front of it, sent what is not JSON.

@@ -29,6 +29,10 @@ impl ListWatch for MetadataOnly {
         };
         Ok(events.map(move |event| event.map(cut_event)).boxed())
     }
+
+    fn supports_watch_list(&self) -> bool {
+        self.0.supports_watch_list()
+    }
 }
 
 /// Takes in the metadata of an object, as if it had come over the wire.

@@ -6,7 +6,9 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
 use super::selection::Selection;
 use super::{Draft, Request, Serving, errors};
-use crate::list_watch::{ApiError, ListOptions, ListPage, WatchEvent, WatchOptions};
+use crate::list_watch::{
+    ApiError, Bookmark, ListOptions, ListPage, VersionMatch, WatchEvent, WatchOptions, WatchStream,
+};
 use crate::names::{ObjectKey, TypeMeta};
 use crate::object::Object;
 
@@ -29,6 +31,10 @@ pub(super) struct State {
     pub(super) token_age: u64,
     pub(super) lists_without_version: bool,
     pub(super) ends_watches_in_time: bool,
+    pub(super) watch_lists: WatchLists,
+    pub(super) holds_initial_events_end: bool,
+    /// What there was at the version `oldest`.
+    at_oldest: BTreeMap<ObjectKey, Object>,
     /// The lists that are being handed out page by page.
     snapshots: Vec<(u64, Vec<Object>)>,
 }
@@ -37,6 +43,8 @@ pub(super) struct Watch {
     pub(super) sender: UnboundedSender<WatchItem>,
     pub(super) allows_bookmarks: bool,
     selection: Selection,
+    /// It has yet to be told that what it was told was all.
+    waits_for_initial_events_end: bool,
 }
 
 /// A change that happened.
@@ -47,8 +55,19 @@ pub(super) struct Happened {
     old: Option<Object>,
 }
 
+/// What becomes of watches that are to begin with what there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum WatchLists {
+    #[default]
+    Served,
+    Declined,
+    Refused,
+}
+
 pub(super) enum Fault {
     Pass,
+    List(ListPage),
+    Watch(WatchStream),
     Fail(ApiError),
     Hang,
 }
@@ -78,6 +97,9 @@ impl State {
             token_age: 0,
             lists_without_version: false,
             ends_watches_in_time: false,
+            watch_lists: WatchLists::default(),
+            holds_initial_events_end: false,
+            at_oldest: BTreeMap::new(),
             snapshots: Vec::new(),
         }
     }
@@ -119,9 +141,10 @@ impl State {
         self.history.push(Happened { version: self.version, event: event.clone(), old });
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) | WatchEvent::Unknown { .. } => {
-                unreachable!("a change is none of these")
-            }
+            WatchEvent::Bookmark(_)
+            | WatchEvent::Error(_)
+            | WatchEvent::Rejected(_)
+            | WatchEvent::Unknown { .. } => unreachable!("a change is none of these"),
         }
     }
 
@@ -138,14 +161,19 @@ impl State {
                 if wanted > self.version {
                     return Err(errors::too_large_resource_version().into());
                 }
+                let (version, objects) = match options.version_match {
+                    Some(VersionMatch::Exact) => (wanted, self.objects_at(wanted)?),
+                    Some(VersionMatch::NotOlderThan) | None => (self.version, self.objects.clone()),
+                };
                 let selection = Selection::new(&options.label_selector, &options.field_selector);
-                let selected = self.objects.values().filter(|object| selection.matches(object));
-                self.snapshots.push((self.version, selected.cloned().collect()));
+                let selected = objects.into_values().filter(|object| selection.matches(object));
+                self.snapshots.push((version, selected.collect()));
                 (self.snapshots.len() - 1, 0)
             }
         };
         let is_from_cache = self.serving == Serving::WatchCache
             && !options.resource_version.is_empty()
+            && options.version_match != Some(VersionMatch::Exact)
             && options.continue_token.is_none();
         let (version, objects) = &self.snapshots[snapshot_idx];
         let end = match options.limit {
@@ -168,31 +196,91 @@ impl State {
         }
     }
 
-    pub(super) fn watch(&mut self, options: &WatchOptions) -> UnboundedReceiver<WatchItem> {
+    /// Returns what there was at a version.
+    fn objects_at(&self, wanted: u64) -> Result<BTreeMap<ObjectKey, Object>, ApiError> {
+        if wanted < self.oldest {
+            return Err(errors::expired().into());
+        }
+        let mut objects = self.at_oldest.clone();
+        for happened in self.history.iter().take_while(|happened| happened.version <= wanted) {
+            match &happened.event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    objects.insert(object.key().clone(), object.clone());
+                }
+                WatchEvent::Deleted(object) => {
+                    objects.remove(object.key());
+                }
+                WatchEvent::Bookmark(_)
+                | WatchEvent::Error(_)
+                | WatchEvent::Rejected(_)
+                | WatchEvent::Unknown { .. } => {}
+            }
+        }
+        Ok(objects)
+    }
+
+    pub(super) fn expire_history(&mut self) {
+        self.history.clear();
+        self.oldest = self.version;
+        self.at_oldest = self.objects.clone();
+    }
+
+    pub(super) fn watch(
+        &mut self,
+        options: &WatchOptions,
+        type_meta: &TypeMeta,
+    ) -> Result<UnboundedReceiver<WatchItem>, ApiError> {
         let (sender, receiver) = unbounded();
         let selection = Selection::new(&options.label_selector, &options.field_selector);
         let mut events: Vec<WatchEvent> = Vec::new();
-        match options.resource_version.parse::<u64>() {
-            Ok(from) if from > 0 && from < self.oldest => {
+        let from = options.resource_version.parse().unwrap_or(0);
+        if options.send_initial_events {
+            if self.watch_lists == WatchLists::Refused {
+                return Err(errors::invalid().into());
+            }
+            if from > self.version {
+                return Err(errors::too_large_resource_version().into());
+            }
+        }
+        if from > 0 && !options.send_initial_events {
+            if from < self.oldest {
                 // The channel is new and its receiver is here.
                 let _ = sender.unbounded_send(Ok(WatchEvent::Error(errors::expired())));
-                return receiver;
+                return Ok(receiver);
             }
-            Ok(from) if from > 0 => {
-                let missed = self.history.iter().filter(|happened| happened.version > from);
-                events.extend(
-                    missed.filter_map(|Happened { event, old, .. }| selection.seen(event, old.as_ref())),
-                );
-            }
-            _ => {
-                let selected = self.objects.values().filter(|object| selection.matches(object));
-                events.extend(selected.cloned().map(WatchEvent::Added));
-            }
+            let missed = self.history.iter().filter(|happened| happened.version > from);
+            events
+                .extend(missed.filter_map(|Happened { event, old, .. }| selection.seen(event, old.as_ref())));
+        } else {
+            let selected = self.objects.values().filter(|object| selection.matches(object));
+            events.extend(selected.cloned().map(WatchEvent::Added));
         }
         for event in events {
             let _ = sender.unbounded_send(Ok(event));
         }
-        self.watches.push(Watch { sender, allows_bookmarks: options.allow_bookmarks, selection });
-        receiver
+        self.watches.push(Watch {
+            sender,
+            allows_bookmarks: options.allow_bookmarks,
+            selection,
+            waits_for_initial_events_end: options.send_initial_events && options.allow_bookmarks,
+        });
+        if !self.holds_initial_events_end {
+            self.end_initial_events(type_meta);
+        }
+        Ok(receiver)
+    }
+
+    pub(super) fn end_initial_events(&mut self, type_meta: &TypeMeta) {
+        let bookmark = Bookmark {
+            resource_version: self.version.to_string(),
+            type_meta: Some(type_meta.clone()),
+            is_initial_events_end: true,
+        };
+        for watch in &mut self.watches {
+            if std::mem::take(&mut watch.waits_for_initial_events_end) {
+                // Who has gone need not know.
+                let _ = watch.sender.unbounded_send(Ok(WatchEvent::Bookmark(bookmark.clone())));
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::support::play;
+use super::support::{listed, play};
 use crate::list_watch::ApiError;
 use crate::reflector::{Config, Phase};
 use crate::testing::{FakeListWatch, Serving, errors};
@@ -15,12 +15,12 @@ fn three_pods() -> FakeListWatch {
 }
 
 fn paged(page_size: u32) -> Config {
-    Config { page_size: NonZeroU32::new(page_size), ..Config::default() }
+    Config { page_size: NonZeroU32::new(page_size), ..listed() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn rl_20_lists_at_zero_and_watches_from_the_lists_version() {
-    play(three_pods(), Config::default(), async |scene| {
+    play(three_pods(), listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"4\""]);
         assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
@@ -34,7 +34,7 @@ async fn rl_20_lists_at_zero_and_watches_from_the_lists_version() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_29_an_empty_list_replaces_all_the_same() {
-    play(FakeListWatch::pods(), Config::default(), async |scene| {
+    play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.told(), ["replace [] at 1"]);
     })
@@ -84,7 +84,7 @@ async fn rl_22_a_relist_is_not_paged_unless_the_server_pages_at_zero() {
                 server.put_unseen(&*format!("z/{idx}"));
             }
         }
-        play(server, Config::default(), async |scene| {
+        play(server, listed(), async |scene| {
             scene.settle().await;
             let version = scene.server.resource_version();
             scene.server.break_watches(errors::garbage);
@@ -112,7 +112,7 @@ async fn rl_23_a_version_that_cannot_be_listed_is_given_up_at_once_and_once() {
     for error in [errors::expired(), errors::too_large_resource_version()] {
         let server = three_pods();
         server.fail_list(error.into());
-        play(server, Config::default(), async |scene| {
+        play(server, listed(), async |scene| {
             scene.settle().await;
             assert_eq!(scene.asked(), ["list 500 at \"0\"", "list 500 at \"\"", "watch \"4\""]);
             assert_eq!(scene.asked_at(), [0, 0, 0]);
@@ -122,12 +122,13 @@ async fn rl_23_a_version_that_cannot_be_listed_is_given_up_at_once_and_once() {
     }
 }
 
+// Conformance: G.16
 #[tokio::test(start_paused = true)]
 async fn rl_23_the_version_stays_unavailable_until_a_list_succeeds() {
     let server = three_pods();
     server.fail_list(errors::expired().into());
     server.fail_list(errors::expired().into());
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.pass(2000).await;
         let asked = scene.asked();
         assert_eq!(asked, ["list 500 at \"0\"", "list 500 at \"\"", "list 500 at \"\"", "watch \"4\""]);
@@ -144,11 +145,11 @@ async fn rl_27_a_failed_list_touches_nothing_and_is_tried_again_with_back_off() 
     for _ in 0..3 {
         server.fail_list(errors::internal().into());
     }
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         assert_eq!(
             scene.last_error(),
-            "failed to list: Internal error occurred: etcd is gone (500 InternalError)"
+            "failed to list <unspecified>: Internal error occurred: etcd is gone (500 InternalError)"
         );
         assert!(matches!(scene.phase(), Phase::Failing { .. }));
         assert_eq!(scene.told(), [""; 0]);
@@ -169,7 +170,7 @@ async fn retry_after_is_honoured_within_reason() {
     for (asked_for, waited) in [(20, 20), (100_000, 300)] {
         let server = three_pods();
         server.fail_list(errors::too_many_requests(Some(Duration::from_secs(asked_for))).into());
-        play(server, Config::default(), async |scene| {
+        play(server, listed(), async |scene| {
             scene.server.until_lists(2).await;
             assert_eq!(scene.asked_at()[1], waited * 1000);
         })
@@ -179,7 +180,7 @@ async fn retry_after_is_honoured_within_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_25_a_store_that_refuses_the_list_is_asked_again() {
-    play(three_pods(), Config::default(), async |scene| {
+    play(three_pods(), listed(), async |scene| {
         scene.store.refuse("replace");
         scene.settle().await;
         assert_eq!(scene.last_error(), "unable to sync list result: the store refuses to replace");
@@ -196,7 +197,7 @@ async fn rl_25_a_store_that_refuses_the_list_is_asked_again() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_71_a_relist_keeps_the_objects_that_did_not_change() {
-    play(three_pods(), Config::default(), async |scene| {
+    play(three_pods(), listed(), async |scene| {
         scene.settle().await;
         let before = scene.store.replaced();
         // The fake hands out its own objects; only through bytes do they become others.
@@ -218,7 +219,7 @@ async fn rl_72_an_absent_resource_is_a_state_and_asked_for_again() {
     for _ in 0..4 {
         server.fail_list(errors::not_found().into());
     }
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         for _ in 0..4 {
             let n_lists = scene.server.lists().len();
             scene.settle().await;
@@ -246,7 +247,7 @@ async fn rl_72_an_absent_resource_is_a_state_and_asked_for_again() {
 async fn a_forbidden_resource_is_a_state() {
     let server = three_pods();
     server.fail_list(errors::forbidden().into());
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.phase(), Phase::Forbidden);
         scene.pass(2000).await;
@@ -260,12 +261,12 @@ async fn a_list_without_an_answer_is_given_up_and_can_be_cancelled() {
     let server = three_pods();
     server.hang_list();
     server.hang_list();
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.phase(), Phase::Listing);
         scene.server.until_lists(2).await;
         assert!(scene.asked_at()[1] > 300_000);
-        insta::assert_snapshot!(scene.last_error(), @"failed to list: cannot talk to the API server: no answer to list within 300s");
+        insta::assert_snapshot!(scene.last_error(), @"failed to list <unspecified>: cannot talk to the API server: no answer to list within 300s");
         // Cancelled while the second hangs.
     })
     .await;

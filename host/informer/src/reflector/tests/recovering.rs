@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::support::play;
+use super::support::{listed, play};
 use crate::list_watch::WatchEvent;
 use crate::reflector::{Config, Phase};
 use crate::testing::{FakeListWatch, errors};
@@ -13,7 +13,7 @@ fn one_pod() -> FakeListWatch {
 
 #[tokio::test(start_paused = true)]
 async fn rl_42_a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.put("x/b");
         scene.settle().await;
@@ -45,7 +45,7 @@ async fn rl_42_a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_42_a_long_watch_may_be_empty() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.pass(1100).await;
         scene.server.close_watches();
         scene.settle().await;
@@ -56,7 +56,7 @@ async fn rl_42_a_long_watch_may_be_empty() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_42_a_very_short_watch_leads_to_back_off_and_a_new_list() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.pass(500).await;
         scene.server.close_watches();
         scene.settle().await;
@@ -73,7 +73,7 @@ async fn rl_42_a_very_short_watch_leads_to_back_off_and_a_new_list() {
 async fn reflector_relists_after_expired_and_finds_what_was_deleted() {
     let server = one_pod();
     server.put("x/b");
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         scene.server.delete_unseen("x/a");
         scene.server.put_unseen("x/c");
@@ -92,9 +92,10 @@ async fn reflector_relists_after_expired_and_finds_what_was_deleted() {
     .await;
 }
 
+// Conformance: G.17
 #[tokio::test(start_paused = true)]
 async fn rl_44_an_expired_list_after_an_expired_watch_is_asked_for_at_no_version() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.fail_list(errors::expired().into());
         scene.server.send(&WatchEvent::Error(errors::expired()));
@@ -109,7 +110,7 @@ async fn rl_41_a_refused_connection_and_429_retry_the_watch_and_not_the_list() {
     let server = one_pod();
     server.fail_watch(errors::connection_refused());
     server.fail_watch(errors::too_many_requests(Some(Duration::from_secs(9))).into());
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         assert!(matches!(scene.phase(), Phase::Failing { .. }));
         scene.server.until_watches(3).await;
@@ -128,7 +129,7 @@ async fn rl_41_any_other_failure_to_watch_leads_to_a_new_list() {
     for error in [errors::internal().into(), errors::connection_reset(), errors::expired().into()] {
         let server = one_pod();
         server.fail_watch(error);
-        play(server, Config::default(), async |scene| {
+        play(server, listed(), async |scene| {
             scene.pass(2000).await;
             assert_eq!(
                 scene.asked(),
@@ -141,7 +142,7 @@ async fn rl_41_any_other_failure_to_watch_leads_to_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_44_429_on_the_watch_is_waited_out_without_a_list() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         let error = errors::too_many_requests(Some(Duration::from_secs(30)));
         scene.server.send(&WatchEvent::Error(error));
@@ -156,13 +157,17 @@ async fn rl_44_429_on_the_watch_is_waited_out_without_a_list() {
 #[tokio::test(start_paused = true)]
 async fn rl_44_any_other_error_on_the_watch_leads_to_a_new_list() {
     for error in [errors::internal(), errors::status(500, "StoreReadError", "corrupt"), errors::forbidden()] {
-        play(one_pod(), Config::default(), async |scene| {
+        play(one_pod(), listed(), async |scene| {
             scene.settle().await;
             scene.server.put("x/b");
             scene.server.send(&WatchEvent::Error(error));
             scene.pass(2000).await;
             assert_eq!(scene.asked()[2..], ["list all at \"3\"", "watch \"3\""]);
-            assert!(scene.last_error().starts_with("failed to watch: "), "{}", scene.last_error());
+            assert!(
+                scene.last_error().starts_with("failed to watch <unspecified>: "),
+                "{}",
+                scene.last_error()
+            );
         })
         .await;
     }
@@ -170,7 +175,7 @@ async fn rl_44_any_other_error_on_the_watch_leads_to_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_47_internal_errors_are_retried_for_as_long_as_configured() {
-    let config = Config { max_internal_error_retry: Duration::from_secs(60), ..Config::default() };
+    let config = Config { max_internal_error_retry: Duration::from_secs(60), ..listed() };
     play(one_pod(), config, async |scene| {
         for _ in 0..2 {
             scene.settle().await;
@@ -188,7 +193,7 @@ async fn rl_47_internal_errors_are_retried_for_as_long_as_configured() {
 
 #[tokio::test(start_paused = true)]
 async fn wt_02_garbage_on_the_watch_leads_to_a_new_list() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.pass(5000).await;
         scene.server.break_watches(errors::garbage);
         scene.pass(2000).await;
@@ -200,7 +205,7 @@ async fn wt_02_garbage_on_the_watch_leads_to_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_70_a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to_come() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.bookmark();
         scene.server.silence_watches();
@@ -220,7 +225,7 @@ async fn rl_70_a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to
 
 #[tokio::test(start_paused = true)]
 async fn rl_70_a_quiet_watch_is_left_alone_where_no_bookmark_ever_came() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.pass(3_600_000).await;
         assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\""]);
     })
@@ -229,7 +234,7 @@ async fn rl_70_a_quiet_watch_is_left_alone_where_no_bookmark_ever_came() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_70_bookmarks_keep_a_watch_alive() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         for _ in 0..60 {
             scene.pass(60_000).await;
             scene.server.bookmark();
@@ -247,7 +252,7 @@ async fn rl_10_even_a_server_that_ends_everything_at_once_is_asked_with_pauses()
     for _ in 0..1000 {
         server.fail_watch(errors::internal().into());
     }
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.pass(600_000).await;
         let n_lists = scene.server.lists().len();
         assert!((10..25).contains(&n_lists), "{n_lists} lists in ten minutes (RL-03)");
@@ -260,7 +265,7 @@ async fn a_watch_that_hangs_at_its_beginning_is_given_up() {
     let server = one_pod();
     server.hang_watch();
     server.hang_watch();
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.pass(310_000).await;
         assert!(scene.last_error().contains("no answer to watch within 300s"), "{}", scene.last_error());
         // Cancelled while the second hangs.
@@ -272,12 +277,12 @@ async fn a_watch_that_hangs_at_its_beginning_is_given_up() {
 async fn rl_45_cancelled_while_backing_off() {
     let server = one_pod();
     server.fail_list(errors::internal().into());
-    play(server, Config::default(), async |scene| scene.settle().await).await;
+    play(server, listed(), async |scene| scene.settle().await).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn status_wakes_for_phases_and_failures_only() {
-    play(one_pod(), Config::default(), async |scene| {
+    play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         let mut status = scene.status_receiver();
         status.borrow_and_update();

@@ -6,10 +6,11 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::delta_fifo::Transformer;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::reflector::{
-    Config, Phase, Reflector, ReflectorStatus, ReflectorStore, Source, Sources, StoreError,
+    Config, InitialList, Phase, Reflector, ReflectorStatus, ReflectorStore, Source, Sources, StoreError,
 };
 use crate::testing::{Asked, FakeListWatch};
 
@@ -22,6 +23,7 @@ pub(super) struct Ledger {
     /// What the next call of this name is answered with, once.
     refusals: Mutex<Vec<&'static str>>,
     pub(super) declines_resync: Mutex<bool>,
+    transformer: Option<Transformer>,
 }
 
 /// A reflector at work, as a test's script sees it.
@@ -33,9 +35,24 @@ pub(super) struct Scene {
     reflector: Reflector,
 }
 
+/// Lists as reflectors did before there were streams.
+pub(super) fn listed() -> Config {
+    Config { initial_list: InitialList::Listed, ..Config::default() }
+}
+
 /// Runs a reflector while `script` does things to its server, then cancels it and sees that it ends at once.
 pub(super) async fn play(server: FakeListWatch, config: Config, script: impl AsyncFnOnce(&Scene)) {
-    let store = Arc::new(Ledger::default());
+    play_over(server, Ledger::default(), config, script).await;
+}
+
+/// Does the same over a store that was there before.
+pub(super) async fn play_over(
+    server: FakeListWatch,
+    store: Ledger,
+    config: Config,
+    script: impl AsyncFnOnce(&Scene),
+) {
+    let store = Arc::new(store);
     let config = Config { seed: config.seed.or(Some(7)), ..config };
     let source = Source { list_watch: Some(Arc::new(server.clone())), type_meta: config.type_meta.clone() };
     let sources = Sources::new(source);
@@ -92,7 +109,7 @@ impl Scene {
         self.status().last_error.map(|failure| failure.message).unwrap_or_default()
     }
 
-    /// Everything asked so far: `list VERSION LIMIT` or `list TOKEN`, `watch VERSION`.
+    /// Everything asked so far: `list LIMIT at VERSION`, `stream VERSION` for a watch with initial events, `watch VERSION`.
     pub(super) fn asked(&self) -> Vec<String> {
         let asked = |asked: Asked| match asked {
             Asked::List(options) => {
@@ -101,6 +118,10 @@ impl Scene {
                     Some(_) => format!("list next {limit} at {:?}", options.resource_version),
                     None => format!("list {limit} at {:?}", options.resource_version),
                 }
+            }
+            Asked::Watch(options) if options.send_initial_events => {
+                assert!(options.allow_bookmarks);
+                format!("stream {:?}", options.resource_version)
             }
             Asked::Watch(options) => format!("watch {:?}", options.resource_version),
         };
@@ -118,6 +139,17 @@ impl Scene {
 impl Ledger {
     pub(super) fn refuse(&self, call: &'static str) {
         self.refusals.lock().push(call);
+    }
+
+    /// A store that changes objects on their way in.
+    pub(super) fn with_transformer(transformer: Transformer) -> Self {
+        Self { transformer: Some(transformer), ..Self::default() }
+    }
+
+    /// The keys and versions of what is kept.
+    pub(super) fn kept(&self) -> String {
+        let names: Vec<String> = self.cache.lock().values().map(name).collect();
+        names.join(" ")
     }
 
     /// The objects that the last replace brought, as they were handed over.
@@ -160,6 +192,9 @@ impl ReflectorStore for Ledger {
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
+        let transformed: Result<Vec<Object>, StoreError> =
+            items.into_iter().map(|item| self.transformed(item)).collect();
+        let items = transformed?;
         let names: Vec<String> = items.iter().map(name).collect();
         self.note("replace", &format!("[{}] at {resource_version}", names.join(" ")))?;
         *self.cache.lock() = items.iter().map(|item| (item.key().clone(), item.clone())).collect();
@@ -185,6 +220,18 @@ impl ReflectorStore for Ledger {
             // Cannot be refused.
             let _ = self.note("source", &number.to_string());
         }
+    }
+
+    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+        match &self.transformer {
+            Some(transformer) => Ok(transformer(object)?),
+            None => Ok(object),
+        }
+    }
+
+    fn bookmark(&self, resource_version: &str) {
+        // Cannot be refused.
+        let _ = self.note("bookmark", resource_version);
     }
 
     fn update_resource_version(&self, resource_version: &str) {

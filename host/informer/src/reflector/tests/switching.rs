@@ -1,8 +1,8 @@
-use crate::reflector::{Config, Phase, Source};
+use crate::reflector::{Phase, Source};
 use crate::testing::{FakeListWatch, MetadataOnly, errors};
 use std::sync::Arc;
 
-use super::support::play;
+use super::support::{listed, play};
 
 fn two_pods() -> FakeListWatch {
     let server = FakeListWatch::pods();
@@ -17,7 +17,7 @@ fn source(server: &FakeListWatch) -> Source {
 
 #[tokio::test(start_paused = true)]
 async fn another_source_is_listed_at_once_and_no_older_than_what_was_seen() {
-    play(two_pods(), Config::default(), async |scene| {
+    play(two_pods(), listed(), async |scene| {
         scene.settle().await;
         scene.server.put("x/a");
         scene.settle().await;
@@ -44,7 +44,7 @@ async fn another_source_is_listed_at_once_and_no_older_than_what_was_seen() {
 async fn a_switch_ends_a_list_that_hangs_and_a_wait() {
     let server = two_pods();
     server.hang_list();
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         scene.sources.switch(source(&scene.server));
         scene.settle().await;
@@ -66,7 +66,7 @@ async fn a_switch_ends_a_list_that_hangs_and_a_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_source_nobody_is_asked() {
-    play(two_pods(), Config::default(), async |scene| {
+    play(two_pods(), listed(), async |scene| {
         scene.settle().await;
         scene.sources.switch(Source::none());
         scene.settle().await;

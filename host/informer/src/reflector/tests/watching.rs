@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::support::play;
+use super::support::{listed, play};
 use crate::list_watch::WatchEvent;
 use crate::names::TypeMeta;
 use crate::reflector::Config;
@@ -10,7 +10,7 @@ use crate::testing::{Draft, FakeListWatch, errors};
 async fn rl_50_changes_reach_the_store_in_order_and_move_the_version() {
     let server = FakeListWatch::pods();
     server.put("x/a");
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.settle().await;
         scene.server.put("x/b");
         scene.server.put("x/a");
@@ -27,6 +27,7 @@ async fn rl_50_changes_reach_the_store_in_order_and_move_the_version() {
                 "version 4",
                 "delete x/b@5",
                 "version 5",
+                "bookmark 5",
                 "version 5",
             ]
         );
@@ -40,7 +41,7 @@ async fn rl_50_changes_reach_the_store_in_order_and_move_the_version() {
 async fn rl_40_a_watch_asks_for_five_to_ten_minutes_and_bookmarks() {
     let server = FakeListWatch::pods();
     server.end_watches_in_time();
-    play(server, Config::default(), async |scene| {
+    play(server, listed(), async |scene| {
         scene.server.until_watches(20).await;
         let watches = scene.server.watches();
         let mut seconds: Vec<u64> = watches.iter().map(|watch| watch.timeout.as_secs()).collect();
@@ -55,10 +56,11 @@ async fn rl_40_a_watch_asks_for_five_to_ten_minutes_and_bookmarks() {
     .await;
 }
 
+// Conformance: 17.30
 #[tokio::test(start_paused = true)]
 async fn rl_01_a_greater_least_timeout_counts_and_a_smaller_does_not() {
-    for (configured, range) in [(60, 300..600), (1000, 1000..2000)] {
-        let config = Config { min_watch_timeout: Duration::from_secs(configured), ..Config::default() };
+    for (configured, range) in [(300, 300..600), (1, 300..600), (1800, 1800..3600)] {
+        let config = Config { min_watch_timeout: Duration::from_secs(configured), ..listed() };
         play(FakeListWatch::pods(), config, async |scene| {
             scene.settle().await;
             let timeout = scene.server.watches()[0].timeout.as_secs();
@@ -70,7 +72,7 @@ async fn rl_01_a_greater_least_timeout_counts_and_a_smaller_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_05_events_of_another_type_are_dropped_and_do_not_count() {
-    let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..Config::default() };
+    let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..listed() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.settle().await;
         let stranger = Draft::new("x/s").at(&TypeMeta::new("v1", "Secret"), "u", "99");
@@ -89,7 +91,7 @@ async fn rl_05_events_of_another_type_are_dropped_and_do_not_count() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_50_an_unknown_event_moves_the_version_and_nothing_else() {
-    play(FakeListWatch::pods(), Config::default(), async |scene| {
+    play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         let unknown = |resource_version: Option<&str>| WatchEvent::Unknown {
             event_type: "SMELLED".into(),
@@ -105,7 +107,7 @@ async fn rl_50_an_unknown_event_moves_the_version_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_51_a_store_that_refuses_an_event_does_not_stop_the_watch() {
-    play(FakeListWatch::pods(), Config::default(), async |scene| {
+    play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         scene.store.refuse("add");
         scene.server.put("x/a");
@@ -123,7 +125,7 @@ async fn rl_52_a_watch_from_nowhere_holds_the_version_back_until_the_first_chang
     nowhere.list_at_no_version();
     nowhere.put("x/a");
     nowhere.put("x/b");
-    play(nowhere, Config::default(), async |scene| {
+    play(nowhere, listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"\""]);
         assert_eq!(scene.told(), ["replace [x/a@2 x/b@3] at", "add x/a@2", "add x/b@3"]);
@@ -138,7 +140,7 @@ async fn rl_52_a_watch_from_nowhere_holds_the_version_back_until_the_first_chang
 
 #[tokio::test(start_paused = true)]
 async fn rl_56_what_comes_last_counts_even_if_it_is_lower() {
-    play(FakeListWatch::pods(), Config::default(), async |scene| {
+    play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         let pod = |version| Draft::new("x/a").at(&TypeMeta::new("v1", "Pod"), "u", version);
         scene.server.send(&WatchEvent::Added(pod("90")));
@@ -153,7 +155,7 @@ async fn rl_56_what_comes_last_counts_even_if_it_is_lower() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_60_resync_comes_each_period_of_the_watch_phase() {
-    let config = Config { resync_period: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.pass(59_000).await;
         assert_eq!(scene.told(), ["replace [] at 1"]);
@@ -179,7 +181,7 @@ async fn rl_60_resync_comes_each_period_of_the_watch_phase() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_60_resync_goes_on_while_the_watch_cannot_be_begun() {
-    let config = Config { resync_period: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     let server = FakeListWatch::pods();
     for _ in 0..100 {
         server.fail_watch(errors::connection_refused());
@@ -194,7 +196,7 @@ async fn rl_60_resync_goes_on_while_the_watch_cannot_be_begun() {
 #[tokio::test(start_paused = true)]
 async fn rl_62_without_a_period_nothing_is_resynced() {
     for resync_period in [None, Some(Duration::ZERO)] {
-        let config = Config { resync_period, ..Config::default() };
+        let config = Config { resync_period, ..listed() };
         play(FakeListWatch::pods(), config, async |scene| {
             scene.pass(3_600_000).await;
             assert_eq!(scene.told(), ["replace [] at 1"]);
@@ -205,7 +207,7 @@ async fn rl_62_without_a_period_nothing_is_resynced() {
 
 #[tokio::test(start_paused = true)]
 async fn rl_46_a_resync_that_fails_leads_to_a_new_list() {
-    let config = Config { resync_period: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.store.refuse("resync");
         scene.pass(63_000).await;

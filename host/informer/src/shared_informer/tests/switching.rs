@@ -156,7 +156,7 @@ async fn a_source_counts_as_held_only_when_its_list_is_in_the_cache() {
     let informer = of_metadata(&fake);
     run(&informer, async {
         assert!(informer.wait_for_source(0).await);
-        fake.hang_list();
+        fake.hang_watch();
         let number = informer.switch(full(&fake));
         settle().await;
         assert!(informer.wait_for_source(number).now_or_never().is_none());

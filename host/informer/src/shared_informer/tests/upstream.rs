@@ -107,13 +107,13 @@ fn shared_informer_initialization_race() {
 #[tokio::test(start_paused = true)]
 async fn shared_informer_error_handling() {
     let fake = FakeListWatch::pods();
+    fake.decline_watch_list();
     fake.fail_list(errors::status(418, "Teapot", "Access Denied").into());
     let informer = informer(&fake);
     let told = Arc::new(Mutex::new(Vec::new()));
     let telling = told.clone();
     let handler = WatchErrorHandler::new(move |error| {
-        let cause = error.source().and_then(|cause| cause.downcast_ref::<crate::list_watch::ApiError>());
-        telling.lock().push(cause.map(ToString::to_string));
+        telling.lock().push(error.api_error().map(ToString::to_string));
     });
     informer.set_watch_error_handler(handler).unwrap();
     run(&informer, async {

@@ -1,0 +1,59 @@
+//! The list: at which version, in which pages, and what when that version cannot be had (RL-20 to RL-29).
+
+use std::num::NonZeroU32;
+
+use super::timed::Timed;
+use super::{Ended, Error, Running};
+use crate::list_watch::{ApiError, ListOptions};
+use crate::pager::{self, Listing, Pager};
+
+// === impl Running ===
+
+impl Running<'_> {
+    /// Lists everything and replaces the store's contents.
+    pub(super) async fn list(&mut self) -> Result<(), Ended> {
+        let resource_version = match &*self.resource_version {
+            _ if self.is_last_version_unavailable => "",
+            "" => "0",
+            seen => seen,
+        }
+        .to_owned();
+        let limit = match (self.config.page_size, &*resource_version) {
+            (Some(page_size), _) => Some(page_size),
+            (None, "" | "0") => Some(pager::DEFAULT_PAGE_SIZE),
+            (None, _) if self.is_paginated => Some(pager::DEFAULT_PAGE_SIZE),
+            // Not paged, so that the server may answer from its watch cache.
+            (None, _) => None,
+        };
+        let mut result = self.list_at(&resource_version, limit).await;
+        if let Err(error) = &result
+            && (error.is_expired() || error.is_too_large_rv())
+        {
+            self.is_last_version_unavailable = true;
+            result = self.list_at("", limit).await;
+        }
+        let listing = result.map_err(|source| Error::List { what: self.description(), source })?;
+        self.is_last_version_unavailable = false;
+        self.is_paginated |= resource_version == "0" && listing.is_paginated;
+
+        self.store.replace(listing.items, &listing.resource_version).map_err(Error::Replace)?;
+        self.resource_version = listing.resource_version;
+        self.status.note(|status| {
+            status.n_lists += 1;
+            status.resource_version.clone_from(&self.resource_version);
+        });
+        Ok(())
+    }
+
+    async fn list_at(&self, resource_version: &str, limit: Option<NonZeroU32>) -> Result<Listing, ApiError> {
+        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
+        let keep = |item| {
+            self.status.note(|_| {});
+            self.store.arrived(item)
+        };
+        let options =
+            ListOptions { resource_version: resource_version.to_owned(), limit, ..ListOptions::default() };
+        let pager = Pager::new(&timed, pager::Config { page_size: None, ..pager::Config::default() });
+        pager.list(options, &keep).await
+    }
+}

@@ -1,0 +1,534 @@
+//! client-go's own cases of its reflector that no clause's test covers already.
+
+use std::num::NonZeroU32;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::support::{Ledger, listed, play};
+use crate::backoff;
+use crate::list_watch::{
+    ApiError, Keep, ListOptions, ListPage, ListWatch, Status, WatchEvent, WatchOptions, WatchStream,
+};
+use crate::names::TypeMeta;
+use crate::reflector::{Config, Error, InitialList, Reflector, WatchErrorHandler};
+use crate::testing::{Draft, FakeListWatch, ScriptedWatch, Serving, errors};
+
+const BOTH: [InitialList; 2] = [InitialList::Streamed, InitialList::Listed];
+
+fn pod(key: &str, version: &str) -> crate::Object {
+    Draft::new(key).at(&TypeMeta::new("v1", "Pod"), key, version)
+}
+
+/// Lets a resource list so many Pods, at the version 10.
+fn list_of(n_pods: usize) -> ListPage {
+    ListPage {
+        resource_version: "10".into(),
+        continue_token: None,
+        items: (0..n_pods).map(|idx| pod(&format!("x/{idx}"), "7")).collect(),
+    }
+}
+
+// Conformance: 17.1
+#[tokio::test(start_paused = true)]
+async fn rl_44_close_watch_channel_on_error() {
+    let server = FakeListWatch::pods();
+    let (watch, stream) = ScriptedWatch::new(10);
+    server.answer_watch(stream);
+    play(server, listed(), async |scene| {
+        scene.settle().await;
+        assert!(!watch.is_stopped());
+        // What an error event amounts to whose object is a Pod.
+        watch.send(Ok(WatchEvent::Error(Status::default()))).await;
+        scene.settle().await;
+        assert!(watch.is_stopped());
+    })
+    .await;
+}
+
+// Conformance: 17.2, 17.5, 17.8, 17.12
+#[tokio::test(start_paused = true)]
+async fn rl_45_cancelled_during_a_watch() {
+    for initial_list in BOTH {
+        let server = FakeListWatch::pods();
+        // `play` sees that it ends at the moment of being cancelled, and that no watch is left open.
+        play(server.clone(), Config { initial_list, ..Config::default() }, async |scene| {
+            scene.server.until_watches(1).await;
+            scene.pass(10).await;
+            assert_eq!(scene.server.n_open_watches(), 1);
+        })
+        .await;
+        assert_eq!(server.watches().len(), 1, "exactly one watch, and it is stopped");
+    }
+}
+
+// Conformance: 17.4
+#[tokio::test(start_paused = true)]
+async fn rl_45_cancelled_before_it_begins() {
+    for initial_list in BOTH {
+        let server = FakeListWatch::pods();
+        let config = Config { initial_list, ..Config::default() };
+        let reflector = Reflector::new(Arc::new(server.clone()), Arc::new(Ledger::default()), config);
+        let token = CancellationToken::new();
+        token.cancel();
+        reflector.run(&token).await;
+        assert_eq!(server.requests(), []);
+    }
+}
+
+// Conformance: 17.7
+#[tokio::test(start_paused = true)]
+async fn rl_45_a_watch_of_one_who_is_cancelled_is_stopped_unread() {
+    let server = FakeListWatch::pods();
+    let (watch, stream) = ScriptedWatch::new(10);
+    server.answer_watch(stream);
+    let store = Arc::new(Ledger::default());
+    let reflector = Reflector::new(Arc::new(server.clone()), store.clone(), listed());
+    let token = CancellationToken::new();
+    let script = async {
+        server.until_watches(1).await;
+        token.cancel();
+        watch.send(Ok(WatchEvent::Added(pod("x/a", "2")))).await;
+    };
+    tokio::join!(biased; script, reflector.run(&token));
+    assert!(watch.is_stopped());
+    assert_eq!(store.kept(), "", "the event was not taken");
+}
+
+// Conformance: 17.9
+#[tokio::test(start_paused = true)]
+async fn rl_42_a_watch_that_was_closed_before_is_a_very_short_one() {
+    let server = FakeListWatch::pods();
+    let (watch, stream) = ScriptedWatch::new(10);
+    server.answer_watch(stream);
+    drop(watch);
+    play(server, listed(), async |scene| {
+        scene.settle().await;
+        assert!(scene.last_error().starts_with("very short watch"), "{}", scene.last_error());
+        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"1\""]);
+    })
+    .await;
+}
+
+// Conformance: 17.3
+#[tokio::test(start_paused = true)]
+async fn rl_60_reflector_resync_chan() {
+    let config = Config { resync_period: Some(Duration::from_millis(1)), ..Config::default() };
+    play(FakeListWatch::pods(), config, async |scene| {
+        scene.pass(3).await;
+        assert_eq!(scene.told()[..2], ["replace [] at 1", "resync"]);
+    })
+    .await;
+}
+
+// Conformance: 17.14
+#[tokio::test(start_paused = true)]
+async fn rl_25_rl_27_rl_41_reflector_list_and_watch_with_errors() {
+    /// What happens in one round: what is listed, what the watch brings.
+    struct Row {
+        list: Result<&'static [(&'static str, &'static str)], ApiError>,
+        events: Result<Vec<WatchEvent>, ApiError>,
+        kept: &'static str,
+        error: Option<&'static str>,
+    }
+    let added = |key, version| WatchEvent::Added(pod(key, version));
+    let rows = [
+        Row {
+            list: Ok(&[("x/foo", "1")]),
+            events: Ok(vec![added("x/bar", "2")]),
+            kept: "x/bar@2 x/foo@1",
+            error: None,
+        },
+        Row {
+            list: Ok(&[("x/foo", "3"), ("x/baz", "4")]),
+            events: Ok(vec![added("x/bar", "5"), WatchEvent::Modified(pod("x/foo", "6"))]),
+            kept: "x/bar@5 x/baz@4 x/foo@6",
+            error: None,
+        },
+        Row {
+            list: Err(errors::internal().into()),
+            events: Ok(vec![]),
+            kept: "x/bar@5 x/baz@4 x/foo@6",
+            error: Some("failed to list <unspecified>: Internal error occurred: etcd is gone"),
+        },
+        Row {
+            list: Ok(&[("x/foo", "8")]),
+            events: Err(errors::forbidden().into()),
+            kept: "x/foo@8",
+            error: Some("failed to watch <unspecified>: pods is forbidden"),
+        },
+        Row {
+            list: Ok(&[("x/bar", "9")]),
+            events: Ok(vec![WatchEvent::Deleted(pod("x/bar", "10"))]),
+            kept: "",
+            error: None,
+        },
+        Row { list: Ok(&[]), events: Ok(vec![added("x/a", "11")]), kept: "x/a@11", error: None },
+    ];
+    let store = Arc::new(Ledger::default());
+    for Row { list, events, kept, error } in rows {
+        let server = FakeListWatch::pods();
+        match list {
+            Ok(pods) => server.answer_list(ListPage {
+                resource_version: "1".into(),
+                continue_token: None,
+                items: pods.iter().map(|(key, version)| pod(key, version)).collect(),
+            }),
+            Err(error) => server.fail_list(error),
+        }
+        let (watch, stream) = ScriptedWatch::new(10);
+        match events {
+            Ok(events) => {
+                server.answer_watch(stream);
+                for event in events {
+                    watch.send(Ok(event)).await;
+                }
+            }
+            Err(error) => server.fail_watch(error),
+        }
+        let told = Arc::new(Mutex::new(None));
+        let handler = {
+            let told = told.clone();
+            WatchErrorHandler::new(move |error: &Error| {
+                // The cause is there to be looked at.
+                assert!(error.api_error().and_then(ApiError::status).is_some());
+                *told.lock() = Some(crate::reflector::in_full(error));
+            })
+        };
+        let config = Config { watch_error_handler: Some(handler), ..listed() };
+        let reflector = Reflector::new(Arc::new(server.clone()), store.clone(), config);
+        let token = CancellationToken::new();
+        let script = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            token.cancel();
+        };
+        tokio::join!(reflector.run(&token), script);
+        assert_eq!(store.kept(), kept);
+        let told = told.lock().take();
+        match error {
+            Some(error) => assert!(told.as_ref().is_some_and(|told| told.starts_with(error)), "{told:?}"),
+            None => assert_eq!(told, None),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rl_10_the_watch_error_handler_hears_of_errors_and_of_nothing_else() {
+    let n_told = Arc::new(Mutex::new(0));
+    let handler = {
+        let n_told = n_told.clone();
+        WatchErrorHandler::new(move |_: &Error| *n_told.lock() += 1)
+    };
+    let config = Config { watch_error_handler: Some(handler), ..listed() };
+    play(FakeListWatch::pods(), config, async |scene| {
+        // Very short, expired, broken off: another list is all that is needed.
+        scene.settle().await;
+        scene.server.close_watches();
+        scene.pass(2000).await;
+        for error in [errors::expired(), errors::internal()] {
+            scene.server.send(&WatchEvent::Error(error));
+            scene.pass(10_000).await;
+        }
+        assert_eq!((scene.server.lists().len(), *n_told.lock()), (4, 0));
+        // A store that refuses the list, a list and a watch that fail.
+        scene.store.refuse("replace");
+        scene.server.break_watches(errors::garbage);
+        scene.pass(20_000).await;
+        assert_eq!(*n_told.lock(), 1);
+        scene.server.fail_list(errors::internal().into());
+        scene.server.fail_watch(errors::internal().into());
+        scene.server.break_watches(errors::garbage);
+        scene.pass(200_000).await;
+        assert_eq!(*n_told.lock(), 3);
+    })
+    .await;
+}
+
+// Conformance: 17.16
+#[tokio::test(start_paused = true)]
+async fn rl_02_new_reflector_with_custom_backoff() {
+    let custom = backoff::Config {
+        initial: Duration::from_millis(10),
+        cap: Duration::from_millis(100),
+        jitter: 0.0,
+        ..backoff::Config::default()
+    };
+    for initial_list in BOTH {
+        for (backoff, n_refusals, range) in
+            [(backoff::Config::default(), 2, 0..10_000), (custom.clone(), 5, 250..300)]
+        {
+            let server = FakeListWatch::pods();
+            for _ in 0..n_refusals {
+                server.fail_watch(errors::connection_refused());
+            }
+            play(server, Config { backoff, initial_list, ..Config::default() }, async |scene| {
+                scene.server.until_watches(n_refusals + 1).await;
+                let took = scene.begun_at.elapsed().as_millis();
+                assert!(range.contains(&took), "{took} ms");
+            })
+            .await;
+        }
+    }
+}
+
+// Conformance: 17.17
+#[tokio::test(start_paused = true)]
+async fn rl_41_rl_44_backoff_on_too_many_requests() {
+    let server = FakeListWatch::pods();
+    server.fail_watch(errors::too_many_requests(None).into());
+    let (throttled, stream) = ScriptedWatch::new(10);
+    throttled.send(Ok(WatchEvent::Error(errors::too_many_requests(None)))).await;
+    server.answer_watch(stream);
+    let (closed, stream) = ScriptedWatch::new(10);
+    drop(closed);
+    server.answer_watch(stream);
+    let backoff = backoff::Config { jitter: 0.0, ..backoff::Config::default() };
+    play(server, Config { backoff, ..listed() }, async |scene| {
+        scene.server.until_watches(3).await;
+        scene.settle().await;
+        assert_eq!(scene.asked_at(), [0, 0, 800, 2400], "waited twice, of the same back-off (RL-04)");
+        assert!(throttled.is_stopped());
+        assert!(scene.last_error().starts_with("very short watch"));
+        // The round has ended without an error, and the third wait is that before the next.
+        scene.server.until_lists(2).await;
+        assert_eq!(scene.asked_at()[4], 5600);
+    })
+    .await;
+}
+
+// Conformance: 17.21
+#[tokio::test(start_paused = true)]
+async fn rl_22_pg_02_reflector_watch_list_page_size() {
+    let server = FakeListWatch::pods();
+    server.serve_from(Serving::Storage);
+    for idx in 0..9 {
+        server.put(&*format!("x/{idx}"));
+    }
+    let config = Config { page_size: NonZeroU32::new(4), ..listed() };
+    play(server, config, async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.status().resource_version, "10");
+        scene.server.put_unseen("x/9");
+        scene.server.break_watches(errors::garbage);
+        scene.pass(2000).await;
+        assert_eq!(scene.asked()[4..7], ["list 4 at \"10\"", "list next 4 at \"\"", "list next 4 at \"\""]);
+        assert_eq!(scene.store.replaced().len(), 10);
+    })
+    .await;
+}
+
+// Conformance: 17.24
+#[tokio::test(start_paused = true)]
+async fn rl_20_reflector_resync_with_resource_version() {
+    let server = FakeListWatch::pods();
+    server.answer_list(list_of(4));
+    server.answer_list(list_of(8));
+    play(server, listed(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.store.replaced().len(), 4);
+        scene.server.break_watches(errors::garbage);
+        scene.pass(2000).await;
+        let versions: Vec<_> =
+            scene.server.lists().into_iter().map(|options| options.resource_version).collect();
+        assert_eq!(versions, ["0", "10"]);
+        assert_eq!(scene.store.replaced().len(), 8);
+    })
+    .await;
+}
+
+// Conformance: 17.25
+#[tokio::test(start_paused = true)]
+async fn rl_23_reflector_expired_exact_resource_version() {
+    let server = FakeListWatch::pods();
+    server.answer_list(list_of(4));
+    server.fail_list(errors::expired().into());
+    server.answer_list(list_of(8));
+    play(server, listed(), async |scene| {
+        scene.settle().await;
+        scene.server.break_watches(errors::garbage);
+        scene.pass(2000).await;
+        let versions: Vec<_> =
+            scene.server.lists().into_iter().map(|options| options.resource_version).collect();
+        assert_eq!(versions, ["0", "10", ""]);
+        assert_eq!(scene.asked_at()[2], scene.asked_at()[3], "in the same round");
+        assert_eq!(scene.store.replaced().len(), 8);
+    })
+    .await;
+}
+
+// Conformance: 17.28, 17.29
+#[tokio::test(start_paused = true)]
+async fn rl_05_rl_06_what_is_listed_has_a_name_and_an_expected_type() {
+    let deployment = TypeMeta::new("apps/v1", "Deployment");
+    let cases = [
+        (None, None, "<unspecified>".to_owned()),
+        (Some("Pods of node n"), None, "Pods of node n".to_owned()),
+        (None, Some(deployment.clone()), deployment.to_string()),
+        (Some("Deployments"), Some(deployment.clone()), "Deployments".to_owned()),
+    ];
+    for (description, type_meta, name) in cases {
+        let server = FakeListWatch::new(deployment.clone());
+        server.fail_list(errors::forbidden().into());
+        let config =
+            Config { description: description.map(str::to_owned), type_meta: type_meta.clone(), ..listed() };
+        play(server, config, async |scene| {
+            scene.settle().await;
+            let expected = format!("failed to list {name}: ");
+            assert!(scene.last_error().starts_with(&expected), "{}", scene.last_error());
+            scene.pass(2000).await;
+            scene.told();
+            // Without an expected type anything is taken.
+            scene.server.send(&WatchEvent::Added(pod("x/p", "7")));
+            scene.settle().await;
+            assert_eq!(scene.told().is_empty(), type_meta.is_some());
+        })
+        .await;
+    }
+}
+
+// Conformance: 17.40
+#[tokio::test(start_paused = true)]
+async fn rl_26_is_unsupported_table_object() {
+    for (api_version, kind, is_taken) in [
+        ("meta.k8s.io/v1beta1", "Table", false),
+        ("meta.k8s.io/v1", "Table", false),
+        ("v1", "Pod", true),
+        ("example.com/v1", "Table", true),
+    ] {
+        play(FakeListWatch::pods(), listed(), async |scene| {
+            scene.settle().await;
+            let object = Draft::new("x/t").at(&TypeMeta::new(api_version, kind), "u", "7");
+            scene.server.send(&WatchEvent::Added(object));
+            scene.settle().await;
+            assert_eq!(scene.store.kept() == "x/t@7", is_taken, "{api_version} {kind}");
+        })
+        .await;
+    }
+}
+
+// Conformance: G.13
+#[tokio::test(start_paused = true)]
+async fn rl_42_rl_55_only_rejected_events_make_a_very_short_watch() {
+    let server = FakeListWatch::pods();
+    let (watch, stream) = ScriptedWatch::new(10);
+    server.answer_watch(stream);
+    let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..listed() };
+    play(server, config, async |scene| {
+        let stranger = Draft::new("x/s").at(&TypeMeta::new("v1", "Secret"), "u", "99");
+        watch.send(Ok(WatchEvent::Added(stranger))).await;
+        watch.send(Ok(WatchEvent::Unknown { event_type: "SMELLED".into(), resource_version: None })).await;
+        drop(watch);
+        scene.settle().await;
+        assert!(scene.last_error().starts_with("very short watch"));
+        scene.pass(2000).await;
+        assert_eq!(scene.asked()[2..], ["list all at \"1\"", "watch \"1\""]);
+    })
+    .await;
+}
+
+// Conformance: G.18
+#[tokio::test(start_paused = true)]
+async fn rl_21_a_panic_in_a_list_surfaces_and_one_that_hangs_can_be_cancelled() {
+    struct Panics;
+
+    #[async_trait]
+    impl ListWatch for Panics {
+        async fn list(&self, _: ListOptions, _: Keep<'_>) -> Result<ListPage, ApiError> {
+            panic!("the list panics")
+        }
+
+        async fn watch(&self, _: WatchOptions) -> Result<WatchStream, ApiError> {
+            std::future::pending().await
+        }
+    }
+
+    let reflector = Reflector::new(Arc::new(Panics), Arc::new(Ledger::default()), listed());
+    let token = CancellationToken::new();
+    let panic = AssertUnwindSafe(reflector.run(&token)).catch_unwind().await.unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the list panics"));
+
+    let server = FakeListWatch::pods();
+    server.hang_list();
+    let begun_at = Instant::now();
+    // `play` sees that it ends at the moment of being cancelled.
+    play(server, listed(), async |scene| scene.server.until_lists(1).await).await;
+    assert_eq!(begun_at.elapsed(), Duration::ZERO);
+}
+
+// Conformance: G.19
+#[tokio::test(start_paused = true)]
+async fn rl_05_a_list_is_not_filtered_by_type_and_a_watch_is() {
+    let server = FakeListWatch::pods();
+    let secret = |key: &str, version: &str| Draft::new(key).at(&TypeMeta::new("v1", "Secret"), "u", version);
+    server.answer_list(ListPage {
+        resource_version: "10".into(),
+        continue_token: None,
+        items: vec![secret("x/listed", "7")],
+    });
+    let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..listed() };
+    play(server, config, async |scene| {
+        scene.settle().await;
+        scene.server.send(&WatchEvent::Added(secret("x/watched", "11")));
+        scene.settle().await;
+        assert_eq!(scene.store.kept(), "x/listed@7");
+    })
+    .await;
+}
+
+// Conformance: G.22
+#[tokio::test(start_paused = true)]
+async fn wl_09_nobody_sees_anything_before_everything_is_there() {
+    let server = FakeListWatch::pods();
+    server.put("x/a");
+    server.put("x/b");
+    server.hold_initial_events_end();
+    let resource = crate::GroupVersionResource::new("", "v1", "pods");
+    let informer =
+        crate::SharedInformer::new(Arc::new(server.clone()), crate::shared_informer::Config::new(resource));
+    let mut listener = informer.add_listener(crate::ListenerConfig::default()).unwrap();
+    let token = CancellationToken::new();
+    let script = async {
+        server.until_watches(1).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(listener.next().now_or_never().is_none());
+        assert!(!informer.has_synced());
+        assert!(informer.indexer().is_empty() && informer.status().queued == 0);
+        server.end_initial_events();
+        for key in ["x/a", "x/b"] {
+            let delivery = listener.next().await.unwrap();
+            let outline = crate::listener::tests::outline(&delivery.notification);
+            assert!(
+                outline.starts_with(&format!("add {key}@")) && outline.ends_with("(initial)"),
+                "{outline}"
+            );
+            listener.finish(&delivery.key, crate::Outcome::Done);
+        }
+        assert!(informer.has_synced());
+        token.cancel();
+    };
+    tokio::join!(informer.run(token.clone()), script);
+}
+
+// Conformance: G.25
+#[tokio::test(start_paused = true)]
+async fn rl_60_relists_more_often_than_the_period_leave_no_resync() {
+    for initial_list in BOTH {
+        let resync_period = Some(Duration::from_secs(300));
+        let config = Config { resync_period, initial_list, ..Config::default() };
+        play(FakeListWatch::pods(), config, async |scene| {
+            for _ in 0..20 {
+                scene.pass(200_000).await;
+                scene.server.send(&WatchEvent::Error(errors::expired()));
+            }
+            let told = scene.told();
+            assert!(told.len() >= 20 && told.iter().all(|told| told == "replace [] at 1"), "{told:?}");
+        })
+        .await;
+    }
+}

@@ -1,0 +1,172 @@
+//! The fake must be right before anything that is tested with it can be.
+
+use futures::{FutureExt, StreamExt};
+
+use super::*;
+
+fn watch_from(resource_version: &str) -> WatchOptions {
+    WatchOptions {
+        resource_version: resource_version.into(),
+        allow_bookmarks: true,
+        ..WatchOptions::default()
+    }
+}
+
+/// Everything that is there to be read without waiting.
+fn read(stream: &mut WatchStream) -> Vec<String> {
+    let mut seen = Vec::new();
+    while let Some(Some(item)) = stream.next().now_or_never() {
+        seen.push(match item {
+            Ok(WatchEvent::Added(object)) => format!("added {}", object.resource_version()),
+            Ok(WatchEvent::Modified(object)) => format!("modified {}", object.resource_version()),
+            Ok(WatchEvent::Deleted(object)) => format!("deleted {}", object.resource_version()),
+            Ok(WatchEvent::Bookmark(bookmark)) if bookmark.is_initial_events_end => {
+                format!("end {}", bookmark.resource_version)
+            }
+            Ok(WatchEvent::Bookmark(bookmark)) => format!("bookmark {}", bookmark.resource_version),
+            Ok(WatchEvent::Error(status)) => format!("error {}", status.reason),
+            other => format!("{other:?}"),
+        });
+    }
+    seen
+}
+
+// Conformance: 30.1
+#[tokio::test]
+async fn rc_number() {
+    let fake = FakeListWatch::pods();
+    // Versions begin at 1, before there is anything.
+    for _ in 0..3 {
+        fake.put("x/a");
+    }
+    for (from, told) in [("2", &["modified 3", "modified 4"][..]), ("3", &["modified 4"]), ("4", &[])] {
+        let mut watch = fake.watch(watch_from(from)).await.unwrap();
+        assert_eq!(read(&mut watch), told);
+    }
+    let list = fake.list(ListOptions::default(), &|item| item).await.unwrap();
+    assert_eq!(list.resource_version, "4");
+}
+
+// Conformance: 30.2
+#[tokio::test]
+async fn reset_watch() {
+    let fake = FakeListWatch::pods();
+    fake.put("x/a");
+    fake.put("x/a");
+    let mut open = fake.watch(watch_from("3")).await.unwrap();
+    fake.reset_watches();
+    assert!(open.next().await.is_none(), "it is closed");
+    let mut old = fake.watch(watch_from("1")).await.unwrap();
+    assert_eq!(read(&mut old), ["error Expired"]);
+    let mut new = fake.watch(watch_from("3")).await.unwrap();
+    fake.put("x/b");
+    assert_eq!(read(&mut new), ["added 4"]);
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_what_there_is_and_says_where_it_ends() {
+    let fake = FakeListWatch::pods();
+    fake.put("x/a");
+    let streamed = WatchOptions { send_initial_events: true, ..watch_from("") };
+    let mut watch = fake.watch(streamed.clone()).await.unwrap();
+    fake.put("x/a");
+    assert_eq!(read(&mut watch), ["added 2", "end 2", "modified 3"]);
+    // Not older than what is asked for.
+    let mut watch =
+        fake.watch(WatchOptions { resource_version: "2".into(), ..streamed.clone() }).await.unwrap();
+    assert_eq!(read(&mut watch), ["added 3", "end 3"]);
+    let too_new = fake.watch(WatchOptions { resource_version: "9".into(), ..streamed.clone() }).await;
+    assert!(too_new.is_err_and(|error| error.is_too_large_rv()));
+    // Without bookmarks nobody says where they end.
+    let mut watch = fake.watch(WatchOptions { allow_bookmarks: false, ..streamed.clone() }).await.unwrap();
+    assert_eq!(read(&mut watch), ["added 3"]);
+    // The test may take its time.
+    fake.hold_initial_events_end();
+    let mut watch = fake.watch(streamed.clone()).await.unwrap();
+    fake.put("x/b");
+    assert_eq!(read(&mut watch), ["added 3", "added 4"]);
+    fake.end_initial_events();
+    assert_eq!(read(&mut watch), ["end 4"]);
+    fake.refuse_watch_lists();
+    assert!(fake.watch(streamed).await.is_err_and(|error| error.status().is_some_and(|s| s.code == 422)));
+    assert!(fake.watch(watch_from("4")).await.is_ok());
+}
+
+// Conformance: 10.1
+#[test]
+fn list_watch_with_watch_list_semantics() {
+    /// A source that says nothing about it.
+    struct Silent;
+
+    #[async_trait]
+    impl ListWatch for Silent {
+        async fn list(&self, _: ListOptions, _: Keep<'_>) -> Result<ListPage, ApiError> {
+            Ok(ListPage::default())
+        }
+
+        async fn watch(&self, _: WatchOptions) -> Result<WatchStream, ApiError> {
+            Ok(futures::stream::empty().boxed())
+        }
+    }
+
+    assert!(Silent.supports_watch_list());
+    let fake = FakeListWatch::pods();
+    // Also through what stands before it.
+    let wrapped = MetadataOnly(fake.clone());
+    assert!(fake.supports_watch_list() && wrapped.supports_watch_list());
+    fake.decline_watch_list();
+    assert!(!fake.supports_watch_list() && !wrapped.supports_watch_list());
+}
+
+#[tokio::test]
+async fn lists_at_exactly_a_version_are_of_that_version() {
+    let fake = FakeListWatch::pods();
+    fake.put("x/a");
+    fake.put("x/b");
+    fake.delete("x/a");
+    let exact = |resource_version: &str| ListOptions {
+        resource_version: resource_version.into(),
+        version_match: Some(crate::list_watch::VersionMatch::Exact),
+        ..ListOptions::default()
+    };
+    for (version, names) in [("1", &[][..]), ("2", &["x/a"]), ("3", &["x/a", "x/b"]), ("4", &["x/b"])] {
+        let page = fake.list(exact(version), &|item| item).await.unwrap();
+        let found: Vec<String> = page.items.iter().map(|item| item.key().to_string()).collect();
+        assert_eq!(
+            (found, &*page.resource_version),
+            (names.iter().map(ToString::to_string).collect(), version)
+        );
+    }
+    fake.expire_history();
+    assert!(fake.list(exact("3"), &|item| item).await.is_err_and(|error| error.is_expired()));
+    assert_eq!(fake.list(exact("4"), &|item| item).await.unwrap().items.len(), 1);
+}
+
+// Conformance: B.1
+#[tokio::test]
+async fn wt_01_a_watch_without_a_buffer_hands_each_event_over() {
+    let event = || Ok(WatchEvent::Error(errors::expired()));
+    let (watch, mut stream) = ScriptedWatch::new(0);
+    {
+        let mut send = std::pin::pin!(watch.send(event()));
+        assert!(send.as_mut().now_or_never().is_none(), "nobody has taken it");
+        assert!(stream.next().await.is_some());
+        assert!(send.await);
+    }
+    let (buffered, mut buffer) = ScriptedWatch::new(2);
+    assert!(buffered.send(event()).await && buffered.send(event()).await);
+    assert!(std::pin::pin!(buffered.send(event())).now_or_never().is_none(), "full");
+    assert_eq!(read(&mut buffer).len(), 2);
+    // Stopped while an event waits to be taken: it is not delivered.
+    let pending = watch.send(event());
+    let stop = async {
+        assert!(!watch.is_stopped());
+        drop(stream);
+        watch.stopped().await;
+    };
+    assert!(!futures::join!(pending, stop).0);
+    assert!(watch.is_stopped());
+    // Closed by the server.
+    drop(buffered);
+    assert!(buffer.next().await.is_none());
+}

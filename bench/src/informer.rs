@@ -24,6 +24,9 @@ pub(crate) struct Args {
     kept: Kept,
     #[arg(long, default_value_t = 1)]
     handlers: usize,
+    /// No more than so many.
+    #[arg(long)]
+    events: Option<u64>,
     /// Ends after the sync.
     #[arg(long)]
     no_events: bool,
@@ -43,10 +46,10 @@ struct Heard {
 }
 
 pub(crate) async fn run(args: Args) -> Result<Record> {
-    let Args { server, resource, kept, handlers, no_events, relist, reads } = args;
+    let Args { server, resource, kept, handlers, events, no_events, relist, reads } = args;
     let control = Control::new(&server)?;
     let form = if kept == Kept::Metadata { "metadata-json" } else { "json" };
-    let plan = control.prepare(&resource, form)?;
+    let plan = control.prepare(&resource, form, events)?;
     let informer = subject::informer(subject::client(&server)?, &resource, kept)?;
     let mut heard = Vec::new();
     let mut tasks = JoinSet::new();

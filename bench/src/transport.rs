@@ -20,7 +20,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args) -> Result<Record> {
     let Args { server } = args;
     let control = Control::new(&server)?;
-    let plan = control.prepare("pods", "json")?;
+    let plan = control.prepare("pods", "json", None)?;
     let authority = server.trim_start_matches("http://");
     let stream = TcpStream::connect(authority).await?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;

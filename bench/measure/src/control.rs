@@ -37,14 +37,16 @@ impl Control {
         Ok(Self { authority: authority.trim_end_matches('/').to_owned() })
     }
 
-    /// Has the server make everything ready in a form, ends the watches of others, and returns what is coming.
+    /// Has the server make everything ready in a form, ends the watches of others, and returns what is coming: no more than so many
+    /// events, if that is said.
     ///
     /// # Errors
     ///
     /// When the server does not answer as it should.
-    pub fn prepare(&self, resource: &str, form: &str) -> Result<Plan> {
+    pub fn prepare(&self, resource: &str, form: &str, events: Option<u64>) -> Result<Plan> {
         self.post("reset")?;
-        self.get(&format!("/control/{resource}/plan?form={form}"))
+        let events = events.map_or_else(String::new, |events| format!("&events={events}"));
+        self.get(&format!("/control/{resource}/plan?form={form}{events}"))
     }
 
     /// Asks for JSON.

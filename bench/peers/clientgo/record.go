@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 )
 
 // record is what a run ends in; see bench/measure for what is in it.
@@ -27,12 +29,17 @@ type plan struct {
 	LastResourceVersion string `json:"last_resource_version"`
 }
 
-func prepare(server, form string) (plan, error) {
+// prepare has the server make things ready; with a number of events above 0, no more than these follow.
+func prepare(server, form string, events int) (plan, error) {
 	var p plan
 	if err := post(server, "reset"); err != nil {
 		return p, err
 	}
-	answer, err := http.Get(server + "/control/pods/plan?form=" + form)
+	query := url.Values{"form": {form}}
+	if events > 0 {
+		query.Set("events", strconv.Itoa(events))
+	}
+	answer, err := http.Get(server + "/control/pods/plan?" + query.Encode())
 	if err != nil {
 		return p, err
 	}

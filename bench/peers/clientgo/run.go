@@ -30,6 +30,7 @@ func Run(arguments []string) error {
 	server := flags.String("server", "", "the synthetic API server")
 	kind := flags.String("as", "typed-json", "typed-json, typed-protobuf, dynamic or metadata")
 	handlers := flags.Int("handlers", 1, "how many there are")
+	events := flags.Int("events", 0, "how many, at most; all by default")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func Run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := prepare(*server, form)
+	plan, err := prepare(*server, form, *events)
 	if err != nil {
 		return err
 	}

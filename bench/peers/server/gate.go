@@ -14,6 +14,8 @@ type phase struct {
 	// ended is closed when every watch is to end, with what is in reason as its last event, if anything.
 	ended  chan struct{}
 	reason []byte
+	// limit is how many events there are to be; none for all.
+	limit int
 }
 
 func newGate() *gate {
@@ -39,6 +41,13 @@ func (g *gate) start() {
 	default:
 		close(g.phase.started)
 	}
+}
+
+// shorten has only so many events follow in this phase.
+func (g *gate) shorten(limit int) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.phase.limit = limit
 }
 
 // reset ends all watches. Those that come wait again.

@@ -70,7 +70,7 @@ func (s *server) routes() http.Handler {
 var expired = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
 	`"message":"too old resource version","reason":"Expired","code":410}`)
 
-// plan makes the resource ready in one form and says what is coming.
+// plan makes the resource ready in one form, perhaps with fewer events than there are, and says what is coming.
 func (s *server) plan(w http.ResponseWriter, request *http.Request) {
 	resource, ok := s.resources[request.PathValue("resource")]
 	if !ok {
@@ -78,11 +78,16 @@ func (s *server) plan(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	e := resource.in(form(request.FormValue("form")))
+	events := len(e.events)
+	if limit, err := strconv.Atoi(request.FormValue("events")); err == nil && limit < events {
+		events = limit
+		s.gate.shorten(limit)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(map[string]any{
 		"objects":               len(e.objects),
-		"events":                len(e.events),
-		"last_resource_version": strconv.Itoa(corpus.FirstVersion + len(e.events)),
+		"events":                events,
+		"last_resource_version": strconv.Itoa(corpus.FirstVersion + events),
 	})
 }
 

@@ -72,7 +72,11 @@ func (s *server) watch(w http.ResponseWriter, resource *resource, f form, versio
 		return
 	case <-phase.started:
 	}
-	for _, event := range e.events[next:] {
+	events := e.events
+	if phase.limit > 0 {
+		events = events[:phase.limit]
+	}
+	for _, event := range events[min(next, len(events)):] {
 		if to.send("MODIFIED", event) != nil {
 			return
 		}

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod builtin_types;
 mod cargo;
 mod checkout;
@@ -37,6 +38,8 @@ enum Command {
     Test(test::Args),
     /// Runs the tests of the whole again and again, and records the result.
     Soak(soak::Args),
+    /// Measures the informer beside its peers.
+    Bench(bench::Args),
     /// Checks the house's rules that no lint knows.
     Tidy(tidy::Args),
     /// Writes the table of client-go's test cases and the tests here that stand for them.
@@ -63,6 +66,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Demo(args) => args.run(),
         Command::Test(args) => args.run(),
         Command::Soak(args) => args.run(),
+        Command::Bench(args) => args.run(),
         Command::Tidy(args) => args.run(),
         Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),

@@ -95,7 +95,9 @@ where
             match event {
                 Ok(Event::InitApply(_)) => so_far.objects += 1,
                 Ok(Event::InitDone) if so_far.objects == n_objects => drop(sender.send_replace(so_far)),
-                Ok(Event::Apply(object)) if object.meta().resource_version.as_ref() == Some(&last_version) => {
+                Ok(Event::Apply(object))
+                    if object.meta().resource_version.as_ref() == Some(&last_version) =>
+                {
                     so_far.last = true;
                     sender.send_replace(so_far);
                 }

@@ -1,0 +1,31 @@
+//! What the objects are like, and how small the whole of them can be made: what is measured means nothing without it.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use super::build::Programs;
+
+/// Returns what there is to say, a line each.
+pub(crate) fn describe(programs: &Programs) -> Result<Vec<String>> {
+    let mut generator = Command::new(&programs.peers)
+        .arg("corpus")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot run the generator")?;
+    let pods = generator.stdout.take().context("stdout is piped")?;
+    let compressed = Command::new(&programs.oarlock)
+        .arg("zstd")
+        .stdin(pods)
+        .output()
+        .context("cannot compress the corpus")?;
+    let mut said = String::new();
+    generator.stderr.take().context("stderr is piped")?.read_to_string(&mut said)?;
+    ensure!(generator.wait()?.success() && compressed.status.success(), "no corpus: {said}");
+    let bytes: u64 = String::from_utf8(compressed.stdout)?.trim().parse()?;
+    let mut lines: Vec<_> = said.lines().map(str::to_owned).collect();
+    lines.push(format!("the whole of it with zstd -19: {bytes} bytes, {} a Pod", bytes / 10_000));
+    Ok(lines)
+}

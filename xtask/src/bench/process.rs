@@ -1,0 +1,79 @@
+//! Starts programs on a core of their own.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::toolchain::command;
+
+/// The core of the process under test, and that of what it talks to.
+#[derive(Clone, Copy)]
+pub(crate) enum Core {
+    Subject,
+    Server,
+}
+
+/// A program that runs until this is dropped, and has said where it is.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) said: Value,
+}
+
+/// Returns the command that runs a program on a core; anywhere on a machine without `taskset` or with one core only.
+pub(crate) fn pinned(program: &Path, core: Core) -> Command {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores < 2 || !command::exists("taskset") {
+        return Command::new(program);
+    }
+    let number = match core {
+        Core::Subject => 0,
+        Core::Server => 1,
+    };
+    let mut taskset = Command::new("taskset");
+    taskset.args(["--cpu-list", &number.to_string()]).arg(program);
+    taskset
+}
+
+/// Runs a program to its end and returns the last line that it printed, which is JSON.
+pub(crate) fn last_line(command: &mut Command) -> Result<Value> {
+    let output = command::output(command)?;
+    let line = output.lines().last().context("a subject printed nothing")?;
+    serde_json::from_str(line).with_context(|| format!("a subject printed no JSON: {line}"))
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Starts it, and waits for its first line, which is JSON.
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .with_context(|| format!("cannot run {command:?}"))?;
+        let stdout = child.stdout.take().context("stdout is piped")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        match serde_json::from_str(&line) {
+            Ok(said) => Ok(Self { child, said }),
+            Err(_) => {
+                let _ = child.kill();
+                bail!("{command:?} said {line:?} in place of where it is");
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What ends in an orderly way when its stdin closes may do so.
+        drop(self.child.stdin.take());
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

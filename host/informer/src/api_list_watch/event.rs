@@ -89,8 +89,7 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
 
 /// Reads a line that is written as most are, and good. What stands behind the object's end is left to it to find.
 fn common(line: &[u8], config: &Config) -> Option<WatchEvent> {
-    let begins =
-        |(head, event): &(&[u8], fn(Object) -> WatchEvent)| Some((line.strip_prefix(*head)?, *event));
+    let begins = |(head, event): &Beginning| Some((line.strip_prefix(*head)?, *event));
     let (object, event) = COMMON.iter().find_map(begins)?;
     let object = object.trim_ascii_end().strip_suffix(b"}")?;
     let Config { type_meta, pruning, content, .. } = config;

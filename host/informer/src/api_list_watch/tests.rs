@@ -304,6 +304,7 @@ async fn a_broken_connection_is_the_last_item_of_a_watch() {
 }
 
 proptest::proptest! {
+    // Conformance: B.5
     #[test]
     fn a_list_is_read_as_a_parser_of_the_whole_reads_it(
         items in proptest::collection::vec(r#"[a-z\[\]{}",: ]{0,8}"#, 0..5),

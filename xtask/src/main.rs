@@ -9,6 +9,7 @@ mod checkout;
 mod conformance;
 mod control_plane;
 mod demo;
+mod fuzz;
 mod guests;
 mod progress;
 mod soak;
@@ -36,6 +37,8 @@ enum Command {
     Demo(demo::Args),
     /// Sets up and runs every test, fast ones first.
     Test(test::Args),
+    /// Fuzzes what reads bytes from outside: watch streams, list pages, objects, selectors, pointers.
+    Fuzz(fuzz::Args),
     /// Runs the tests of the whole again and again, and records the result.
     Soak(soak::Args),
     /// Measures the informer beside its peers.
@@ -65,6 +68,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Guests(args) => args.run(),
         Command::Demo(args) => args.run(),
         Command::Test(args) => args.run(),
+        Command::Fuzz(args) => args.run(),
         Command::Soak(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Tidy(args) => args.run(),

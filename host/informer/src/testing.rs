@@ -5,6 +5,8 @@
 
 mod draft;
 pub mod errors;
+#[doc(hidden)]
+pub mod fuzz;
 mod metadata_only;
 mod scripted;
 mod selection;

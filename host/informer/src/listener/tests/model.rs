@@ -1,8 +1,13 @@
 //! Promise 2 against whatever may happen: a chain per object, without a gap, that ends in what there is.
+//!
+//! The model is the world: what objects there are and which of them the listener may see. What a consumer is told is checked against
+//! what it was told before, and at the end against the world. Backlogs merge at once, soon or never.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use tokio::runtime::Runtime;
 
 use super::*;
 use crate::indexer::Indexer;
@@ -10,11 +15,14 @@ use crate::testing::Draft;
 
 const KEYS: [&str; 4] = ["a/x", "a/y", "b/x", "b/y"];
 
+/// No backlog comes to this: nothing merges but what failed.
+const NEVER_MERGES: usize = 1000;
+
 #[derive(Clone, Debug)]
 enum Step {
-    Put { key: usize, matches: bool, field: u8 },
-    Delete { key: usize },
-    Relist { keys: BTreeSet<usize> },
+    Put(usize, Thing),
+    Delete(usize),
+    Relist(BTreeSet<usize>),
     Resync,
     Take,
     Finish { which: usize, end: End },
@@ -33,6 +41,13 @@ enum End {
     Park,
 }
 
+/// An object, as far as listeners look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Thing {
+    matches: bool,
+    field: u8,
+}
+
 #[derive(Clone, Debug)]
 struct Setup {
     backlog_limit: usize,
@@ -40,8 +55,20 @@ struct Setup {
     declares: bool,
 }
 
+/// What there is, and who sees it.
+#[derive(Clone, Debug)]
+struct World {
+    setup: Setup,
+    version: u32,
+    /// With their versions.
+    things: BTreeMap<usize, (Thing, u32)>,
+    namespace: Option<&'static str>,
+}
+
 /// What the consumer knows, and what it must therefore be told.
 struct Consumer {
+    bench: Bench,
+    indexer: Indexer,
     listener: Listener,
     setup: Setup,
     /// The state of each object after the last delivery that was done.
@@ -50,45 +77,110 @@ struct Consumer {
     /// was told to the consumer before the replay.
     may_be_deleted: BTreeSet<ObjectKey>,
     in_flight: Vec<(Delivery, bool)>,
+    runtime: Runtime,
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let key = 0..KEYS.len();
-    let end = prop_oneof![4 => Just(End::Done), 1 => Just(End::RetryAtOnce), 1 => Just(End::RetryLater), 1 => Just(End::Park)];
-    prop_oneof![
-        12 => (key.clone(), prop::bool::weighted(0.8), 0_u8..2)
-            .prop_map(|(key, matches, field)| Step::Put { key, matches, field }),
-        5 => key.clone().prop_map(|key| Step::Delete { key }),
-        1 => proptest::collection::btree_set(key, 0..4).prop_map(|keys| Step::Relist { keys }),
-        1 => Just(Step::Resync),
-        12 => Just(Step::Take),
-        12 => (0_usize..3, end).prop_map(|(which, end)| Step::Finish { which, end }),
-        3 => Just(Step::Advance),
-        1 => Just(Step::Replay),
-        1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("b"))].prop_map(|to| Step::Narrow { to }),
-        1 => Just(Step::RetryParked),
-        1 => Just(Step::Abandon),
-    ]
+struct ModelOfTheWorld;
+
+struct ConsumerInTheWorld;
+
+// === impl World ===
+
+impl World {
+    /// What a consumer should have been told in the end, by key: the field if that is all it declared, else the version.
+    fn visible(&self) -> BTreeMap<String, String> {
+        let Setup { selects, declares, .. } = self.setup;
+        let sees = |key: &str| self.namespace.is_none_or(|namespace| key.starts_with(namespace));
+        let things =
+            self.things.iter().filter(|(key, (thing, _))| sees(KEYS[**key]) && (!selects || thing.matches));
+        let told = |(thing, version): &(Thing, u32)| match declares {
+            true => thing.field.to_string(),
+            false => version.to_string(),
+        };
+        things.map(|(key, thing)| (KEYS[*key].to_owned(), told(thing))).collect()
+    }
 }
 
-fn setup() -> impl Strategy<Value = Setup> {
-    (prop_oneof![Just(0), Just(2), Just(1000)], any::<bool>(), any::<bool>())
-        .prop_map(|(backlog_limit, selects, declares)| Setup { backlog_limit, selects, declares })
+// === impl ModelOfTheWorld ===
+
+impl ReferenceStateMachine for ModelOfTheWorld {
+    type State = World;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<World> {
+        let limit = prop_oneof![Just(0), Just(2), Just(NEVER_MERGES)];
+        (limit, any::<bool>(), any::<bool>())
+            .prop_map(|(backlog_limit, selects, declares)| World {
+                setup: Setup { backlog_limit, selects, declares },
+                version: 0,
+                things: BTreeMap::from([(0, (LISTED, 0))]),
+                namespace: None,
+            })
+            .boxed()
+    }
+
+    fn transitions(_: &World) -> BoxedStrategy<Step> {
+        let key = 0..KEYS.len();
+        let end = prop_oneof![4 => Just(End::Done), 1 => Just(End::RetryAtOnce), 1 => Just(End::RetryLater), 1 => Just(End::Park)];
+        let thing =
+            (prop::bool::weighted(0.8), 0_u8..2).prop_map(|(matches, field)| Thing { matches, field });
+        prop_oneof![
+            12 => (key.clone(), thing).prop_map(|(key, thing)| Step::Put(key, thing)),
+            5 => key.clone().prop_map(Step::Delete),
+            1 => proptest::collection::btree_set(key, 0..4).prop_map(Step::Relist),
+            1 => Just(Step::Resync),
+            12 => Just(Step::Take),
+            12 => (0_usize..3, end).prop_map(|(which, end)| Step::Finish { which, end }),
+            3 => Just(Step::Advance),
+            1 => Just(Step::Replay),
+            1 => prop_oneof![Just(None), Just(Some("a")), Just(Some("b"))].prop_map(|to| Step::Narrow { to }),
+            1 => Just(Step::RetryParked),
+            1 => Just(Step::Abandon),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut world: World, step: &Step) -> World {
+        match step {
+            Step::Put(key, thing) => {
+                world.version += 1;
+                world.things.insert(*key, (*thing, world.version));
+            }
+            Step::Delete(key) => {
+                world.version += 1;
+                world.things.remove(key);
+            }
+            Step::Relist(keys) => {
+                world.version += 1;
+                world.things = keys.iter().map(|key| (*key, (LISTED, world.version))).collect();
+            }
+            Step::Narrow { to } => world.namespace = *to,
+            _ => {}
+        }
+        world
+    }
 }
 
-fn draft(key: usize, matches: bool, field: u8) -> Draft {
-    let draft = Draft::new(KEYS[key]).field("spec", json!({ "field": field }));
-    if matches { draft.label("app", "web") } else { draft }
+/// What every list has.
+const LISTED: Thing = Thing { matches: true, field: 0 };
+
+fn draft(key: usize, thing: Thing) -> Draft {
+    let draft = Draft::new(KEYS[key]).field("spec", json!({ "field": thing.field }));
+    if thing.matches { draft.label("app", "web") } else { draft }
 }
+
+fn pointer() -> JsonPointer {
+    "/spec/field".parse().unwrap()
+}
+
+// === impl Consumer ===
 
 impl Consumer {
-    /// Whether the two are the same as far as this consumer was promised.
-    fn same(&self, left: &Object, right: &Object) -> bool {
-        let field = [pointer()];
-        if self.setup.declares {
-            left.pointers(&field) == right.pointers(&field)
-        } else {
-            left.resource_version() == right.resource_version()
+    /// What it was told of an object, as far as it was promised.
+    fn promised(&self, object: &Object) -> String {
+        match self.setup.declares {
+            true => object.pointer(&pointer()).unwrap(),
+            false => object.resource_version().to_owned(),
         }
     }
 
@@ -104,7 +196,8 @@ impl Consumer {
                 self.may_be_deleted.insert(key.clone());
             }
             Notification::Updated { old, .. } => {
-                assert!(told.is_some_and(|told| self.same(told, old)), "{doing}, but {told:?} was told");
+                let is_next = told.is_some_and(|told| self.promised(told) == self.promised(old));
+                assert!(is_next, "{doing}, but {told:?} was told");
             }
             Notification::Deleted { .. } => {
                 assert!(told.is_some() || self.may_be_deleted.contains(key), "{doing} out of the blue");
@@ -139,31 +232,35 @@ impl Consumer {
     }
 
     /// A fresh consumer knows nothing, and may be told of the end of whatever its predecessor knew.
-    fn forget_all(&mut self, indexer: &Indexer) {
+    fn forget_all(&mut self) {
         self.may_be_deleted.extend(std::mem::take(&mut self.told).into_keys());
-        self.may_be_deleted.extend(indexer.keys());
+        self.may_be_deleted.extend(self.indexer.keys());
         self.in_flight.iter_mut().for_each(|(_, is_stale)| *is_stale = true);
     }
 
-    fn narrow(&mut self, to: Option<&str>, indexer: &Indexer) {
+    fn narrow(&mut self, to: Option<&str>) {
         let namespaces = to.map_or(Namespaces::All, Namespaces::one);
         self.listener.set_namespaces(namespaces.clone());
         let is_visible = |key: &ObjectKey| namespaces.contains(key.namespace());
         self.told.retain(|key, _| is_visible(key));
         self.may_be_deleted.retain(is_visible);
-        self.may_be_deleted.extend(indexer.keys());
+        self.may_be_deleted.extend(self.indexer.keys());
         for (delivery, is_stale) in &mut self.in_flight {
             *is_stale |= !is_visible(&delivery.key);
         }
     }
 
-    /// Finishes everything there is, and compares what was told with what there is.
-    async fn settle(mut self, bench: &Bench, indexer: &Indexer) {
+    fn advance(&self) {
+        self.runtime.block_on(tokio::time::advance(second()));
+    }
+
+    /// Finishes everything there is.
+    fn settle(&mut self) {
         while !self.in_flight.is_empty() {
             self.finish(0, End::Done);
         }
         for _ in 0..2 {
-            tokio::time::advance(second()).await;
+            self.advance();
             self.listener.retry_parked();
             loop {
                 self.take();
@@ -173,61 +270,60 @@ impl Consumer {
                 self.finish(0, End::Done);
             }
         }
-        bench.process();
-        let namespaces = self.listener.namespaces();
-        let there_is: Vec<_> = indexer
-            .snapshot(&namespaces)
-            .into_iter()
-            .filter(|object| !self.setup.selects || object.labels().contains_key("app"))
-            .collect();
-        let told: Vec<_> = self.told.values().collect();
-        assert_eq!(told.len(), there_is.len(), "told {told:?}, but there is {there_is:?}");
-        assert!(told.iter().zip(&there_is).all(|(told, is)| self.same(told, is)), "{told:?} {there_is:?}");
-        assert!(self.listener.has_synced());
-        let stats = self.listener.stats();
-        assert_eq!((stats.pending, stats.in_flight, stats.backing_off, stats.parked), (0, 0, 0, 0));
-        let state = self.listener.shared.state.lock();
-        assert_eq!(state.backlog.n_initial(), 0);
-        assert!(state.backlog.is_empty());
+        self.bench.process();
     }
 }
 
-fn pointer() -> JsonPointer {
-    "/spec/field".parse().unwrap()
-}
+// === impl ConsumerInTheWorld ===
 
-async fn play(setup: Setup, steps: Vec<Step>) {
-    let mut bench = Bench::with_resync(second());
-    let indexer = bench.processor.block_deltas(Indexer::clone);
-    let listener = bench.listen(ListenerConfig {
-        backlog_limit: setup.backlog_limit,
-        label_selector: if setup.selects { "app".parse().unwrap() } else { LabelSelector::everything() },
-        fields: if setup.declares { vec![pointer()] } else { vec![] },
-        ..ListenerConfig::default()
-    });
-    bench.relist(vec![at(&draft(0, true, 0), 0)]);
-    let may_be_deleted = indexer.keys().into_iter().collect();
-    let mut consumer = Consumer { listener, setup, told: BTreeMap::new(), may_be_deleted, in_flight: vec![] };
-    for step in steps {
+impl StateMachineTest for ConsumerInTheWorld {
+    type SystemUnderTest = Consumer;
+    type Reference = ModelOfTheWorld;
+
+    fn init_test(world: &World) -> Consumer {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.unwrap();
+        let entered = runtime.enter();
+        let setup = world.setup.clone();
+        let mut bench = Bench::with_resync(second());
+        let indexer = bench.processor.block_deltas(Indexer::clone);
+        let listener = bench.listen(ListenerConfig {
+            backlog_limit: setup.backlog_limit,
+            label_selector: if setup.selects { "app".parse().unwrap() } else { LabelSelector::everything() },
+            fields: if setup.declares { vec![pointer()] } else { vec![] },
+            ..ListenerConfig::default()
+        });
+        bench.relist(vec![at(&draft(0, LISTED), 0)]);
+        let may_be_deleted = indexer.keys().into_iter().collect();
+        let (told, in_flight) = (BTreeMap::new(), Vec::new());
+        drop(entered);
+        Consumer { bench, indexer, listener, setup, told, may_be_deleted, in_flight, runtime }
+    }
+
+    fn apply(mut consumer: Consumer, world: &World, step: Step) -> Consumer {
+        let handle = consumer.runtime.handle().clone();
+        if matches!(step, Step::Advance) {
+            consumer.advance();
+            return consumer;
+        }
+        let _entered = handle.enter();
         match step {
-            Step::Put { key, matches, field } => {
-                bench.put(draft(key, matches, field));
+            Step::Put(key, thing) => assert_eq!(consumer.bench.put(draft(key, thing)), world.version),
+            Step::Delete(key) => consumer.bench.delete(KEYS[key]),
+            Step::Relist(keys) => {
+                consumer.bench.version = world.version;
+                let listed = keys.into_iter().map(|key| at(&draft(key, LISTED), world.version));
+                consumer.bench.relist(listed.collect());
             }
-            Step::Delete { key } => bench.delete(KEYS[key]),
-            Step::Relist { keys } => {
-                bench.version += 1;
-                let version = bench.version;
-                bench.relist(keys.into_iter().map(|key| at(&draft(key, true, 0), version)).collect());
-            }
-            Step::Resync => bench.resync(),
+            Step::Resync => consumer.bench.resync(),
             Step::Take => consumer.take(),
             Step::Finish { which, end } => consumer.finish(which, end),
-            Step::Advance => tokio::time::advance(second()).await,
+            Step::Advance => {}
             Step::Replay => {
                 consumer.listener.replay();
-                consumer.forget_all(&indexer);
+                consumer.forget_all();
             }
-            Step::Narrow { to } => consumer.narrow(to, &indexer),
+            Step::Narrow { to } => consumer.narrow(to),
             Step::RetryParked => {
                 consumer.listener.retry_parked();
             }
@@ -236,19 +332,33 @@ async fn play(setup: Setup, steps: Vec<Step>) {
                 consumer.in_flight.clear();
             }
         }
+        consumer
+    }
+
+    fn check_invariants(consumer: &Consumer, _: &World) {
         let stats = consumer.listener.stats();
         assert!(stats.pending + stats.parked <= consumer.setup.backlog_limit + 2 * KEYS.len(), "{stats:?}");
         assert_eq!(stats.in_flight, consumer.in_flight.len());
     }
-    consumer.settle(&bench, &indexer).await;
+
+    fn teardown(mut consumer: Consumer, world: World) {
+        let handle = consumer.runtime.handle().clone();
+        let _entered = handle.enter();
+        consumer.settle();
+        let told = consumer.told.iter().map(|(key, told)| (key.to_string(), consumer.promised(told)));
+        assert_eq!(told.collect::<BTreeMap<_, _>>(), world.visible());
+        assert!(consumer.listener.has_synced());
+        let stats = consumer.listener.stats();
+        assert_eq!((stats.pending, stats.in_flight, stats.backing_off, stats.parked), (0, 0, 0, 0));
+        let state = consumer.listener.shared.state.lock();
+        assert_eq!(state.backlog.n_initial(), 0);
+        assert!(state.backlog.is_empty());
+    }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+prop_state_machine! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn promise_2_an_unbroken_chain(setup in setup(), steps in proptest::collection::vec(step(), 1..80)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(play(setup, steps));
-    }
+    fn promise_2_an_unbroken_chain(sequential 1..80 => ConsumerInTheWorld);
 }

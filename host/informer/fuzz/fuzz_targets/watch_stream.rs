@@ -1,0 +1,5 @@
+//! See `oarlock_informer::testing::fuzz::watch_stream`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oarlock_informer::testing::fuzz::watch_stream(data));

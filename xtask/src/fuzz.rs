@@ -1,0 +1,116 @@
+//! `cargo xtask fuzz`: feeds what reads bytes from outside with bytes that libFuzzer makes up.
+//!
+//! The targets are in `host/informer/fuzz`, laid out as cargo-fuzz has it; with it and a nightly compiler they run under a sanitizer too. Here
+//! they are built by the stable compiler, with the coverage that libFuzzer steers by, in the informer alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+use crate::{checkout, progress};
+
+const FOLDER: &str = "host/informer/fuzz";
+
+/// Fuzzes what reads bytes from outside: watch streams, list pages, objects, selectors, pointers.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How long each target runs.
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// Which targets; all of them if none is named.
+    targets: Vec<String>,
+}
+
+/// Runs the compiler; with instrumentation where the informer or a target is compiled.
+const COMPILER: &str = r#"#!/bin/sh
+case " $* " in
+    *" --crate-name oarlock_informer "* | *" --crate-name "*" fuzz_targets/"*)
+        exec "$@" --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+            -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+            -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 ;;
+    *) exec "$@" ;;
+esac
+"#;
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { seconds, targets } = self;
+        let known = targets_in(&checkout::root().join(FOLDER))?;
+        if let Some(unknown) = targets.iter().find(|target| !known.contains(target)) {
+            bail!("there is no fuzz target {unknown}; there are {}", known.join(", "));
+        }
+        let targets = if targets.is_empty() { known } else { targets };
+        let programs = progress::step("the fuzz targets", build)?;
+        for target in &targets {
+            progress::step(&format!("fuzzing {target} for {seconds} s"), || run(&programs, target, seconds))?;
+        }
+        Ok(())
+    }
+}
+
+fn targets_in(folder: &Path) -> Result<Vec<String>> {
+    let files = fs::read_dir(folder.join("fuzz_targets")).context("cannot find the fuzz targets")?;
+    let mut targets = Vec::new();
+    for file in files {
+        let path = file?.path();
+        targets.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+/// Builds all targets; returns the folder with the programs. What they need besides the informer is compiled as for the host, and
+/// found where that has been.
+fn build() -> Result<PathBuf> {
+    let xtask = std::env::current_exe()?;
+    let target_folder = xtask.ancestors().nth(2).context("xtask is in a target folder")?;
+    let compiler = target_folder.join("fuzz-rustc");
+    if fs::read_to_string(&compiler).unwrap_or_default() != COMPILER {
+        fs::write(&compiler, COMPILER).context("cannot write the compiler's wrapper")?;
+        make_executable(&compiler)?;
+    }
+    let mut cargo = cargo::cargo("build");
+    cargo.current_dir(checkout::root().join(FOLDER));
+    cargo.args(["--bins", "--locked", "--target-dir"]).arg(target_folder).env("RUSTC_WRAPPER", &compiler);
+    cargo::run(&mut cargo)?;
+    Ok(target_folder.join("debug"))
+}
+
+#[cfg(unix)]
+fn make_executable(file: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    Ok(fs::set_permissions(file, fs::Permissions::from_mode(0o755))?)
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> Result<()> {
+    bail!("fuzzing needs a Unix")
+}
+
+/// Runs one target from its committed corpus on. What it finds goes into target/fuzz, but for what breaks it: that is named.
+fn run(programs: &Path, target: &str, seconds: u32) -> Result<()> {
+    let found = checkout::root().join("target/fuzz").join(target);
+    fs::create_dir_all(&found)?;
+    let corpus = checkout::root().join(FOLDER).join("corpus").join(target);
+    let mut command = Command::new(programs.join(target));
+    command.arg(&found).arg(corpus);
+    command.arg(format!("-max_total_time={seconds}"));
+    command.arg(format!("-artifact_prefix={}/broken-", found.display()));
+    command.args(["-timeout=10", "-rss_limit_mb=2048", "-max_len=16384", "-print_final_stats=1"]);
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {target}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let tail: Vec<_> = said.lines().rev().take(40).collect();
+        bail!("{target} broke:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+    }
+    for line in said.lines().filter(|line| line.contains("number_of_executed_units")) {
+        progress::say(format!("{target}: {line}"));
+    }
+    Ok(())
+}

@@ -1,7 +1,9 @@
 //! The machinery with nothing on top: a reflector fills a queue, a callback gets what comes out of it.
 //!
 //! What [`SharedInformer`](crate::SharedInformer) does for many listeners, this does for whoever wants to put the parts together by
-//! hand. No cache belongs to it: the callback keeps what it likes.
+//! hand. No cache belongs to it: the callback keeps what it likes. [`Informer`] is the smallest thing with a cache.
+
+mod informer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +15,8 @@ use crate::delta_fifo::{DeltaFifo, Deltas, Processed};
 use crate::list_watch::ListWatch;
 use crate::names::ObjectKey;
 use crate::reflector::{self, Reflector};
+
+pub use self::informer::{Informer, Store, process_deltas};
 
 /// Why the callback could not process deltas.
 pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;

@@ -26,7 +26,7 @@ use self::seen::SeenMarks;
 /// Below this many queued keys the queue never bothers to give memory back.
 const SMALL: usize = 64;
 
-/// Changes every object before it is queued, for instance by pruning it.
+/// Changes every object before it is queued, for instance by pruning it. Its uid and resourceVersion stay, whatever becomes of the text.
 pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
 
 /// What a transformer answers when it cannot handle an object.
@@ -324,7 +324,7 @@ impl DeltaFifo {
 
     pub(crate) fn transform(&self, object: Object) -> Result<Object, TransformError> {
         match self.transformer.get() {
-            Some(transformer) => transformer(object),
+            Some(transformer) => Ok(transformer(object.clone())?.identified_as(&object)),
             None => Ok(object),
         }
     }

@@ -278,6 +278,33 @@ impl Object {
         self.0.uid == other.0.uid && (self.0.uid != NO_UUID || self.uid() == other.uid())
     }
 
+    /// Gives the object the uid and resourceVersion of another, whatever its text says: nobody who changes objects on their way in
+    /// can take these away (PD-43).
+    pub(crate) fn identified_as(self, original: &Self) -> Self {
+        if self.is_at_version_of(original) && self.has_uid_of(original) {
+            return self;
+        }
+        let (own, other) = (self.0.rare.as_deref(), original.0.rare.as_deref());
+        let rare = Rare {
+            uid: other.map(|rare| rare.uid.clone()).unwrap_or_default(),
+            resource_version: other.map(|rare| rare.resource_version.clone()).unwrap_or_default(),
+            generation: own.and_then(|rare| rare.generation),
+            deletion_timestamp: own.and_then(|rare| rare.deletion_timestamp.clone()),
+        };
+        Self(triomphe::Arc::new(Inner {
+            key: self.0.key.clone(),
+            type_meta: self.0.type_meta.clone(),
+            labels: self.0.labels.clone(),
+            uid: original.0.uid,
+            resource_version: original.0.resource_version,
+            rare: rare.is_needed().then(|| Box::new(rare)),
+            length: self.0.length,
+            generation: self.0.generation,
+            metadata_start: self.0.metadata_start,
+            body: Mutex::new(self.0.body.lock().clone()),
+        }))
+    }
+
     /// Whether the two are one version of one object, in one form: the uid, the resourceVersion and how much of it there is.
     pub(crate) fn is_version_of(&self, other: &Self) -> bool {
         self.is_at_version_of(other)

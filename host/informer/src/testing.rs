@@ -7,6 +7,8 @@ mod draft;
 pub mod errors;
 #[doc(hidden)]
 pub mod fuzz;
+#[doc(hidden)]
+pub mod hidden;
 mod metadata_only;
 mod scripted;
 mod selection;

@@ -2,6 +2,7 @@
 
 mod gaps;
 mod switching;
+mod transforming;
 mod upstream;
 
 use std::pin::pin;
@@ -147,6 +148,7 @@ async fn a_dropped_watch_goes_on_where_it_was() {
     .await;
 }
 
+// Conformance: G.8
 #[tokio::test(start_paused = true)]
 async fn pd_07_a_missed_recreation_is_one_update() {
     let fake = FakeListWatch::pods();

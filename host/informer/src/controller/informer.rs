@@ -1,0 +1,149 @@
+//! An informer for one handler: nothing is shared, nothing waits between the queue and the handler.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{Controller, ProcessError};
+use crate::delta_fifo::{Config, Delta, DeltaFifo, DeltaObject, Deltas, Processed, Transformer};
+use crate::event_handler::EventHandler;
+use crate::indexer::{Indexer, IndexerWriter};
+use crate::list_watch::ListWatch;
+use crate::names::ObjectKey;
+use crate::object::Object;
+use crate::reflector;
+
+/// What [`process_deltas`] keeps objects in.
+pub trait Store {
+    /// Stores an object under a key; returns the one that was there.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be stored.
+    fn put(&mut self, key: &ObjectKey, object: Object) -> Result<Option<Object>, ProcessError>;
+
+    /// Removes the object of that key, with its last state if the deletion was seen; returns it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be removed.
+    fn delete(
+        &mut self,
+        key: &ObjectKey,
+        last_state: Option<&Object>,
+    ) -> Result<Option<Object>, ProcessError>;
+}
+
+/// A cache, and one handler that is called while the queue is locked, as client-go's plain informer does: a handler that is slow
+/// holds up the watch, one that panics ends [`Informer::run`] with its panic.
+///
+/// For anything but a small program, [`SharedInformer`](crate::SharedInformer) is what is wanted.
+pub struct Informer<H> {
+    controller: Controller,
+    fifo: Arc<DeltaFifo>,
+    writer: IndexerWriter,
+    handler: H,
+}
+
+/// Applies the deltas of one object, oldest first: the store first, then the handler. Whether something is an add or an update, the
+/// store decides.
+///
+/// # Errors
+///
+/// The store's. The rest of the deltas is dropped.
+pub fn process_deltas<S, H>(
+    store: &mut S,
+    handler: &mut H,
+    key: &ObjectKey,
+    deltas: &Deltas,
+    is_in_initial_list: bool,
+) -> Result<(), ProcessError>
+where
+    S: Store + ?Sized,
+    H: EventHandler + ?Sized,
+{
+    for delta in deltas.as_slice() {
+        match delta {
+            Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
+                match store.put(key, new.clone())? {
+                    Some(old) => handler.on_update(&old, new),
+                    None => handler.on_add(new, is_in_initial_list),
+                }
+            }
+            Delta::Deleted(deleted) => {
+                let last_state = match deleted {
+                    DeltaObject::Object(object) => Some(object),
+                    DeltaObject::Tombstone(_) => None,
+                };
+                let old = store.delete(key, last_state)?;
+                if let Some(object) = deleted.last_known().or(old.as_ref()) {
+                    handler.on_delete(object, deleted.is_tombstone());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Store for IndexerWriter {
+    fn put(&mut self, _key: &ObjectKey, object: Object) -> Result<Option<Object>, ProcessError> {
+        Ok(self.put(object))
+    }
+
+    fn delete(
+        &mut self,
+        key: &ObjectKey,
+        last_state: Option<&Object>,
+    ) -> Result<Option<Object>, ProcessError> {
+        Ok(self.delete(key, last_state))
+    }
+}
+
+// === impl Informer ===
+
+impl<H: EventHandler> Informer<H> {
+    /// Makes an informer that does nothing until it is run.
+    #[must_use]
+    pub fn new(
+        list_watch: Arc<dyn ListWatch>,
+        config: reflector::Config,
+        transformer: Option<Transformer>,
+        handler: H,
+    ) -> Self {
+        let writer = IndexerWriter::new();
+        let known_objects = Some(Arc::new(writer.indexer().clone()) as _);
+        let fifo = Arc::new(DeltaFifo::new(Config { known_objects, transformer, ..Config::default() }));
+        let controller = Controller::new(list_watch, fifo.clone(), config);
+        Self { controller, fifo, writer, handler }
+    }
+
+    /// Returns the read half of the cache.
+    #[must_use]
+    pub fn indexer(&self) -> &Indexer {
+        self.writer.indexer()
+    }
+
+    /// Returns a signal that turns true once the first list has been handled whole.
+    #[must_use]
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.fifo.synced()
+    }
+
+    /// Runs the informer until the token is cancelled. It runs once.
+    ///
+    /// # Panics
+    ///
+    /// When the handler does.
+    pub async fn run(self, token: &CancellationToken) {
+        let Self { controller, fifo: _, mut writer, mut handler } = self;
+        let process = |key: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
+            process_deltas(&mut writer, &mut handler, key, deltas, is_in_initial_list)?;
+            Ok(Processed::Done)
+        };
+        controller.run(token, process).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! Cache and listeners without reflector and API server, and what is otherwise hidden of objects: for tests from outside of the crate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::delta_fifo::{Config, DeltaFifo, Error, Processed};
+use crate::indexer::{Indexer, IndexerWriter};
+use crate::listener::{Listener, ListenerConfig};
+use crate::object::{Dictionary, Object};
+use crate::processor::Processor;
+
+/// A queue, a cache and listeners; what is put in is processed at once. Clones are handles on the same.
+#[derive(Clone)]
+pub struct Distribution {
+    fifo: Arc<DeltaFifo>,
+    processor: Arc<Processor>,
+}
+
+/// What bodies are compressed with.
+#[derive(Clone)]
+pub struct Compression(Arc<Dictionary>);
+
+// === impl Distribution ===
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Distribution {
+    /// Makes an empty one.
+    pub fn new() -> Self {
+        let writer = IndexerWriter::new();
+        let known_objects = Some(Arc::new(writer.indexer().clone()) as _);
+        let fifo = DeltaFifo::new(Config { known_objects, ..Config::default() });
+        Self { fifo: Arc::new(fifo), processor: Arc::new(Processor::new(writer, Duration::ZERO)) }
+    }
+
+    /// Adds or changes an object.
+    ///
+    /// # Errors
+    ///
+    /// The queue's.
+    pub fn put(&self, object: Object) -> Result<(), Error> {
+        self.fifo.update(object)?;
+        self.process();
+        Ok(())
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    ///
+    /// The queue's.
+    pub fn delete(&self, object: Object) -> Result<(), Error> {
+        self.fifo.delete(object)?;
+        self.process();
+        Ok(())
+    }
+
+    /// Adds a listener; none once stopped.
+    pub fn listen(&self, config: ListenerConfig) -> Option<Listener> {
+        self.processor.add_listener(config)
+    }
+
+    /// Returns the read half of the cache.
+    pub fn indexer(&self) -> Indexer {
+        self.processor.block_deltas(Indexer::clone)
+    }
+
+    /// Ends all listeners.
+    pub fn stop(&self) {
+        self.processor.stop();
+    }
+
+    fn process(&self) {
+        let pop = || {
+            self.fifo.try_pop(|_, deltas, is_in_initial_list| {
+                self.processor.process(deltas, is_in_initial_list);
+                Processed::Done
+            })
+        };
+        while pop() == Ok(true) {}
+    }
+}
+
+// === impl Compression ===
+
+impl Compression {
+    /// Learns from objects; none if they are too few or too small to learn from.
+    pub fn learn(objects: &[Object]) -> Option<Self> {
+        let texts: Vec<_> = objects.iter().map(Object::json).collect();
+        Dictionary::train(&texts).map(|dictionary| Self(Arc::new(dictionary)))
+    }
+
+    /// Compresses the object's body in place; whether it became smaller.
+    pub fn compress(&self, object: &Object) -> bool {
+        object.compress(&self.0).is_some()
+    }
+}

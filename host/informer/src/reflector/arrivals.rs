@@ -1,9 +1,8 @@
 //! The private store into which everything streams before anyone sees it (WL-02).
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::names::ObjectKey;
+use crate::names::{KeyMap, ObjectKey};
 use crate::object::Object;
 
 /// The objects that came so far, each once, mostly in the order in which they came.
@@ -12,7 +11,7 @@ use crate::object::Object;
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     objects: Vec<Object>,
-    places: HashMap<ObjectKey, usize>,
+    places: KeyMap<usize>,
 }
 
 // === impl Arrivals ===

@@ -10,11 +10,16 @@ use super::watching::VERY_SHORT;
 use super::{ConsistencyCheck, Running, StoreError, consistency, in_full};
 use crate::list_watch::{ApiError, ListOptions, ListWatch, WatchEvent, WatchOptions, WatchStream};
 
+/// After so many streams in a row that ended too early, a list in pages may be what gets through.
+const MAX_BROKEN_OFF: u32 = 5;
+
 /// Why a list has to do, this time (RL-13).
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CannotStream {
-    #[error("the watch was refused or broken off")]
+    #[error("the watch was refused or ended with an error")]
     Watch(#[source] ApiError),
+    #[error("the watch ended too often before everything was there")]
+    BrokenOff,
     #[error("the watch ended within a second and brought nothing")]
     VeryShort,
     #[error("nothing came on the watch for too long")]
@@ -65,6 +70,9 @@ impl Running<'_> {
                 // From scratch (WL-06), at once; but not again and again at once.
                 WatchEnd::Closed => {
                     n_broken_off += 1;
+                    if n_broken_off == MAX_BROKEN_OFF {
+                        return Err(CannotStream::BrokenOff);
+                    }
                     if n_broken_off > 1 && lasted < VERY_SHORT {
                         self.back_off(None).await;
                     }
@@ -112,12 +120,10 @@ impl Running<'_> {
             self.retry_in_place(error).await;
             return Ok(());
         }
-        if !(error.is_expired() || error.is_too_large_rv()) {
+        // At once without a version, and once (RL-23): a server that has not even the newest can still be asked for a list.
+        let is_for_want_of_version = error.is_expired() || error.is_too_large_rv();
+        if self.is_last_version_unavailable || !is_for_want_of_version {
             return Err(CannotStream::Watch(error));
-        }
-        if self.is_last_version_unavailable {
-            // It was asked for at no version already, and will not be again without a pause.
-            self.retry_in_place(error).await;
         }
         self.is_last_version_unavailable = true;
         Ok(())

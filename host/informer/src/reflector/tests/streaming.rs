@@ -251,17 +251,23 @@ async fn wl_06_a_stream_that_ends_early_begins_from_scratch_or_gives_way_to_a_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_06_a_server_that_breaks_every_stream_off_is_asked_with_pauses() {
+async fn wl_06_a_server_that_breaks_every_stream_off_is_asked_with_pauses_and_then_for_a_list() {
     let server = two_pods();
-    for _ in 0..1000 {
+    for _ in 0..5 {
         let (watch, stream) = ScriptedWatch::new(1);
         server.answer_watch(stream);
         watch.send(Ok(WatchEvent::Added(pod("x/a", "2")))).await;
     }
     play(server, Config::default(), async |scene| {
-        scene.pass(600_000).await;
-        let n_streams = scene.server.watches().len();
-        assert!((10..25).contains(&n_streams), "{n_streams} streams in ten minutes");
+        scene.server.until_lists(1).await;
+        scene.settle().await;
+        assert_eq!(scene.asked(), [&["stream \"\""; 5][..], &["list 500 at \"0\"", "watch \"3\""]].concat());
+        let at = scene.asked_at();
+        let waits: Vec<u128> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(waits[0], 0, "the first time at once");
+        for (wait, delay) in waits[1..].iter().zip([800, 1600, 3200]) {
+            assert!((delay..=2 * delay).contains(wait), "{waits:?}");
+        }
     })
     .await;
 }
@@ -346,18 +352,19 @@ async fn wl_07_what_is_done_about_an_error_on_the_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_07_a_version_that_is_never_there_is_asked_for_with_pauses() {
-    let server = two_pods();
-    for _ in 0..1000 {
-        server.fail_watch(errors::too_large_resource_version().into());
+async fn wl_07_a_version_that_is_never_there_leads_to_a_list_at_no_version() {
+    for error in [errors::expired(), errors::too_large_resource_version()] {
+        let server = two_pods();
+        server.fail_watch(error.clone().into());
+        server.fail_watch(error.into());
+        play(server, Config::default(), async |scene| {
+            scene.settle().await;
+            assert_eq!(scene.asked(), ["stream \"\"", "stream \"\"", "list 500 at \"\"", "watch \"3\""]);
+            assert_eq!(scene.asked_at(), [0; 4]);
+            assert_eq!(scene.told(), ["replace [x/a@2 x/b@3] at 3"]);
+        })
+        .await;
     }
-    play(server, Config::default(), async |scene| {
-        scene.pass(600_000).await;
-        let asked = scene.asked();
-        assert!(asked.iter().all(|asked| asked == "stream \"\""), "{asked:?}");
-        assert!((10..25).contains(&asked.len()), "{} streams in ten minutes", asked.len());
-    })
-    .await;
 }
 
 #[tokio::test(start_paused = true)]

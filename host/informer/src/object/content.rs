@@ -1,7 +1,5 @@
 //! How much of each object is kept.
 
-use crate::names::TypeMeta;
-
 /// How much of each object is asked for and kept.
 ///
 /// An object is the same one in both forms, with the same type, key, uid and resourceVersion; the smaller form has nothing but
@@ -16,6 +14,6 @@ pub enum Content {
 }
 
 /// Whether this is the type under which the API sends metadata alone, whatever the object is.
-pub(super) fn is_partial(type_meta: &TypeMeta) -> bool {
-    &*type_meta.kind == "PartialObjectMetadata" && type_meta.api_version.starts_with("meta.k8s.io/")
+pub(super) fn is_partial(api_version: &str, kind: &str) -> bool {
+    kind == "PartialObjectMetadata" && api_version.starts_with("meta.k8s.io/")
 }

@@ -77,11 +77,19 @@ fn head_with(api_version: Option<&str>, kind: Option<&str>) -> String {
     for (name, value) in [("\"kind\":", kind), ("\"apiVersion\":", api_version)] {
         if let Some(value) = value {
             head.push_str(name);
-            head.push_str(&serde_json::Value::from(value).to_string());
+            push_text(&mut head, value);
             head.push(',');
         }
     }
     head
+}
+
+fn push_text(json: &mut String, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        json.push_str(&serde_json::Value::from(text).to_string());
+    } else {
+        json.extend(["\"", text, "\""]);
+    }
 }
 
 /// Returns the beginning of an object that has nothing but its metadata.
@@ -105,16 +113,14 @@ impl Terms<'_> {
         if kind.is_empty() {
             return Err(Error::MissingType("kind"));
         }
-        let own = match self.type_meta {
+        match self.type_meta {
             Some(expected) if *expected.api_version == *api_version && *expected.kind == *kind => {
-                return Ok(expected.clone());
+                Ok(expected.clone())
             }
-            _ => TypeMeta::new(api_version, kind),
-        };
-        match (self.content, self.type_meta) {
-            (Content::Metadata, Some(expected)) if is_partial(&own) => Ok(expected.clone()),
-            (Content::Metadata, None) if is_partial(&own) => Err(Error::MissingType("kind of its own")),
-            _ => Ok(own),
+            expected if self.content == Content::Metadata && is_partial(api_version, kind) => {
+                expected.cloned().ok_or(Error::MissingType("kind of its own"))
+            }
+            _ => Ok(TypeMeta::new(api_version, kind)),
         }
     }
 }

@@ -58,6 +58,9 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
     if name.is_empty() || name.contains('/') || namespace.contains('/') {
         return None;
     }
+    let json = kept.finish(&head, range.clone(), tail)?;
+    // What was filled in may have made it too long.
+    u32::try_from(json.len()).ok()?;
     let metadata_start = head.len() + metadata.range.start - range.start;
     Some(Object::new(Parts {
         type_meta,
@@ -68,7 +71,7 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
         generation: metadata.generation.flatten(),
         deletion_timestamp: metadata.deletion_timestamp.flatten(),
         labels: metadata.labels.unwrap_or_default(),
-        text: kept.finish(&head, range, tail)?,
+        text: json,
         metadata_start,
     }))
 }

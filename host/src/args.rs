@@ -106,6 +106,16 @@ pub(crate) struct HostArgs {
     /// Leaves out the Nth notification. For the test that such a loss is found.
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) fault_swallow: Option<u64>,
+
+    /// Compares what streams in with a list, each time, and fails at any difference. For tests, by the name that
+    /// client-go gave it.
+    #[arg(
+        long,
+        hide = true,
+        env = "KUBE_WATCHLIST_INCONSISTENCY_DETECTOR",
+        value_parser = clap::builder::FalseyValueParser::new()
+    )]
+    pub(crate) detect_inconsistency: bool,
 }
 
 #[derive(Debug, ClapArgs)]

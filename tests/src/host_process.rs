@@ -64,6 +64,8 @@ impl HostProcess {
         let mut child = Command::new(binary("oarlock")?)
             .args(arguments)
             .args(["--output", "json"])
+            // What informers have streamed in is compared with a list, each time.
+            .env("KUBE_WATCHLIST_INCONSISTENCY_DETECTOR", "true")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

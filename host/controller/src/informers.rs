@@ -233,6 +233,7 @@ impl Entry {
         config.resync_period = RESYNC_CHECK;
         let list_watch = shared.source.list_watch(&self.resource, &type_meta);
         config.reflector.type_meta = Some(type_meta);
+        config.reflector.consistency_check = shared.source.consistency_check();
         let informer = SharedInformer::new(list_watch, config);
         self.informer.send_replace(Some(informer.clone()));
         let phases = self.follow_phases(shared, &informer);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use oarlock_informer::GroupVersionResource;
+use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,8 @@ pub struct Config {
     pub provision: Option<Arc<dyn Provision>>,
     /// Swallows the n-th notification, counted from one. A fault on demand, for tests of those who look for faults.
     pub fault_swallow: Option<u64>,
+    /// Whether what informers have streamed in is compared with a list. For tests.
+    pub consistency_check: ConsistencyCheck,
 }
 
 /// The host.
@@ -85,10 +88,11 @@ impl Runtime {
             restart,
             provision,
             fault_swallow,
+            consistency_check,
         } = config;
         let (tasks, supervisor) = Tasks::new(token.child_token());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source = Arc::new(ApiSource::new(client.clone(), discovery.clone()));
+        let source = Arc::new(ApiSource::new(client.clone(), discovery.clone(), consistency_check));
         let informers = Informers::new(tasks.clone(), reporter.clone(), source);
         // The gate asks about each namespace where an account may not see all: the one watch that the host needs for itself.
         let namespaces = informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);

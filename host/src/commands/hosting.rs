@@ -9,6 +9,7 @@ use oarlock_controller::{
     report,
     runtime::{self, Runtime},
 };
+use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,7 @@ pub(super) async fn bind(host: &HostArgs) -> Result<Option<TcpListener>, Failure
 /// printed, when this returns.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
     let Job { client, server, plugins, host, admin, engine, provision } = job;
-    let HostArgs { admin_addr: _, output, level, fault_swallow } = host;
+    let HostArgs { admin_addr: _, output, level, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let config = runtime::Config {
         client,
@@ -56,6 +57,10 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         restart: RestartPolicy::default(),
         provision,
         fault_swallow,
+        consistency_check: match detect_inconsistency {
+            true => ConsistencyCheck::Panic,
+            false => ConsistencyCheck::Off,
+        },
     };
     let runtime = Runtime::new(config).map_err(Failure::caller)?;
     let token = CancellationToken::new();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use oarlock_informer::api_list_watch::{self, ApiListWatch};
+use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{GroupVersionResource, ListWatch, TypeMeta};
 
 use crate::discovery::Discovery;
@@ -16,12 +17,18 @@ pub trait ResourceSource: Send + Sync + 'static {
 
     /// Lists and watches a resource that is served.
     fn list_watch(&self, resource: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch>;
+
+    /// Whether what is streamed in from it is compared with a list. For tests.
+    fn consistency_check(&self) -> ConsistencyCheck {
+        ConsistencyCheck::Off
+    }
 }
 
 /// The API server.
 pub struct ApiSource {
     client: kube::Client,
     discovery: Arc<Discovery>,
+    consistency_check: ConsistencyCheck,
 }
 
 // === impl ApiSource ===
@@ -29,8 +36,8 @@ pub struct ApiSource {
 impl ApiSource {
     /// Makes the one that asks over `client`, as the host.
     #[must_use]
-    pub fn new(client: kube::Client, discovery: Arc<Discovery>) -> Self {
-        Self { client, discovery }
+    pub fn new(client: kube::Client, discovery: Arc<Discovery>, consistency_check: ConsistencyCheck) -> Self {
+        Self { client, discovery, consistency_check }
     }
 }
 
@@ -44,5 +51,9 @@ impl ResourceSource for ApiSource {
     fn list_watch(&self, resource: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch> {
         let config = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
         Arc::new(ApiListWatch::new(self.client.clone(), config))
+    }
+
+    fn consistency_check(&self) -> ConsistencyCheck {
+        self.consistency_check
     }
 }

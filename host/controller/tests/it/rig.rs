@@ -15,6 +15,7 @@ use oarlock_controller::rbac::{self, Needs};
 use oarlock_controller::report;
 use oarlock_controller::runtime::{Config, Error, Runtime};
 use oarlock_dev_cluster::DevCluster;
+use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::transport;
 use oarlock_plugin::EngineConfig;
 use serde_json::{Value, json};
@@ -61,6 +62,7 @@ impl Rig {
             restart: RestartPolicy { base: Duration::from_millis(20), ..RestartPolicy::default() },
             provision: Some(Arc::new(Grant(client.clone()))),
             fault_swallow: None,
+            consistency_check: ConsistencyCheck::Panic,
         }))
         .unwrap();
         let token = CancellationToken::new();

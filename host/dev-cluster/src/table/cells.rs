@@ -39,7 +39,11 @@ pub(super) fn labels(object: &Value, pointer: &str) -> String {
 
 /// Returns how long ago the time at a pointer was.
 pub(super) fn age(object: &Value, pointer: &str, now: Timestamp) -> String {
-    age_of(text(object, pointer, ""), now)
+    match text(object, pointer, "") {
+        // What was never created, as a bookmark.
+        "" if pointer == "/metadata/creationTimestamp" => "<unknown>".into(),
+        time => age_of(time, now),
+    }
 }
 
 pub(super) fn age_of(time: &str, now: Timestamp) -> String {

@@ -109,6 +109,11 @@ pub enum Error {
 pub trait KnownNamespaces: Send + Sync {
     /// All of them; none while they are not known yet.
     fn names(&self) -> Option<BTreeSet<String>>;
+
+    /// Whether there is one of this name; none while that is not known.
+    fn has(&self, name: &str) -> Option<bool> {
+        self.names().map(|names| names.contains(name))
+    }
 }
 
 /// The gate. Shared by everything that acts for a plugin.
@@ -190,6 +195,10 @@ impl Gate {
         }
         let read = self.read(account, resource, namespaces).await?;
         let readable = read.readable.clone();
+        // A guest can name more namespaces than there are, and only those are worth remembering.
+        if reading.namespace.as_ref().is_some_and(|name| self.namespaces.has(name) != Some(true)) {
+            return Ok(readable);
+        }
         let mut readings = self.readings.lock();
         if readings.len() > SWEEP_ABOVE {
             readings.retain(|_, read| read.is_fresh());
@@ -220,6 +229,11 @@ impl Gate {
             return Ok(Read { readable, good_until: everywhere.good_until });
         }
         let candidates = match namespaces {
+            // Without a right everywhere there is none where there is no namespace: nobody needs to be asked about what a guest
+            // made up.
+            Namespaces::One(namespace) if self.namespaces.has(namespace) == Some(false) => {
+                return Ok(Read { readable: Readable::Only(BTreeSet::new()), good_until: Instant::now() });
+            }
             Namespaces::One(namespace) => [namespace.clone()].into(),
             Namespaces::All => self.namespaces.names().ok_or_else(|| Error::Unavailable {
                 account: account.clone(),

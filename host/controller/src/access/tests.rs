@@ -136,3 +136,28 @@ async fn what_was_put_together_of_answers_is_no_older_than_they_are() {
     tokio::time::advance(Duration::from_millis(1)).await;
     assert!(readable(gate).await.is_nowhere());
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_namespaces_that_a_guest_made_up_cost_the_api_server_nothing() {
+    let (reviewer, gate) = gate(Some(&["a"]));
+    reviewer.allow("list", Some("a"));
+    reviewer.allow("watch", Some("a"));
+    let one =
+        async |name: String| gate.readable(&account(), &secrets(), &Namespaces::One(name)).await.unwrap();
+    assert!(!one("a".to_owned()).await.is_nowhere());
+    let asked = reviewer.asked();
+    for i in 0..10_000 {
+        assert!(one(format!("made-up-{i}")).await.is_nowhere());
+    }
+    assert_eq!(reviewer.asked(), asked);
+    assert_eq!(gate.readings.lock().len(), 1);
+
+    tokio::time::advance(ALLOWED_FOR).await;
+    reviewer.allow("list", None);
+    reviewer.allow("watch", None);
+    for i in 0..10_000 {
+        assert!(!one(format!("made-up-{i}")).await.is_nowhere(), "and may be created");
+    }
+    assert_eq!(reviewer.asked(), asked + 2);
+    assert_eq!(gate.readings.lock().len(), 1);
+}

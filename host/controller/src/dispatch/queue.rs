@@ -49,6 +49,8 @@ struct Record {
     /// In a row, by key.
     failures: HashMap<Key, u32>,
     parked: HashSet<Key>,
+    /// The newest version of an object that named the key, for the keys that wait or failed.
+    versions: HashMap<Key, u64>,
 }
 
 // === impl PluginQueue ===
@@ -66,6 +68,22 @@ impl PluginQueue {
             None => self.keys.add(key),
         }
         Ok(())
+    }
+
+    /// Adds the key that an object names, as [`PluginQueue::add`]. The object's version becomes the key's if it is newer.
+    pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
+        let version = resource_version.parse().unwrap_or(0);
+        let key = Key::from(key);
+        self.add(key.to_contract(), None)?;
+        let mut record = self.record.lock();
+        let newest = record.versions.entry(key).or_default();
+        *newest = version.max(*newest);
+        Ok(())
+    }
+
+    /// What changes with the objects that name the key, but not when they are told again.
+    pub(super) fn version(&self, key: &Key) -> String {
+        self.record.lock().versions.get(key).map(u64::to_string).unwrap_or_default()
     }
 
     /// Waits for a key to work on; [`PluginQueue::finish`] must follow. Cancelling the wait loses nothing.
@@ -87,6 +105,7 @@ impl PluginQueue {
             match outcome {
                 Outcome::Done | Outcome::RequeueAfter(_) => {
                     record.failures.remove(key);
+                    record.versions.remove(key);
                 }
                 Outcome::Failed(_) => *record.failures.entry(key.clone()).or_default() += 1,
                 Outcome::Park => {

@@ -17,7 +17,8 @@ impl Dispatcher {
     /// Has the plugin reconcile one key.
     pub(super) async fn reconcile(&self, current: &mut Current, key: queue::Key, token: &CancellationToken) {
         let suspect = CallKey::Work(key.clone());
-        match current.suspects.judge(&suspect, "", &self.shared.retry) {
+        let version = self.queue.version(&key);
+        match current.suspects.judge(&suspect, &version, &self.shared.retry) {
             Verdict::Call => {}
             Verdict::Wait(after) => return self.queue.finish(&key, queue::Outcome::Again(after)),
             Verdict::Park => return self.queue.finish(&key, queue::Outcome::Park),
@@ -43,7 +44,7 @@ impl Dispatcher {
                 (after, message, took)
             }
             Ended::Lost(error) => {
-                let after = current.suspects.lost(suspect, "", &self.shared.retry);
+                let after = current.suspects.lost(suspect, &version, &self.shared.retry);
                 let message = error.to_string();
                 self.lose(current, call.function(), &error);
                 (after, message, Duration::ZERO)

@@ -3,8 +3,10 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use oarlock_controller::{account::Account, report::Level};
+use oarlock_controller::{account::Account, informers::Limits, report::Level};
 use oarlock_dev_cluster::faults::Fault;
+
+use crate::size::Size;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
@@ -103,6 +105,9 @@ pub(crate) struct HostArgs {
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub(crate) level: Level,
 
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+
     /// Leaves out the Nth notification. For the test that such a loss is found.
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) fault_swallow: Option<u64>,
@@ -116,6 +121,23 @@ pub(crate) struct HostArgs {
         value_parser = clap::builder::FalseyValueParser::new()
     )]
     pub(crate) detect_inconsistency: bool,
+}
+
+/// What the caches of all plugins together may take up. Beyond it new subscriptions are refused; those that there are go on.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct BudgetArgs {
+    /// How many resources may be watched.
+    #[arg(long, default_value_t = Limits::default().informers, value_name = "N")]
+    pub(crate) max_informers: usize,
+
+    /// How many objects may be cached.
+    #[arg(long, default_value_t = Limits::default().objects, value_name = "N")]
+    pub(crate) max_objects: usize,
+
+    /// How much memory the cached objects may take, such as 512Mi. The host itself and its plugins come on top.
+    #[arg(long, default_value_t = Size(Limits::default().bytes), value_name = "SIZE")]
+    pub(crate) max_cache_bytes: Size,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -176,6 +198,15 @@ pub(crate) enum Output {
     Human,
     /// One JSON object on each line.
     Json,
+}
+
+// === impl BudgetArgs ===
+
+impl BudgetArgs {
+    pub(crate) fn limits(self) -> Limits {
+        let Self { max_informers, max_objects, max_cache_bytes: Size(bytes) } = self;
+        Limits { informers: max_informers, objects: max_objects, bytes }
+    }
 }
 
 #[cfg(test)]

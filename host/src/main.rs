@@ -8,6 +8,7 @@ mod connect;
 mod failure;
 mod printer;
 mod shutdown;
+mod size;
 mod telemetry;
 
 use std::process::ExitCode;

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::Health;
-use crate::informers::{InformerView, Informers};
+use crate::informers::{BudgetView, InformerView, Informers};
 use crate::metrics::Metrics;
 use crate::report::{Event, Reporter};
 use crate::status::{Board, PluginStatus};
@@ -55,6 +55,7 @@ pub(crate) struct Admin {
 struct PluginsPage {
     plugins: Vec<PluginStatus>,
     informers: Vec<InformerView>,
+    budget: BudgetView,
 }
 
 /// Binds the address of the pages, so that a port in use is known before anything is started.
@@ -108,7 +109,11 @@ async fn metrics(State(admin): State<Admin>) -> Response {
 }
 
 async fn plugins(State(admin): State<Admin>) -> Response {
-    let page = PluginsPage { plugins: admin.board.snapshot(), informers: admin.informers.views() };
+    let page = PluginsPage {
+        plugins: admin.board.snapshot(),
+        informers: admin.informers.views(),
+        budget: admin.informers.budget(),
+    };
     Json(page).into_response()
 }
 
@@ -120,11 +125,11 @@ mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::Request;
     use oarlock_informer::testing::FakeListWatch;
-    use oarlock_informer::{GroupVersionResource, ListWatch, TypeMeta};
+    use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
     use tower::ServiceExt;
 
     use super::*;
-    use crate::informers::{Purpose, ResourceSource};
+    use crate::informers::{Lease, Limits, Purpose, ResourceSource};
     use crate::report;
     use crate::tasks::Tasks;
 
@@ -136,7 +141,12 @@ mod tests {
             Ok(Some(TypeMeta::new("v1", "Namespace")))
         }
 
-        fn list_watch(&self, _: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch> {
+        fn list_watch(
+            &self,
+            _: &GroupVersionResource,
+            type_meta: &TypeMeta,
+            _: Content,
+        ) -> Arc<dyn ListWatch> {
             let api = FakeListWatch::new(type_meta.clone());
             api.put("default");
             Arc::new(api)
@@ -146,7 +156,7 @@ mod tests {
     fn admin() -> Admin {
         let (tasks, _) = Tasks::new(CancellationToken::new());
         let (reporter, _) = report::channel(report::Config::default());
-        let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces));
+        let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces), Limits::default());
         let board = Board::default();
         Admin {
             health: Health::new(informers.clone()),
@@ -154,6 +164,11 @@ mod tests {
             informers,
             board,
         }
+    }
+
+    fn lease(admin: &Admin) -> Lease {
+        let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+        admin.informers.lease(&namespaces, Purpose::Host, Content::Metadata).unwrap()
     }
 
     async fn get(admin: &Admin, path: &str) -> (u16, String) {
@@ -168,7 +183,7 @@ mod tests {
     async fn is_ready_when_what_the_host_needs_is_there() {
         let admin = admin();
         assert_eq!(get(&admin, "/livez").await, (200, "ok\n".to_owned()));
-        let lease = admin.informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);
+        let lease = lease(&admin);
         assert_eq!(get(&admin, "/readyz").await.0, 503);
         lease.synced().await;
         admin.health.plugins_looked_at();
@@ -178,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn shows_plugins_and_metrics() {
         let admin = admin();
-        let lease = admin.informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);
+        let lease = lease(&admin);
         lease.synced().await;
         let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         admin.board.enter(status);
@@ -187,11 +202,18 @@ mod tests {
         let plugins: serde_json::Value = serde_json::from_str(&plugins).unwrap();
         assert_eq!(plugins["plugins"][0]["phase"], "loading");
         assert_eq!(plugins["informers"][0]["resource"], "v1/namespaces");
+        assert_eq!(plugins["informers"][0]["content"], "metadata");
+        assert_eq!(plugins["budget"]["informers"], 1);
         let (_, metrics) = get(&admin, "/metrics").await;
         for series in [
             r#"oarlock_plugin_calls_total{plugin="p",function="on-add",outcome="done"} 1"#,
             r#"oarlock_cache_objects{resource="v1/namespaces"} 1.0"#,
             r#"oarlock_plugin_up{plugin="p"} 0.0"#,
+            r#"oarlock_cache_content{resource="v1/namespaces",content="metadata"} 1.0"#,
+            r#"oarlock_cache_leases{resource="v1/namespaces"} 1.0"#,
+            r#"oarlock_budget_used{of="objects"} 1.0"#,
+            r#"oarlock_budget_limit{of="informers"} 256.0"#,
+            "oarlock_budget_refusals_total 0",
             "oarlock_reports_dropped_total 0",
         ] {
             assert!(metrics.contains(series), "{series} is not in\n{metrics}");

@@ -5,9 +5,10 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, APIResourceList};
 use oarlock_informer::GroupVersionResource;
 use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 /// How long what a group serves is taken as known.
@@ -87,25 +88,53 @@ impl Discovery {
         if known.is_some() {
             return Ok(known);
         }
+        self.resolve_anew(resource).await
+    }
+
+    /// Asks, whatever is known of a resource.
+    pub async fn resolve_anew(&self, resource: &GroupVersionResource) -> Result<Option<Served>, Error> {
+        let group_version = resource.api_version().to_string();
         let asked = Instant::now();
         let Some(list) = self.ask(&group_version).await? else {
             self.known.lock().remove(&group_version);
             return Ok(None);
         };
         let resources = Arc::new(tabulate(&group_version, list.resources));
-        let served = resources.get(plural).cloned();
+        let served = resources.get(&*resource.resource).cloned();
         self.known.lock().insert(group_version, Known { asked, resources });
         Ok(served)
     }
 
+    /// Returns the group's other versions that have a resource of this name, the preferred one first.
+    pub async fn other_versions(&self, resource: &GroupVersionResource) -> Result<Vec<String>, Error> {
+        if resource.group.is_empty() {
+            return Ok(Vec::new());
+        }
+        let group: Option<APIGroup> = self.get(&resource.group, &format!("/apis/{}", resource.group)).await?;
+        let mut found = Vec::new();
+        for version in group.map(|group| group.versions).unwrap_or_default() {
+            if version.version == *resource.version {
+                continue;
+            }
+            let list = self.ask(&version.group_version).await?;
+            if list.is_some_and(|list| list.resources.iter().any(|it| it.name == *resource.resource)) {
+                found.push(version.group_version);
+            }
+        }
+        Ok(found)
+    }
+
     async fn ask(&self, group_version: &str) -> Result<Option<APIResourceList>, Error> {
-        let unavailable =
-            |reason: String| Error::Unavailable { group_version: group_version.to_owned(), reason };
         // A group version without a slash is one of the core group.
         let root = if group_version.contains('/') { "/apis" } else { "/api" };
-        let request = http::Request::get(format!("{root}/{group_version}"))
-            .body(Vec::new())
-            .map_err(|error| unavailable(error.to_string()))?;
+        self.get(group_version, &format!("{root}/{group_version}")).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, group_version: &str, path: &str) -> Result<Option<T>, Error> {
+        let unavailable =
+            |reason: String| Error::Unavailable { group_version: group_version.to_owned(), reason };
+        let request =
+            http::Request::get(path).body(Vec::new()).map_err(|error| unavailable(error.to_string()))?;
         let answer = tokio::time::timeout(ASK_TIMEOUT, self.client.request(request)).await;
         match answer {
             Ok(Ok(list)) => Ok(Some(list)),

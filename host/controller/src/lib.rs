@@ -49,3 +49,4 @@ pub mod status;
 mod chain;
 #[cfg(test)]
 mod fake_api;
+mod fields;

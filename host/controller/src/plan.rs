@@ -43,6 +43,8 @@ pub struct SubscriptionPlan {
     pub fields: Vec<JsonPointer>,
     /// How often it wants everything again.
     pub resync: Option<Duration>,
+    /// How much of each object.
+    pub content: oarlock_informer::Content,
     /// What a notification becomes.
     pub enqueue: EnqueueRule,
     /// What the plugin said, for comparing one generation with the next.
@@ -128,6 +130,13 @@ impl SubscriptionPlan {
             };
             conditions.push(FieldCondition::new(pointer(at)?, test).map_err(|error| malformed(&error))?);
         }
+        let outside = metadata_has_not(&said);
+        if let Some((what, pointer)) = outside {
+            let message = format!(
+                "{what} names {pointer}, which is not part of the metadata: declare `content: full`, or name something else"
+            );
+            return Err(Error::Malformed { subscription: said.name, message });
+        }
         let fields = said.fields.iter().map(pointer).collect::<Result<_, _>>()?;
         let enqueue = EnqueueRule::of(&said).map_err(|error| malformed(&error))?;
         Ok(Self {
@@ -138,6 +147,7 @@ impl SubscriptionPlan {
             conditions,
             fields,
             resync: (said.resync_seconds > 0).then(|| Duration::from_secs(said.resync_seconds.into())),
+            content: kept(said.content),
             enqueue,
             said,
         })
@@ -161,6 +171,39 @@ impl ReadPlan {
     fn of(said: contract::Read) -> Self {
         let contract::Read { name, target, namespaces, content } = said;
         Self { name, resource: resource(&target), namespaces, content }
+    }
+}
+
+/// Returns what a subscription of metadata names beside it.
+fn metadata_has_not(said: &contract::Subscription) -> Option<(&'static str, &str)> {
+    let conditions = said.conditions.iter().map(|it| ("a condition", &it.pointer));
+    let fields = said.fields.iter().map(|it| ("a declared field", it));
+    let enqueue = match &said.enqueue {
+        Enqueue::Pointer(pointer) => Some(("enqueue", pointer)),
+        _ => None,
+    };
+    let mut named = conditions.chain(fields).chain(enqueue);
+    named.find(|(_, pointer)| !covers(said.content, pointer)).map(|(what, pointer)| (what, pointer.as_str()))
+}
+
+/// Whether what is declared includes what a pointer points at.
+#[must_use]
+pub fn covers(content: Content, pointer: &str) -> bool {
+    match content {
+        Content::Full => true,
+        Content::Metadata => {
+            let first = pointer.split('/').nth(1);
+            matches!(first, Some("metadata" | "apiVersion" | "kind"))
+        }
+    }
+}
+
+/// How much of each object has to be cached for what is declared.
+#[must_use]
+pub fn kept(said: Content) -> oarlock_informer::Content {
+    match said {
+        Content::Metadata => oarlock_informer::Content::Metadata,
+        Content::Full => oarlock_informer::Content::Full,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use oarlock_informer::GroupVersionResource;
+use oarlock_informer::{Content, GroupVersionResource};
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use tokio::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::admin::Admin;
 use crate::discovery::Discovery;
 use crate::dispatch::{self, FaultHook, RestartPolicy, RetryPolicy};
 use crate::health::Health;
-use crate::informers::{ApiSource, Informers, Purpose};
+use crate::informers::{ApiSource, Informers, Limits, Purpose, Refused};
 use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::reload::{Host, Reload};
@@ -42,6 +42,8 @@ pub struct Config {
     pub restart: RestartPolicy,
     /// Gives plugins' accounts their rights; none leaves that to the operator.
     pub provision: Option<Arc<dyn Provision>>,
+    /// What the caches may take up.
+    pub limits: Limits,
     /// Swallows the n-th notification, counted from one. A fault on demand, for tests of those who look for faults.
     pub fault_swallow: Option<u64>,
     /// Whether what informers have streamed in is compared with a list. For tests.
@@ -60,6 +62,9 @@ pub enum Error {
     /// WebAssembly cannot be run here.
     #[error("cannot run WebAssembly on this machine")]
     Engine(#[from] engine::Error),
+    /// The host's own watch was refused, which it never is.
+    #[error(transparent)]
+    Refused(#[from] Refused),
     /// A part of the host failed.
     #[error(transparent)]
     Task(#[from] tasks::Error),
@@ -87,15 +92,23 @@ impl Runtime {
             retry,
             restart,
             provision,
+            limits,
             fault_swallow,
             consistency_check,
         } = config;
         let (tasks, supervisor) = Tasks::new(token.child_token());
         let discovery = Arc::new(Discovery::new(client.clone()));
         let source = Arc::new(ApiSource::new(client.clone(), discovery.clone(), consistency_check));
-        let informers = Informers::new(tasks.clone(), reporter.clone(), source);
+        let informers = Informers::new(tasks.clone(), reporter.clone(), source, limits);
+        let budget = informers.clone();
+        tasks.spawn(
+            "budget",
+            Criticality::Essential,
+            |token| async move { budget.watch_budget(token).await },
+        );
         // The gate asks about each namespace where an account may not see all: the one watch that the host needs for itself.
-        let namespaces = informers.lease(&GroupVersionResource::new("", "v1", "namespaces"), Purpose::Host);
+        let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+        let namespaces = informers.lease(&namespaces, Purpose::Host, Content::Metadata)?;
         let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces)));
         let board = Board::default();
         let metrics = Metrics::new(board.clone(), informers.clone(), reporter.clone());

@@ -263,6 +263,13 @@ impl FakeListWatch {
         self.state.lock().watch_faults.push_back(Fault::Pass);
     }
 
+    /// Takes back every fault that has yet to come.
+    pub fn forget_faults(&self) {
+        let mut state = self.state.lock();
+        state.list_faults.clear();
+        state.watch_faults.clear();
+    }
+
     /// Returns everything that was asked so far.
     pub fn requests(&self) -> Vec<Request> {
         self.state.lock().requests.clone()

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::{JsonPointer, Notification, Object};
+use oarlock_informer::{Content, JsonPointer, Notification, Object};
 use oarlock_plugin::contract::{self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
 
+use crate::fields;
+use crate::plan::{self, SubscriptionPlan};
 use crate::report::NotificationType;
 
 /// What a plugin is called with.
 pub(crate) enum Call {
-    Add(Added, Object),
-    Update(Updated, Object, Object),
-    Delete(Deleted, Object),
+    Add(Added, Told),
+    Update(Updated, Told, Told),
+    Delete(Deleted, Told),
     Synced(Synced),
     Reconcile(WorkKey),
 }
@@ -44,8 +46,12 @@ pub(crate) struct Maker {
     pub(crate) config: InstanceConfig,
 }
 
-/// The object of a notification, as the guest pulls it.
-struct Pulled(Object);
+/// The object of a notification, as the guest pulls it: so much of it as the subscription declares, whatever is cached for others.
+#[derive(Clone)]
+pub(crate) struct Told {
+    object: Object,
+    content: Content,
+}
 
 /// Why an instance is lost, as metrics and reports call it.
 pub(crate) const LOSS_REASONS: [&str; 8] =
@@ -80,8 +86,10 @@ pub(crate) fn backtrace(error: &CallError) -> &str {
 
 impl Call {
     /// Makes the call that tells of a notification, with the fields that the subscription declares.
-    pub(crate) fn of(subscription: &str, fields: &[JsonPointer], notification: &Notification) -> Self {
-        let subscription = subscription.to_owned();
+    pub(crate) fn of(plan: &SubscriptionPlan, notification: &Notification) -> Self {
+        let subscription = plan.name.clone();
+        let fields = &plan.fields;
+        let told = |object: &Object| Told { object: object.clone(), content: plan.content };
         match notification {
             Notification::Added { object, is_in_initial_list } => {
                 let added = Added {
@@ -90,7 +98,7 @@ impl Call {
                     is_in_initial_list: *is_in_initial_list,
                     fields: values(object, fields),
                 };
-                Self::Add(added, object.clone())
+                Self::Add(added, told(object))
             }
             Notification::Updated { old, new } => {
                 let updated = Updated {
@@ -100,7 +108,7 @@ impl Call {
                     fields: values(new, fields),
                     old_fields: values(old, fields),
                 };
-                Self::Update(updated, old.clone(), new.clone())
+                Self::Update(updated, told(old), told(new))
             }
             Notification::Deleted { object, final_state_unknown } => {
                 let deleted = Deleted {
@@ -109,7 +117,7 @@ impl Call {
                     final_state_unknown: *final_state_unknown,
                     fields: values(object, fields),
                 };
-                Self::Delete(deleted, object.clone())
+                Self::Delete(deleted, told(object))
             }
         }
     }
@@ -177,24 +185,43 @@ impl Instance for oarlock_plugin::Instance {
     }
 }
 
-fn pulled(object: &Object) -> Arc<dyn EventObject> {
-    Arc::new(Pulled(object.clone()))
+fn pulled(told: &Told) -> Arc<dyn EventObject> {
+    Arc::new(told.clone())
 }
 
-// === impl Pulled ===
+// === impl Told ===
 
-impl EventObject for Pulled {
+impl Told {
+    fn covers(&self, pointer: &str) -> bool {
+        match self.content {
+            Content::Full => true,
+            Content::Metadata => plan::covers(contract::Content::Metadata, pointer),
+        }
+    }
+}
+
+impl EventObject for Told {
     fn field(&self, pointer: &str) -> Result<Option<String>, contract::Error> {
-        Ok(self.0.pointer(&parse(pointer)?))
+        let parsed = parse(pointer)?;
+        Ok(if self.covers(pointer) { self.object.pointer(&parsed) } else { None })
     }
 
     fn fields(&self, pointers: &[String]) -> Result<Vec<Option<String>>, contract::Error> {
-        let pointers = pointers.iter().map(|it| parse(it)).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.0.pointers(&pointers))
+        let parsed = pointers.iter().map(|it| parse(it)).collect::<Result<Vec<_>, _>>()?;
+        let mut found = fields::at(&self.object, &parsed)?;
+        for (value, pointer) in found.iter_mut().zip(pointers) {
+            if !self.covers(pointer) {
+                *value = None;
+            }
+        }
+        Ok(found)
     }
 
     fn json(&self) -> Result<String, contract::Error> {
-        Ok(self.0.json().to_string())
+        Ok(match self.content {
+            Content::Full => self.object.json().to_string(),
+            Content::Metadata => self.object.metadata_json(),
+        })
     }
 }
 

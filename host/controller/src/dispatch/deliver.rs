@@ -30,7 +30,8 @@ impl Dispatcher {
             // A change of what an object names concerns both, the old and the new.
             let states = [notification.old(), notification.new()];
             let keys: Vec<_> = states.into_iter().flatten().filter_map(|it| plan.enqueue.key(it)).collect();
-            let is_full = keys.into_iter().any(|key| self.queue.add(key, None).is_err());
+            let version = notification.object().resource_version();
+            let is_full = keys.into_iter().any(|key| self.queue.add_for(key, version).is_err());
             let outcome =
                 if is_full { Outcome::Retry { after: self.shared.retry.cap } } else { Outcome::Done };
             current.subscriptions[index].listener.finish(&key, outcome);
@@ -50,7 +51,7 @@ impl Dispatcher {
         if self.shared.fault.swallows() {
             return current.subscriptions[index].listener.finish(&key, Outcome::Done);
         }
-        let call = Call::of(&plan.name, &plan.fields, &notification);
+        let call = Call::of(&plan, &notification);
         let ended = self.call(current, &call, token).await;
         let (after, message, took) = match ended {
             Ended::GivenUp => return,

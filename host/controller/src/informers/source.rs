@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use oarlock_informer::api_list_watch::{self, ApiListWatch};
 use oarlock_informer::reflector::ConsistencyCheck;
-use oarlock_informer::{GroupVersionResource, ListWatch, TypeMeta};
+use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
 
 use crate::discovery::Discovery;
 
@@ -15,8 +15,19 @@ pub trait ResourceSource: Send + Sync + 'static {
     /// Returns what the objects of a resource are; none while it is not served. The error is for people.
     async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String>;
 
-    /// Lists and watches a resource that is served.
-    fn list_watch(&self, resource: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch>;
+    /// Returns the other versions in which a resource is served, such as `apps/v1`. The error is for people.
+    async fn other_versions(&self, resource: &GroupVersionResource) -> Result<Vec<String>, String> {
+        let _ = resource;
+        Ok(Vec::new())
+    }
+
+    /// Lists and watches a resource that is served, so much of each object as is wanted.
+    fn list_watch(
+        &self,
+        resource: &GroupVersionResource,
+        type_meta: &TypeMeta,
+        content: Content,
+    ) -> Arc<dyn ListWatch>;
 
     /// Whether what is streamed in from it is compared with a list. For tests.
     fn consistency_check(&self) -> ConsistencyCheck {
@@ -44,12 +55,24 @@ impl ApiSource {
 #[async_trait]
 impl ResourceSource for ApiSource {
     async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
-        let served = self.discovery.resolve(resource).await.map_err(|error| crate::chain::text(&error))?;
+        // What is remembered may be what is gone.
+        let served =
+            self.discovery.resolve_anew(resource).await.map_err(|error| crate::chain::text(&error))?;
         Ok(served.map(|served| TypeMeta::new(served.api_version, served.kind)))
     }
 
-    fn list_watch(&self, resource: &GroupVersionResource, type_meta: &TypeMeta) -> Arc<dyn ListWatch> {
+    async fn other_versions(&self, resource: &GroupVersionResource) -> Result<Vec<String>, String> {
+        self.discovery.other_versions(resource).await.map_err(|error| crate::chain::text(&error))
+    }
+
+    fn list_watch(
+        &self,
+        resource: &GroupVersionResource,
+        type_meta: &TypeMeta,
+        content: Content,
+    ) -> Arc<dyn ListWatch> {
         let config = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
+        let config = api_list_watch::Config { content, ..config };
         Arc::new(ApiListWatch::new(self.client.clone(), config))
     }
 

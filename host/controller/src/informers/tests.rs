@@ -1,83 +1,236 @@
-use std::sync::Arc;
+//! Informers over fake API servers, with the clock in the test's hands.
+
+mod absence;
+mod budget;
+mod content;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::testing::FakeListWatch;
-use oarlock_informer::{GroupVersionResource, ListWatch, ListenerConfig, TypeMeta};
+use futures::FutureExt;
+use oarlock_informer::testing::{Draft, FakeListWatch, MetadataOnly};
+use oarlock_informer::{
+    Content, GroupVersionResource, ListWatch, Listener, ListenerConfig, Notification, Object, Outcome,
+    SharedInformer, TypeMeta,
+};
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Informers, Purpose, ResourceSource};
+use super::{Informers, Lease, Limits, Purpose, ResourceSource};
 use crate::report::{self, Event, Reports};
 use crate::tasks::Tasks;
 
-#[derive(Clone)]
-struct FakeSource {
-    api: FakeListWatch,
-    is_served: Arc<Mutex<bool>>,
+/// An API server whose resources all are Pods.
+#[derive(Clone, Default)]
+struct FakeSource(Arc<Mutex<Served>>);
+
+#[derive(Default)]
+struct Served {
+    apis: HashMap<GroupVersionResource, FakeListWatch>,
+    hidden: Vec<GroupVersionResource>,
+    other_versions: Vec<String>,
+    /// Whether watches begin with what there is.
+    streams: bool,
+    looks: usize,
+    made: Vec<Weak<dyn ListWatch>>,
+}
+
+struct Rig {
+    informers: Informers,
+    source: FakeSource,
+    reports: Reports,
+    tasks: Tasks,
 }
 
 #[async_trait]
 impl ResourceSource for FakeSource {
-    async fn type_of(&self, _: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
-        Ok(self.is_served.lock().then(|| TypeMeta::new("v1", "Pod")))
+    async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
+        let mut served = self.0.lock();
+        served.looks += 1;
+        Ok((!served.hidden.contains(resource)).then(|| TypeMeta::new("v1", "Pod")))
     }
 
-    fn list_watch(&self, _: &GroupVersionResource, _: &TypeMeta) -> Arc<dyn ListWatch> {
-        Arc::new(self.api.clone())
+    async fn other_versions(&self, _: &GroupVersionResource) -> Result<Vec<String>, String> {
+        Ok(self.0.lock().other_versions.clone())
+    }
+
+    fn list_watch(
+        &self,
+        resource: &GroupVersionResource,
+        _: &TypeMeta,
+        content: Content,
+    ) -> Arc<dyn ListWatch> {
+        let api = self.api(resource);
+        let list_watch: Arc<dyn ListWatch> = match content {
+            Content::Full => Arc::new(api),
+            Content::Metadata => Arc::new(MetadataOnly(api)),
+        };
+        self.0.lock().made.push(Arc::downgrade(&list_watch));
+        list_watch
     }
 }
 
-fn rig(is_served: bool) -> (Informers, FakeSource, Reports, Tasks) {
-    let (tasks, _) = Tasks::new(CancellationToken::new());
-    let (reporter, reports) = report::channel(report::Config::default());
-    let source = FakeSource { api: FakeListWatch::pods(), is_served: Arc::new(Mutex::new(is_served)) };
-    (Informers::new(tasks.clone(), reporter, Arc::new(source.clone())), source, reports, tasks)
+impl FakeSource {
+    fn api(&self, resource: &GroupVersionResource) -> FakeListWatch {
+        let mut served = self.0.lock();
+        let streams = served.streams;
+        let make = || {
+            let api = FakeListWatch::pods();
+            if !streams {
+                api.decline_watch_list();
+            }
+            api
+        };
+        served.apis.entry(resource.clone()).or_insert_with(make).clone()
+    }
+
+    fn hide(&self, resource: &GroupVersionResource) {
+        self.0.lock().hidden.push(resource.clone());
+    }
+
+    fn show(&self, resource: &GroupVersionResource) {
+        self.0.lock().hidden.retain(|hidden| hidden != resource);
+    }
+}
+
+impl Rig {
+    fn new(limits: Limits) -> Self {
+        let (tasks, _) = Tasks::new(CancellationToken::new());
+        let (reporter, reports) = report::channel(report::Config::default());
+        let source = FakeSource::default();
+        let informers = Informers::new(tasks.clone(), reporter, Arc::new(source.clone()), limits);
+        Self { informers, source, reports, tasks }
+    }
+
+    fn streaming(limits: Limits) -> Self {
+        let rig = Self::new(limits);
+        rig.source.0.lock().streams = true;
+        rig
+    }
+
+    fn lease(&self, content: Content) -> Lease {
+        self.informers.lease(&pods(), plugin("p"), content).unwrap()
+    }
+
+    fn api(&self) -> FakeListWatch {
+        self.source.api(&pods())
+    }
+
+    async fn event(&mut self) -> Event {
+        self.reports.next().await.unwrap().event
+    }
+
+    fn silence(&mut self) -> bool {
+        self.reports.next().now_or_never().is_none()
+    }
 }
 
 fn pods() -> GroupVersionResource {
-    GroupVersionResource::new("", "v1", "pods")
+    resource("pods")
+}
+
+fn resource(plural: &str) -> GroupVersionResource {
+    GroupVersionResource::new("", "v1", plural)
 }
 
 fn plugin(name: &str) -> Purpose {
     Purpose::Plugin(name.into())
 }
 
+fn pod(key: &str) -> Draft {
+    Draft::new(key).field("spec", json!({ "nodeName": "n" }))
+}
+
+fn is_full(object: &Object) -> bool {
+    object.pointer(&"/spec".parse().unwrap()).is_some()
+}
+
+fn listen(informer: &SharedInformer) -> Listener {
+    informer
+        .add_listener(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() })
+        .unwrap()
+}
+
+/// What a listener has to tell now.
+fn told(listener: &mut Listener) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Some(Some(delivery)) = listener.next().now_or_never() {
+        let key = delivery.key.clone();
+        told.push(match &delivery.notification {
+            Notification::Added { object, .. } => format!("add {key}@{}", object.resource_version()),
+            Notification::Updated { old, new } => {
+                format!("update {key}@{}→{}", old.resource_version(), new.resource_version())
+            }
+            Notification::Deleted { final_state_unknown, .. } => {
+                format!("delete {key}{}", if *final_state_unknown { " (unknown)" } else { "" })
+            }
+        });
+        listener.finish(&key, Outcome::Done);
+    }
+    told
+}
+
+/// Waits until a watch is no longer a very short one, nor a listener so new that a list is told to it again.
+async fn settle(rig: &Rig) {
+    rig.api().until_watches(1).await;
+    pass(20.0).await;
+}
+
+/// Lets time pass, and everything happen that happens in it.
+async fn pass(seconds: f64) {
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn promise_1_one_watch_however_many_want_it() {
-    let (informers, source, _reports, tasks) = rig(true);
-    source.api.put("n/a");
-    let leases: Vec<_> = ["p", "q", "r"].iter().map(|name| informers.lease(&pods(), plugin(name))).collect();
+    let rig = Rig::streaming(Limits::default());
+    let api = rig.api();
+    api.put("n/a");
+    let lease = |name: &&str| rig.informers.lease(&pods(), plugin(name), Content::Full).unwrap();
+    let leases: Vec<_> = ["p", "q", "r"].iter().map(lease).collect();
     for lease in &leases {
         let informer = lease.synced().await;
         let _listener = informer.add_listener(ListenerConfig::default()).unwrap();
     }
-    source.api.until_watches(1).await;
+    api.until_watches(1).await;
     assert_eq!(
-        (source.api.lists().len(), source.api.watches().len()),
+        (api.lists().len(), api.watches().len()),
         (0, 1),
         "one watch, which began with all there is"
     );
-    assert_eq!(informers.views()[0].wanted_by, ["p", "q", "r"]);
+    assert_eq!(rig.informers.views()[0].wanted_by, ["p", "q", "r"]);
     drop(leases);
-    assert!(informers.views().is_empty());
-    while !tasks.names().is_empty() {
+    assert!(rig.informers.views().is_empty());
+    while !rig.tasks.names().is_empty() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(source.api.n_open_watches(), 0);
+    assert_eq!(api.n_open_watches(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_is_not_served_is_looked_for_until_it_is() {
-    let (informers, source, mut reports, _tasks) = rig(false);
-    let lease = informers.lease(&pods(), plugin("p"));
-    let absent = reports.next().await.unwrap().event;
-    assert!(matches!(absent, Event::ResourceAbsent { wanted_by, .. } if wanted_by == ["p"]));
-    assert_eq!(lease.waits_for().unwrap(), "v1/pods, which the API server does not serve (yet)");
-    assert_eq!(informers.views()[0].phase, "absent");
-    tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
-    *source.is_served.lock() = true;
-    lease.synced().await;
-    // An hour without it was worth one line.
-    assert!(matches!(reports.next().await.unwrap().event, Event::ResourceServed { .. }));
-    assert_eq!(lease.waits_for(), None);
+async fn promise_7_the_last_lease_gives_the_memory_back() {
+    let rig = Rig::new(Limits::default());
+    for i in 0..100 {
+        rig.api().put(pod(&format!("n/{i}")));
+    }
+    let (one, other) = (rig.lease(Content::Full), rig.lease(Content::Metadata));
+    one.synced().await;
+    let usage = rig.informers.budget();
+    assert!(usage.informers == 1 && usage.objects == 100 && usage.bytes > 10_000, "{usage:?}");
+    drop(one);
+    assert_eq!(rig.informers.budget().objects, 100, "somebody still wants it");
+    drop(other);
+    while !rig.tasks.names().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let usage = rig.informers.budget();
+    assert_eq!((usage.informers, usage.objects, usage.bytes), (0, 0, 0));
+    // What lists and watches belongs to the informer, as the cache does.
+    assert!(rig.source.0.lock().made.iter().all(|it| it.upgrade().is_none()));
+    let again = rig.lease(Content::Full);
+    again.synced().await;
+    assert_eq!(rig.informers.budget().objects, 100, "as if for the first time");
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use oarlock_informer::reflector::Phase;
-use oarlock_informer::{GroupVersionResource, SharedInformer};
+use oarlock_informer::{Content, GroupVersionResource, SharedInformer};
 use serde::{Serialize, Serializer};
 
-use super::{Trouble, TroubleKind};
+use super::state::{State, TroubleKind};
 
 /// A look at one informer.
 #[derive(Clone, Debug, Serialize)]
@@ -18,6 +18,12 @@ pub struct InformerView {
     pub phase: &'static str,
     /// Whether the cache holds, or held, everything there is.
     pub synced: bool,
+    /// How much of each object the cache holds: `full` or `metadata`.
+    pub content: &'static str,
+    /// Why the host's budget has no room for what is wanted, if it has none.
+    pub over_budget: Option<String>,
+    /// Rights to it that are held.
+    pub leases: usize,
     /// Objects in the cache.
     pub objects: usize,
     /// The length of their text.
@@ -52,16 +58,19 @@ impl InformerView {
     pub(super) fn of(
         resource: &GroupVersionResource,
         informer: Option<&SharedInformer>,
-        trouble: Option<&Trouble>,
-        wanted_by: Vec<String>,
-        needed_by_host: bool,
+        state: &State,
+        held: Content,
     ) -> Self {
+        let trouble = state.trouble.as_ref();
         let status = informer.map(SharedInformer::status);
         let status = status.as_ref();
         let phase = match (trouble.map(|it| it.kind), status.map(|it| &it.phase)) {
             (Some(TroubleKind::Absent), _) => "absent",
             (Some(TroubleKind::Forbidden), _) => "forbidden",
             (Some(TroubleKind::Unreachable), _) => "failing",
+            (None, status) if state.over_budget.is_some() && status != Some(&Phase::Watching) => {
+                "over-budget"
+            }
             (None, None | Some(Phase::Waiting)) => "waiting",
             (None, Some(Phase::Watching)) => "watching",
             (None, Some(_)) => "listing",
@@ -71,6 +80,12 @@ impl InformerView {
             resource: resource.to_string(),
             phase,
             synced: status.is_some_and(|it| it.has_synced),
+            content: match held {
+                Content::Full => "full",
+                Content::Metadata => "metadata",
+            },
+            over_budget: state.over_budget.clone(),
+            leases: state.n_users(),
             objects: status.map_or(0, |it| it.objects),
             bytes: status.map_or(0, |it| it.bytes),
             queued: status.map_or(0, |it| it.queued),
@@ -81,8 +96,8 @@ impl InformerView {
             last_error: trouble.map(|it| it.message.clone()).or(last_error),
             relists: status.map_or(0, |it| it.relists),
             watches: status.map_or(0, |it| it.watches),
-            wanted_by,
-            needed_by_host,
+            wanted_by: state.wanted_by(),
+            needed_by_host: state.is_needed_by_host(),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Cache {
             .filter(|key| wanted.contains(key.namespace()))
             .and_then(|key| informer.indexer().get(&key));
         let object = object.ok_or_else(|| Error::NotFound(format!("{lister} has no {namespace}/{name}")))?;
-        Ok(columns.row(&object))
+        columns.row(&object)
     }
 
     pub(super) async fn list(
@@ -125,7 +125,7 @@ impl Cache {
             namespaces: self.narrow(lister, reader, namespaces).await?,
             selector,
         };
-        Ok(columns.page(synced(lister, reader)?.indexer().list_page(&request)))
+        columns.page(synced(lister, reader)?.indexer().list_page(&request))
     }
 
     pub(super) async fn by_index(
@@ -149,7 +149,7 @@ impl Cache {
         let found = indexer
             .by_index_page(&declared.name, value, &request)
             .map_err(|error| Error::Gone(format!("index {index}: {error}")))?;
-        Ok(columns.page(found))
+        columns.page(found)
     }
 
     pub(super) async fn index_values(&self, index: &str) -> Result<Vec<String>, Error> {

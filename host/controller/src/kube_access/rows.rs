@@ -4,6 +4,8 @@ use oarlock_informer::{JsonPointer, Object, indexer};
 use oarlock_plugin::contract::{Content, Error, ObjectRef, Page, Projection, Row};
 
 use super::continue_token;
+use crate::fields;
+use crate::plan::covers;
 
 /// A page ends before the row with which its text would pass this many bytes, but holds one row at least.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
@@ -46,7 +48,7 @@ impl Columns {
     }
 
     /// Makes the row of one object.
-    pub(super) fn row(&self, object: &Object) -> Row {
+    pub(super) fn row(&self, object: &Object) -> Result<Row, Error> {
         let key = object.key();
         let mut row = Row {
             object: ObjectRef {
@@ -62,7 +64,7 @@ impl Columns {
             Parsed::Keys => {}
             Parsed::Fields(fields) => {
                 let pointers: Vec<JsonPointer> = fields.iter().flatten().cloned().collect();
-                let mut values = object.pointers(&pointers).into_iter();
+                let mut values = fields::at(object, &pointers)?.into_iter();
                 row.fields =
                     fields.iter().map(|field| field.as_ref().and_then(|_| values.next().flatten())).collect();
             }
@@ -73,38 +75,27 @@ impl Columns {
                 });
             }
         }
-        row
+        Ok(row)
     }
 
     /// Makes a page, cut where it gets too long.
-    pub(super) fn page(&self, page: indexer::Page) -> Page {
+    pub(super) fn page(&self, page: indexer::Page) -> Result<Page, Error> {
         let indexer::Page { objects, next } = page;
         let mut rows = Vec::with_capacity(objects.len());
         let mut length = 0;
         let mut last = None;
         for object in &objects {
-            let row = self.row(object);
+            let row = self.row(object)?;
             length += bytes(&row);
             if length > PAGE_BYTES
                 && let Some(last) = last
             {
-                return Page { rows, continue_token: continue_token::after(last) };
+                return Ok(Page { rows, continue_token: continue_token::after(last) });
             }
             rows.push(row);
             last = Some(object.key());
         }
-        Page { rows, continue_token: next.as_ref().map(continue_token::after).unwrap_or_default() }
-    }
-}
-
-/// Whether what is declared to be read includes what a pointer points at.
-fn covers(content: Content, pointer: &str) -> bool {
-    match content {
-        Content::Full => true,
-        Content::Metadata => {
-            let first = pointer.split('/').nth(1);
-            matches!(first, Some("metadata" | "apiVersion" | "kind"))
-        }
+        Ok(Page { rows, continue_token: next.as_ref().map(continue_token::after).unwrap_or_default() })
     }
 }
 
@@ -135,7 +126,7 @@ mod tests {
     #[test]
     fn fields_come_in_the_order_asked_for() {
         let projection = fields(&["/data/padding", "/nothing", "/metadata/labels/x", "/kind"]);
-        let row = Columns::parse(&projection, Content::Full).unwrap().row(&object("a", 2));
+        let row = Columns::parse(&projection, Content::Full).unwrap().row(&object("a", 2)).unwrap();
         assert_eq!(
             row.fields,
             [Some("\"pp\"".to_owned()), None, Some("\"y\"".to_owned()), Some("\"ConfigMap\"".to_owned())]
@@ -148,9 +139,9 @@ mod tests {
     #[test]
     fn a_reader_of_metadata_sees_metadata() {
         let projection = fields(&["/data/padding", "/metadata/name"]);
-        let row = Columns::parse(&projection, Content::Metadata).unwrap().row(&object("a", 2));
+        let row = Columns::parse(&projection, Content::Metadata).unwrap().row(&object("a", 2)).unwrap();
         assert_eq!(row.fields, [None, Some("\"a\"".to_owned())]);
-        let row = Columns::parse(&Projection::Json, Content::Metadata).unwrap().row(&object("a", 2));
+        let row = Columns::parse(&Projection::Json, Content::Metadata).unwrap().row(&object("a", 2)).unwrap();
         assert!(!row.json.unwrap().contains("padding"));
     }
 
@@ -158,10 +149,10 @@ mod tests {
     fn a_page_is_cut_before_it_gets_too_long_but_never_empty() {
         let columns = Columns::parse(&Projection::Json, Content::Full).unwrap();
         let objects = vec![object("a", PAGE_BYTES), object("b", 10), object("c", 10)];
-        let page = columns.page(indexer::Page { objects: objects.clone(), next: None });
+        let page = columns.page(indexer::Page { objects: objects.clone(), next: None }).unwrap();
         assert_eq!(page.rows.len(), 1);
         assert_eq!(page.continue_token, "1:a/a");
-        let page = columns.page(indexer::Page { objects: objects[1..].to_vec(), next: None });
+        let page = columns.page(indexer::Page { objects: objects[1..].to_vec(), next: None }).unwrap();
         assert_eq!(page.rows.len(), 2);
         assert_eq!(page.continue_token, "");
     }

@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::Guests;
-use crate::informers::{InformerView, Informers};
+use crate::informers::{BudgetView, InformerView, Informers};
 use crate::report::Reporter;
 use crate::status::{Board, Phase, PluginStatus};
 
@@ -30,6 +30,7 @@ type Labels = Vec<(String, String)>;
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         informers(&mut encoder, &self.informers.views())?;
+        budget(&mut encoder, &self.informers.budget())?;
         plugins(&mut encoder, &self.board.snapshot())?;
         guests(&mut encoder, &self.guests)?;
         let dropped = ConstCounter::new(self.reporter.dropped());
@@ -52,6 +53,28 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     gauges(encoder, "cache_bytes", "What the cached objects take", by_resource(|it| Some(it.bytes as f64)))?;
     gauges(
         encoder,
+        "cache_content",
+        "1 with how much of each object the cache holds",
+        views.iter().map(|view| {
+            let mut labels = labels("resource", &view.resource);
+            labels.push(("content".to_owned(), view.content.to_owned()));
+            (labels, 1.0)
+        }),
+    )?;
+    gauges(
+        encoder,
+        "cache_leases",
+        "Subscriptions and declared reads that hold the cache",
+        by_resource(|it| Some(it.leases as f64)),
+    )?;
+    gauges(
+        encoder,
+        "cache_over_budget",
+        "1 while the budget has no room for what is wanted of it",
+        by_resource(|it| Some(f64::from(u8::from(it.over_budget.is_some())))),
+    )?;
+    gauges(
+        encoder,
         "watch_up",
         "1 while the watch gets through, else 0",
         by_resource(|it| Some(f64::from(u8::from(it.trouble_for.is_none() && it.synced)))),
@@ -70,6 +93,19 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     )?;
     counters(encoder, "watch_relists", "Lists beyond the first", by_resource(|it| Some(it.relists as f64)))?;
     counters(encoder, "watch_starts", "Watches begun", by_resource(|it| Some(it.watches as f64)))
+}
+
+fn budget(encoder: &mut DescriptorEncoder<'_>, budget: &BudgetView) -> Result<(), fmt::Error> {
+    let BudgetView { informers, max_informers, objects, max_objects, bytes, max_bytes, over: _, refusals } =
+        *budget;
+    let of = |values: [(&str, usize); 3]| values.map(|(of, value)| (labels("of", of), value as f64));
+    let used = of([("informers", informers), ("objects", objects), ("bytes", bytes)]);
+    let limits = of([("informers", max_informers), ("objects", max_objects), ("bytes", max_bytes)]);
+    gauges(encoder, "budget_used", "What all caches take up together", used)?;
+    gauges(encoder, "budget_limit", "What they may take up", limits)?;
+    let help = "Subscriptions and lists for which there was no room";
+    let refusals = ConstCounter::new(refusals as u64);
+    refusals.encode(encoder.encode_descriptor("budget_refusals", help, None, MetricType::Counter)?)
 }
 
 fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Result<(), fmt::Error> {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use oarlock_informer::GroupVersionResource;
 use oarlock_plugin::{Component, DescribeError, GuestLog, InstanceConfig, component, contract};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -18,9 +19,9 @@ use crate::access::AccountState;
 use crate::account::Account;
 use crate::config::PluginFile;
 use crate::dispatch::{self, Generation, MakeInstance, Maker};
-use crate::informers::{Lease, Purpose};
+use crate::informers::{Lease, Purpose, Refused};
 use crate::kube_access::{self, PluginAccess, Reader};
-use crate::plan::{self, Exported, Plan, SubscriptionPlan};
+use crate::plan::{self, Exported, Plan, ReadPlan, SubscriptionPlan};
 use crate::provision;
 use crate::rbac::Needs;
 use crate::report::{Event, Reporter};
@@ -29,6 +30,9 @@ use crate::tasks::Criticality;
 
 /// How often it is looked whether what is waited for is there, and the wait explained if not.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the budget has room for what was refused.
+const LOOK_FOR_ROOM: Duration = Duration::from_secs(5);
 
 /// Why a version of a plugin is not switched to.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +51,8 @@ pub(super) enum Error {
     Access(contract::Error),
     #[error("its first instance cannot be made: {0}")]
     Start(oarlock_plugin::CallError),
+    #[error(transparent)]
+    Budget(Refused),
     #[error("nothing has changed")]
     Unchanged,
     /// The host is ending.
@@ -79,6 +85,7 @@ impl Error {
             Self::Describe(DescribeError::Refused(_)) => {
                 Some("correct `config` in the plugin's file".to_owned())
             }
+            Self::Budget(refused) => Some(refused.excess.hint()),
             _ => None,
         }
     }
@@ -128,15 +135,19 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     let exported =
         Exported { handler: component.exports_handler(), reconciler: component.exports_reconciler() };
 
-    let purpose = || Purpose::Plugin(slot.name.clone());
     let account = &file.service_account;
+    let is_lent = |plan: &SubscriptionPlan| serving.as_ref().is_some_and(|it| it.lends(plan, account));
+    let of_subscription =
+        |plan: &Arc<SubscriptionPlan>| (!is_lent(plan)).then(|| (plan.resource.clone(), plan.content));
+    let of_read = |read: &ReadPlan| Some((read.resource.clone(), plan::kept(read.content)));
+    let wants: Vec<_> = subscriptions.iter().map(of_subscription).chain(reads.iter().map(of_read)).collect();
+    let mut leases = lease(host, slot, file, &wants).await;
+    let leases_of_reads = leases.split_off(subscriptions.len());
     let wanted: Vec<_> = subscriptions
         .into_iter()
-        .map(|plan| {
-            if serving.as_ref().is_some_and(|it| it.lends(&plan, account)) {
-                return Wanted::GoesOn(plan);
-            }
-            let lease = host.informers.lease(&plan.resource, purpose());
+        .zip(leases)
+        .map(|(plan, lease)| {
+            let Some(lease) = lease else { return Wanted::GoesOn(plan) };
             let following = subscriptions::follow(
                 &host.tasks,
                 host.gate.clone(),
@@ -150,11 +161,10 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         .collect();
     let readers: BTreeMap<_, _> = reads
         .into_iter()
-        .map(|read| {
-            let lease = host.informers.lease(&read.resource, purpose());
-            let reader =
-                Reader { target: read.resource, namespaces: read.namespaces, content: read.content, lease };
-            (read.name, reader)
+        .zip(leases_of_reads)
+        .filter_map(|(read, lease)| {
+            let ReadPlan { name, resource, namespaces, content } = read;
+            Some((name, Reader { target: resource, namespaces, content, lease: lease? }))
         })
         .collect();
     let read_leases: Vec<_> = readers.values().map(|reader| reader.lease.clone()).collect();
@@ -221,6 +231,42 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         guards: vec![Box::new(recording)],
     };
     Ok(Prepared { generation, made_of })
+}
+
+/// Takes the leases that are wanted, all or none. For as long as the host's budget has no room for one of them the version is refused, and tried
+/// again when others may have made room.
+async fn lease(
+    host: &Host,
+    slot: &Slot,
+    file: &PluginFile,
+    wants: &[Option<(GroupVersionResource, oarlock_informer::Content)>],
+) -> Vec<Option<Lease>> {
+    let mut told = None;
+    loop {
+        let purpose = || Purpose::Plugin(slot.name.clone());
+        let leases: Result<Vec<_>, Refused> = wants
+            .iter()
+            .map(|want| {
+                let lease =
+                    |(resource, content): &(_, _)| host.informers.lease(resource, purpose(), *content);
+                want.as_ref().map(lease).transpose()
+            })
+            .collect();
+        match leases {
+            Ok(leases) => {
+                if told.is_some() {
+                    slot.board.update(|status| status.refused = None);
+                }
+                return leases;
+            }
+            Err(refused) if told.as_ref() == Some(&refused.what) => {}
+            Err(refused) => {
+                told = Some(refused.what.clone());
+                super::refuse(host, slot, file, &Error::Budget(refused));
+            }
+        }
+        tokio::time::sleep(LOOK_FOR_ROOM).await;
+    }
 }
 
 fn open(wanted: Wanted) -> Result<dispatch::Slot, Error> {

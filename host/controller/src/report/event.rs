@@ -225,10 +225,12 @@ pub enum Event {
         /// Whether it is told everything anew.
         mode: Mode,
     },
-    /// The API server serves no such resource (yet). The host looks again.
+    /// The API server serves no such resource (yet, or any more). The host looks again.
     ResourceAbsent {
         /// Which.
         resource: String,
+        /// What is known of it.
+        message: String,
         /// Plugins that want it.
         wanted_by: Vec<String>,
     },
@@ -237,6 +239,31 @@ pub enum Event {
         /// Which.
         resource: String,
     },
+    /// The host's budget has no room for the objects of a resource, or for more of each of them. What was there goes on.
+    ResourceOverBudget {
+        /// Which.
+        resource: String,
+        /// What there is too much of.
+        message: String,
+        /// What to do about it.
+        hint: String,
+        /// Plugins that want it.
+        wanted_by: Vec<String>,
+    },
+    /// There is room for a resource that there was none for.
+    ResourceWithinBudget {
+        /// Which.
+        resource: String,
+    },
+    /// The caches have grown beyond the host's budget. They go on; nothing new is begun.
+    OverBudget {
+        /// What there is too much of.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The caches are within the host's budget again.
+    WithinBudget,
     /// The host's own account may not list or watch this.
     ResourceForbidden {
         /// Which.
@@ -288,6 +315,8 @@ impl Event {
             | Self::SubscriptionSynced { .. }
             | Self::InstanceRestarted { .. }
             | Self::ResourceServed { .. }
+            | Self::ResourceWithinBudget { .. }
+            | Self::WithinBudget
             | Self::WatchRecovered { .. } => Level::Info,
             Self::Delivered { outcome: Delivery::Retry { .. }, .. }
             | Self::Reconciled { outcome: Delivery::Retry { .. }, .. }
@@ -304,6 +333,8 @@ impl Event {
             | Self::PluginRefused { .. }
             | Self::SubscriptionForbidden { .. }
             | Self::ResourceForbidden { .. }
+            | Self::ResourceOverBudget { .. }
+            | Self::OverBudget { .. }
             | Self::ReportsDropped { .. } => Level::Error,
             Self::GuestLog { level, .. } => *level,
         }

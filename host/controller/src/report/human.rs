@@ -117,10 +117,19 @@ impl Display for Event {
                 backtrace.lines().try_for_each(|frame| write!(f, "\n    {}", frame.trim()))
             }
             Self::InstanceRestarted { mode } => write!(f, "fresh instance, {mode}"),
-            Self::ResourceAbsent { resource, wanted_by } => {
-                write!(f, "{resource} is not served (yet)")?;
-                if wanted_by.is_empty() { Ok(()) } else { write!(f, "; wanted by {}", wanted_by.join(", ")) }
+            Self::ResourceAbsent { resource, message, wanted_by } => {
+                write!(f, "{resource}: {message}")?;
+                wanted(f, wanted_by)
             }
+            Self::ResourceOverBudget { resource, message, hint, wanted_by } => {
+                write!(f, "no room for {resource}: {message}; {hint}")?;
+                wanted(f, wanted_by)
+            }
+            Self::ResourceWithinBudget { resource } => write!(f, "there is room for {resource}"),
+            Self::OverBudget { message, hint } => {
+                write!(f, "over budget: {message}; what is cached stays, nothing new is begun; {hint}")
+            }
+            Self::WithinBudget => f.write_str("the caches are within the budget again"),
             Self::ResourceServed { resource } => write!(f, "{resource} is served"),
             Self::ResourceForbidden { resource, message, hint } => {
                 write!(f, "Forbidden: the host may not watch {resource}: {message}; {hint}")
@@ -141,6 +150,10 @@ fn outcome_of(f: &mut Formatter<'_>, outcome: &Delivery, took_us: u64) -> fmt::R
         Delivery::Retry { message, after_ms } => write!(f, ": {}; again in {after_ms} ms", OneLine(message)),
         Delivery::Parked { message } => write!(f, ": {}; parked until something changes", OneLine(message)),
     }
+}
+
+fn wanted(f: &mut Formatter<'_>, by: &[String]) -> fmt::Result {
+    if by.is_empty() { Ok(()) } else { write!(f, "; wanted by {}", by.join(", ")) }
 }
 
 struct Named<'a>(&'a str, &'a str);

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::call::{Answer, Call, Instance, MakeInstance};
 use super::super::generation::{Generation, Serving, Slot, Switch};
 use super::super::{Dispatcher, FaultHook, PluginQueue, RestartPolicy, RetryPolicy, Shared};
-use crate::informers::{Informers, ResourceSource};
+use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
@@ -120,7 +120,8 @@ impl Rig {
             ..report::Config::default()
         });
         let board = Board::default();
-        let informers = Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource));
+        let informers =
+            Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
         let shared = Shared {
             metrics: Metrics::new(board.clone(), informers, reporter.clone()),
             retry,
@@ -305,6 +306,7 @@ impl ResourceSource for NoSource {
         &self,
         _: &GroupVersionResource,
         _: &oarlock_informer::TypeMeta,
+        _: oarlock_informer::Content,
     ) -> Arc<dyn oarlock_informer::ListWatch> {
         Arc::new(FakeListWatch::pods())
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     access::testing::{FakeReviewer, Known},
-    informers::{Informers, Purpose, ResourceSource},
+    informers::{Informers, Limits, Purpose, ResourceSource},
     report,
     tasks::Tasks,
 };
@@ -33,7 +33,12 @@ impl ResourceSource for Source {
         Ok(Some(TypeMeta::new("v1", "Pod")))
     }
 
-    fn list_watch(&self, _: &GroupVersionResource, _: &TypeMeta) -> Arc<dyn ListWatch> {
+    fn list_watch(
+        &self,
+        _: &GroupVersionResource,
+        _: &TypeMeta,
+        _: oarlock_informer::Content,
+    ) -> Arc<dyn ListWatch> {
         Arc::new(self.0.clone())
     }
 }
@@ -53,10 +58,13 @@ impl Rig {
         let gate = Gate::with_reviewer(reviewer.clone(), Arc::new(Known(Some(&["a", "b", "c"]))));
         let (tasks, _) = Tasks::new(CancellationToken::new());
         let (reporter, _) = report::channel(report::Config::default());
-        let informers = Informers::new(tasks.clone(), reporter, Arc::new(Source(api.clone())));
+        let informers =
+            Informers::new(tasks.clone(), reporter, Arc::new(Source(api.clone())), Limits::default());
         let reader = |namespaces| {
             let target = GroupVersionResource::new("", "v1", "pods");
-            let lease = informers.lease(&target, Purpose::Plugin("hello".into()));
+            let lease = informers
+                .lease(&target, Purpose::Plugin("hello".into()), oarlock_informer::Content::Full)
+                .unwrap();
             Reader { target, namespaces, content: Content::Full, lease }
         };
         let readers: BTreeMap<String, Reader> = [

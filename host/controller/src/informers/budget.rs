@@ -1,0 +1,226 @@
+//! How much all informers together may take up.
+//!
+//! The budget is a promise about what is *begun*: beyond it nobody gets a new informer, nor one that holds more of each object than before, and
+//! a first list that turns out not to fit is given up while nobody reads of it yet. What is held already is never dropped:
+//! others read it, a cache with holes would tell them that objects are gone, and dropping it all for a fresh list that is as large
+//! would be told to every plugin as the end of the world and gain nothing. So growth beyond the budget is said as loudly as can be, and left to the operator.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+
+/// What all informers together may take up. The host's own come out of it but are never refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Informers.
+    pub informers: usize,
+    /// Objects in all caches.
+    pub objects: usize,
+    /// Bytes that the caches take.
+    pub bytes: usize,
+}
+
+/// What they take up.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Usage {
+    /// Informers.
+    pub informers: usize,
+    /// Objects in all caches.
+    pub objects: usize,
+    /// Bytes that the caches take.
+    pub bytes: usize,
+}
+
+/// Of what there is too much.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Resource {
+    /// Informers.
+    Informers,
+    /// Cached objects.
+    Objects,
+    /// Bytes of cached objects.
+    Bytes,
+}
+
+/// The host's budget has no room for another subscription. Those that there are go on.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the host has no room for {what}: {excess}")]
+pub struct Refused {
+    /// What was wanted, in words.
+    pub what: String,
+    /// What there is too much of.
+    pub excess: Excess,
+}
+
+/// What there is too much of, and how much.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Excess {
+    /// What.
+    pub of: Resource,
+    /// How much there is, or would be.
+    pub used: usize,
+    /// How much there may be.
+    pub limit: usize,
+}
+
+/// The budget as status and metrics show it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BudgetView {
+    /// Informers that there are.
+    pub informers: usize,
+    /// And may be.
+    pub max_informers: usize,
+    /// Cached objects that there are.
+    pub objects: usize,
+    /// And may be.
+    pub max_objects: usize,
+    /// Bytes that the caches take.
+    pub bytes: usize,
+    /// And may take.
+    pub max_bytes: usize,
+    /// Whether objects or bytes have grown beyond.
+    pub over: bool,
+    /// How often something was refused or given up for want of room.
+    pub refusals: usize,
+}
+
+/// What is on its way into the caches, and what was refused.
+#[derive(Default)]
+pub(super) struct Ledger {
+    arriving_objects: AtomicUsize,
+    arriving_bytes: AtomicUsize,
+    refusals: AtomicUsize,
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// Returns what has no room left for a new informer.
+    pub(super) fn no_room_for_informer(&self, usage: &Usage) -> Option<Excess> {
+        let informers = Excess { of: Resource::Informers, used: usage.informers + 1, limit: self.informers };
+        (usage.informers >= self.informers).then_some(informers).or_else(|| self.no_room_for_more(usage))
+    }
+
+    /// Returns what has no room left for more objects.
+    pub(super) fn no_room_for_more(&self, usage: &Usage) -> Option<Excess> {
+        let Self { informers: _, objects, bytes } = *self;
+        let full = |of, used, limit| (used >= limit).then_some(Excess { of, used, limit });
+        full(Resource::Objects, usage.objects, objects).or_else(|| full(Resource::Bytes, usage.bytes, bytes))
+    }
+
+    /// Returns what is beyond its limit.
+    pub(super) fn exceeded_by(&self, usage: &Usage) -> Option<Excess> {
+        let Self { informers: _, objects, bytes } = *self;
+        let over = |of, used, limit| (used > limit).then_some(Excess { of, used, limit });
+        over(Resource::Objects, usage.objects, objects).or_else(|| over(Resource::Bytes, usage.bytes, bytes))
+    }
+}
+
+/// Room for 256 resources, two million objects and 1 GiB, with 200,000 Pods or a million small objects well below it: as plain as
+/// numbers can be, so that an operator who knows the host's memory can do better.
+impl Default for Limits {
+    fn default() -> Self {
+        Self { informers: 256, objects: 2_000_000, bytes: 1 << 30 }
+    }
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// Returns what they take up together with as many objects and bytes more.
+    pub(super) fn and(self, objects: usize, bytes: usize) -> Self {
+        Self { objects: self.objects + objects, bytes: self.bytes + bytes, ..self }
+    }
+}
+
+// === impl Excess ===
+
+impl Excess {
+    /// Returns what an operator can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let flag = match self.of {
+            Resource::Informers => "--max-informers",
+            Resource::Objects => "--max-objects",
+            Resource::Bytes => "--max-cache-bytes",
+        };
+        format!("raise {flag} if the host has the memory, ask for metadata only, or take other plugins out")
+    }
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { of, used, limit } = self;
+        match of {
+            Resource::Informers => write!(f, "it would be informer {used} of {limit}"),
+            Resource::Objects => write!(f, "{used} objects of {limit} are cached"),
+            Resource::Bytes => write!(f, "the caches take {} of {}", Mebibytes(*used), Mebibytes(*limit)),
+        }
+    }
+}
+
+/// Bytes, for people.
+struct Mebibytes(usize);
+
+impl fmt::Display for Mebibytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = *self;
+        if bytes < 1 << 20 { write!(f, "{bytes} B") } else { write!(f, "{} MiB", bytes >> 20) }
+    }
+}
+
+// === impl Ledger ===
+
+impl Ledger {
+    pub(super) fn arrive(&self, bytes: usize) {
+        self.arriving_objects.fetch_add(1, Ordering::Relaxed);
+        self.arriving_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// What arrived is in a cache, where it is counted, or was given up.
+    pub(super) fn settle(&self, objects: usize, bytes: usize) {
+        self.arriving_objects.fetch_sub(objects, Ordering::Relaxed);
+        self.arriving_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn refuse(&self) {
+        self.refusals.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn refusals(&self) -> usize {
+        self.refusals.load(Ordering::Relaxed)
+    }
+
+    /// What is on its way, on top of what is there.
+    pub(super) fn add_to(&self, usage: Usage) -> Usage {
+        let arriving = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+        usage.and(arriving(&self.arriving_objects), arriving(&self.arriving_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_and_what_to_do() {
+        let limits = Limits { informers: 2, objects: 10, bytes: 3 << 20 };
+        let told =
+            |usage| limits.no_room_for_informer(&usage).map(|excess| format!("{excess}; {}", excess.hint()));
+        assert_eq!(told(Usage { informers: 1, objects: 9, bytes: 5 }), None);
+        insta::assert_snapshot!(told(Usage { informers: 2, objects: 0, bytes: 0 }).unwrap(), @"it would be informer 3 of 2; raise --max-informers if the host has the memory, ask for metadata only, or take other plugins out");
+        insta::assert_snapshot!(told(Usage { informers: 1, objects: 10, bytes: 0 }).unwrap(), @"10 objects of 10 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
+        insta::assert_snapshot!(told(Usage { informers: 1, objects: 1, bytes: 4 << 20 }).unwrap(), @"the caches take 4 MiB of 3 MiB; raise --max-cache-bytes if the host has the memory, ask for metadata only, or take other plugins out");
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_not_exceeded() {
+        let limits = Limits { informers: 1, objects: 10, bytes: 10 };
+        let full = Usage { informers: 5, objects: 10, bytes: 10 };
+        assert_eq!(limits.exceeded_by(&full), None);
+        assert_eq!(limits.exceeded_by(&full.and(1, 0)).unwrap().of, Resource::Objects);
+        assert_eq!(limits.exceeded_by(&full.and(0, 1)).unwrap().of, Resource::Bytes);
+    }
+}

@@ -1,0 +1,81 @@
+//! Who wants a resource, how much of it, and what is wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use oarlock_informer::Content;
+use tokio::time::Instant;
+
+use super::Purpose;
+use crate::tasks::Task;
+
+#[derive(Default)]
+pub(super) struct State {
+    next_id: u64,
+    users: BTreeMap<u64, (Purpose, Content)>,
+    pub(super) task: Option<Task>,
+    pub(super) trouble: Option<Trouble>,
+    /// Why the budget has no room for what is wanted, if it has none.
+    pub(super) over_budget: Option<String>,
+    /// When the last one left who wanted full objects.
+    pub(super) full_left_at: Option<Instant>,
+}
+
+/// What is wrong, and since when.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub(super) since: Instant,
+    pub(super) kind: TroubleKind,
+    pub(super) message: String,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum TroubleKind {
+    Absent,
+    Forbidden,
+    Unreachable,
+}
+
+// === impl State ===
+
+impl State {
+    pub(super) fn enter(&mut self, purpose: Purpose, content: Content) -> u64 {
+        self.next_id += 1;
+        self.users.insert(self.next_id, (purpose, content));
+        self.next_id
+    }
+
+    /// Answers whether nobody is left.
+    pub(super) fn leave(&mut self, id: u64) -> bool {
+        let left = self.users.remove(&id);
+        if left.is_some_and(|(_, content)| content == Content::Full) && self.wanted() == Content::Metadata {
+            self.full_left_at = Some(Instant::now());
+        }
+        self.users.is_empty()
+    }
+
+    /// How much of each object somebody wants.
+    pub(super) fn wanted(&self) -> Content {
+        self.users.values().map(|(_, content)| *content).max().unwrap_or(Content::Metadata)
+    }
+
+    pub(super) fn n_users(&self) -> usize {
+        self.users.len()
+    }
+
+    pub(super) fn is_needed_by_host(&self) -> bool {
+        self.users.values().any(|(purpose, _)| *purpose == Purpose::Host)
+    }
+
+    /// The plugins that want it, each once.
+    pub(super) fn wanted_by(&self) -> Vec<String> {
+        let plugins: BTreeSet<_> = self
+            .users
+            .values()
+            .filter_map(|(purpose, _)| match purpose {
+                Purpose::Host => None,
+                Purpose::Plugin(name) => Some(name.to_string()),
+            })
+            .collect();
+        plugins.into_iter().collect()
+    }
+}

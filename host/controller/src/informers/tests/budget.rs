@@ -1,0 +1,156 @@
+//! What the budget has room for.
+
+use super::*;
+use crate::informers::Refused;
+
+fn limits(informers: usize, objects: usize) -> Limits {
+    Limits { informers, objects, ..Limits::default() }
+}
+
+fn fill(api: &FakeListWatch, n_objects: usize) {
+    for i in 0..n_objects {
+        api.put(pod(&format!("n/{i}")));
+    }
+}
+
+fn refusal(result: Result<Lease, Refused>) -> String {
+    result.map(|_| "a lease").unwrap_err().to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_informer_too_many_is_refused_and_the_others_go_on() {
+    let rig = Rig::new(limits(2, 1000));
+    let pods = rig.lease(Content::Full);
+    let other = rig.informers.lease(&resource("secrets"), plugin("p"), Content::Full).unwrap();
+    let third = || rig.informers.lease(&resource("events"), plugin("q"), Content::Metadata);
+    insta::assert_snapshot!(refusal(third()), @"the host has no room for v1/events: it would be informer 3 of 2");
+    assert!(rig.informers.lease(&super::pods(), plugin("q"), Content::Full).is_ok(), "it is there already");
+    pods.synced().await;
+    // The host comes first.
+    let host = rig.informers.lease(&resource("namespaces"), Purpose::Host, Content::Metadata).unwrap();
+    assert_eq!(rig.informers.budget().refusals, 1);
+    drop(host);
+    drop(other);
+    assert!(third().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_new_is_begun_when_the_caches_are_full() {
+    let mut rig = Rig::new(limits(10, 100));
+    let budget = rig.informers.clone();
+    rig.tasks.spawn("budget", crate::tasks::Criticality::Essential, |token| async move {
+        budget.watch_budget(token).await;
+    });
+    fill(&rig.api(), 90);
+    let small = rig.lease(Content::Metadata);
+    let mut listener = listen(&small.synced().await);
+    rig.api().until_watches(1).await;
+    for i in 90..120 {
+        rig.api().put(pod(&format!("n/{i}")));
+    }
+    let Event::OverBudget { message, hint } = rig.event().await else { panic!("over budget") };
+    insta::assert_snapshot!(message, @"120 objects of 100 are cached");
+    insta::assert_snapshot!(hint, @"raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
+    assert_eq!(told(&mut listener).len(), 120, "what is there goes on");
+    assert!(rig.informers.budget().over);
+    let events = rig.informers.lease(&resource("events"), plugin("q"), Content::Metadata);
+    insta::assert_snapshot!(refusal(events), @"the host has no room for v1/events: 120 objects of 100 are cached");
+    let full = rig.informers.lease(&pods(), plugin("q"), Content::Full);
+    insta::assert_snapshot!(refusal(full), @"the host has no room for full objects of v1/pods: 120 objects of 100 are cached");
+    assert!(rig.informers.lease(&pods(), plugin("q"), Content::Metadata).is_ok());
+    for i in 0..50 {
+        rig.api().delete(&format!("n/{i}"));
+    }
+    assert!(matches!(rig.event().await, Event::WithinBudget));
+    assert!(rig.informers.lease(&resource("events"), plugin("q"), Content::Metadata).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_list_that_does_not_fit_is_given_up() {
+    let mut rig = Rig::new(limits(10, 1000));
+    let secrets = resource("secrets");
+    fill(&rig.source.api(&secrets), 500);
+    let other = rig.informers.lease(&secrets, plugin("q"), Content::Full).unwrap();
+    other.synced().await;
+    fill(&rig.api(), 900);
+    let lease = rig.lease(Content::Full);
+    let Event::ResourceOverBudget { message, wanted_by, .. } = rig.event().await else { panic!("too much") };
+    insta::assert_snapshot!(message, @"1012 objects of 1000 are cached");
+    assert_eq!(wanted_by, ["p"]);
+    insta::assert_snapshot!(lease.waits_for().unwrap(), @"room for v1/pods: 1012 objects of 1000 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
+    let usage = rig.informers.budget();
+    assert_eq!((usage.objects, usage.refusals), (500, 1), "nothing of it was kept");
+    let n_requests = rig.api().requests().len();
+    pass(590.0).await;
+    assert_eq!(rig.api().requests().len(), n_requests, "nor is it tried in vain");
+    let view = rig.informers.views().into_iter().find(|view| view.resource == "v1/pods").unwrap();
+    assert_eq!((view.phase, view.synced), ("over-budget", false));
+    assert!(rig.silence());
+
+    drop(other);
+    lease.synced().await;
+    assert!(matches!(rig.event().await, Event::ResourceWithinBudget { .. }));
+    assert_eq!(rig.informers.budget().objects, 900);
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
+    let bytes = 60_000;
+    let mut rig = Rig::new(Limits { bytes, ..Limits::default() });
+    for i in 0..200 {
+        rig.api().put(Draft::new(&format!("n/{i}")).field("spec", json!({ "padding": "x".repeat(400) })));
+    }
+    let small = rig.lease(Content::Metadata);
+    let mut listener = listen(&small.synced().await);
+    assert_eq!(told(&mut listener).len(), 200);
+    settle(&rig).await;
+    let full = rig.lease(Content::Full);
+    assert!(matches!(rig.event().await, Event::ResourceOverBudget { .. }));
+    pass(100.0).await;
+    assert!(full.synced().now_or_never().is_none() && full.waits_for().unwrap().starts_with("room for"));
+    assert!(rig.informers.budget().bytes < bytes);
+    assert!(small.waits_for().is_none());
+    rig.api().put(pod("n/0"));
+    pass(1.0).await;
+    assert_eq!(told(&mut listener).len(), 1, "it goes on");
+    assert_eq!(rig.api().n_open_watches(), 1);
+    let view = &rig.informers.views()[0];
+    assert_eq!((view.phase, view.content), ("watching", "metadata"));
+
+    for i in 100..200 {
+        rig.api().delete(&format!("n/{i}"));
+    }
+    full.synced().await;
+    assert!(matches!(rig.event().await, Event::ResourceWithinBudget { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_for_metadata_is_enough_when_nobody_wants_more_any_longer() {
+    let mut rig = Rig::new(Limits { bytes: 60_000, ..Limits::default() });
+    for i in 0..200 {
+        rig.api().put(Draft::new(&format!("n/{i}")).field("spec", json!({ "padding": "x".repeat(400) })));
+    }
+    let full = rig.lease(Content::Full);
+    assert!(matches!(rig.event().await, Event::ResourceOverBudget { .. }));
+    let small = rig.lease(Content::Metadata);
+    drop(full);
+    small.synced().await;
+    assert_eq!(rig.informers.budget().objects, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_begins_with_too_much_is_given_up_too() {
+    let mut rig = Rig::streaming(limits(10, 1000));
+    fill(&rig.api(), 1100);
+    let lease = rig.lease(Content::Full);
+    let Event::ResourceOverBudget { message, .. } = rig.event().await else { panic!("too much") };
+    insta::assert_snapshot!(message, @"1024 objects of 1000 are cached");
+    assert_eq!(rig.informers.budget().objects, 0);
+    assert_eq!(rig.api().n_open_watches(), 0);
+    for i in 0..500 {
+        rig.api().delete(&format!("n/{i}"));
+    }
+    lease.synced().await;
+    assert_eq!(rig.informers.budget().objects, 600);
+    assert!(rig.api().lists().is_empty(), "no list was needed");
+}

@@ -31,7 +31,7 @@ impl Dispatcher {
             let states = [notification.old(), notification.new()];
             let keys: Vec<_> = states.into_iter().flatten().filter_map(|it| plan.enqueue.key(it)).collect();
             let version = notification.object().resource_version();
-            let is_full = keys.into_iter().any(|key| self.queue.add_for(key, version).is_err());
+            let is_full = keys.into_iter().any(|key| self.queue.add_for(key, &version).is_err());
             let outcome =
                 if is_full { Outcome::Retry { after: self.shared.retry.cap } } else { Outcome::Done };
             current.subscriptions[index].listener.finish(&key, outcome);

@@ -263,7 +263,7 @@ impl<'e> Steering<'e> {
         self.go_to(informer, self.content.max(self.wanted()));
         // What is served according to discovery may not be there yet, or not any more, for those who list it.
         let is_refused = || {
-            let failed = informer.status().last_error.is_some_and(|failure| failure.at > asked_at);
+            let failed = informer.status().last_error.is_some_and(|failure| failure.at >= asked_at);
             failed && *phases.borrow() == Phase::Absent
         };
         let mut news = phases.clone();
@@ -312,5 +312,9 @@ impl ListWatch for Nothing {
 
     async fn watch(&self, _: WatchOptions) -> Result<WatchStream, ApiError> {
         std::future::pending().await
+    }
+
+    fn supports_watch_list(&self) -> bool {
+        false
     }
 }

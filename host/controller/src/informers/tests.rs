@@ -196,11 +196,7 @@ async fn promise_1_one_watch_however_many_want_it() {
         let _listener = informer.add_listener(ListenerConfig::default()).unwrap();
     }
     api.until_watches(1).await;
-    assert_eq!(
-        (api.lists().len(), api.watches().len()),
-        (0, 1),
-        "one watch, which began with all there is"
-    );
+    assert_eq!((api.lists().len(), api.watches().len()), (0, 1), "one watch, which began with all there is");
     assert_eq!(rig.informers.views()[0].wanted_by, ["p", "q", "r"]);
     drop(leases);
     assert!(rig.informers.views().is_empty());

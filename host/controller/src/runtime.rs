@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use oarlock_informer::{Content, GroupVersionResource};
 use oarlock_informer::reflector::ConsistencyCheck;
+use oarlock_informer::{Content, GroupVersionResource};
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

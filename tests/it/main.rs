@@ -3,5 +3,6 @@
 mod bad_input;
 mod compare;
 mod demo;
+mod examples;
 mod real;
 mod restart;

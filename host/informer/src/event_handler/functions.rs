@@ -15,10 +15,14 @@ use crate::object::Object;
 #[derive(Default)]
 #[must_use]
 pub struct HandlerFunctions {
-    on_add: Option<Box<dyn FnMut(&Object, bool) + Send>>,
-    on_update: Option<Box<dyn FnMut(&Object, &Object) + Send>>,
-    on_delete: Option<Box<dyn FnMut(&Object, bool) + Send>>,
+    on_add: Option<Box<OnAdd>>,
+    on_update: Option<Box<OnUpdate>>,
+    on_delete: Option<Box<OnDelete>>,
 }
+
+type OnAdd = dyn FnMut(&Object, bool) + Send;
+type OnUpdate = dyn FnMut(&Object, &Object) + Send;
+type OnDelete = dyn FnMut(&Object, bool) + Send;
 
 // === impl HandlerFunctions ===
 

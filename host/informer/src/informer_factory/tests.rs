@@ -94,15 +94,27 @@ async fn dynamic_shared_informer_factory() {
     tells_of_create_update_delete(&FakeListWatch::pods()).await;
 }
 
+/// A server that takes nothing but watches, and says at once that this was all.
+// Conformance: A6.1, A8.1
+#[tokio::test(start_paused = true)]
+async fn watch_list_semantics_simple() {
+    let fake = FakeListWatch::pods();
+    (0..100).for_each(|_| fake.fail_list(crate::testing::errors::forbidden().into()));
+    let factory = InformerFactory::new(source(&fake), Config::default());
+    let informer = factory.informer(&pods());
+    run(&factory, async { assert!(informer.wait_for_sync().await) }).await;
+    assert!(fake.lists().is_empty() && fake.watches()[0].send_initial_events);
+}
+
 // Conformance: A8.3
 #[tokio::test(start_paused = true)]
 async fn filtered_dynamic_shared_informer_factory() {
-    let by_label: fn(RequestOptions<'_>) =
+    type Function = fn(RequestOptions<'_>);
+    let by_label: Function =
         |mut options| *options.label_selector() = "environment=production".parse().unwrap();
-    let by_field: fn(RequestOptions<'_>) =
-        |mut options| *options.field_selector() = "metadata.name=name-foo".into();
+    let by_field: Function = |mut options| *options.field_selector() = "metadata.name=name-foo".into();
     let production = || Draft::new("ns-foo/name-foo").label("environment", "production");
-    let cases: [(&str, Option<fn(RequestOptions<'_>)>, Draft, bool); 6] = [
+    let cases: [(&str, Option<Function>, Draft, bool); 6] = [
         ("ns-bar", None, Draft::new("ns-foo/name-foo"), false),
         ("ns-foo", None, Draft::new("ns-foo/name-foo"), true),
         ("ns-foo", Some(by_label), Draft::new("ns-foo/name-foo"), false),

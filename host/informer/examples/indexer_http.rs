@@ -1,0 +1,60 @@
+//! The index over HTTP: which Pods are part of an app, answered from the cache.
+//!
+//! `cargo run -p oarlock-informer --example indexer_http [ADDRESS]`, against the cluster of your kubeconfig; then
+//! `curl 127.0.0.1:8080/app/NAME` lists the keys of the Pods whose label `app` is NAME. Ends on Ctrl-C.
+
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+#[path = "support/corner.rs"]
+mod corner;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use corner::Result;
+use oarlock_informer::shared_informer::Config;
+use oarlock_informer::{
+    ApiListWatch, GroupVersionResource, IndexSource, Indexer, SharedInformer, api_list_watch, transport,
+};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let client = transport::client(kube::Config::infer().await?)?;
+    let pods = GroupVersionResource::new("", "v1", "pods");
+    let list_watch = ApiListWatch::new(client, api_list_watch::Config::new(pods.clone(), None));
+    let informer = SharedInformer::new(Arc::new(list_watch), Config::new(pods));
+    informer.add_index("app", IndexSource::Label("app".to_owned()))?;
+
+    let token = CancellationToken::new();
+    let serve = async {
+        // Before the cache has held the whole first list, "no such Pod" would be a lie.
+        informer.wait_for_sync().await;
+        let listener = tokio::net::TcpListener::bind(&address).await?;
+        println!(
+            "the cache holds {} Pods; try: curl {}/app/NAME",
+            informer.indexer().len(),
+            listener.local_addr()?
+        );
+        let router =
+            Router::new().route("/app/{app}", get(keys_of_app)).with_state(informer.indexer().clone());
+        let ctrl_c = async { drop(tokio::signal::ctrl_c().await) };
+        axum::serve(listener, router).with_graceful_shutdown(ctrl_c).await?;
+        Ok(())
+    };
+    let serve = async {
+        let served = serve.await;
+        token.cancel();
+        served
+    };
+    tokio::join!(informer.run(token.clone()), serve).1
+}
+
+/// Answers with a key a line. Nothing is asked of the API server, and no Pod is copied or even looked at.
+async fn keys_of_app(State(indexer): State<Indexer>, Path(app): Path<String>) -> String {
+    let keys = indexer.index_keys("app", &app).unwrap_or_default();
+    keys.iter().map(|key| format!("{key}\n")).collect()
+}

@@ -1,0 +1,91 @@
+//! Informers of several resources from one factory: made once, started once, stopped together.
+//!
+//! `cargo run -p oarlock-informer --example informer_factory`, against the cluster of your kubeconfig.
+
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+#![allow(clippy::disallowed_methods, reason = "here the tasks are in plain sight")]
+
+#[path = "support/corner.rs"]
+mod corner;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use corner::{Corner, Result, config_maps, show};
+use oarlock_informer::informer_factory::{ApiSource, Config, Tweak};
+use oarlock_informer::wait::cancelled;
+use oarlock_informer::{
+    GroupVersionResource, HandlerFunctions, InformerFactory, LabelSelector, ListenerConfig, ObjectKey,
+};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result {
+    let corner = Corner::enter("informer-factory").await?;
+    corner.put_in("default", "first", "hello").await?;
+    corner.put_in("kube-public", "second", "good morning").await?;
+
+    // The tweak changes every list and every watch, after the reflector has filled in its part.
+    let selector = corner.selector()?;
+    let factory = InformerFactory::new(
+        ApiSource::new(corner.client()),
+        Config {
+            tweak: Some(Tweak::new(move |mut options| *options.label_selector() = selector.clone())),
+            custom_resync: BTreeMap::from([(config_maps(), Duration::from_secs(1))]),
+            ..Config::default()
+        },
+    );
+
+    // Asking makes the informer; whoever asks again gets the same one. Nothing runs yet.
+    let secrets = GroupVersionResource::new("", "v1", "secrets");
+    let lister = factory.lister(&config_maps());
+    let (teller, mut told) = unbounded_channel();
+    let handler = HandlerFunctions::new().on_update(move |old, new| {
+        let _ = teller.send(format!(
+            "{}, {} object",
+            show(new),
+            if old.is_same(new) { "the same" } else { "another" }
+        ));
+    });
+    let (_, deliver) =
+        factory.informer(&config_maps()).add_event_handler(ListenerConfig::default(), handler)?;
+    let _ = factory.informer(&secrets);
+    tokio::spawn(deliver);
+
+    // The factory hands out what has to run, and you say where. The second time there is nothing left to start.
+    let token = CancellationToken::new();
+    for _ in 0..2 {
+        println!("start:");
+        factory.start(&token, |resource, run| {
+            println!("  {resource}");
+            tokio::spawn(run);
+        });
+    }
+    let synced = factory.wait_for_cache_sync(cancelled(&token)).await;
+    for (resource, has_synced) in &synced.synced {
+        println!("{resource} has synced: {has_synced}");
+    }
+    synced.into_result()?;
+
+    for namespace in ["default", "kube-public", "kube-system"] {
+        let listed = lister.namespace(namespace).list(&LabelSelector::everything());
+        println!("in {namespace}: {:?}", listed.iter().map(|object| object.key().name()).collect::<Vec<_>>());
+    }
+    if let Err(not_found) = lister.get(&ObjectKey::new("default", "third")) {
+        println!("{not_found}");
+    }
+
+    // Everything is told again after a second, out of the cache. The server is not asked.
+    println!("resync:");
+    let mut again = vec![told.recv().await, told.recv().await];
+    again.sort();
+    again.into_iter().flatten().for_each(|update| println!("  {update}"));
+
+    // Cancelling stops the informers, shutting down waits for them.
+    token.cancel();
+    factory.shut_down().await;
+    factory.start(&CancellationToken::new(), |resource, _| println!("{resource} is started again"));
+    println!("stopped: {:?}", factory.informer(&secrets).lifecycle());
+    corner.leave().await
+}

@@ -1,0 +1,81 @@
+//! An informer by hand: list and watch, reflector, queue and cache, and three functions on top.
+//!
+//! `cargo run -p oarlock-informer --example simple_informer`, against the cluster of your kubeconfig.
+
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+#[path = "support/corner.rs"]
+mod corner;
+
+use std::sync::Arc;
+
+use corner::{Corner, Result, show};
+use oarlock_informer::delta_fifo::{Config, Processed};
+use oarlock_informer::indexer::IndexerWriter;
+use oarlock_informer::{Controller, Delta, DeltaFifo, Object, reflector};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result {
+    let corner = Corner::enter("simple-informer").await?;
+    corner.put("first", "hello").await?;
+
+    let mut cache = IndexerWriter::new();
+    let indexer = cache.indexer().clone();
+    let known_objects = Arc::new(indexer.clone());
+    let fifo = Arc::new(DeltaFifo::new(Config { known_objects: Some(known_objects), ..Config::default() }));
+    // The controller is the loop: its reflector fills the queue, and each list of deltas comes to the function below.
+    let controller =
+        Controller::new(Arc::new(corner.list_watch()?), fifo.clone(), reflector::Config::default());
+    let token = CancellationToken::new();
+    let run = controller.run(&token, |key, deltas, is_in_initial_list| {
+        for delta in deltas.as_slice() {
+            match delta {
+                // Add or update? The cache decides, not the delta. And the cache changes before anybody is told.
+                Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
+                    match cache.put(new.clone()) {
+                        None => on_add(new, is_in_initial_list),
+                        Some(old) => on_update(&old, new),
+                    }
+                }
+                Delta::Deleted(deleted) => {
+                    let old = cache.delete(key, deleted.last_known());
+                    if let Some(last) = deleted.last_known().or(old.as_ref()) {
+                        on_delete(last, deleted.is_tombstone());
+                    }
+                }
+            }
+        }
+        Ok(Processed::Done)
+    });
+
+    let story = async {
+        // Waits for the first list to be processed whole.
+        fifo.synced().wait_for(|has_synced| *has_synced).await?;
+        println!("synced, the cache holds {} object(s)", indexer.len());
+        corner.put("second", "good morning").await?;
+        corner.put("second", "good evening").await?;
+        corner.delete("second").await?;
+        let last = corner.put("third", "and good night").await?;
+        // The queue knows up to which version everything has been processed.
+        fifo.seen().wait_for(|seen| seen.as_deref() == Some(&*last)).await?;
+        println!("the cache holds {:?}", indexer.keys());
+        token.cancel();
+        corner.leave().await
+    };
+    tokio::join!(run, story).1
+}
+
+fn on_add(new: &Object, is_in_initial_list: bool) {
+    let initial = if is_in_initial_list { ", part of the first list" } else { "" };
+    println!("on_add: {}{initial}", show(new));
+}
+
+fn on_update(old: &Object, new: &Object) {
+    println!("on_update: {}, was {}", show(new), show(old));
+}
+
+fn on_delete(last: &Object, final_state_unknown: bool) {
+    let unknown = if final_state_unknown { ", the deletion itself was missed" } else { "" };
+    println!("on_delete: {}{unknown}", show(last));
+}

@@ -1,0 +1,99 @@
+//! A corner of the cluster for one example: the ConfigMaps that carry its label. It is empty at the beginning and at the end.
+
+#![allow(dead_code, reason = "each example uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams};
+use kube::{Client, Config};
+use oarlock_informer::{
+    ApiListWatch, GroupVersionResource, LabelSelector, Object, api_list_watch, transport,
+};
+
+/// What the examples answer.
+pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The ConfigMaps with the label `walk-through=EXAMPLE`.
+pub(crate) struct Corner {
+    client: Client,
+    example: &'static str,
+}
+
+impl Corner {
+    /// Connects as `kubectl` would (`KUBECONFIG`, else `~/.kube/config`), and removes what an earlier run may have left.
+    pub(crate) async fn enter(example: &'static str) -> Result<Self> {
+        let corner = Self { client: transport::client(Config::infer().await?)?, example };
+        corner.leave().await?;
+        Ok(corner)
+    }
+
+    /// Returns the client, which retries nothing and notices a dead connection.
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Returns what selects this example's objects and no others.
+    pub(crate) fn selector(&self) -> Result<LabelSelector> {
+        Ok(format!("walk-through={}", self.example).parse()?)
+    }
+
+    /// Returns what lists and watches them.
+    pub(crate) fn list_watch(&self) -> Result<ApiListWatch> {
+        let label_selector = self.selector()?;
+        let config =
+            api_list_watch::Config { label_selector, ..api_list_watch::Config::new(config_maps(), None) };
+        Ok(ApiListWatch::new(self.client(), config))
+    }
+
+    /// Creates a ConfigMap in namespace `default`, or changes it; returns its new version.
+    pub(crate) async fn put(&self, name: &str, greeting: &str) -> Result<String> {
+        self.put_in("default", name, greeting).await
+    }
+
+    /// Creates a ConfigMap, or changes it; returns its new version.
+    pub(crate) async fn put_in(&self, namespace: &str, name: &str, greeting: &str) -> Result<String> {
+        let labels = BTreeMap::from([("walk-through".to_owned(), self.example.to_owned())]);
+        let metadata =
+            ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
+        let data = BTreeMap::from([("greeting".to_owned(), greeting.to_owned())]);
+        let config_map = ConfigMap { metadata, data: Some(data), ..ConfigMap::default() };
+        let parameters = PatchParams::apply("walk-through").force();
+        let written = self.api(namespace).patch(name, &parameters, &Patch::Apply(&config_map)).await?;
+        Ok(written.metadata.resource_version.unwrap_or_default())
+    }
+
+    /// Deletes a ConfigMap of namespace `default`.
+    pub(crate) async fn delete(&self, name: &str) -> Result {
+        self.api("default").delete(name, &Default::default()).await?;
+        Ok(())
+    }
+
+    /// Deletes everything.
+    pub(crate) async fn leave(&self) -> Result {
+        let selector = self.selector()?.to_string();
+        let all: Api<ConfigMap> = Api::all(self.client());
+        for found in all.list(&kube::api::ListParams::default().labels(&selector)).await? {
+            let (namespace, name) =
+                (found.metadata.namespace.unwrap_or_default(), found.metadata.name.unwrap_or_default());
+            self.api(&namespace).delete(&name, &Default::default()).await?;
+        }
+        Ok(())
+    }
+
+    fn api(&self, namespace: &str) -> Api<ConfigMap> {
+        Api::namespaced(self.client(), namespace)
+    }
+}
+
+/// Names the resource.
+pub(crate) fn config_maps() -> GroupVersionResource {
+    GroupVersionResource::new("", "v1", "configmaps")
+}
+
+/// Returns what a ConfigMap says, as `name "greeting"`.
+pub(crate) fn show(object: &Object) -> String {
+    let greeting = "/data/greeting".parse().ok().and_then(|pointer| object.pointer(&pointer));
+    format!("{} {}", object.key().name(), greeting.unwrap_or_default())
+}

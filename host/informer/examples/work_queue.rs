@@ -1,0 +1,105 @@
+//! What most controllers are: handlers put keys into a queue, workers bring what is behind the keys in order, and try again later
+//! when that fails.
+//!
+//! `cargo run -p oarlock-informer --example work_queue`, against the cluster of your kubeconfig.
+
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
+#[path = "support/corner.rs"]
+mod corner;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use corner::{Corner, Result, config_maps, show};
+use oarlock_informer::shared_informer::Config;
+use oarlock_informer::{HandlerFunctions, ListenerConfig, Lister, ObjectKey, SharedInformer, WorkQueue};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+/// What the workers did, key by key: two of them work at once, on different keys.
+type Diary = Mutex<BTreeMap<ObjectKey, Vec<String>>>;
+
+#[tokio::main]
+async fn main() -> Result {
+    let corner = Corner::enter("work-queue").await?;
+    for (name, greeting) in [("a", "hello"), ("b", "good morning"), ("stubborn", "not yet, and not yet")] {
+        corner.put(name, greeting).await?;
+    }
+    let informer = SharedInformer::new(Arc::new(corner.list_watch()?), Config::new(config_maps()));
+
+    // Handlers are quick: a key, nothing else. A key that waits already is not added again.
+    let queue = WorkQueue::<ObjectKey>::default();
+    let [adds, updates, deletes] = [(); 3].map(|()| queue.clone());
+    let handler = HandlerFunctions::new()
+        .on_add(move |object, _| adds.add(object.key().clone()))
+        .on_update(move |_, new| updates.add(new.key().clone()))
+        .on_delete(move |object, _| deletes.add(object.key().clone()));
+    let (_, deliver) = informer.add_event_handler(ListenerConfig::default(), handler)?;
+
+    let diary = Diary::default();
+    let lister = informer.lister();
+    let (done, mut is_done) = unbounded_channel();
+    let worker = || work(&queue, &lister, &diary, &done);
+    let workers = async { tokio::join!(worker(), worker()) };
+    let token = CancellationToken::new();
+    let story = async {
+        for _ in 0..3 {
+            is_done.recv().await;
+        }
+        corner.put("b", "good evening").await?;
+        is_done.recv().await;
+        corner.delete("a").await?;
+        is_done.recv().await;
+        // Nothing new comes in, what is being worked on is finished.
+        queue.shut_down_with_drain().await;
+        token.cancel();
+        corner.leave().await
+    };
+    let told = tokio::join!(informer.run(token.clone()), deliver, workers, story).3;
+    for (key, entries) in diary.into_inner().unwrap_or_default() {
+        println!("{key}:");
+        entries.iter().for_each(|entry| println!("  {entry}"));
+    }
+    told
+}
+
+/// Works until the queue shuts down. Never two workers on one key.
+async fn work(
+    queue: &WorkQueue<ObjectKey>,
+    lister: &Lister,
+    diary: &Diary,
+    done: &UnboundedSender<ObjectKey>,
+) {
+    while let Some(key) = queue.get().await {
+        let n_failures = queue.n_requeues(&key);
+        let (entry, is_done) = sync(&key, n_failures, lister);
+        note(diary, &key, entry);
+        if is_done {
+            // The next failure is a first one again.
+            queue.forget(&key);
+            let _ = done.send(key.clone());
+        } else {
+            // 5 ms, then 10, then 20 …
+            queue.add_rate_limited(key.clone());
+        }
+        queue.done(&key);
+    }
+}
+
+/// Brings one object in order. It looks at what is so now, never at what happened: that is why a key is enough.
+fn sync(key: &ObjectKey, n_failures: u32, lister: &Lister) -> (String, bool) {
+    match lister.get(key) {
+        Ok(object) if key.name() == "stubborn" && n_failures < 2 => {
+            (format!("failed at {}, {n_failures} failures before", show(&object)), false)
+        }
+        Ok(object) => (format!("done with {}", show(&object)), true),
+        Err(not_found) => (format!("cleaned up: {not_found}"), true),
+    }
+}
+
+fn note(diary: &Diary, key: &ObjectKey, entry: String) {
+    if let Ok(mut diary) = diary.lock() {
+        diary.entry(key.clone()).or_default().push(entry);
+    }
+}

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 
+	"oarlock.dev/bench-peers/chaos"
 	"oarlock.dev/bench-peers/clientgo"
 	"oarlock.dev/bench-peers/server"
 )
 
 var commands = map[string]func(arguments []string) error{
+	"chaos":     chaos.Run,
 	"corpus":    dumpCorpus,
 	"server":    server.Run,
 	"client-go": clientgo.Run,
@@ -17,7 +19,7 @@ var commands = map[string]func(arguments []string) error{
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: bench-peers corpus|server|client-go FLAGS")
+		fmt.Fprintln(os.Stderr, "usage: bench-peers corpus|server|chaos|client-go FLAGS")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {

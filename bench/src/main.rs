@@ -7,12 +7,17 @@
 
 mod informer;
 mod reads;
+mod soak;
 mod subject;
 mod transport;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use oarlock_measure::Record;
+
+// As the host. How it is tuned, and why, stands in .cargo/config.toml.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 #[derive(Parser)]
 struct Args {
@@ -26,6 +31,8 @@ enum Command {
     Informer(informer::Args),
     /// Reads the same bytes and counts lines.
     Transport(transport::Args),
+    /// Follows an API server on which everything goes wrong, and says whether memory stays flat and every view is right.
+    Soak(soak::Args),
     /// Says how small zstd gets what comes on stdin, at level 19.
     Zstd,
 }
@@ -36,6 +43,7 @@ async fn main() -> Result<()> {
     match Args::parse().command {
         Command::Informer(args) => print(&informer::run(args).await?),
         Command::Transport(args) => print(&transport::run(args).await?),
+        Command::Soak(args) => soak::run(args).await,
         Command::Zstd => zstd(),
     }
 }

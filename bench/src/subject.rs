@@ -28,6 +28,16 @@ pub(crate) fn client(server: &str) -> Result<Client> {
 
 /// Returns an informer that has yet to be run.
 pub(crate) fn informer(client: Client, resource: &str, kept: Kept) -> Result<SharedInformer> {
+    informer_with(client, resource, kept, |_| {})
+}
+
+/// Returns one whose configuration is not quite the default one.
+pub(crate) fn informer_with(
+    client: Client,
+    resource: &str,
+    kept: Kept,
+    change: impl FnOnce(&mut Config),
+) -> Result<SharedInformer> {
     let type_meta = match resource {
         "pods" => TypeMeta::new("v1", "Pod"),
         "configmaps" => TypeMeta::new("v1", "ConfigMap"),
@@ -42,5 +52,6 @@ pub(crate) fn informer(client: Client, resource: &str, kept: Kept) -> Result<Sha
     }
     let mut config = Config::new(resource);
     config.reflector.type_meta = Some(type_meta);
+    change(&mut config);
     Ok(SharedInformer::new(Arc::new(ApiListWatch::new(client, source)), config))
 }

@@ -1,10 +1,10 @@
 //! `cargo xtask bench`: measures the informer beside its peers, in one run on one machine.
 
-mod build;
+pub(crate) mod build;
 mod corpus;
 mod figures;
 mod plan;
-mod process;
+pub(crate) mod process;
 mod real;
 mod table;
 

@@ -39,7 +39,7 @@ enum Command {
     Test(test::Args),
     /// Fuzzes what reads bytes from outside: watch streams, list pages, objects, selectors, pointers.
     Fuzz(fuzz::Args),
-    /// Runs the tests of the whole again and again, and records the result.
+    /// Runs the tests of the whole, or the informer, for long, and records the result.
     Soak(soak::Args),
     /// Measures the informer beside its peers.
     Bench(bench::Args),

@@ -1,19 +1,24 @@
 //! `cargo xtask soak`: the tests of the whole, over and over, which is longer than `cargo xtask test` may take.
 
+mod informer;
+
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::toolchain::command;
 use crate::{cargo, checkout, control_plane, guests, progress};
 
 /// Runs the tests of the whole again and again, and records the result in bench/results.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// For how long.
     #[arg(long, default_value_t = 30)]
     minutes: u64,
@@ -22,11 +27,20 @@ pub(crate) struct Args {
     filter: Option<String>,
 }
 
+#[derive(clap::Subcommand)]
+enum What {
+    /// Follows an API server on which everything goes wrong, for millions of events.
+    Informer(informer::Args),
+}
+
 // === impl Args ===
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { minutes, filter } = self;
+        let Self { what, minutes, filter } = self;
+        if let Some(What::Informer(args)) = what {
+            return args.run();
+        }
         guests::build(&[])?;
         control_plane::build()?;
         let binaries = cargo::build_tests()?;
@@ -48,23 +62,30 @@ impl Args {
                 progress::say(format!("round {rounds} passed after {} s", begun.elapsed().as_secs()));
             }
         }
-        let mut git = Command::new("git");
-        let commit =
-            command::output(git.current_dir(checkout::root()).args(["rev-parse", "--short", "HEAD"]))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let seconds = begun.elapsed().as_secs();
-        let line = json!({"soak": filter, "commit": commit.trim(), "unix_seconds": now, "seconds": seconds,
-            "rounds": rounds, "failed_rounds": failures});
-        let results = checkout::root().join("bench/results");
-        fs::create_dir_all(&results)?;
-        let file = results.join("soak.jsonl");
-        let mut file =
-            OpenOptions::new().create(true).append(true).open(file).context("cannot record the result")?;
-        writeln!(file, "{line}")?;
-        progress::say(format!("recorded in bench/results/soak.jsonl: {line}"));
+        record(
+            "soak.jsonl",
+            json!({"soak": filter, "seconds": seconds, "rounds": rounds, "failed_rounds": failures}),
+        )?;
         if !failures.is_empty() {
             bail!("{} of {rounds} rounds failed", failures.len());
         }
         Ok(())
     }
+}
+
+/// Appends a line to a file in bench/results, with what it is about: the commit, and when.
+fn record(name: &str, mut line: Value) -> Result<()> {
+    let mut git = Command::new("git");
+    let commit = command::output(git.current_dir(checkout::root()).args(["rev-parse", "--short", "HEAD"]))?;
+    line["commit"] = commit.trim().into();
+    line["unix_seconds"] = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs().into();
+    let results = checkout::root().join("bench/results");
+    fs::create_dir_all(&results)?;
+    let file = results.join(name);
+    let mut file =
+        OpenOptions::new().create(true).append(true).open(file).context("cannot record the result")?;
+    writeln!(file, "{line}")?;
+    progress::say(format!("recorded in bench/results/{name}: {line}"));
+    Ok(())
 }

@@ -14,7 +14,7 @@ use kube::api::DynamicObject;
 use kube::core::{ApiResource, PartialObjectMeta};
 use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, metadata_watcher};
+use kube::runtime::WatchStreamExt;
 use kube::{Api, Client, Resource};
 use oarlock_measure::{Control, Meter, Plan};
 use tokio::sync::watch;
@@ -67,7 +67,7 @@ async fn main() -> Result<()> {
             run(&control, plan, events, Writer::new(resource)).await
         }
         Kind::Metadata => {
-            let events = metadata_watcher(Api::<Pod>::all(client), config);
+            let events = watcher::watcher(Api::<PartialObjectMeta<Pod>>::all(client), config);
             run(&control, plan, events, Writer::<PartialObjectMeta<Pod>>::default()).await
         }
     }

@@ -55,7 +55,7 @@ pub fn settle() {
     let begun = Instant::now();
     let (mut quiet, mut before) = (0, cpu());
     while quiet < QUIET_WINDOWS && begun.elapsed() < LONGEST_SETTLING {
-        thread::sleep(WINDOW);
+        thread::park_timeout(WINDOW);
         let now = cpu();
         quiet = if now.saturating_sub(before) < IDLE { quiet + 1 } else { 0 };
         before = now;

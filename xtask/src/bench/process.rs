@@ -72,7 +72,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         // What ends in an orderly way when its stdin closes may do so.
         drop(self.child.stdin.take());
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::park_timeout(std::time::Duration::from_millis(300));
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,0 +1,52 @@
+//! `cargo xtask soak informer`: millions of events with random faults; memory must stay flat, and every handler must end up right.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::bench::build::Programs;
+use crate::bench::process::{Core, Running, pinned};
+
+/// Follows an API server on which everything goes wrong, and records whether memory stayed flat and every view is right.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How much happens.
+    #[arg(long, default_value_t = 10_000_000)]
+    events: u64,
+    /// How many objects there are at most.
+    #[arg(long, default_value_t = 2_000)]
+    objects: u64,
+    /// What happens, and what goes wrong.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { events, objects, seed } = self;
+        let server = Programs::build_server()?;
+        let informer = Programs::build_oarlock()?;
+        let mut chaos = pinned(&server, Core::Server);
+        chaos.arg("chaos").args(["--pods", &objects.to_string(), "--events", &events.to_string()]);
+        let server = Running::start(chaos.args(["--seed", &seed.to_string()]))?;
+        let url = server.said["url"].as_str().context("the server did not say where it is")?;
+        let mut soak = pinned(&informer, Core::Subject);
+        soak.args(["soak", "--server", url, "--events", &events.to_string()]);
+        let output =
+            soak.stderr(Stdio::inherit()).stdin(Stdio::null()).output().context("cannot run the soak")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        if let Some(line) = said.lines().last() {
+            let mut line: Value = serde_json::from_str(line).context("the soak printed no JSON")?;
+            line["seed"] = seed.into();
+            line["passed"] = output.status.success().into();
+            super::record("soak-informer.jsonl", line)?;
+        }
+        if !output.status.success() {
+            bail!("the soak failed: see above");
+        }
+        Ok(())
+    }
+}

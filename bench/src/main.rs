@@ -7,6 +7,7 @@
 
 mod informer;
 mod reads;
+mod real;
 mod soak;
 mod subject;
 mod transport;
@@ -31,6 +32,10 @@ enum Command {
     Informer(informer::Args),
     /// Reads the same bytes and counts lines.
     Transport(transport::Args),
+    /// Caches the Pods of a real API server.
+    Real(real::Args),
+    /// Hears of what is written to a real API server.
+    Follow(real::Follow),
     /// Follows an API server on which everything goes wrong, and says whether memory stays flat and every view is right.
     Soak(soak::Args),
     /// Says how small zstd gets what comes on stdin, at level 19.
@@ -43,6 +48,8 @@ async fn main() -> Result<()> {
     match Args::parse().command {
         Command::Informer(args) => print(&informer::run(args).await?),
         Command::Transport(args) => print(&transport::run(args).await?),
+        Command::Real(args) => print(&real::run(args).await?),
+        Command::Follow(args) => real::follow(args).await,
         Command::Soak(args) => soak::run(args).await,
         Command::Zstd => zstd(),
     }

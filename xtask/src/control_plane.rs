@@ -7,11 +7,13 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::bench::process::Running;
 use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::SERVER_GO;
 use crate::toolchain::{cache, command};
@@ -56,6 +58,14 @@ pub(crate) fn build() -> Result<ControlPlane> {
         None => servers(&module)?,
     };
     Ok(ControlPlane { launcher: launcher.join("control-plane"), assets })
+}
+
+/// Starts it; it has said where it is, and ends when what is returned is dropped.
+pub(crate) fn start() -> Result<Running> {
+    let ControlPlane { launcher, assets } = build()?;
+    progress::step("starting the real API server", || {
+        Running::start(Command::new(launcher).arg("--assets").arg(assets))
+    })
 }
 
 /// One executable, told apart by the name that it is called by.

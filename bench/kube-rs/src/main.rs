@@ -4,17 +4,21 @@
 
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::DynamicObject;
+use kube::config::Kubeconfig;
 use kube::core::{ApiResource, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{self, store::Writer};
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::WatchStreamExt;
 use kube::{Api, Client, Resource};
 use oarlock_measure::{Control, Meter, Plan};
 use tokio::sync::watch;
@@ -25,9 +29,18 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(clap::Parser)]
 struct Args {
     /// The synthetic API server.
-    #[arg(long)]
+    #[arg(long, required_unless_present = "kubeconfig", default_value = "")]
     server: String,
-    #[arg(long = "as", value_enum)]
+    /// A real API server in its place.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// How many Pods the real one has.
+    #[arg(long, default_value_t = 0)]
+    objects: u64,
+    /// Hears of so many updates of the ConfigMaps of the real one, and of nothing else.
+    #[arg(long)]
+    follow: Option<usize>,
+    #[arg(long = "as", value_enum, default_value = "typed")]
     kind: Kind,
     /// No more than so many.
     #[arg(long)]
@@ -50,31 +63,45 @@ struct Heard {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let Args { server, kind, events } = clap::Parser::parse();
-    let control = Control::new(&server)?;
-    let form = if kind == Kind::Metadata { "metadata-json" } else { "json" };
-    let plan = control.prepare("pods", form, events)?;
-    let client = Client::try_from(kube::Config::new(server.parse()?))?;
+    let Args { server, kubeconfig, objects, follow, kind, events } = clap::Parser::parse();
+    let (client, control, plan) = match kubeconfig {
+        Some(path) => {
+            let config =
+                kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &Default::default())
+                    .await?;
+            let plan = Plan { objects, events: 0, last_resource_version: String::new() };
+            (Client::try_from(config)?, None, plan)
+        }
+        None => {
+            let control = Control::new(&server)?;
+            let form = if kind == Kind::Metadata { "metadata-json" } else { "json" };
+            let plan = control.prepare("pods", form, events)?;
+            (Client::try_from(kube::Config::new(server.parse()?))?, Some(control), plan)
+        }
+    };
+    if let Some(writes) = follow {
+        return hear_of(client, writes).await;
+    }
     let config = watcher::Config::default();
     let resource = ApiResource::erase::<Pod>(&());
     match kind {
         Kind::Typed => {
             let events = watcher::watcher(Api::<Pod>::all(client), config);
-            run(&control, plan, events, Writer::default()).await
+            run(control, plan, events, Writer::default()).await
         }
         Kind::Dynamic => {
             let events = watcher::watcher(Api::<DynamicObject>::all_with(client, &resource), config);
-            run(&control, plan, events, Writer::new(resource)).await
+            run(control, plan, events, Writer::new(resource)).await
         }
         Kind::Metadata => {
             let events = watcher::watcher(Api::<PartialObjectMeta<Pod>>::all(client), config);
-            run(&control, plan, events, Writer::<PartialObjectMeta<Pod>>::default()).await
+            run(control, plan, events, Writer::<PartialObjectMeta<Pod>>::default()).await
         }
     }
 }
 
 async fn run<K>(
-    control: &Control,
+    control: Option<Control>,
     plan: Plan,
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
     writer: Writer<K>,
@@ -108,11 +135,39 @@ where
     });
     heard.wait_for(|heard| heard.objects == n_objects).await.context("the reflector ended")?;
     tokio::task::block_in_place(|| meter.synced(plan.objects))?;
-    meter.begin_events();
-    tokio::task::block_in_place(|| control.post("start"))?;
-    heard.wait_for(|heard| heard.last).await.context("the reflector ended")?;
-    tokio::task::block_in_place(|| meter.events_ended(plan.events))?;
+    if let Some(control) = control {
+        meter.begin_events();
+        tokio::task::block_in_place(|| control.post("start"))?;
+        heard.wait_for(|heard| heard.last).await.context("the reflector ended")?;
+        tokio::task::block_in_place(|| meter.events_ended(plan.events))?;
+    }
     anyhow::ensure!(store.len() as u64 == plan.objects, "{} objects are cached", store.len());
     println!("{}", serde_json::to_string(&meter.record())?);
+    Ok(())
+}
+
+/// Prints a line when it has synced, and one with when it heard of each version in the end.
+async fn hear_of(client: Client, writes: usize) -> Result<()> {
+    let (reader, writer) = reflector::store::<ConfigMap>();
+    let events = watcher::watcher(Api::<ConfigMap>::all(client), watcher::Config::default());
+    let mut events = std::pin::pin!(events.default_backoff().reflect(writer));
+    let mut heard = BTreeMap::new();
+    while heard.len() < writes {
+        let event = events.next().await.context("the reflector ended")?;
+        let at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+        match event {
+            Ok(Event::InitDone) => println!("{}", serde_json::json!({"event": "ready"})),
+            Ok(Event::Apply(map)) if map.data.is_some() => {
+                let meta = map.metadata;
+                if meta.name.is_some_and(|name| name.starts_with("written-")) {
+                    heard.insert(meta.resource_version.unwrap_or_default(), at);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => eprintln!("kube-rs: {error}"),
+        }
+    }
+    drop(reader);
+    println!("{}", serde_json::json!({"heard": heard}));
     Ok(())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 )
 
@@ -57,4 +58,8 @@ func post(server, what string) error {
 		return fmt.Errorf("%s: %s", what, answer.Status)
 	}
 	return nil
+}
+
+func (r record) print() error {
+	return json.NewEncoder(os.Stdout).Encode(r)
 }

@@ -2,10 +2,8 @@
 package clientgo
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -28,19 +27,31 @@ var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 func Run(arguments []string) error {
 	flags := flag.NewFlagSet("client-go", flag.ContinueOnError)
 	server := flags.String("server", "", "the synthetic API server")
+	kubeconfig := flags.String("kubeconfig", "", "a real API server in its place; only syncs")
+	objects := flags.Uint64("objects", 0, "how many Pods the real one has")
 	kind := flags.String("as", "typed-json", "typed-json, typed-protobuf, dynamic or metadata")
 	handlers := flags.Int("handlers", 1, "how many there are")
 	events := flags.Int("events", 0, "how many, at most; all by default")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	informer, form, err := newInformer(*kind, &rest.Config{Host: *server, QPS: -1})
+	config := &rest.Config{Host: *server}
+	if *kubeconfig != "" {
+		var err error
+		if config, err = clientcmd.BuildConfigFromFlags("", *kubeconfig); err != nil {
+			return err
+		}
+	}
+	config.QPS = -1
+	informer, form, err := newInformer(*kind, config)
 	if err != nil {
 		return err
 	}
-	plan, err := prepare(*server, form, *events)
-	if err != nil {
-		return err
+	plan := plan{Objects: *objects}
+	if *kubeconfig == "" {
+		if plan, err = prepare(*server, form, *events); err != nil {
+			return err
+		}
 	}
 	var synced, ended sync.WaitGroup
 	for range *handlers {
@@ -70,6 +81,10 @@ func Run(arguments []string) error {
 	if r.ResidentSynced, err = resident(); err != nil {
 		return err
 	}
+	r.ResidentAfter = r.ResidentSynced
+	if *kubeconfig != "" {
+		return r.print()
+	}
 	settle()
 
 	before, begun := cpu(), time.Now()
@@ -84,9 +99,7 @@ func Run(arguments []string) error {
 	if r.ResidentAfter, err = resident(); err != nil {
 		return err
 	}
-	line, err := json.Marshal(r)
-	fmt.Fprintln(os.Stdout, string(line))
-	return err
+	return r.print()
 }
 
 // newInformer makes one, and says in which form the server is to have things ready.

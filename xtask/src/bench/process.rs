@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::toolchain::command;
@@ -19,6 +19,8 @@ pub(crate) enum Core {
 /// A program that runs until this is dropped, and has said where it is.
 pub(crate) struct Running {
     child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// Its first line.
     pub(crate) said: Value,
 }
 
@@ -55,16 +57,17 @@ impl Running {
             .stderr(Stdio::inherit())
             .spawn()
             .with_context(|| format!("cannot run {command:?}"))?;
-        let stdout = child.stdout.take().context("stdout is piped")?;
+        let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
+        let mut running = Self { child, stdout, said: Value::Null };
+        running.said = running.next_line().with_context(|| format!("{command:?} did not begin"))?;
+        Ok(running)
+    }
+
+    /// Waits for its next line, which is JSON.
+    pub(crate) fn next_line(&mut self) -> Result<Value> {
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        match serde_json::from_str(&line) {
-            Ok(said) => Ok(Self { child, said }),
-            Err(_) => {
-                let _ = child.kill();
-                bail!("{command:?} said {line:?} in place of where it is");
-            }
-        }
+        self.stdout.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("expected a line of JSON, read {line:?}"))
     }
 }
 

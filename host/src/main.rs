@@ -17,6 +17,11 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
+// A cache is many small allocations that come and go at different times. jemalloc packs them, and gives back what is free; how it is
+// tuned stands in .cargo/config.toml, what that is worth in bench/README.md.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let Args { log, cache_dir, environment, command } = Args::parse();

@@ -176,7 +176,7 @@ async fn a_cancelled_recorder_leaves_nothing_behind() {
     rig.all_gone().await;
 }
 
-// Conformance: 45.2, 47.1
+// Conformance: 45.2, 47.1, B.2
 #[tokio::test(start_paused = true)]
 async fn a_recorder_that_is_shut_down_writes_what_waits_and_ends() {
     let mut rig = Rig::new();
@@ -193,7 +193,7 @@ async fn a_recorder_that_is_shut_down_writes_what_waits_and_ends() {
     assert_eq!((sink.calls().len(), lines.lock().len()), (5, 5));
 }
 
-// Conformance: 45.3
+// Conformance: 45.3, B.2
 #[tokio::test(start_paused = true)]
 async fn emissions_from_everywhere_and_a_shutdown_in_between() {
     for _ in 0..20 {
@@ -214,7 +214,7 @@ async fn emissions_from_everywhere_and_a_shutdown_in_between() {
     }
 }
 
-// Conformance: G.46
+// Conformance: G.46, B.2
 #[tokio::test(start_paused = true)]
 async fn a_blocked_sink_blocks_nobody_and_costs_no_more_than_its_queue() {
     let mut rig = Rig::new();

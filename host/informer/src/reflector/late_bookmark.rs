@@ -56,6 +56,8 @@ impl LateBookmark {
 mod tests {
     use super::*;
 
+    /// Upstream's variant that never warns is here none at all.
+    // Conformance: 18.2
     #[tokio::test(start_paused = true)]
     async fn wl_08_says_how_long_nothing_came() {
         let mut late = LateBookmark::new();
@@ -69,5 +71,8 @@ mod tests {
             tokio::time::advance(second).await;
             assert!(late.complaint().ends_with(&format!("received last event {elapsed} ago")));
         }
+        // What has come is taken before anybody complains, however late it is.
+        tokio::time::advance(PERIOD).await;
+        assert_eq!(late.warn_until(async { "the bookmark" }).await, "the bookmark");
     }
 }

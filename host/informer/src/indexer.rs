@@ -50,6 +50,9 @@ pub enum Error {
     /// There is an index of that name already.
     #[error("an index named {0:?} exists already")]
     IndexExists(String),
+    /// The informer that fills the cache has stopped, and takes no index any more.
+    #[error("index {0:?} was not added because the informer has stopped already")]
+    InformerStopped(String),
     /// The index cannot say what it would file the object under.
     #[error(transparent)]
     Index(#[from] IndexError),

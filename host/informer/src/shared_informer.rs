@@ -269,8 +269,11 @@ impl SharedInformer {
         Lister::new(self.core.indexer.clone(), self.core.config.resource.clone())
     }
 
-    /// Adds an index, at any time; see [`Indexer::add_index`].
+    /// Adds an index, at any time until the informer has stopped; see [`Indexer::add_index`].
     pub fn add_index(&self, name: impl Into<String>, source: IndexSource) -> Result<(), indexer::Error> {
+        if self.lifecycle() == Lifecycle::Stopped {
+            return Err(indexer::Error::InformerStopped(name.into()));
+        }
         self.core.indexer.add_index(name, source)
     }
 

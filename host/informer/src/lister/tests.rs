@@ -28,7 +28,7 @@ fn some() -> Lister {
     lister(["a/x", "b/x", "b/y", "cluster-scoped"].map(Draft::new))
 }
 
-/// The counts at 100,000 and at 1,000,000 objects; the objects are as small as objects can be.
+/// The counts at 100,000 and at 1,000,000 objects, as small as objects can be. The selector that selects nothing looks at none of them.
 // Conformance: 9.1
 #[test]
 fn list_all_counts_what_matches() {

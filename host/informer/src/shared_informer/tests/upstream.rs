@@ -224,8 +224,8 @@ async fn add_and_remove_on_stopped_shared_informer() {
     let error = informer.add_listener(ListenerConfig::default()).unwrap_err();
     assert!(error.to_string().ends_with("was not added to shared informer because it has stopped already"));
     assert!(!informer.remove_listener(&listener), "it is gone with the informer");
-    let error = informer.add_index("late", IndexSource::OwnerUid);
-    assert_eq!(error, Ok(()), "the cache can still be read, so it can be indexed");
+    let error = informer.add_index("late", IndexSource::OwnerUid).unwrap_err();
+    insta::assert_snapshot!(error, @r#"index "late" was not added because the informer has stopped already"#);
 }
 
 // Conformance: 20.18

@@ -45,8 +45,8 @@ impl LateBookmark {
 
     fn complaint(&self) -> String {
         let lateness = match self.last_event_at {
-            None => format!("no events received for {:?}", self.begun_at.elapsed()),
-            Some(at) => format!("received last event {:?} ago", at.elapsed()),
+            None => format!("no events received for {}s", self.begun_at.elapsed().as_secs()),
+            Some(at) => format!("received last event {}s ago", at.elapsed().as_secs()),
         };
         format!("the bookmark that ends the initial events has not come yet: {lateness}")
     }

@@ -6,4 +6,5 @@ mod streaming;
 mod support;
 mod switching;
 mod upstream;
+mod warnings;
 mod watching;

@@ -1,6 +1,8 @@
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::support::{Ledger, play, play_over};
+use super::support::{Ledger, listed, play, play_over};
+use super::warnings::Warnings;
 use crate::list_watch::{Bookmark, WatchEvent};
 use crate::names::TypeMeta;
 use crate::reflector::{Config, InitialList, Phase};
@@ -165,7 +167,7 @@ async fn wl_02_all_that_happens_before_the_end_counts() {
 #[tokio::test(start_paused = true)]
 async fn wl_02_wl_05_the_stores_transformer_sees_what_streams_in() {
     let server = two_pods();
-    let store = Ledger::with_transformer(std::sync::Arc::new(|object: crate::Object| {
+    let store = Ledger::with_transformer(Arc::new(|object: crate::Object| {
         if object.key().name() == "b" {
             return Err(crate::delta_fifo::TransformError("not this one".into()));
         }
@@ -388,6 +390,36 @@ async fn wl_07_cancelled_while_backing_off() {
     }
     // `play` sees that it ends at the moment in which it is cancelled; client-go does not.
     play(server, Config::default(), async |scene| scene.pass(60_000).await).await;
+}
+
+// Conformance: 18.2
+#[tokio::test(start_paused = true)]
+async fn wl_08_initial_events_end_bookmark_ticker() {
+    let warnings = Warnings::default();
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    // A list and a watch wait for no such bookmark, so there is nothing to warn of.
+    play(two_pods(), listed(), async |scene| scene.pass(100_000).await).await;
+    assert_eq!(warnings.take(), [""; 0]);
+
+    let server = FakeListWatch::pods();
+    server.hold_initial_events_end();
+    play(server, Config::default(), async |scene| {
+        scene.pass(21_000).await;
+        let text = "the bookmark that ends the initial events has not come yet";
+        let [none_for_10, none_for_20] = &warnings.take()[..] else { panic!("one each ten seconds") };
+        assert_eq!(*none_for_10, format!("{text}: no events received for 10s"));
+        assert_eq!(*none_for_20, format!("{text}: no events received for 20s"));
+        scene.pass(3500).await;
+        scene.server.put("x/a");
+        scene.pass(16_000).await;
+        let [last_5_ago, last_15_ago] = &warnings.take()[..] else { panic!("one each ten seconds") };
+        assert_eq!(*last_5_ago, format!("{text}: received last event 5s ago"));
+        assert_eq!(*last_15_ago, format!("{text}: received last event 15s ago"));
+        scene.server.end_initial_events();
+        scene.pass(100_000).await;
+        assert_eq!(warnings.take(), [""; 0], "it has come");
+    })
+    .await;
 }
 
 // Conformance: G.23

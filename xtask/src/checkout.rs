@@ -27,3 +27,13 @@ pub(crate) fn guest_build(what: &str) -> PathBuf {
 pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name(name))
 }
+
+/// The folder that cargo builds into, in which this program is.
+pub(crate) fn target() -> anyhow::Result<PathBuf> {
+    let xtask = std::env::current_exe()?;
+    xtask
+        .ancestors()
+        .nth(2)
+        .map(Path::to_owned)
+        .ok_or_else(|| anyhow::anyhow!("xtask is in no target folder"))
+}

@@ -67,8 +67,7 @@ fn targets_in(folder: &Path) -> Result<Vec<String>> {
 /// Builds all targets; returns the folder with the programs. What they need besides the informer is compiled as for the host, and
 /// found where that has been.
 fn build() -> Result<PathBuf> {
-    let xtask = std::env::current_exe()?;
-    let target_folder = xtask.ancestors().nth(2).context("xtask is in a target folder")?;
+    let target_folder = checkout::target()?;
     let compiler = target_folder.join("fuzz-rustc");
     if fs::read_to_string(&compiler).unwrap_or_default() != COMPILER {
         fs::write(&compiler, COMPILER).context("cannot write the compiler's wrapper")?;
@@ -76,7 +75,7 @@ fn build() -> Result<PathBuf> {
     }
     let mut cargo = cargo::cargo("build");
     cargo.current_dir(checkout::root().join(FOLDER));
-    cargo.args(["--bins", "--locked", "--target-dir"]).arg(target_folder).env("RUSTC_WRAPPER", &compiler);
+    cargo.args(["--bins", "--locked", "--target-dir"]).arg(&target_folder).env("RUSTC_WRAPPER", &compiler);
     cargo::run(&mut cargo)?;
     Ok(target_folder.join("debug"))
 }

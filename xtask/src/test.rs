@@ -70,6 +70,7 @@ impl Args {
                 command.args(filter.as_slice()),
             )?;
         }
+        run_suite(&mut summary, "interleavings", interleavings()?.args(filter.as_slice()))?;
         let mut doc_tests = cargo::cargo("test");
         doc_tests.args(["--workspace", "--doc"]);
         run_suite(&mut summary, "documentation", doc_tests.args(filter.as_slice()))?;
@@ -88,6 +89,14 @@ fn native_guest_tests(workspace: &Path) -> Command {
     cargo.current_dir(workspace).args(["--workspace", "--lib", "--locked"]);
     cargo.env("CARGO_TARGET_DIR", checkout::guest_build("native"));
     cargo
+}
+
+/// The informer's locks and notifications under a scheduler that tries interleavings.
+fn interleavings() -> Result<Command> {
+    let mut cargo = cargo::cargo("test");
+    cargo.current_dir(checkout::root().join("host/informer/shuttle"));
+    cargo.args(["--locked", "--target-dir"]).arg(checkout::target()?).arg("--");
+    Ok(cargo)
 }
 
 fn test_command(binary: &TestBinary) -> Command {

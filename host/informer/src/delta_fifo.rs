@@ -114,8 +114,8 @@ impl DeltaFifo {
             config,
             state: Mutex::default(),
             arrived: Notify::new(),
-            synced: watch::Sender::new(false),
-            seen: watch::Sender::new(None),
+            synced: watch::channel(false).0,
+            seen: watch::channel(None).0,
         }
     }
 

@@ -155,8 +155,8 @@ impl SharedInformer {
             fifo: Arc::new(fifo),
             indexer,
             processor: Arc::new(processor),
-            phase: watch::Sender::new(Phase::Waiting),
-            lifecycle: watch::Sender::new(Lifecycle::Created),
+            phase: watch::channel(Phase::Waiting).0,
+            lifecycle: watch::channel(Lifecycle::Created).0,
         };
         Self { core: Arc::new(core) }
     }

@@ -36,7 +36,7 @@ struct State<W> {
 impl<K> Default for AsyncTracker<K> {
     fn default() -> Self {
         let state = State { waiting: HashSet::new(), upstream_has_synced: false };
-        Self { state: Mutex::new(state), synced: watch::Sender::new(false) }
+        Self { state: Mutex::new(state), synced: watch::channel(false).0 }
     }
 }
 
@@ -89,7 +89,7 @@ impl<K: Eq + Hash> AsyncTracker<K> {
 
 impl Default for SingleFileTracker {
     fn default() -> Self {
-        Self { state: Mutex::default(), synced: watch::Sender::new(false) }
+        Self { state: Mutex::default(), synced: watch::channel(false).0 }
     }
 }
 

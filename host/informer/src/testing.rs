@@ -78,7 +78,7 @@ pub enum Serving {
 impl FakeListWatch {
     /// Makes an empty resource of this kind, at version 1.
     pub fn new(type_meta: TypeMeta) -> Self {
-        let n_requests = Arc::new(watch::Sender::new(0));
+        let n_requests = Arc::new(watch::channel(0).0);
         Self { type_meta, state: Arc::new(Mutex::new(State::new())), n_requests }
     }
 

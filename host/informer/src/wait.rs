@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn fake(name: &'static str, is_synced: Option<bool>) -> Fake {
-        Fake(name, watch::Sender::new(is_synced))
+        Fake(name, watch::channel(is_synced).0)
     }
 
     #[tokio::test(start_paused = true)]

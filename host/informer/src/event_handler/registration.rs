@@ -30,7 +30,7 @@ pub(crate) struct Delivering(watch::Sender<Progress>);
 
 impl Registration {
     pub(crate) fn new(handle: ListenerHandle) -> (Self, Delivering) {
-        let progress = watch::Sender::new(Progress::NotBegun);
+        let progress = watch::channel(Progress::NotBegun).0;
         (Self { handle, progress: progress.clone() }, Delivering(progress))
     }
 

@@ -62,7 +62,7 @@ impl Shared {
                 is_closed: false,
             }),
             wake: Notify::new(),
-            sync: watch::Sender::new(Sync::Waiting),
+            sync: watch::channel(Sync::Waiting).0,
             loading: Mutex::new(()),
         }
     }

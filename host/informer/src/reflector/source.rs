@@ -60,7 +60,7 @@ impl Sources {
     /// Begins with a source, whose number is 0.
     #[must_use]
     pub fn new(source: Source) -> Self {
-        Self { sender: Arc::new(watch::Sender::new(Numbered { number: 0, source })) }
+        Self { sender: Arc::new(watch::channel(Numbered { number: 0, source }).0) }
     }
 
     /// Goes over to another source and returns its number, by which the store hears of it

@@ -84,7 +84,7 @@ impl Default for ReflectorStatus {
 
 impl StatusSender {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(ReflectorStatus::default()))
+        Self(watch::channel(ReflectorStatus::default()).0)
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<ReflectorStatus> {

@@ -24,7 +24,7 @@ impl Held {
             current: AtomicU64::new(0),
             remaining: AtomicUsize::new(0),
             listed: AtomicU64::new(0),
-            held: watch::Sender::new(0),
+            held: watch::channel(0).0,
         }
     }
 

@@ -1,0 +1,281 @@
+//! The small parts that carry locks, in many interleavings: no wake-up is lost, nothing is worked on twice at a time, nobody sees half
+//! of anything.
+//!
+//! A test that ends is one in which nobody waits for ever: the scheduler calls that a deadlock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use oarlock_informer::delta_fifo::{Config, DeltaFifo, Processed};
+use oarlock_informer::listener::{ListenerConfig, Notification, Outcome};
+use oarlock_informer::names::TypeMeta;
+use oarlock_informer::testing::Draft;
+use oarlock_informer::testing::hidden::{Compression, Distribution};
+use oarlock_informer::{IndexSource, Object, WorkQueue};
+use shuttle::future::block_on;
+use shuttle::sync::{Arc, Mutex};
+use shuttle::thread;
+
+/// How many interleavings are tried, half of them at random, half with few switches at the worst places.
+const N_TRIED: usize = 500;
+
+/// One test at a time: what is interned is shared by all, and its locks are the scheduler's as well.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn check(test: fn()) {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    shuttle::check_random(test, N_TRIED);
+    shuttle::check_pct(test, N_TRIED, 3);
+}
+
+fn object(name: &str, version: u32) -> Object {
+    Draft::new(name).label("app", "web").at(&TypeMeta::new("v1", "Pod"), "uid", &version.to_string())
+}
+
+#[test]
+fn the_fifo_wakes_its_consumer_for_everything_and_for_the_end() {
+    check(|| {
+        let fifo = Arc::new(DeltaFifo::new(Config::default()));
+        let producers: Vec<_> = ["a", "b"]
+            .map(|producer| {
+                let fifo = fifo.clone();
+                thread::spawn(move || {
+                    for version in 1..=2 {
+                        fifo.add(object(producer, version)).unwrap();
+                    }
+                })
+            })
+            .into();
+        let consumer = {
+            let fifo = fifo.clone();
+            thread::spawn(move || {
+                let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
+                let mut pop = || {
+                    block_on(fifo.pop(|key, deltas, _| {
+                        let versions = deltas.as_slice().iter().filter_map(|delta| delta.last_known());
+                        let versions = versions.map(|object| object.resource_version().to_owned());
+                        seen.entry(key.to_string()).or_default().extend(versions);
+                        Processed::Done
+                    }))
+                };
+                while pop().is_ok() {}
+                seen
+            })
+        };
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        fifo.close();
+        let seen = consumer.join().unwrap();
+        let both = vec!["1".to_owned(), "2".to_owned()];
+        assert_eq!(seen, [("a".to_owned(), both.clone()), ("b".to_owned(), both)].into());
+    });
+}
+
+#[test]
+fn a_whole_list_is_seen_before_anybody_hears_that_it_was() {
+    check(|| {
+        let fifo = Arc::new(DeltaFifo::new(Config::default()));
+        let processed = Arc::new(Mutex::new(0));
+        let waiter = {
+            let (mut synced, processed) = (fifo.synced(), processed.clone());
+            thread::spawn(move || {
+                block_on(async { synced.wait_for(|synced| *synced).await.map(drop) }).unwrap();
+                assert_eq!(*processed.lock().unwrap(), 2);
+            })
+        };
+        let producer = {
+            let fifo = fifo.clone();
+            thread::spawn(move || fifo.replace(vec![object("a", 1), object("b", 1)]).unwrap())
+        };
+        for _ in 0..2 {
+            block_on(fifo.pop(|_, _, _| {
+                *processed.lock().unwrap() += 1;
+                Processed::Done
+            }))
+            .unwrap();
+        }
+        producer.join().unwrap();
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn the_work_queue_never_hands_out_a_key_twice_at_a_time_and_loses_none() {
+    check(|| {
+        let queue = WorkQueue::<u8>::default();
+        let in_work = Arc::new(Mutex::new(BTreeSet::new()));
+        let worked = Arc::new(Mutex::new(BTreeSet::new()));
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                let (queue, in_work, worked) = (queue.clone(), in_work.clone(), worked.clone());
+                thread::spawn(move || {
+                    while let Some(key) = block_on(queue.get()) {
+                        assert!(in_work.lock().unwrap().insert(key));
+                        thread::yield_now();
+                        in_work.lock().unwrap().remove(&key);
+                        worked.lock().unwrap().insert(key);
+                        queue.done(&key);
+                    }
+                })
+            })
+            .collect();
+        let producer = {
+            let queue = queue.clone();
+            thread::spawn(move || [1, 2, 1].into_iter().for_each(|key| queue.add(key)))
+        };
+        queue.add(3);
+        producer.join().unwrap();
+        queue.shut_down();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        assert_eq!(*worked.lock().unwrap(), BTreeSet::from([1, 2, 3]));
+        assert!(queue.is_empty());
+    });
+}
+
+#[test]
+fn a_drain_ends_once_nothing_is_worked_on_or_when_it_is_cut_short() {
+    check(|| {
+        let queue = WorkQueue::<u8>::default();
+        queue.add(1);
+        queue.add(2);
+        let held = [block_on(queue.get()), block_on(queue.get())];
+        let drains: Vec<_> = (0..2)
+            .map(|_| {
+                let queue = queue.clone();
+                thread::spawn(move || block_on(queue.shut_down_with_drain()))
+            })
+            .collect();
+        let done = {
+            let queue = queue.clone();
+            thread::spawn(move || held.iter().flatten().for_each(|key| queue.done(key)))
+        };
+        done.join().unwrap();
+        drains.into_iter().for_each(|drain| drain.join().unwrap());
+
+        let queue = WorkQueue::<u8>::default();
+        queue.add(1);
+        block_on(queue.get());
+        let drain = {
+            let queue = queue.clone();
+            thread::spawn(move || block_on(queue.shut_down_with_drain()))
+        };
+        while !queue.is_shutting_down() {
+            thread::yield_now();
+        }
+        queue.shut_down();
+        drain.join().unwrap();
+    });
+}
+
+/// Promise 2 for a listener that is registered while things happen.
+#[test]
+fn a_listener_is_woken_and_told_an_unbroken_chain() {
+    check(|| {
+        let distribution = Distribution::new();
+        let writer = {
+            let distribution = distribution.clone();
+            thread::spawn(move || {
+                distribution.put(object("a", 1)).unwrap();
+                distribution.put(object("a", 2)).unwrap();
+                distribution.put(object("b", 3)).unwrap();
+                distribution.delete(object("a", 4)).unwrap();
+            })
+        };
+        let mut listener = distribution.listen(ListenerConfig::default()).unwrap();
+        let handle = listener.handle();
+        let consumer = thread::spawn(move || {
+            let mut told: BTreeMap<String, String> = BTreeMap::new();
+            while let Some(delivery) = block_on(listener.next()) {
+                let key = delivery.key.to_string();
+                match &delivery.notification {
+                    Notification::Added { object, .. } => {
+                        let before = told.insert(key, object.resource_version().to_owned());
+                        assert_eq!(before, None);
+                    }
+                    Notification::Updated { old, new } => {
+                        let before = told.insert(key, new.resource_version().to_owned());
+                        assert_eq!(before.as_deref(), Some(&*old.resource_version()));
+                    }
+                    Notification::Deleted { .. } => assert!(told.remove(&key).is_some()),
+                }
+                listener.finish(&delivery.key, Outcome::Done);
+            }
+            told
+        });
+        writer.join().unwrap();
+        // All has been told or waits; what waits goes with the listener.
+        while handle.stats().pending + handle.stats().in_flight > 0 {
+            thread::yield_now();
+        }
+        distribution.stop();
+        let told = consumer.join().unwrap();
+        assert_eq!(told, [("b".to_owned(), "3".to_owned())].into());
+    });
+}
+
+#[test]
+fn an_index_added_late_has_everything_and_readers_see_whole_states() {
+    check(|| {
+        let distribution = Distribution::new();
+        distribution.put(object("ns/a", 1)).unwrap();
+        let indexer = distribution.indexer();
+        let writer = {
+            let distribution = distribution.clone();
+            thread::spawn(move || {
+                distribution.put(object("ns/b", 2)).unwrap();
+                distribution.delete(object("ns/a", 3)).unwrap();
+            })
+        };
+        let reader = {
+            let indexer = indexer.clone();
+            thread::spawn(move || {
+                let names: Vec<_> = indexer.keys().iter().map(ToString::to_string).collect();
+                assert!(
+                    [&["ns/a"][..], &["ns/a", "ns/b"], &["ns/b"]]
+                        .contains(&&names.iter().map(|name| &**name).collect::<Vec<_>>()[..]),
+                    "{names:?}"
+                );
+            })
+        };
+        indexer.add_index("app", IndexSource::Label("app".into())).unwrap();
+        writer.join().unwrap();
+        reader.join().unwrap();
+        let found = indexer.by_index("app", "web").unwrap();
+        assert_eq!(found.iter().map(|object| object.key().to_string()).collect::<Vec<_>>(), ["ns/b"]);
+    });
+}
+
+/// Whoever reads a body while it changes its form sees the same text.
+#[test]
+fn an_object_reads_the_same_while_it_is_compressed() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let text = |object: &Object| object.json().to_string();
+    let test = move || {
+        let objects: Vec<_> = (0..80).map(|i| padded(i)).collect();
+        let compression = Compression::learn(&objects).unwrap();
+        let object = objects[7].clone();
+        let expected = text(&object);
+        let compressors: Vec<_> = (0..2)
+            .map(|_| {
+                let (object, compression) = (object.clone(), compression.clone());
+                thread::spawn(move || assert!(compression.compress(&object)))
+            })
+            .collect();
+        for _ in 0..3 {
+            assert_eq!(text(&object), expected);
+            thread::yield_now();
+        }
+        compressors.into_iter().for_each(|compressor| compressor.join().unwrap());
+        assert_eq!(text(&object), expected);
+    };
+    shuttle::check_random(test, 30);
+}
+
+/// A body that is worth compressing.
+fn padded(i: u32) -> Object {
+    let draft = (0..40).fold(Draft::new(&format!("ns/{i}")), |draft, line| {
+        draft.annotation(
+            &format!("line-{line}"),
+            &format!("what all of them have in common, and {}", i * line),
+        )
+    });
+    draft.at(&TypeMeta::new("v1", "Pod"), "uid", "1")
+}

@@ -147,14 +147,18 @@ impl<'c> PageDecoder<'c> {
     fn envelope<'b>(&mut self, chunk: &'b [u8]) -> Result<&'b [u8], DecodeError> {
         for (idx, byte) in chunk.iter().enumerate() {
             if self.envelope.begins_items_with(*byte) {
+                self.check_envelope()?;
                 self.begin_items()?;
                 return Ok(&chunk[idx + 1..]);
             }
         }
-        if self.envelope.bytes.len() > MAX_ENVELOPE_BYTES {
-            return Err(DecodeError::TooLong { what: WHAT, limit: MAX_ENVELOPE_BYTES });
-        }
-        Ok(&[])
+        self.check_envelope().map(|()| Default::default())
+    }
+
+    fn check_envelope(&self) -> Result<(), DecodeError> {
+        let limit = MAX_ENVELOPE_BYTES;
+        let is_too_long = self.envelope.bytes.len() > limit;
+        if is_too_long { Err(DecodeError::TooLong { what: WHAT, limit }) } else { Ok(()) }
     }
 
     fn begin_items(&mut self) -> Result<(), DecodeError> {

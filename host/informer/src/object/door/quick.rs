@@ -34,8 +34,8 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
     let mut kept = Kept::new(source);
     let (mut kind, mut api_version, mut metadata) = (None, None, None);
     cursor.object(|cursor, _, key| match key.plain()? {
-        "kind" => set(&mut kind, cursor.string()?.plain()?),
-        "apiVersion" => set(&mut api_version, cursor.string()?.plain()?),
+        "kind" => set(&mut kind, cursor.string()?.text()?),
+        "apiVersion" => set(&mut api_version, cursor.string()?.text()?),
         "metadata" => set(&mut metadata, Metadata::read(cursor, &mut kept, terms.pruning)?),
         _ => cursor.skip_value(),
     })?;
@@ -46,7 +46,8 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
     let metadata = metadata?;
     let filled_api_version = terms.type_meta.filter(|_| api_version.is_none()).map(|meta| &*meta.api_version);
     let filled_kind = terms.type_meta.filter(|_| kind.is_none()).map(|meta| &*meta.kind);
-    let type_meta = terms.share(api_version.or(filled_api_version)?, kind.or(filled_kind)?).ok()?;
+    let type_meta =
+        terms.share(api_version.as_deref().or(filled_api_version)?, kind.as_deref().or(filled_kind)?).ok()?;
     let is_filled = filled_api_version.is_some() || filled_kind.is_some();
     // What stands in the place of which part of the source, and what behind.
     let (head, range, tail) = match terms.content {

@@ -106,6 +106,12 @@ fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
         Content::Full,
     );
     assert!(object.is_ok());
+    // Nor when it is read again, whatever its type.
+    let odd = TypeMeta::new("v1", "P\"d\n");
+    let text = br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#;
+    let object = take_in(text, Some(&odd), &Pruning::none(), Content::Full).unwrap();
+    let again = take_in(object.json().as_bytes(), None, &Pruning::none(), Content::Full).unwrap();
+    assert_eq!(Seen::of(&again), Seen::of(&object));
     // But none that would let one value run into another.
     for text in [r#"{"metadata":{"name":"a"},"spec":{"a":"}}"#, r#"{"metadata":{"name":"a"},"spec":{"a":[}}"#]
     {

@@ -276,6 +276,12 @@ mod tests {
               --level <LEVEL>         What to print: trace, debug (every single delivery), info, warn or
                                       error [default: info]
           -h, --help                  Print help (see more with '--help')
+
+        Limits:
+              --max-informers <N>       How many resources may be watched [default: 256]
+              --max-objects <N>         How many objects may be cached [default: 2000000]
+              --max-cache-bytes <SIZE>  How much memory the cached objects may take, such as 512Mi. The host
+                                        itself and its plugins come on top [default: 1Gi]
         ");
         insta::assert_snapshot!(help(&["dev"]), @"
         Starts an API server on this machine and runs plugins against it, to try them out
@@ -305,6 +311,12 @@ mod tests {
               --level <LEVEL>                What to print: trace, debug (every single delivery), info, warn
                                              or error [default: info]
           -h, --help                         Print help (see more with '--help')
+
+        Limits:
+              --max-informers <N>       How many resources may be watched [default: 256]
+              --max-objects <N>         How many objects may be cached [default: 2000000]
+              --max-cache-bytes <SIZE>  How much memory the cached objects may take, such as 512Mi. The host
+                                        itself and its plugins come on top [default: 1Gi]
         ");
         insta::assert_snapshot!(help(&["rbac"]), @"
         Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`

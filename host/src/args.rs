@@ -1,6 +1,8 @@
 //! The command line. The only reader of the environment.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf};
+mod duration;
+
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use oarlock_controller::{account::Account, informers::Limits, report::Level};
@@ -51,6 +53,10 @@ pub(crate) struct Environment {
     /// Set in every Pod.
     #[arg(long, global = true, env = "KUBERNETES_SERVICE_HOST", hide = true)]
     pub(crate) kubernetes_service_host: Option<String>,
+
+    /// What the machine is called, or the Pod.
+    #[arg(long, global = true, env = "HOSTNAME", hide = true)]
+    pub(crate) hostname: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +83,39 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) host: HostArgs,
+
+    // Last, since its heading would go on.
+    #[command(flatten)]
+    pub(crate) election: ElectionArgs,
+}
+
+/// As Kubernetes' own components call it.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Leader election")]
+pub(crate) struct ElectionArgs {
+    /// Runs plugins only while this process holds a Lease, so that several can stand by for one another.
+    #[arg(long)]
+    pub(crate) leader_elect: bool,
+
+    /// How long the others wait after they last saw the leader renew the Lease.
+    #[arg(long, value_parser = duration::parse, default_value = "15s", value_name = "DURATION")]
+    pub(crate) leader_elect_lease_duration: Duration,
+
+    /// How long the leader tries to renew it before it gives up, and ends.
+    #[arg(long, value_parser = duration::parse, default_value = "10s", value_name = "DURATION")]
+    pub(crate) leader_elect_renew_deadline: Duration,
+
+    /// How long to wait between two tries.
+    #[arg(long, value_parser = duration::parse, default_value = "2s", value_name = "DURATION")]
+    pub(crate) leader_elect_retry_period: Duration,
+
+    /// The Lease's name.
+    #[arg(long, default_value = "oarlock", value_name = "NAME")]
+    pub(crate) leader_elect_resource_name: String,
+
+    /// The Lease's namespace. Otherwise that of the Pod, or of the kubeconfig's context.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) leader_elect_resource_namespace: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -171,6 +210,18 @@ pub(crate) struct RbacArgs {
     /// The ServiceAccount that the host runs as.
     #[arg(long, default_value = "oarlock-system/oarlock", value_name = "NAMESPACE/NAME")]
     pub(crate) host_account: Account,
+
+    /// Prints also what the host needs to be run with --leader-elect.
+    #[arg(long)]
+    pub(crate) leader_elect: bool,
+
+    /// The Lease's name.
+    #[arg(long, default_value = "oarlock", value_name = "NAME")]
+    pub(crate) leader_elect_resource_name: String,
+
+    /// The Lease's namespace. Otherwise that of the host's account.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) leader_elect_resource_namespace: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -282,6 +333,21 @@ mod tests {
               --max-objects <N>         How many objects may be cached [default: 2000000]
               --max-cache-bytes <SIZE>  How much memory the cached objects may take, such as 512Mi. The host
                                         itself and its plugins come on top [default: 1Gi]
+
+        Leader election:
+              --leader-elect
+                  Runs plugins only while this process holds a Lease, so that several can stand by for one
+                  another
+              --leader-elect-lease-duration <DURATION>
+                  How long the others wait after they last saw the leader renew the Lease [default: 15s]
+              --leader-elect-renew-deadline <DURATION>
+                  How long the leader tries to renew it before it gives up, and ends [default: 10s]
+              --leader-elect-retry-period <DURATION>
+                  How long to wait between two tries [default: 2s]
+              --leader-elect-resource-name <NAME>
+                  The Lease's name [default: oarlock]
+              --leader-elect-resource-namespace <NAMESPACE>
+                  The Lease's namespace. Otherwise that of the Pod, or of the kubeconfig's context
         ");
         insta::assert_snapshot!(help(&["dev"]), @"
         Starts an API server on this machine and runs plugins against it, to try them out
@@ -327,15 +393,22 @@ mod tests {
           <PLUGIN>...  Plugin files, folders of one plugin each, or folders of plugins
 
         Options:
-              --host-account <NAMESPACE/NAME>  The ServiceAccount that the host runs as [default:
-                                               oarlock-system/oarlock]
-              --log <FILTER>                   What the host's own parts log, on standard error: a level, or
-                                               targets such as `oarlock=debug,kube=info` [env: OARLOCK_LOG]
-                                               [default: warn]
-              --cache-dir <FOLDER>             Where compiled plugins are kept between runs, a folder of
-                                               this user's own. Otherwise `oarlock` in the user's cache
-                                               folder, if that can be written [env: OARLOCK_CACHE_DIR]
-          -h, --help                           Print help
+              --host-account <NAMESPACE/NAME>
+                  The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
+              --log <FILTER>
+                  What the host's own parts log, on standard error: a level, or targets such as
+                  `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --cache-dir <FOLDER>
+                  Where compiled plugins are kept between runs, a folder of this user's own. Otherwise
+                  `oarlock` in the user's cache folder, if that can be written [env: OARLOCK_CACHE_DIR]
+              --leader-elect
+                  Prints also what the host needs to be run with --leader-elect
+              --leader-elect-resource-name <NAME>
+                  The Lease's name [default: oarlock]
+              --leader-elect-resource-namespace <NAMESPACE>
+                  The Lease's namespace. Otherwise that of the host's account
+          -h, --help
+                  Print help
         ");
         insta::assert_snapshot!(help(&["plugin", "inspect"]), @"
         Shows what a plugin says of itself, what it imports and its limits

@@ -82,11 +82,18 @@ impl Admin {
 
     fn router(self) -> Router {
         Router::new()
-            .route("/livez", get(|| async { "ok\n" }))
+            .route("/livez", get(livez))
             .route("/readyz", get(readyz))
             .route("/metrics", get(metrics))
             .route("/plugins", get(plugins))
             .with_state(self)
+    }
+}
+
+async fn livez(State(admin): State<Admin>) -> Response {
+    match admin.health.dead() {
+        None => "ok\n".into_response(),
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, reason + "\n").into_response(),
     }
 }
 

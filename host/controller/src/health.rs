@@ -2,13 +2,15 @@
 //!
 //! One plugin's resource that is gone, or that its account may not see, is that plugin's trouble, shown at `/plugins` and in the metrics.
 //! The host is not ready while it has not looked at its plugins once, while a watch that it needs itself (the
-//! namespaces, for the gate) is dead, or while no watch at all gets through.
+//! namespaces, for the gate) is dead, or while no watch at all gets through. One that stands by, so that another may run the plugins, is
+//! ready without having looked at any; a leader that has not noticed that its lease ran out is not even alive.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::informers::{InformerView, Informers};
+use crate::leader::HealthCheck;
 
 /// A watch that has been in trouble this long is dead. Below it, it is the ordinary life of a network.
 pub const DEAD_AFTER: Duration = Duration::from_secs(30);
@@ -18,6 +20,7 @@ pub const DEAD_AFTER: Duration = Duration::from_secs(30);
 pub struct Health {
     plugins_looked_at: Arc<AtomicBool>,
     informers: Informers,
+    election: Arc<OnceLock<HealthCheck>>,
 }
 
 // === impl Health ===
@@ -26,12 +29,25 @@ impl Health {
     /// Makes one that is not ready yet.
     #[must_use]
     pub(crate) fn new(informers: Informers) -> Self {
-        Self { plugins_looked_at: Arc::default(), informers }
+        Self { plugins_looked_at: Arc::default(), informers, election: Arc::default() }
     }
 
     /// Notes that the plugin files have been looked at.
     pub(crate) fn plugins_looked_at(&self) {
         self.plugins_looked_at.store(true, Ordering::Release);
+    }
+
+    /// Notes that plugins are run only when this election is won.
+    pub(crate) fn stands_by(&self, election: HealthCheck) {
+        let _ = self.election.set(election);
+        self.plugins_looked_at();
+    }
+
+    /// Returns why the host should be started anew; nothing when it lives.
+    #[must_use]
+    pub fn dead(&self) -> Option<String> {
+        let check = self.election.get()?.check();
+        check.err().map(|error| error.to_string())
     }
 
     /// Returns why the host is not ready; nothing when it is.

@@ -112,6 +112,20 @@ pub fn for_host(host: &Account, plugins: &[Needs]) -> Result<Manifest, Error> {
     Ok(Manifest { sections: vec![Section { comment, items }] })
 }
 
+/// Returns what the host's own account needs in order to compete for a Lease, and to tell of it in Events.
+#[must_use]
+pub fn for_election(host: &Account, namespace: &str, lease: &str) -> Manifest {
+    let mut rules = Rules::default();
+    let here = Place::Namespace(namespace.to_owned());
+    // What is made has no name yet, as far as the API server's rules go.
+    rules.allow(here.clone(), "coordination.k8s.io", "leases", &["create"]);
+    rules.allow_named(namespace, "coordination.k8s.io", "leases", lease, &["get", "update"]);
+    rules.allow(here, "", "events", &["create", "patch"]);
+    let items = roles("oarlock-election", host, rules);
+    let comment = format!("The host as a candidate for the Lease {namespace}/{lease}.");
+    Manifest { sections: vec![Section { comment, items }] }
+}
+
 // === impl Needs ===
 
 impl Needs {

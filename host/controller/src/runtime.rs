@@ -1,20 +1,26 @@
 //! The host, put together: made with everything it needs, run until it is told to end.
 
+mod candidate;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{Content, GroupVersionResource};
 use oarlock_plugin::{Engine, EngineConfig, engine};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::candidate::Candidate;
+pub use self::candidate::Election;
 use crate::access::Gate;
 use crate::admin::Admin;
 use crate::discovery::Discovery;
 use crate::dispatch::{self, FaultHook, RestartPolicy, RetryPolicy};
 use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Purpose, Refused};
+use crate::leader;
 use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::reload::{Host, Reload};
@@ -44,6 +50,8 @@ pub struct Config {
     pub provision: Option<Arc<dyn Provision>>,
     /// What the caches may take up.
     pub limits: Limits,
+    /// Run plugins only while it leads; none runs them at once.
+    pub election: Option<Election>,
     /// Swallows the n-th notification, counted from one. A fault on demand, for tests of those who look for faults.
     pub fault_swallow: Option<u64>,
     /// Whether what informers have streamed in is compared with a list. For tests.
@@ -65,6 +73,15 @@ pub enum Error {
     /// The host's own watch was refused, which it never is.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// The election cannot work like this.
+    #[error(transparent)]
+    Election(#[from] leader::ConfigError),
+    /// Another may run the plugins now.
+    #[error("the host no longer leads by the Lease {lease}: start it again, and it stands by")]
+    LeadershipLost {
+        /// Namespace and name.
+        lease: String,
+    },
     /// A part of the host failed.
     #[error(transparent)]
     Task(#[from] tasks::Error),
@@ -93,6 +110,7 @@ impl Runtime {
             restart,
             provision,
             limits,
+            election,
             fault_swallow,
             consistency_check,
         } = config;
@@ -143,14 +161,24 @@ impl Runtime {
             provision,
             dispatch,
         };
-        let reload = Reload::new(host, health, sources);
-        tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
+        let failure = Arc::new(Mutex::new(None));
+        if let Some(election) = election {
+            let candidate = Candidate { host, health, sources, failure: failure.clone(), election };
+            tasks.spawn("election", Criticality::Essential, |token| candidate.run(token));
+        } else {
+            let reload = Reload::new(host, health, sources);
+            tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
+        }
         let stopping = async {
             // Whatever ends the host cancels this first.
             tasks.token().cancelled().await;
             reporter.report(Event::HostStopping);
         };
         let (ended, ()) = tokio::join!(supervisor.run(), stopping);
-        Ok(ended?)
+        // What the election ended for says more than that it ended.
+        match failure.lock().take() {
+            Some(failure) => Err(failure),
+            None => Ok(ended?),
+        }
     }
 }

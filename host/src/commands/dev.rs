@@ -72,7 +72,7 @@ async fn serve(
     })?;
     welcome::say(&server, file.path(), &plugins, host.output);
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
-    let job = hosting::Job { client, server, plugins, host, admin, engine, provision };
+    let job = hosting::Job { client, server, plugins, host, admin, engine, provision, election: None };
     hosting::host(job, std::future::pending()).await
 }
 

@@ -7,7 +7,7 @@ use oarlock_controller::{
     dispatch::{RestartPolicy, RetryPolicy},
     provision::Provision,
     report,
-    runtime::{self, Runtime},
+    runtime::{self, Election, Runtime},
 };
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;
@@ -30,6 +30,7 @@ pub(super) struct Job {
     pub(super) admin: Option<TcpListener>,
     pub(super) engine: EngineConfig,
     pub(super) provision: Option<Arc<dyn Provision>>,
+    pub(super) election: Option<Election>,
 }
 
 /// Takes the address for probes and metrics, so that one in use is told before anything begins.
@@ -43,7 +44,7 @@ pub(super) async fn bind(host: &HostArgs) -> Result<Option<TcpListener>, Failure
 /// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended, and every line is
 /// printed, when this returns.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
-    let Job { client, server, plugins, host, admin, engine, provision } = job;
+    let Job { client, server, plugins, host, admin, engine, provision, election } = job;
     let HostArgs { admin_addr: _, output, level, budget, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let config = runtime::Config {
@@ -57,6 +58,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         restart: RestartPolicy::default(),
         provision,
         limits: budget.limits(),
+        election,
         fault_swallow,
         consistency_check: match detect_inconsistency {
             true => ConsistencyCheck::Panic,

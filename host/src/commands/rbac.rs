@@ -12,15 +12,26 @@ use crate::{
 };
 
 pub(crate) async fn run(args: RbacArgs, engine: EngineConfig) -> Ended {
-    let RbacArgs { plugins, host_account } = args;
+    let RbacArgs {
+        plugins,
+        host_account,
+        leader_elect,
+        leader_elect_resource_name: lease,
+        leader_elect_resource_namespace,
+    } = args;
     let engine = examine::engine(engine)?;
     let mut needs = Vec::new();
     for file in examine::load(&plugins)? {
         needs.push(examine::needs(&engine, file).await?);
     }
+    let election = leader_elect.then(|| {
+        let namespace = leader_elect_resource_namespace.as_deref().unwrap_or(&host_account.namespace);
+        rbac::for_election(&host_account, namespace, &lease)
+    });
     let manifest = rbac::for_plugins(&needs)
         .and_then(|manifest| Ok(manifest.then(rbac::for_host(&host_account, &needs)?)))
         .map_err(Failure::caller)?;
+    let manifest = manifest.then(election.unwrap_or_default());
     let yaml = manifest.to_yaml().map_err(Failure::running)?;
     std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::running)
 }

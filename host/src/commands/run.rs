@@ -1,16 +1,17 @@
 //! `oarlock run`: plugins against a cluster.
 
+use oarlock_controller::{leader, runtime::Election};
 use oarlock_plugin::EngineConfig;
 
 use super::hosting;
 use crate::{
-    args::{Environment, RunArgs},
+    args::{ElectionArgs, Environment, RunArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
 };
 
 pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: EngineConfig) -> Ended {
-    let RunArgs { plugins, cluster, host } = args;
+    let RunArgs { plugins, cluster, host, election } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
         return Err(Failure::caller(missing)
@@ -18,9 +19,35 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
     }
     let admin = hosting::bind(&host).await?;
     let Connection { client, server } = connect::connect(&cluster, environment).await?;
+    let election = candidacy(election, client.default_namespace(), environment)?;
     hosting::host(
-        hosting::Job { client, server, plugins, host, admin, engine, provision: None },
+        hosting::Job { client, server, plugins, host, admin, engine, provision: None, election },
         std::future::pending(),
     )
     .await
+}
+
+/// What the host competes for, if it is to.
+fn candidacy(
+    args: ElectionArgs,
+    default_namespace: &str,
+    environment: &Environment,
+) -> Result<Option<Election>, Failure> {
+    let ElectionArgs {
+        leader_elect,
+        leader_elect_lease_duration: lease_duration,
+        leader_elect_renew_deadline: renew_deadline,
+        leader_elect_retry_period: retry_period,
+        leader_elect_resource_name: name,
+        leader_elect_resource_namespace: namespace,
+    } = args;
+    if !leader_elect {
+        return Ok(None);
+    }
+    let config = leader::Config { lease_duration, renew_deadline, retry_period, release_on_cancel: true };
+    let namespace = namespace.as_deref().unwrap_or(default_namespace);
+    let machine = environment.hostname.as_deref().unwrap_or("oarlock");
+    Election::new(namespace, &name, machine, config)
+        .map(Some)
+        .map_err(|error| Failure::caller(error).hint("Kubernetes' own components use 15s, 10s and 2s"))
 }

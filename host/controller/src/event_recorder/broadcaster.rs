@@ -133,6 +133,7 @@ impl<E> Watch<E> {
 mod tests {
     use super::*;
 
+    // Conformance: B.2
     #[tokio::test]
     async fn every_watcher_sees_everything_from_when_it_began() {
         let broadcaster = Broadcaster::new();
@@ -149,6 +150,7 @@ mod tests {
         assert_eq!((two.next().await.as_deref(), two.next().await), (Some(&3), None));
     }
 
+    // Conformance: B.2
     #[tokio::test]
     async fn er_03_a_full_queue_loses_and_counts_and_holds_up_nobody() {
         let broadcaster = Broadcaster::with_capacity(2);
@@ -164,6 +166,7 @@ mod tests {
         assert_eq!(slow.next().await, None);
     }
 
+    // Conformance: B.2
     #[tokio::test]
     async fn after_a_shutdown_there_is_nothing() {
         let broadcaster = Broadcaster::new();

@@ -42,6 +42,9 @@ pub enum ConfigError {
         /// Between two tries.
         retry_period: Duration,
     },
+    /// More than the API can express.
+    #[error("{0} must not be longer than 68 years")]
+    TooLong(&'static str),
     /// A duration of nothing.
     #[error("{0} must be greater than zero")]
     Zero(&'static str),
@@ -53,7 +56,8 @@ pub enum ConfigError {
 // === impl Config ===
 
 impl Config {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    /// Finds out whether this can work (LE-01).
+    pub fn check(&self) -> Result<(), ConfigError> {
         let Self { lease_duration, renew_deadline, retry_period, .. } = *self;
         for (duration, name) in [
             (lease_duration, "leaseDuration"),
@@ -62,6 +66,9 @@ impl Config {
         ] {
             if duration.is_zero() {
                 return Err(ConfigError::Zero(name));
+            }
+            if i32::try_from(duration.as_secs()).is_err() {
+                return Err(ConfigError::TooLong(name));
             }
         }
         if lease_duration <= renew_deadline {
@@ -108,6 +115,7 @@ mod tests {
         );
         assert_eq!(error(0, 0, 0), "leaseDuration must be greater than zero");
         assert_eq!(error(15_000, 0, 0), "renewDeadline must be greater than zero");
+        assert_eq!(error(u64::MAX, 1, 1), "leaseDuration must not be longer than 68 years");
         assert_eq!(error(15_000, 10_000, 0), "retryPeriod must be greater than zero");
     }
 }

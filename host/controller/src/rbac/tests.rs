@@ -344,3 +344,60 @@ fn a_wildcard_is_refused() {
     needs.description.reads[0].target.plural = "*".to_owned();
     insta::assert_snapshot!(for_host(&narrow().account, &[needs]).unwrap_err(), @"plugin mirror declares `*` as a resource: rights are given by name only, so declare what it needs");
 }
+
+#[test]
+fn a_candidate_may_hold_one_lease_and_tell_of_it() {
+    let manifest = for_election(&"oarlock-system/oarlock".parse().unwrap(), "leases", "oarlock");
+    insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"
+    # These namespaces must exist: leases.
+
+    # The host as a candidate for the Lease leases/oarlock.
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: Role
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-election
+      namespace: leases
+    rules:
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+      - patch
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - create
+    - apiGroups:
+      - coordination.k8s.io
+      resourceNames:
+      - oarlock
+      resources:
+      - leases
+      verbs:
+      - get
+      - update
+    ---
+    apiVersion: rbac.authorization.k8s.io/v1
+    kind: RoleBinding
+    metadata:
+      labels:
+        app.kubernetes.io/managed-by: oarlock
+      name: oarlock-election
+      namespace: leases
+    roleRef:
+      apiGroup: rbac.authorization.k8s.io
+      kind: Role
+      name: oarlock-election
+    subjects:
+    - kind: ServiceAccount
+      name: oarlock
+      namespace: oarlock-system
+    ");
+}

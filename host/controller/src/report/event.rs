@@ -84,6 +84,25 @@ pub enum Event {
         /// Where.
         address: String,
     },
+    /// The host waits to lead.
+    StandingBy {
+        /// The Lease: namespace and name.
+        lease: String,
+        /// What the host is called there.
+        identity: String,
+    },
+    /// Another host leads.
+    OtherLeads {
+        /// What it is called.
+        identity: String,
+    },
+    /// The host leads, and runs plugins from now on.
+    Leading,
+    /// The host leads no more, and ends.
+    LeadershipLost {
+        /// The Lease: namespace and name.
+        lease: String,
+    },
     /// The host was asked to end.
     HostStopping,
     /// A version of a plugin is ready and serves.
@@ -308,6 +327,9 @@ impl Event {
             | Self::Reconciled { outcome: Delivery::Done, .. } => Level::Debug,
             Self::HostStarted { .. }
             | Self::AdminListening { .. }
+            | Self::StandingBy { .. }
+            | Self::OtherLeads { .. }
+            | Self::Leading
             | Self::HostStopping
             | Self::PluginLoaded { .. }
             | Self::PluginUnloaded
@@ -330,6 +352,7 @@ impl Event {
             Self::Delivered { outcome: Delivery::Parked { .. }, .. }
             | Self::Reconciled { outcome: Delivery::Parked { .. }, .. }
             | Self::SyncedFailed { outcome: Delivery::Parked { .. }, .. }
+            | Self::LeadershipLost { .. }
             | Self::PluginRefused { .. }
             | Self::SubscriptionForbidden { .. }
             | Self::ResourceForbidden { .. }

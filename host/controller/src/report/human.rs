@@ -45,6 +45,12 @@ impl Display for Event {
         match self {
             Self::HostStarted { server, version } => write!(f, "oarlock {version} works with {server}"),
             Self::AdminListening { address } => write!(f, "probes and metrics at http://{address}"),
+            Self::StandingBy { lease, identity } => {
+                write!(f, "waits to lead by the Lease {lease}, as {identity}")
+            }
+            Self::OtherLeads { identity } => write!(f, "{identity} leads"),
+            Self::Leading => f.write_str("leads, and runs plugins"),
+            Self::LeadershipLost { lease } => write!(f, "lost the Lease {lease}, and ends"),
             Self::HostStopping => f.write_str("ending"),
             Self::PluginLoaded { version, digest, mode, took_ms } => {
                 let digest = digest.get(..12).unwrap_or(digest);

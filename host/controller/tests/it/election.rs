@@ -1,18 +1,25 @@
 //! Leader election over a Lease in an API server.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, DeleteParams, ListParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use oarlock_controller::event_recorder::{
     Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig, field_selector,
 };
 use oarlock_controller::leader::{Callbacks, Config, Ended, LeaderElector, LeaseLock};
+use oarlock_controller::report;
+use oarlock_controller::runtime::{self, Election, Runtime};
+use oarlock_informer::reflector::ConsistencyCheck;
+use oarlock_plugin::EngineConfig;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -119,5 +126,102 @@ async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
         messages,
         ["one became leader", "one stopped leading", "two became leader", "two stopped leading"]
     );
+    cluster.shut_down().await;
+}
+
+/// A host that stands by for others, and what it reports.
+struct Host {
+    lines: watch::Receiver<Vec<Value>>,
+    token: CancellationToken,
+    run: JoinSet<Result<(), runtime::Error>>,
+    printed: JoinSet<()>,
+}
+
+impl Host {
+    fn start(client: &kube::Client, plugins: &Path, machine: &str) -> Self {
+        let config = Config {
+            lease_duration: Duration::from_secs(60),
+            renew_deadline: Duration::from_secs(40),
+            retry_period: Duration::from_millis(50),
+            release_on_cancel: true,
+        };
+        let (reporter, mut reports) = report::channel(report::Config::default());
+        let runtime = Runtime::new(runtime::Config {
+            client: client.clone(),
+            server: String::new(),
+            sources: vec![plugins.to_owned()],
+            admin: None,
+            reporter,
+            engine: EngineConfig::default(),
+            retry: Default::default(),
+            restart: Default::default(),
+            provision: None,
+            limits: Default::default(),
+            election: Some(Election::new("default", "hosts", machine, config).unwrap()),
+            fault_swallow: None,
+            consistency_check: ConsistencyCheck::Panic,
+        })
+        .unwrap();
+        let token = CancellationToken::new();
+        let (sender, lines) = watch::channel(Vec::new());
+        let (mut run, mut printed) = (JoinSet::new(), JoinSet::new());
+        let ended = token.clone();
+        run.spawn(async move { runtime.run(ended).await });
+        printed.spawn(async move {
+            while let Some(line) = reports.next().await {
+                sender.send_modify(|lines| lines.push(serde_json::to_value(&line).unwrap()));
+            }
+        });
+        Self { lines, token, run, printed }
+    }
+
+    async fn event(&self, event: &str) -> Value {
+        let mut lines = self.lines.clone();
+        let is_it = |line: &&Value| line["event"] == event;
+        let lines = lines.wait_for(|lines| lines.iter().any(|line| is_it(&line))).await.unwrap();
+        lines.iter().find(is_it).unwrap().clone()
+    }
+
+    fn has(&self, event: &str) -> bool {
+        self.lines.borrow().iter().any(|line| line["event"] == event)
+    }
+
+    async fn ended(mut self) -> Result<(), runtime::Error> {
+        let ended = self.run.join_next().await.unwrap().unwrap();
+        self.printed.join_all().await;
+        ended
+    }
+}
+
+#[tokio::test]
+async fn only_the_leader_looks_at_plugins_and_one_that_has_lost_ends() {
+    let (cluster, client) = rig::cluster().await;
+    let folder = tempfile::tempdir().unwrap();
+    // Whoever looks at this says so, and no guest is needed.
+    fs::write(folder.path().join("bad.yaml"), "name: [").unwrap();
+    let one = Host::start(&client, folder.path(), "one");
+    one.event("plugin-refused").await;
+    assert!(one.has("standing-by") && one.has("leading"));
+    let two = Host::start(&client, folder.path(), "two");
+    let leader = two.event("other-leads").await;
+    assert!(leader["identity"].as_str().unwrap().starts_with("one_"), "{leader}");
+    assert!(!two.has("leading") && !two.has("plugin-refused"));
+
+    one.token.cancel();
+    one.ended().await.unwrap();
+    two.event("plugin-refused").await;
+    assert!(two.has("leading"));
+
+    // Somebody else takes it, by force.
+    let leases: Api<Lease> = Api::namespaced(client, "default");
+    let patch = json!({"spec": {"holderIdentity": "three", "leaseTransitions": 7}});
+    leases.patch("hosts", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    let error = two.ended().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the host no longer leads by the Lease default/hosts: start it again, and it stands by"
+    );
+    let lease = leases.get("hosts").await.unwrap().spec.unwrap();
+    assert_eq!(lease.holder_identity.as_deref(), Some("three"), "it is left alone");
     cluster.shut_down().await;
 }

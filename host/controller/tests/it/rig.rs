@@ -63,6 +63,7 @@ impl Rig {
             restart: RestartPolicy { base: Duration::from_millis(20), ..RestartPolicy::default() },
             provision: Some(Arc::new(Grant(client.clone()))),
             limits: Limits::default(),
+            election: None,
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,
         }))

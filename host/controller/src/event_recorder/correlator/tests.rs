@@ -171,6 +171,7 @@ async fn ea_04_what_is_counted_as_one() {
     assert_eq!(outline(&mut correlator, &warning), Some(("m".to_owned(), 1)));
 }
 
+// Conformance: B.7
 #[tokio::test(start_paused = true)]
 async fn es_02_no_more_is_remembered_than_configured() {
     let mut correlator = correlator_with(Config { lru_cache_size: 2, ..Config::default() });

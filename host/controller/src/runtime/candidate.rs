@@ -1,0 +1,140 @@
+//! The host as one of several, of which only the leader runs plugins.
+//!
+//! All of them serve probes and watch what the host itself needs; only the leader looks at plugin files. Whoever loses
+//! leadership ends, as Kubernetes' own components do: a process that is started anew is certain to have forgotten everything.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use rand::{SeedableRng, rngs::SmallRng};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Error;
+use crate::{
+    event_recorder::{Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig},
+    health::Health,
+    leader::{self, Callbacks, ConfigError, Ended, HealthCheck, LeaderElector, LeaseLock},
+    reload::{Host, Reload},
+    report::Event,
+    tasks::{Criticality, Tasks},
+};
+
+/// For how long a leader whose lease ran out may go on without noticing before it is not alive any more.
+const TOLERANCE: Duration = Duration::from_secs(20);
+
+/// What the host competes for.
+#[derive(Clone, Debug)]
+pub struct Election {
+    namespace: String,
+    name: String,
+    identity: String,
+    config: leader::Config,
+}
+
+/// A host that does not lead yet.
+pub(super) struct Candidate {
+    pub(super) host: Host,
+    pub(super) health: Health,
+    pub(super) sources: Vec<PathBuf>,
+    /// Why the host has to end.
+    pub(super) failure: Arc<Mutex<Option<Error>>>,
+    pub(super) election: Election,
+}
+
+/// Runs plugins while it leads.
+struct Leading<'a> {
+    candidate: &'a Candidate,
+    /// Ends the election.
+    token: CancellationToken,
+}
+
+// === impl Election ===
+
+impl Election {
+    /// Competes for the Lease of this name. The candidate is called after its machine, and something that no other one is
+    /// called.
+    pub fn new(
+        namespace: &str,
+        name: &str,
+        machine: &str,
+        config: leader::Config,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let identity = format!("{machine}_{}", Uuid::new_v4());
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), identity, config })
+    }
+
+    /// The candidate's own name.
+    #[must_use]
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// Waits to lead, then runs plugins until the token is cancelled or leadership is over.
+    pub(super) async fn run(self, token: CancellationToken) {
+        let Election { namespace, name, identity, config } = &self.election;
+        let client = &self.host.client;
+        let broadcaster = Broadcaster::new();
+        let sink = KubeSink::new(client.clone());
+        let recording = Recording::new(broadcaster.watch(), sink, RecordingConfig::default());
+        let recorder = EventRecorder::new(broadcaster.clone(), "oarlock", identity);
+        let lock = LeaseLock::new(client.clone(), namespace, name, identity).with_recorder(recorder);
+        let elector = match LeaderElector::new(lock, config.clone(), SmallRng::from_os_rng()) {
+            Ok(elector) => Arc::new(elector),
+            Err(error) => {
+                *self.failure.lock() = Some(error.into());
+                return;
+            }
+        };
+        let check = HealthCheck::new(TOLERANCE);
+        check.wire(elector.clone());
+        self.health.stands_by(check);
+        let lease = format!("{namespace}/{name}");
+        self.host.reporter.report(Event::StandingBy { lease: lease.clone(), identity: identity.clone() });
+        let leading = Leading { candidate: &self, token: token.child_token() };
+        let compete = async {
+            let ended = elector.run(&leading, leading.token.clone()).await;
+            broadcaster.shut_down();
+            ended
+        };
+        // The last Event is written after the election; the recorder ends by itself.
+        let (ended, ()) = tokio::join!(compete, recording.run(CancellationToken::new()));
+        if ended == Ended::Lost {
+            self.host.reporter.report(Event::LeadershipLost { lease: lease.clone() });
+            self.failure.lock().get_or_insert(Error::LeadershipLost { lease });
+        }
+    }
+}
+
+// === impl Leading ===
+
+#[async_trait]
+impl Callbacks for Leading<'_> {
+    async fn on_started_leading(&self, leading: CancellationToken) {
+        let Candidate { host, health, sources, failure, .. } = self.candidate;
+        host.reporter.report(Event::Leading);
+        // Tasks of their own, so that all of them are gone before the Lease is given back.
+        let (tasks, supervisor) = Tasks::new(leading.child_token());
+        let host = Host { tasks: tasks.clone(), ..host.clone() };
+        let reload = Reload::new(host, health.clone(), sources.clone());
+        tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
+        if let Err(error) = supervisor.run().await {
+            failure.lock().get_or_insert(error.into());
+            self.token.cancel();
+        }
+    }
+
+    fn on_stopped_leading(&self) {}
+
+    fn on_new_leader(&self, identity: &str) {
+        if identity != self.candidate.election.identity && !identity.is_empty() {
+            self.candidate.host.reporter.report(Event::OtherLeads { identity: identity.to_owned() });
+        }
+    }
+}

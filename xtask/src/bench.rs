@@ -68,7 +68,8 @@ impl Informer {
         ensure!(unknown.is_empty(), "no such subjects: {unknown:?}; there are {known:?}");
         let is_wanted = |run: &Run| only.is_empty() || only.iter().any(|name| name == run.subject);
 
-        let programs = Programs::build()?;
+        let wants_kube_rs = only.is_empty() || only.iter().any(|name| name.starts_with("kube-rs"));
+        let programs = Programs::build(wants_kube_rs)?;
         let begun = Instant::now();
         let mut figures = Figures::default();
         for line in corpus::describe(&programs)? {

@@ -21,16 +21,18 @@ pub(crate) struct Programs {
 // === impl Programs ===
 
 impl Programs {
-    /// Builds all of them.
-    pub(crate) fn build() -> Result<Self> {
+    /// Builds all of them, kube-rs only if it is wanted.
+    pub(crate) fn build(wants_kube_rs: bool) -> Result<Self> {
         let target = target()?;
         let peers = target.join("bench/bench-peers");
         progress::step("the synthetic API server and client-go", || build_peers(&peers))?;
-        progress::step("kube-rs, for release", || {
-            let mut cargo = cargo::cargo("build");
-            cargo.current_dir(checkout::root().join("bench/kube-rs")).args(["--release", "--locked"]);
-            cargo::run(cargo.env("CARGO_TARGET_DIR", target.join("bench/kube-rs")))
-        })?;
+        if wants_kube_rs {
+            progress::step("kube-rs, for release", || {
+                let mut cargo = cargo::cargo("build");
+                cargo.current_dir(checkout::root().join("bench/kube-rs")).args(["--release", "--locked"]);
+                cargo::run(cargo.env("CARGO_TARGET_DIR", target.join("bench/kube-rs")))
+            })?;
+        }
         let oarlock = Self::build_oarlock()?;
         Ok(Self { oarlock, kube_rs: target.join("bench/kube-rs/release/bench-kube-rs"), peers })
     }

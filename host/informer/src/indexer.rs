@@ -6,11 +6,18 @@
 //!
 //! Order: everything that answers several objects answers them sorted by key.
 
+mod hot;
 mod index;
+mod memory;
+mod order;
 mod page;
+mod postings;
+mod slots;
+mod state;
+mod sweeper;
 mod writer;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -21,17 +28,25 @@ use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::selector::LabelSelector;
 
-pub use self::index::{IndexError, IndexFunction, IndexSource};
+pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits};
+pub use self::memory::Memory;
 pub use self::page::{Page, PageRequest};
+pub(crate) use self::state::View;
+pub(crate) use self::sweeper::Sweeper;
 pub use self::writer::IndexerWriter;
 
-use self::index::{Index, Values};
+use self::index::Values;
+use self::slots::Slot;
+use self::state::State;
 
 /// The index that is always there: an object's namespace. It costs nothing, since objects are sorted by it.
 pub const NAMESPACE_INDEX: &str = "namespace";
 
 /// How many objects are indexed between two breaths of the writer, when an index is added late.
 const BUILD_CHUNK: usize = 512;
+
+/// How many objects, or values, are looked at under one hold of the lock at most. More are read from a view.
+const CHUNK: usize = 512;
 
 /// The read half of a cache. Cloning it gives another handle on the same cache.
 ///
@@ -58,18 +73,6 @@ pub enum Error {
     Index(#[from] IndexError),
 }
 
-#[derive(Default)]
-struct State {
-    objects: BTreeMap<ObjectKey, Object>,
-    /// Several names may share an index.
-    names: BTreeMap<String, IndexId>,
-    indices: HashMap<IndexId, Index>,
-    next_index: u64,
-    resource_version: Box<str>,
-    /// The length of all objects' texts.
-    bytes: usize,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct IndexId(u64);
 
@@ -79,37 +82,45 @@ impl Indexer {
     /// Returns the object of that key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Object> {
-        self.state.read().objects.get(key).cloned()
+        self.state.read().get(key).cloned()
     }
 
     /// Returns the objects of a namespace, or of all, whose labels match.
     #[must_use]
     pub fn list(&self, namespace: Option<&str>, selector: &LabelSelector) -> Vec<Object> {
         let namespaces = namespace.map_or(Namespaces::All, Namespaces::one);
-        let objects = self.snapshot(&namespaces);
-        if selector.is_everything() {
-            return objects;
+        let mut objects = self.snapshot(&namespaces);
+        if !selector.is_everything() {
+            objects.retain(|object| selector.selects(object));
         }
-        objects.into_iter().filter(|object| selector.selects(object)).collect()
+        objects
     }
 
     /// Returns a page of the objects, see [`PageRequest`].
     #[must_use]
     pub fn list_page(&self, request: &PageRequest) -> Page {
         page::fill(request, |after, limit| {
-            page::chunk(after, &request.namespaces, limit, &self.state.read().objects)
+            let state = self.state.read();
+            let slots = state.order().within(state.slots(), &request.namespaces, after).take(limit);
+            slots.filter_map(|slot| state.entry(slot)).collect()
         })
     }
 
     /// Returns the objects that an index filed under a value.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Object>, Error> {
-        let state = self.state.read();
         if name == NAMESPACE_INDEX {
-            drop(state);
             return Ok(self.snapshot(&Namespaces::one(value)));
         }
-        let keys = state.index(name)?.keys(value);
-        Ok(keys.into_iter().flatten().filter_map(|key| state.objects.get(key)).cloned().collect())
+        let state = self.state.read();
+        let Some(postings) = state.index(name)?.postings(value) else { return Ok(Vec::new()) };
+        if postings.len() <= CHUNK {
+            let mut objects = Vec::with_capacity(postings.len());
+            objects.extend(postings.iter().filter_map(|slot| state.slots().get(slot)).cloned());
+            return Ok(objects);
+        }
+        let view = View::new(state.slots().clone(), postings.to_order(state.slots()));
+        drop(state);
+        Ok(view.objects(&Namespaces::All).cloned().collect())
     }
 
     /// Returns a page of the objects that an index filed under a value.
@@ -130,9 +141,9 @@ impl Indexer {
                 is_gone = true;
                 return Vec::new();
             };
-            let Some(keys) = index.keys(value) else { return Vec::new() };
-            let keys = page::key_chunk(after, &request.namespaces, limit, keys);
-            keys.into_iter().filter_map(|key| state.objects.get(key).cloned()).collect()
+            let Some(postings) = index.postings(value) else { return Vec::new() };
+            let slots = postings.within(state.slots(), &request.namespaces, after).take(limit);
+            slots.filter_map(|slot| state.entry(slot)).collect()
         });
         if is_gone { Err(Error::UnknownIndex(name.to_owned())) } else { Ok(page) }
     }
@@ -146,49 +157,74 @@ impl Indexer {
         let values = Values::of(&source, object)?;
         let state = self.state.read();
         let index = state.index(name)?;
-        let keys: std::collections::BTreeSet<_> =
-            values.iter().filter_map(|value| index.keys(value)).flatten().collect();
-        Ok(keys.into_iter().filter_map(|key| state.objects.get(key)).cloned().collect())
+        let found = values.iter().filter_map(|value| index.postings(value));
+        let entries: BTreeMap<_, _> =
+            found.flat_map(|postings| postings.iter()).filter_map(|slot| state.entry(slot)).collect();
+        Ok(entries.into_values().collect())
     }
 
     /// Returns the keys of the objects that an index filed under a value.
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, Error> {
         let state = self.state.read();
         if name == NAMESPACE_INDEX {
-            return Ok(page::chunk_keys_of(&Namespaces::one(value), &state.objects));
+            let view = state.view();
+            drop(state);
+            return Ok(view.keys_within(&Namespaces::one(value)).cloned().collect());
         }
-        Ok(state.index(name)?.keys(value).into_iter().flatten().cloned().collect())
+        let Some(postings) = state.index(name)?.postings(value) else { return Ok(Vec::new()) };
+        let view = View::new(state.slots().clone(), postings.to_order(state.slots()));
+        drop(state);
+        Ok(view.keys_within(&Namespaces::All).cloned().collect())
     }
 
     /// Returns the values under which an index has objects in these namespaces, sorted; nothing for an unknown index.
+    ///
+    /// The lock is let go again and again meanwhile: a value that comes or goes may be among them or not.
     #[must_use]
     pub fn index_values(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
-        let state = self.state.read();
         if name == NAMESPACE_INDEX {
-            return page::namespaces_of(&state.objects)
-                .into_iter()
-                .filter(|it| namespaces.contains(it))
-                .collect();
+            return self.namespaces_with_objects(namespaces);
         }
-        state.index(name).map(|index| index.values(namespaces)).unwrap_or_default()
+        let (n_values, n_objects) = {
+            let state = self.state.read();
+            let Ok(index) = state.index(name) else { return Vec::new() };
+            (index.n_values(), state.order().count(state.slots(), namespaces))
+        };
+        if n_objects < n_values { self.values_of_objects(name, namespaces) } else { self.values_with_objects(name, namespaces) }
     }
 
     /// Returns the keys of all objects.
     #[must_use]
     pub fn keys(&self) -> Vec<ObjectKey> {
-        self.state.read().objects.keys().cloned().collect()
+        self.view().keys_within(&Namespaces::All).cloned().collect()
     }
 
     /// Returns all objects of these namespaces as they are at one moment.
     #[must_use]
     pub fn snapshot(&self, namespaces: &Namespaces) -> Vec<Object> {
-        page::chunk(None, namespaces, usize::MAX, &self.state.read().objects)
+        let state = self.state.read();
+        let n_objects = state.order().count(state.slots(), namespaces);
+        let mut objects = Vec::with_capacity(n_objects);
+        if n_objects <= CHUNK {
+            let slots = state.order().within(state.slots(), namespaces, None);
+            objects.extend(slots.filter_map(|slot| state.slots().get(slot)).cloned());
+            return objects;
+        }
+        let view = state.view();
+        drop(state);
+        objects.extend(view.objects(namespaces).cloned());
+        objects
+    }
+
+    /// Returns all that is there at this moment, by reference; the writer goes on.
+    pub(crate) fn view(&self) -> View {
+        self.state.read().view()
     }
 
     /// Returns how many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.state.read().objects.len()
+        self.state.read().order().len()
     }
 
     /// Whether there are no objects.
@@ -197,16 +233,22 @@ impl Indexer {
         self.len() == 0
     }
 
-    /// Returns the length of all objects' JSON text in bytes.
+    /// Returns the length of all objects' JSON text in bytes, in whatever form it is kept.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.state.read().bytes
+        self.state.read().memory.text
+    }
+
+    /// Returns how much memory the cache takes.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.state.read().memory()
     }
 
     /// Returns the resourceVersion of the last change. It is set, not compared: it may be lower than the one before.
     #[must_use]
     pub fn resource_version(&self) -> Box<str> {
-        self.state.read().resource_version.clone()
+        self.state.read().resource_version.text().into()
     }
 
     /// Adds an index. The objects that are there are indexed when this returns; meanwhile the cache goes on being written.
@@ -276,7 +318,7 @@ impl Indexer {
         name == NAMESPACE_INDEX || self.state.read().index(name).is_ok()
     }
 
-    /// Returns which objects an index could not file, and why.
+    /// Returns which objects an index could not file, and why: the first thousand of them.
     pub fn index_failures(&self, name: &str) -> Result<BTreeMap<ObjectKey, IndexError>, Error> {
         if name == NAMESPACE_INDEX {
             return Ok(BTreeMap::new());
@@ -284,27 +326,66 @@ impl Indexer {
         Ok(self.state.read().index(name)?.failures().clone())
     }
 
+    /// Returns a look at an index.
+    pub fn index_status(&self, name: &str) -> Result<IndexStatus, Error> {
+        if name == NAMESPACE_INDEX {
+            return Ok(IndexStatus::default());
+        }
+        Ok(self.state.read().index(name)?.status())
+    }
+
     /// Files the objects that were there before the index, a chunk at a time.
     fn build(&self, id: IndexId) {
-        let mut after: Option<ObjectKey> = None;
+        let view = self.view();
+        let mut entries = view.entries();
         loop {
-            let (source, chunk) = {
-                let state = self.state.read();
-                let Some(index) = state.indices.get(&id) else { return };
-                let chunk = page::chunk(after.as_ref(), &Namespaces::All, BUILD_CHUNK, &state.objects);
-                (index.source().clone(), chunk)
-            };
-            let Some(last) = chunk.last() else { return };
-            after = Some(last.key().clone());
-            let values: Vec<_> = chunk.iter().map(|object| Values::of(&source, object)).collect();
+            let chunk: Vec<_> = entries.by_ref().take(BUILD_CHUNK).collect();
+            let source = self.state.read().index_by_id(id).map(|index| index.source().clone());
+            let Some(source) = source.filter(|_| !chunk.is_empty()) else { return };
+            let filings: Vec<_> = chunk.iter().map(|(_, object)| Values::of(&source, object)).collect();
             let mut state = self.state.write();
-            for (object, values) in chunk.iter().zip(values) {
-                // What changed meanwhile has been filed by the writer.
-                if state.objects.get(object.key()).is_some_and(|now| now.is_same(object))
-                    && let Some(index) = state.indices.get_mut(&id)
-                {
-                    index.put(object.key(), values);
+            for ((key, object), filing) in chunk.into_iter().zip(filings) {
+                state.file(id, object, key, filing);
+            }
+        }
+    }
+
+    /// Finds the namespaces that have objects by skipping from one to the next.
+    fn namespaces_with_objects(&self, namespaces: &Namespaces) -> Vec<String> {
+        let view = self.view();
+        view.namespaces().filter(|it| namespaces.contains(it)).map(str::to_owned).collect()
+    }
+
+    /// Collects the values of the objects of these namespaces, which are fewer than the values.
+    fn values_of_objects(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
+        let view = self.view();
+        let mut slots = view.slots_within(namespaces);
+        let mut found = BTreeSet::new();
+        loop {
+            let chunk: Vec<Slot> = slots.by_ref().take(CHUNK).collect();
+            let state = self.state.read();
+            let Some(index) = state.index(name).ok().filter(|_| !chunk.is_empty()) else { break };
+            for slot in chunk {
+                // The slot may have come to be another object's.
+                let is_here = |key: &ObjectKey| namespaces.contains(key.namespace());
+                if state.slots().key(slot).is_some_and(is_here) {
+                    found.extend(index.values_of(slot).iter().cloned());
                 }
+            }
+        }
+        found.iter().map(|value| value.to_string()).collect()
+    }
+
+    /// Asks of every value whether it has objects in these namespaces.
+    fn values_with_objects(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let state = self.state.read();
+            let Ok(index) = state.index(name) else { return found };
+            after = index.values_after(after.as_ref(), CHUNK, namespaces, state.slots(), &mut found);
+            if after.is_none() {
+                return found;
             }
         }
     }
@@ -317,34 +398,6 @@ impl KnownObjects for Indexer {
 
     fn known_keys(&self) -> Vec<ObjectKey> {
         self.keys()
-    }
-}
-
-// === impl State ===
-
-impl State {
-    fn index(&self, name: &str) -> Result<&Index, Error> {
-        let id = self.names.get(name);
-        id.and_then(|id| self.indices.get(id)).ok_or_else(|| Error::UnknownIndex(name.to_owned()))
-    }
-
-    /// Returns the index with this source, one user more.
-    fn use_index(&mut self, source: IndexSource) -> IndexId {
-        if let Some((id, index)) = self.indices.iter_mut().find(|(_, index)| *index.source() == source) {
-            index.n_users += 1;
-            return *id;
-        }
-        let id = IndexId(self.next_index);
-        self.next_index += 1;
-        self.indices.insert(id, Index::new(source));
-        id
-    }
-
-    /// Takes a user from an index; returns it if that was the last one.
-    fn free_index(&mut self, id: IndexId) -> Option<Index> {
-        let index = self.indices.get_mut(&id)?;
-        index.n_users -= 1;
-        if index.n_users == 0 { self.indices.remove(&id) } else { None }
     }
 }
 

@@ -323,6 +323,11 @@ impl Object {
         self.0.body.lock().cold_length()
     }
 
+    /// Whether the text is compressed with this dictionary.
+    pub(crate) fn is_cold_with(&self, dictionary: &Arc<Dictionary>) -> bool {
+        self.0.body.lock().is_cold_with(dictionary)
+    }
+
     /// Compresses the text, wherever the object is held, unless it is compressed already; answers how many bytes it takes
     /// then, none if it stays plain.
     pub(crate) fn compress(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
@@ -342,7 +347,8 @@ impl Object {
     fn become_cold(&self, text: &str, dictionary: &Arc<Dictionary>) -> Option<usize> {
         let cold = Body::compressed(text, dictionary)?;
         let length = cold.cold_length();
-        *self.0.body.lock() = cold;
+        // What was there is freed without the lock.
+        let _old = std::mem::replace(&mut *self.0.body.lock(), cold);
         length
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::object::{Object, ShortText, parse_number};
+
 /// A resourceVersion that can be compared with others of the same resource.
 ///
 /// Since Kubernetes 1.35 every API server promises that they are decimal integers. Anything else is an error here, not a
@@ -14,6 +16,42 @@ pub struct ResourceVersion(u128);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the resourceVersion {0:?} is not a decimal integer and cannot be compared")]
 pub struct NotComparable(pub String);
+
+/// Any resourceVersion, to be shown as it was; the usual ones cost nothing to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// A number in its usual form.
+    Number(u64),
+    /// Anything else.
+    Text(Box<str>),
+}
+
+// === impl Version ===
+
+impl Version {
+    pub(crate) fn new(text: &str) -> Self {
+        parse_number(text).map_or_else(|| Self::Text(text.into()), Self::Number)
+    }
+
+    /// Returns an object's.
+    pub(crate) fn of(object: &Object) -> Self {
+        object.version_number().map_or_else(|| Self::Text(object.resource_version().into()), Self::Number)
+    }
+
+    pub(crate) fn text(&self) -> ShortText<'_> {
+        match self {
+            Self::Number(number) => ShortText::number(*number),
+            Self::Text(text) => ShortText::lent(text),
+        }
+    }
+}
+
+/// The empty one.
+impl Default for Version {
+    fn default() -> Self {
+        Self::Text(Box::default())
+    }
+}
 
 // === impl ResourceVersion ===
 

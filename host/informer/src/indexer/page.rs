@@ -1,8 +1,5 @@
 //! Reading sorted objects in pieces.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
-
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
@@ -38,7 +35,7 @@ pub struct Page {
 /// Fills a page from chunks, matching the labels between them.
 pub(super) fn fill(
     request: &PageRequest,
-    mut chunk: impl FnMut(Option<&ObjectKey>, usize) -> Vec<Object>,
+    mut chunk: impl FnMut(Option<&ObjectKey>, usize) -> Vec<(ObjectKey, Object)>,
 ) -> Page {
     let mut objects = Vec::new();
     let mut after = request.after.clone();
@@ -48,8 +45,8 @@ pub(super) fn fill(
         let found = chunk(after.as_ref(), wanted);
         let is_last = found.len() < wanted;
         let n_found = found.len();
-        for (position, object) in found.into_iter().enumerate() {
-            after = Some(object.key().clone());
+        for (position, (key, object)) in found.into_iter().enumerate() {
+            after = Some(key);
             if is_everything || request.selector.selects(&object) {
                 objects.push(object);
                 if objects.len() == request.limit {
@@ -63,94 +60,4 @@ pub(super) fn fill(
         }
     }
     Page { objects, next: after }
-}
-
-/// Returns the first objects after a key.
-pub(super) fn chunk(
-    after: Option<&ObjectKey>,
-    namespaces: &Namespaces,
-    limit: usize,
-    objects: &BTreeMap<ObjectKey, Object>,
-) -> Vec<Object> {
-    let mut found = Vec::new();
-    for (start, namespace) in ranges(after, namespaces) {
-        let range = objects.range((start, Bound::Unbounded));
-        let range =
-            range.take_while(|(key, _)| namespace.is_none_or(|namespace| key.namespace() == namespace));
-        found.extend(range.take(limit - found.len()).map(|(_, object)| object.clone()));
-        if found.len() == limit {
-            break;
-        }
-    }
-    found
-}
-
-/// Returns the first keys after a key.
-pub(super) fn key_chunk<'a>(
-    after: Option<&ObjectKey>,
-    namespaces: &Namespaces,
-    limit: usize,
-    keys: &'a BTreeSet<ObjectKey>,
-) -> Vec<&'a ObjectKey> {
-    let mut found = Vec::new();
-    for (start, namespace) in ranges(after, namespaces) {
-        let range = keys.range((start, Bound::Unbounded));
-        let range = range.take_while(|key| namespace.is_none_or(|namespace| key.namespace() == namespace));
-        found.extend(range.take(limit - found.len()));
-        if found.len() == limit {
-            break;
-        }
-    }
-    found
-}
-
-/// Returns all keys in these namespaces.
-pub(super) fn chunk_keys_of(
-    namespaces: &Namespaces,
-    objects: &BTreeMap<ObjectKey, Object>,
-) -> Vec<ObjectKey> {
-    let mut found = Vec::new();
-    for (start, namespace) in ranges(None, namespaces) {
-        let range = objects.range((start, Bound::Unbounded)).map(|(key, _)| key);
-        let range = range.take_while(|key| namespace.is_none_or(|namespace| key.namespace() == namespace));
-        found.extend(range.cloned());
-    }
-    found
-}
-
-/// Returns the namespaces that have objects, by skipping from one to the next.
-pub(super) fn namespaces_of(objects: &BTreeMap<ObjectKey, Object>) -> Vec<String> {
-    let mut namespaces = Vec::new();
-    let mut start = Bound::Unbounded;
-    while let Some((key, _)) = objects.range((start, Bound::Unbounded)).next() {
-        let namespace = key.namespace().to_owned();
-        // No namespace has a NUL in its name, so this is behind all keys of the namespace and before those of the next.
-        start = Bound::Included(ObjectKey::new(format!("{namespace}\0"), ""));
-        namespaces.push(namespace);
-    }
-    namespaces
-}
-
-/// Returns where to start, for each namespace that has to be looked at.
-fn ranges<'a>(
-    after: Option<&'a ObjectKey>,
-    namespaces: &'a Namespaces,
-) -> impl Iterator<Item = (Bound<ObjectKey>, Option<&'a str>)> {
-    let everywhere = match namespaces {
-        Namespaces::All => {
-            Some((after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone())), None))
-        }
-        Namespaces::Only(_) => None,
-    };
-    let each = match namespaces {
-        Namespaces::All => None,
-        Namespaces::Only(namespaces) => Some(namespaces.iter().filter_map(move |namespace| match after {
-            Some(after) if after.namespace() > namespace.as_str() => None,
-            Some(after) if after.namespace() == namespace => {
-                Some((Bound::Excluded(after.clone()), Some(namespace.as_str())))
-            }
-            _ => Some((Bound::Included(ObjectKey::new(namespace, "")), Some(namespace.as_str()))),
-        })),
-    };
-    everywhere.into_iter().chain(each.into_iter().flatten())
 }

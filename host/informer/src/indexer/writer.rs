@@ -1,17 +1,21 @@
 //! The write half of a cache.
 
-use super::index::{IndexError, IndexSource, Values};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::index::{Filing, IndexSource, Limits, Values};
 use super::{IndexId, Indexer, State};
+use crate::keys::{KeyError, KeyFunction};
 use crate::names::ObjectKey;
 use crate::object::Object;
+use crate::resource_version::Version;
 
 /// Changes the cache. There is one of it, and it is not cloned: nobody else can.
 pub struct IndexerWriter {
     indexer: Indexer,
+    key_function: Option<KeyFunction>,
 }
-
-/// What an object is filed under in each index, computed before the lock is taken.
-type Filings = Vec<(IndexId, Result<Values, IndexError>)>;
 
 // === impl IndexerWriter ===
 
@@ -22,10 +26,23 @@ impl Default for IndexerWriter {
 }
 
 impl IndexerWriter {
-    /// Makes an empty cache.
+    /// Makes an empty cache, whose objects have their namespace and name as keys.
     #[must_use]
     pub fn new() -> Self {
-        Self { indexer: Indexer { state: std::sync::Arc::default() } }
+        Self { indexer: Indexer { state: Arc::default() }, key_function: None }
+    }
+
+    /// Makes an empty cache whose objects have other keys. They are sorted by these, and where namespaces are asked for, those
+    /// of the keys are meant.
+    #[must_use]
+    pub fn with_keys(key_function: KeyFunction) -> Self {
+        let state = Arc::new(RwLock::new(State::with_keys()));
+        Self { indexer: Indexer { state }, key_function: Some(key_function) }
+    }
+
+    /// Sets what indices that are added from now on may take.
+    pub fn limit_indices(&mut self, limits: Limits) {
+        self.indexer.state.write().limits = limits;
     }
 
     /// Returns the read half.
@@ -34,18 +51,23 @@ impl IndexerWriter {
         &self.indexer
     }
 
-    /// Stores an object under its key, whether or not there is one; returns the one that was there.
+    /// Stores an object under its key, whether or not there is one; returns the one that was there. An object that the key
+    /// function has no key for is logged and not stored.
     pub fn put(&mut self, object: Object) -> Option<Object> {
-        let old = self.indexer.get(object.key());
-        if old.as_ref().is_some_and(|old| old.is_same(&object)) {
-            // A resync, or a relist that changed nothing: it is filed where it belongs.
-            self.indexer.state.write().resource_version = object.resource_version().into();
-            return old;
-        }
-        let filings = self.filings(&object);
-        let mut state = self.indexer.state.write();
-        state.resource_version = object.resource_version().into();
-        state.put(object, filings)
+        self.try_put(object).unwrap_or_else(|error| {
+            tracing::error!(%error, "an object is not cached");
+            None
+        })
+    }
+
+    /// Stores an object under its key, whether or not there is one; returns the one that was there.
+    ///
+    /// # Errors
+    ///
+    /// When the key function has no key for it.
+    pub fn try_put(&mut self, object: Object) -> Result<Option<Object>, KeyError> {
+        let key = self.key_of(&object)?;
+        Ok(self.store(&key, object))
     }
 
     /// Removes the object of that key and returns it. Removing nothing changes nothing.
@@ -54,62 +76,68 @@ impl IndexerWriter {
     pub fn delete(&mut self, key: &ObjectKey, last_state: Option<&Object>) -> Option<Object> {
         let mut state = self.indexer.state.write();
         if let Some(last_state) = last_state {
-            state.resource_version = last_state.resource_version().into();
+            state.resource_version = Version::of(last_state);
         }
         state.delete(key)
     }
 
     /// Replaces everything. Of several objects with one key the last one stays.
     pub fn replace(&mut self, objects: Vec<Object>, resource_version: &str) {
-        let objects: Vec<_> = objects.into_iter().map(|object| (self.filings(&object), object)).collect();
+        let sources = self.indexer.state.read().sources();
+        let keyed: Vec<_> = objects
+            .into_iter()
+            .filter_map(|object| {
+                let key = self.key_of(&object);
+                key.inspect_err(|error| tracing::error!(%error, "an object is not cached"))
+                    .ok()
+                    .map(|key| (key, object))
+            })
+            .collect();
+        let filings: Vec<_> = keyed.iter().map(|(_, object)| filings(&sources, object)).collect();
         let mut state = self.indexer.state.write();
-        let old = std::mem::take(&mut state.objects);
-        state.bytes = 0;
-        state.indices.values_mut().for_each(super::Index::clear);
-        for (filings, object) in objects {
-            state.put(object, filings);
+        let old = state.clear();
+        for ((key, object), filings) in keyed.iter().zip(filings) {
+            state.put(key, object.clone(), filings);
         }
-        state.resource_version = resource_version.into();
+        state.resource_version = Version::new(resource_version);
         drop(state);
         drop(old);
     }
 
-    fn filings(&self, object: &Object) -> Filings {
-        let sources: Vec<(IndexId, IndexSource)> = {
-            let state = self.indexer.state.read();
-            state.indices.iter().map(|(id, index)| (*id, index.source().clone())).collect()
+    fn key_of(&self, object: &Object) -> Result<ObjectKey, KeyError> {
+        match &self.key_function {
+            Some(key_function) => key_function.key_of(object),
+            None => Ok(object.key().clone()),
+        }
+    }
+
+    fn store(&mut self, key: &ObjectKey, object: Object) -> Option<Object> {
+        let sources = {
+            let mut state = self.indexer.state.write();
+            let old = state.get(key);
+            if old.is_some_and(|old| old.is_same(&object)) {
+                // A resync, or a relist that changed nothing: it is filed where it belongs.
+                state.resource_version = Version::of(&object);
+                return Some(object);
+            }
+            if state.indices.is_empty() {
+                state.resource_version = Version::of(&object);
+                let old = state.put(key, object, Vec::new());
+                // The old object's text may be long; it is freed without the lock.
+                drop(state);
+                return old;
+            }
+            state.sources()
         };
-        sources.into_iter().map(|(id, source)| (id, Values::of(&source, object))).collect()
+        let filed = object.clone();
+        let filings = filings(&sources, &filed);
+        let mut state = self.indexer.state.write();
+        state.resource_version = Version::of(&object);
+        state.put(key, object, filings)
     }
 }
 
-// === impl State ===
-
-impl State {
-    fn put(&mut self, object: Object, mut filings: Filings) -> Option<Object> {
-        let key = object.key().clone();
-        for (id, index) in &mut self.indices {
-            let values = match filings.iter().position(|(filed, _)| filed == id) {
-                Some(position) => filings.swap_remove(position).1,
-                // The index was added in this very moment.
-                None => Values::of(index.source(), &object),
-            };
-            if let Err(error) = &values {
-                // Under the cache's lock, once for every event: who wants to know asks `index_failures`.
-                tracing::debug!(%key, %error, index = ?index.source(), "an object is missing from an index");
-            }
-            index.put(&key, values);
-        }
-        self.bytes += object.json_length();
-        let old = self.objects.insert(key, object);
-        self.bytes -= old.as_ref().map_or(0, Object::json_length);
-        old
-    }
-
-    fn delete(&mut self, key: &ObjectKey) -> Option<Object> {
-        let old = self.objects.remove(key)?;
-        self.bytes -= old.json_length();
-        self.indices.values_mut().for_each(|index| index.remove(key));
-        Some(old)
-    }
+/// Computes what the object is filed under in each index, before the lock is taken.
+fn filings<'o>(sources: &[(IndexId, IndexSource)], object: &'o Object) -> Vec<(IndexId, Filing<'o>)> {
+    sources.iter().map(|(id, source)| (*id, Values::of(source, object))).collect()
 }

@@ -46,6 +46,10 @@ impl Body {
         }
     }
 
+    pub(super) fn is_cold_with(&self, dictionary: &Arc<Dictionary>) -> bool {
+        matches!(self, Self::Cold(cold) if Arc::ptr_eq(&cold.header.header, dictionary))
+    }
+
     /// Returns how many bytes the text takes compressed; none while it is plain.
     pub(super) fn cold_length(&self) -> Option<usize> {
         match self {

@@ -10,15 +10,16 @@ mod deltas;
 mod seen;
 mod store;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::keys::{KeyError, KeyFunction, Keyed};
-use crate::names::ObjectKey;
+use crate::names::{KeyMap, KeySet, ObjectKey};
 use crate::object::Object;
+use crate::resource_version::Version;
 
 pub use self::deltas::{Delta, DeltaObject, Deltas, Tombstone};
 use self::seen::SeenMarks;
@@ -93,7 +94,7 @@ pub struct DeltaFifo {
 
 #[derive(Default)]
 struct State {
-    lists: HashMap<ObjectKey, Deltas>,
+    lists: KeyMap<Deltas>,
     queue: VecDeque<ObjectKey>,
     /// Something was added, updated, deleted or replaced, ever.
     populated: bool,
@@ -101,6 +102,8 @@ struct State {
     initial_population: usize,
     closed: bool,
     seen: SeenMarks,
+    /// The last mark that was passed.
+    passed: Option<Version>,
 }
 
 // === impl DeltaFifo ===
@@ -156,7 +159,7 @@ impl DeltaFifo {
     /// does not count as populated.
     pub fn replace(&self, objects: Vec<Object>) -> Result<(), Error> {
         let mut state = self.state.lock();
-        let mut listed = HashSet::with_capacity(objects.len());
+        let mut listed = KeySet::with_capacity_and_hasher(objects.len(), Default::default());
         for object in objects {
             let key = self.key_of(&object)?;
             let object = self.transform(object)?;
@@ -202,8 +205,9 @@ impl DeltaFifo {
 
     /// Notes that everything up to this resourceVersion has been queued: [`DeltaFifo::seen`] shows it once all of that is processed.
     pub fn mark(&self, resource_version: &str) {
-        if let Some(seen) = self.state.lock().seen.mark(resource_version) {
-            self.seen.send_replace(Some(seen));
+        let mut state = self.state.lock();
+        if let Some(passed) = state.seen.mark(Version::new(resource_version)) {
+            self.pass(&mut state, passed);
         }
     }
 
@@ -211,6 +215,9 @@ impl DeltaFifo {
     /// Deltas that were put back count as processed.
     #[must_use]
     pub fn seen(&self) -> watch::Receiver<Option<Box<str>>> {
+        // Nobody is told while nobody listens.
+        let state = self.state.lock();
+        self.seen.send_replace(state.passed.as_ref().map(|passed| passed.text().into()));
         self.seen.subscribe()
     }
 
@@ -314,6 +321,13 @@ impl DeltaFifo {
         self.arrived.notify_waiters();
     }
 
+    fn pass(&self, state: &mut State, passed: Version) {
+        if self.seen.receiver_count() > 0 {
+            self.seen.send_replace(Some(passed.text().into()));
+        }
+        state.passed = Some(passed);
+    }
+
     /// A queue that was populated by anything but a replace has no first list to wait for.
     fn populate(&self, state: &mut State) {
         if !state.populated {
@@ -330,7 +344,7 @@ impl DeltaFifo {
     }
 
     /// Queues the deletion of what is queued or known but not listed; returns how many deletions that are.
-    fn delete_unlisted(&self, state: &mut State, listed: &HashSet<ObjectKey>) -> usize {
+    fn delete_unlisted(&self, state: &mut State, listed: &KeySet) -> usize {
         let mut n_deleted = 0;
         let queued: Vec<_> = state.queue.iter().filter(|key| !listed.contains(*key)).cloned().collect();
         for key in queued {
@@ -369,8 +383,8 @@ impl DeltaFifo {
         {
             state.requeue(key, deltas);
         }
-        if let Some(seen) = state.seen.popped() {
-            self.seen.send_replace(Some(seen));
+        if let Some(passed) = state.seen.popped() {
+            self.pass(state, passed);
         }
         state.shrink();
         if state.initial_population > 0 {

@@ -190,7 +190,11 @@ impl Indexer {
             let Ok(index) = state.index(name) else { return Vec::new() };
             (index.n_values(), state.order().count(state.slots(), namespaces))
         };
-        if n_objects < n_values { self.values_of_objects(name, namespaces) } else { self.values_with_objects(name, namespaces) }
+        if n_objects < n_values {
+            self.values_of_objects(name, namespaces)
+        } else {
+            self.values_with_objects(name, namespaces)
+        }
     }
 
     /// Returns the keys of all objects.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use key::ObjectKey;
-pub(crate) use key::{KeyHasher, KeyMap, KeySet};
+pub(crate) use key::{KeyMap, KeySet};
 
 /// Names a resource the way its REST path does: `apps`, `v1`, `deployments`.
 ///

@@ -21,18 +21,18 @@ mod store;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::coop;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::delta_fifo::{self, DeltaFifo, KnownObjects, Processed, Transformer};
-use crate::indexer::{self, IndexSource, Indexer, IndexerWriter};
+use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects, Processed, Transformer};
+use crate::indexer::{self, IndexSource, Indexer, IndexerWriter, Limits, Sweeper};
 use crate::informer_metrics::Publisher;
 use crate::list_watch::ListWatch;
 use crate::listener::{Listener, ListenerConfig};
 use crate::lister::Lister;
-use crate::names::GroupVersionResource;
+use crate::names::{GroupVersionResource, ObjectKey};
 use crate::processor::Processor;
 use crate::reflector::{self, Phase, Reflector, ReflectorStatus, Source, Sources};
 use crate::resource_version::{NotComparable, ResourceVersion};
@@ -42,6 +42,9 @@ pub use self::settings::AlreadyStarted;
 use self::settings::{Set, Settings};
 pub use self::status::InformerStatus;
 use self::store::InformerStore;
+
+/// How often the cache is looked at for what can be compressed, while anything is written.
+const SWEEP_PERIOD: Duration = Duration::from_millis(250);
 
 /// How an informer is made.
 #[derive(Clone)]
@@ -57,6 +60,11 @@ pub struct Config {
     pub transformer: Option<Transformer>,
     /// Where the informer publishes its figures, if anywhere.
     pub publisher: Option<Publisher>,
+    /// How many bytes of objects' text the cache keeps as they are at most, which is what came last. All others, and what was not
+    /// replaced for about a second, are compressed.
+    pub hot_bytes: usize,
+    /// What each index may take.
+    pub index_limits: Limits,
 }
 
 /// A handle on an informer; clones are handles on the same one. See the module's words for what it promises.
@@ -105,6 +113,9 @@ struct Core {
     fifo: Arc<DeltaFifo>,
     indexer: Indexer,
     processor: Arc<Processor>,
+    sweeper: Arc<Sweeper>,
+    /// Wakes the sweeping when something is written again.
+    swept: Notify,
     phase: watch::Sender<Phase>,
     lifecycle: watch::Sender<Lifecycle>,
 }
@@ -124,6 +135,8 @@ impl Config {
             resync_period: Duration::ZERO,
             transformer: None,
             publisher: None,
+            hot_bytes: 64 << 20,
+            index_limits: Limits::default(),
         }
     }
 }
@@ -134,8 +147,10 @@ impl SharedInformer {
     /// Makes an informer that does nothing until it is run.
     #[must_use]
     pub fn new(list_watch: Arc<dyn ListWatch>, config: Config) -> Self {
-        let writer = IndexerWriter::new();
+        let mut writer = IndexerWriter::new();
+        writer.limit_indices(config.index_limits);
         let indexer = writer.indexer().clone();
+        let sweeper = Arc::new(Sweeper::new(indexer.clone(), config.hot_bytes));
         let fifo = DeltaFifo::new(delta_fifo::Config {
             known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
             ..delta_fifo::Config::default()
@@ -155,6 +170,8 @@ impl SharedInformer {
             fifo: Arc::new(fifo),
             indexer,
             processor: Arc::new(processor),
+            sweeper,
+            swept: Notify::new(),
             phase: watch::channel(Phase::Waiting).0,
             lifecycle: watch::channel(Lifecycle::Created).0,
         };
@@ -188,6 +205,7 @@ impl SharedInformer {
             biased;
             ((), ()) = async { tokio::join!(reflect, core.pop_until(&token)) } => {}
             () = core.forward_phase(reflector.status()) => {}
+            () = core.sweep_forever() => {}
         }
     }
 
@@ -308,6 +326,7 @@ impl SharedInformer {
             has_synced: self.has_synced(),
             objects: core.indexer.len(),
             bytes: core.indexer.bytes(),
+            memory: core.indexer.memory(),
             queued: core.fifo.len(),
             listeners: core.processor.n_listeners(),
             last_sign_of_life,
@@ -349,6 +368,7 @@ impl SharedInformer {
 impl Core {
     fn start_reflector(&self) -> &Reflector {
         let Set { transformer, watch_error_handler } = self.settings.seal();
+        let has_transformer = transformer.is_some();
         if let Some(transformer) = transformer {
             self.fifo.set_transformer(transformer);
         }
@@ -357,9 +377,10 @@ impl Core {
             let store = InformerStore {
                 publisher: self.config.publisher.clone(),
                 fifo: self.fifo.clone(),
-                indexer: self.indexer.clone(),
                 processor: self.processor.clone(),
                 held: self.held.clone(),
+                // What is going to be transformed is not compressed before.
+                sweeper: (!has_transformer).then(|| self.sweeper.clone()),
             };
             let resync_period = (!resync_period.is_zero()).then_some(resync_period);
             let mut config = self.config.reflector.clone();
@@ -373,20 +394,27 @@ impl Core {
     /// Moves what is queued into the cache and to the listeners. What is still queued when the token is cancelled stays there.
     async fn pop_until(&self, token: &CancellationToken) {
         let mut has_told_sync = false;
+        let publisher = self.config.publisher.as_ref();
+        let process = |_: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
+            let begun_at = publisher.map(|_| Instant::now());
+            self.processor.process(deltas, is_in_initial_list);
+            if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
+                publisher.processed(begun_at.elapsed(), &self.indexer);
+            }
+            Processed::Done
+        };
         while !token.is_cancelled() {
-            let publisher = self.config.publisher.as_ref();
-            let popped = self.fifo.pop(|_, deltas, is_in_initial_list| {
-                let begun_at = publisher.map(|_| Instant::now());
-                self.processor.process(deltas, is_in_initial_list);
-                if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
-                    publisher.processed(begun_at.elapsed(), &self.indexer);
-                }
-                Processed::Done
-            });
-            tokio::select! {
-                biased;
-                () = token.cancelled() => return,
-                popped = popped => if popped.is_err() { return },
+            let popped = match self.fifo.try_pop(process) {
+                Ok(true) => Ok(()),
+                Ok(false) => tokio::select! {
+                    biased;
+                    () = token.cancelled() => return,
+                    popped = self.fifo.pop(process) => popped,
+                },
+                Err(closed) => Err(closed),
+            };
+            if popped.is_err() {
+                return;
             }
             self.held.popped();
             if let Some(publisher) = publisher {
@@ -396,8 +424,28 @@ impl Core {
                 has_told_sync = true;
                 self.processor.informer_has_synced();
             }
+            if self.sweeper.awake() {
+                self.swept.notify_one();
+            }
+            if self.sweeper.is_over_budget() {
+                self.sweeper.sweep();
+            }
             // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
             coop::consume_budget().await;
+        }
+    }
+
+    /// Keeps the cache small, a slice of work at a time: what comes from the API server goes first.
+    async fn sweep_forever(&self) {
+        loop {
+            while self.sweeper.is_idle() {
+                self.swept.notified().await;
+            }
+            tokio::time::sleep(SWEEP_PERIOD).await;
+            self.sweeper.tick();
+            while self.sweeper.sweep() {
+                tokio::task::yield_now().await;
+            }
         }
     }
 

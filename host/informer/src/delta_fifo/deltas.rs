@@ -38,7 +38,14 @@ pub struct Tombstone {
 
 /// The changes of one object, oldest first; never empty.
 #[derive(Clone, Debug)]
-pub struct Deltas(Vec<Delta>);
+pub struct Deltas(Changes);
+
+/// Most lists hold one change until they are popped, which takes no memory of its own.
+#[derive(Clone, Debug)]
+enum Changes {
+    One(Delta),
+    Many(Vec<Delta>),
+}
 
 // === impl Delta ===
 
@@ -93,32 +100,44 @@ impl DeltaObject {
 
 impl Deltas {
     pub(super) fn new(first: Delta) -> Self {
-        // Room for one: most lists hold no more until they are popped, and a list of 10,000 objects makes as many of them.
-        Self(vec![first])
+        Self(Changes::One(first))
     }
 
     /// Appends a change. Two deletions in a row become one: the newer if the older is a tombstone, else the older,
     /// since a real last state is worth more than a guess. Nothing else is compressed.
     pub(super) fn push(&mut self, delta: Delta) {
-        if let (Some(Delta::Deleted(older)), Delta::Deleted(_)) = (self.0.last(), &delta) {
-            if older.is_tombstone() {
-                self.0.pop();
-            } else {
+        if let (Delta::Deleted(older), Delta::Deleted(_)) = (self.newest(), &delta) {
+            if !older.is_tombstone() {
                 return;
             }
+            match &mut self.0 {
+                Changes::One(one) => *one = delta,
+                Changes::Many(many) => {
+                    many.pop();
+                    many.push(delta);
+                }
+            }
+            return;
         }
-        self.0.push(delta);
+        match &mut self.0 {
+            Changes::One(one) => self.0 = Changes::Many(vec![one.clone(), delta]),
+            Changes::Many(many) => many.push(delta),
+        }
     }
 
     /// Returns the changes, oldest first.
     #[must_use]
     pub fn as_slice(&self) -> &[Delta] {
-        &self.0
+        match &self.0 {
+            Changes::One(one) => std::slice::from_ref(one),
+            Changes::Many(many) => many,
+        }
     }
 
     /// Returns the newest change.
     #[must_use]
     pub fn newest(&self) -> &Delta {
-        &self.0[self.0.len() - 1]
+        let changes = self.as_slice();
+        &changes[changes.len() - 1]
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::resource_version::Version;
+
 /// Follows marks through the queue.
 ///
 /// A mark made when the queue's last key has position *n* is passed once position *n* has been popped: a change that
@@ -13,20 +15,20 @@ pub(super) struct SeenMarks {
     /// How many keys were ever popped.
     popped: u64,
     /// Positions, rising, and the newest mark made at each.
-    waiting: VecDeque<(u64, Box<str>)>,
+    waiting: VecDeque<(u64, Version)>,
 }
 
 // === impl SeenMarks ===
 
 impl SeenMarks {
     /// Makes a mark; returns it if nothing is queued, since it is passed at once.
-    pub(super) fn mark(&mut self, resource_version: &str) -> Option<Box<str>> {
+    pub(super) fn mark(&mut self, resource_version: Version) -> Option<Version> {
         if self.pushed == self.popped {
-            return Some(resource_version.into());
+            return Some(resource_version);
         }
         match self.waiting.back_mut() {
-            Some((position, mark)) if *position == self.pushed => *mark = resource_version.into(),
-            _ => self.waiting.push_back((self.pushed, resource_version.into())),
+            Some((position, mark)) if *position == self.pushed => *mark = resource_version,
+            _ => self.waiting.push_back((self.pushed, resource_version)),
         }
         None
     }
@@ -36,7 +38,7 @@ impl SeenMarks {
     }
 
     /// Notes that the oldest key was popped; returns the newest mark that is passed by that.
-    pub(super) fn popped(&mut self) -> Option<Box<str>> {
+    pub(super) fn popped(&mut self) -> Option<Version> {
         self.popped += 1;
         let mut passed = None;
         while self.waiting.front().is_some_and(|(position, _)| *position <= self.popped) {
@@ -51,23 +53,23 @@ impl SeenMarks {
 
 #[cfg(test)]
 mod tests {
-    use super::SeenMarks;
+    use super::{SeenMarks, Version};
 
     #[test]
     fn a_mark_is_passed_when_all_before_it_is_popped() {
         let mut marks = SeenMarks::default();
         marks.pushed();
-        assert_eq!(marks.mark("1"), None);
+        assert_eq!(marks.mark(Version::new("1")), None);
         marks.pushed();
-        assert_eq!(marks.mark("2"), None);
+        assert_eq!(marks.mark(Version::new("2")), None);
         // Joins the list of a key that is queued already.
-        assert_eq!(marks.mark("3"), None);
-        assert_eq!(marks.popped().as_deref(), Some("1"));
-        assert_eq!(marks.popped().as_deref(), Some("3"));
+        assert_eq!(marks.mark(Version::new("3")), None);
+        assert_eq!(marks.popped(), Some(Version::new("1")));
+        assert_eq!(marks.popped(), Some(Version::new("3")));
     }
 
     #[test]
     fn a_mark_on_an_empty_queue_is_passed_at_once() {
-        assert_eq!(SeenMarks::default().mark("9").as_deref(), Some("9"));
+        assert_eq!(SeenMarks::default().mark(Version::new("9")), Some(Version::new("9")));
     }
 }

@@ -238,7 +238,10 @@ impl View {
     }
 
     /// Returns the keys of these namespaces, sorted.
-    pub(super) fn keys_within<'v>(&'v self, namespaces: &'v Namespaces) -> impl Iterator<Item = &'v ObjectKey> {
+    pub(super) fn keys_within<'v>(
+        &'v self,
+        namespaces: &'v Namespaces,
+    ) -> impl Iterator<Item = &'v ObjectKey> {
         self.slots_within(namespaces).filter_map(|slot| self.slots.key(slot))
     }
 

@@ -305,19 +305,3 @@ fn pages_have_every_object_once_and_in_order() {
     let next = indexer.by_index_page("foo", "x", &PageRequest { after: page.next, ..request }).unwrap();
     assert!(next.objects[0].key() > &last);
 }
-
-/// Promise 7, as far as it is kept today: one copy, without the bookkeeping that nobody reads. Compression is to come.
-#[test]
-fn promise_7_readers_share_one_pruned_copy() {
-    let owned = json!({"f:data": {".": {}, "f:key": {}}, "f:metadata": {"f:labels": {".": {}, "f:app": {}}}});
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
-        "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1",
-        "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": owned}]}});
-    let received = pod.to_string();
-    let pruning = crate::object::Pruning::default();
-    let object = Object::parse_pruned(received.as_bytes(), None, &pruning).unwrap();
-    let (_writer, indexer) = filled([object.clone()]);
-    assert!(indexer.bytes() * 2 < received.len(), "{} of {}", indexer.bytes(), received.len());
-    let read = || indexer.get(object.key()).unwrap();
-    assert!(read().is_same(&read()), "two readers hold the same text");
-}

@@ -35,7 +35,7 @@ impl IndexerWriter {
     /// Makes an empty cache whose objects have other keys. They are sorted by these, and where namespaces are asked for, those
     /// of the keys are meant.
     #[must_use]
-    pub fn with_keys(key_function: KeyFunction) -> Self {
+    pub fn with_key_function(key_function: KeyFunction) -> Self {
         let state = Arc::new(RwLock::new(State::with_keys()));
         Self { indexer: Indexer { state }, key_function: Some(key_function) }
     }

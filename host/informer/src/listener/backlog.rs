@@ -7,14 +7,14 @@
 mod exchange;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::merge;
 use super::notification::{Delivery, Notification, Outcome};
-use crate::names::ObjectKey;
+use crate::names::{KeyMap, ObjectKey};
 
 /// Below this many objects the map never bothers to give memory back.
 const SMALL: usize = 64;
@@ -27,7 +27,7 @@ const MIDDLE_TICKET: u64 = 1 << 48;
 pub(super) struct Backlog {
     /// Beyond this many waiting notifications those of one object merge.
     limit: usize,
-    lines: HashMap<ObjectKey, Line>,
+    lines: KeyMap<Line>,
     /// The ready objects by the ticket of their first notification.
     ready: BTreeMap<u64, ObjectKey>,
     /// The objects in back-off by when it ends.
@@ -68,7 +68,7 @@ struct Line {
 #[derive(Debug)]
 enum LineState {
     Ready,
-    InFlight(Box<InFlight>),
+    InFlight(InFlight),
     BackingOff { until: Instant },
     Parked,
 }
@@ -95,7 +95,7 @@ impl Backlog {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            lines: HashMap::new(),
+            lines: KeyMap::default(),
             ready: BTreeMap::new(),
             backing_off: BTreeMap::new(),
             first_ticket: MIDDLE_TICKET,
@@ -176,7 +176,7 @@ impl Backlog {
             attempts: pending.attempts,
             waited: now.saturating_duration_since(pending.arrived),
         };
-        line.state = LineState::InFlight(Box::new(InFlight { pending, superseded: Superseded::No }));
+        line.state = LineState::InFlight(InFlight { pending, superseded: Superseded::No });
         self.n_waiting -= 1;
         self.n_in_flight += 1;
         Some(delivery)
@@ -314,7 +314,7 @@ impl Backlog {
         match std::mem::replace(&mut line.state, LineState::Ready) {
             LineState::InFlight(in_flight) => {
                 self.n_in_flight -= 1;
-                Some(*in_flight)
+                Some(in_flight)
             }
             other => {
                 line.state = other;

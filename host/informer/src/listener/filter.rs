@@ -37,7 +37,7 @@ impl Change {
     /// Whether it is an update from one resourceVersion to the same.
     pub(crate) fn is_sync(&self) -> bool {
         match self {
-            Self::Updated { old, new, .. } => old.resource_version() == new.resource_version(),
+            Self::Updated { old, new, .. } => old.is_at_version_of(new),
             Self::Added { .. } | Self::Deleted { .. } => false,
         }
     }
@@ -104,7 +104,7 @@ impl Filter {
     /// Whether an update changed a declared field, the uid or the deletionTimestamp.
     fn is_worth_telling(&self, old: &Object, new: &Object) -> bool {
         if self.fields.is_empty()
-            || old.uid() != new.uid()
+            || !old.has_uid_of(new)
             || old.deletion_timestamp() != new.deletion_timestamp()
         {
             return true;

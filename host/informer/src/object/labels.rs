@@ -71,8 +71,9 @@ impl Labels {
         }
     }
 
-    /// Whether the two are one and the same in memory, which equal labels of objects that came in one way are.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    /// Whether the two are one and the same in memory.
+    #[cfg(test)]
+    fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
             (Some(entry), Some(other)) => std::ptr::eq(&entry.0.slice, &other.0.slice),

@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use crate::indexer::Memory;
 use crate::reflector::{Failure, Phase};
 
 /// A look at an informer.
@@ -15,6 +16,8 @@ pub struct InformerStatus {
     pub objects: usize,
     /// The length of their JSON text in bytes.
     pub bytes: usize,
+    /// How much memory the cache takes, and for what.
+    pub memory: Memory,
     /// How many objects' changes wait to be put into the cache.
     pub queued: usize,
     /// How many listeners there are.

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::held::Held;
 use crate::delta_fifo::{self, DeltaFifo};
-use crate::indexer::Indexer;
+use crate::indexer::Sweeper;
 use crate::informer_metrics::Publisher;
 use crate::object::Object;
 use crate::processor::Processor;
@@ -14,10 +14,11 @@ use crate::reflector::{ReflectorStore, StoreError};
 
 pub(super) struct InformerStore {
     pub(super) fifo: Arc<DeltaFifo>,
-    pub(super) indexer: Indexer,
     pub(super) processor: Arc<Processor>,
     pub(super) held: Arc<Held>,
     pub(super) publisher: Option<Publisher>,
+    /// Compresses what a list brings, unless something is to be done with it before.
+    pub(super) sweeper: Option<Arc<Sweeper>>,
 }
 
 // === impl InformerStore ===
@@ -66,8 +67,10 @@ impl ReflectorStore for InformerStore {
     }
 
     fn arrived(&self, object: Object) -> Object {
-        let cached = self.indexer.get(object.key());
-        cached.filter(|cached| cached.is_version_of(&object)).unwrap_or(object)
+        match &self.sweeper {
+            Some(sweeper) => sweeper.arrived(object),
+            None => object,
+        }
     }
 
     fn source_changed(&self, number: u64) {

@@ -1,1 +1,259 @@
+use super::*;
+use crate::indexer::{IndexSource, IndexerWriter, Limits, Memory};
+use crate::namespaces::Namespaces;
+use crate::object::Pruning;
 
+/// A realistic Pod: 20 templates, its own uid, address, node, times and ids.
+fn pod(i: usize, version: usize) -> Object {
+    let received = pod_as_received(i, version);
+    Object::parse_pruned(received.as_bytes(), None, &Pruning::default()).unwrap()
+}
+
+fn pod_as_received(i: usize, version: usize) -> String {
+    let hex = |seed: usize| {
+        let mut state = (i as u64 * 1_000_003 + seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut next = || {
+            state = (state ^ state >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            state ^ state >> 32
+        };
+        format!("{:016x}{:016x}{:016x}{:016x}", next(), next(), next(), next())
+    };
+    let template = i % 20;
+    let app = format!("service-{template}-of-team-{}", template % 6);
+    let container = |name: &str, seed: usize| {
+        format!(
+            r#"{{"name":"{name}","image":"registry.example.com/team-{}/{app}-{name}:v1.{template}.3","ports":[{{"name":"http","containerPort":80{template:02},"protocol":"TCP"}}],"env":[{{"name":"POD_NAME","valueFrom":{{"fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.name"}}}}}},{{"name":"LOG_LEVEL","value":"info"}}],"resources":{{"limits":{{"cpu":"{}m","memory":"512Mi"}},"requests":{{"cpu":"100m","memory":"256Mi"}}}},"volumeMounts":[{{"name":"kube-api-access-{seed}","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}}],"livenessProbe":{{"httpGet":{{"path":"/healthz","port":"http","scheme":"HTTP"}},"initialDelaySeconds":10,"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}}"#,
+            template % 6,
+            template * 100 + 500,
+        )
+    };
+    let status = |name: &str, seed: usize| {
+        format!(
+            r#"{{"name":"{name}","state":{{"running":{{"startedAt":"2026-11-20T10:{:02}:{:02}Z"}}}},"lastState":{{}},"ready":true,"restartCount":{},"image":"registry.example.com/team-{}/{app}-{name}:v1.{template}.3","imageID":"registry.example.com/team/{name}@sha256:{}","containerID":"containerd://{}","started":true}}"#,
+            i % 60,
+            version % 60,
+            version % 3,
+            template % 6,
+            hex(seed),
+            hex(seed + 1),
+        )
+    };
+    let uid = &hex(9)[..32];
+    let uid = format!("{}-{}-{}-{}-{}", &uid[..8], &uid[8..12], &uid[12..16], &uid[16..20], &uid[20..]);
+    let fields = r#"{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:resources":{".":{},"f:limits":{".":{},"f:cpu":{},"f:memory":{}}}}}}}"#;
+    format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{app}-{}-{i}","generateName":"{app}-","namespace":"team-{}","uid":"{uid}","resourceVersion":"{}","generation":1,"creationTimestamp":"2026-11-20T09:{:02}:00Z","labels":{{"app":"{app}","pod-template-hash":"{}"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{app}","uid":"{}","controller":true,"blockOwnerDeletion":true}}],"managedFields":[{{"manager":"kube-controller-manager","operation":"Update","apiVersion":"v1","time":"2026-11-20T09:00:00Z","fieldsType":"FieldsV1","fieldsV1":{fields}}},{{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"2026-11-20T09:00:00Z","fieldsType":"FieldsV1","fieldsV1":{fields},"subresource":"status"}}]}},"spec":{{"containers":[{},{}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"{app}","nodeName":"node-{:04}","securityContext":{{}},"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true}},"status":{{"phase":"Running","conditions":[{{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-11-20T10:{:02}:13Z"}},{{"type":"PodScheduled","status":"True","lastProbeTime":null,"lastTransitionTime":"2026-11-20T09:{:02}:11Z"}}],"hostIP":"10.1.{}.{}","podIP":"10.2.{}.{}","startTime":"2026-11-20T09:{:02}:12Z","containerStatuses":[{},{}],"qosClass":"Burstable"}}}}"#,
+        &hex(3)[..5],
+        template % 6,
+        i * 100 + version,
+        i % 60,
+        template * 7919,
+        hex(template)[..8].to_owned() + "-0000-4000-8000-000000000000",
+        container("main", 1),
+        container("sidecar", 2),
+        i % 1000,
+        i % 60,
+        i % 60,
+        i / 256 % 256,
+        i % 256,
+        i % 256,
+        i / 256 % 256,
+        i % 60,
+        status("main", 20),
+        status("sidecar", 30),
+    )
+}
+
+fn filled(n_pods: usize) -> (IndexerWriter, Sweeper) {
+    let mut writer = IndexerWriter::new();
+    for i in 0..n_pods {
+        writer.put(pod(i, 0));
+    }
+    let sweeper = Sweeper::new(writer.indexer().clone(), 64 << 20);
+    (writer, sweeper)
+}
+
+fn pass_a_second(sweeper: &Sweeper) {
+    for _ in 0..=AGE {
+        sweeper.tick();
+        while sweeper.sweep() {}
+    }
+}
+
+/// Promise 7: small.
+#[test]
+fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
+    let n_pods = 2000;
+    let received: usize = (0..n_pods).map(|i| pod_as_received(i, 0).len()).sum();
+    let (writer, sweeper) = filled(n_pods);
+    let indexer = writer.indexer();
+    let object = indexer.snapshot(&Namespaces::All)[7].clone();
+    let read = || indexer.get(object.key()).unwrap();
+    let before = read().json().to_string();
+    pass_a_second(&sweeper);
+
+    let memory = indexer.memory();
+    assert_eq!((memory.objects, memory.plain), (n_pods, 0));
+    assert!(read().is_same(&object), "readers share one copy, whatever form it has");
+    assert_eq!(*read().json(), *before);
+    let kept = memory.compressed + memory.indices + memory.dictionaries;
+    assert!(kept * 6 < received, "{kept} of {received}: {memory:?}");
+}
+
+#[test]
+fn what_a_list_brings_is_compressed_as_it_arrives() {
+    let (mut writer, sweeper) = filled(0);
+    let listed: Vec<_> = (0..1000).map(|i| sweeper.arrived(pod(i, 0))).collect();
+    assert!(listed.iter().all(|object| object.cold_length().is_some()));
+    for object in &listed {
+        writer.put(object.clone());
+    }
+    assert_eq!(writer.indexer().memory().plain, 0);
+
+    // A relist keeps what is there, and takes what is new.
+    assert!(sweeper.arrived(pod(3, 0)).is_same(&listed[3]));
+    let changed = sweeper.arrived(pod(3, 1));
+    assert!(!changed.is_same(&listed[3]) && changed.cold_length().is_some());
+}
+
+#[test]
+fn hot_objects_are_left_alone_for_a_second() {
+    let (mut writer, sweeper) = filled(200);
+    pass_a_second(&sweeper);
+    let hot = writer.indexer().snapshot(&Namespaces::All)[5].clone();
+    for version in 1..20 {
+        let new =
+            Object::parse(hot.json().replace("10:0", &format!("1{version}:0")).as_bytes(), None).unwrap();
+        writer.put(new);
+        sweeper.tick();
+        while sweeper.sweep() {}
+        let memory = writer.indexer().memory();
+        assert!(memory.plain > 0 && memory.compressed > 0, "{memory:?}");
+    }
+    pass_a_second(&sweeper);
+    assert_eq!(writer.indexer().memory().plain, 0);
+}
+
+#[test]
+fn beyond_the_budget_nothing_is_left_alone() {
+    let (mut writer, _) = filled(300);
+    let indexer = writer.indexer().clone();
+    let sweeper = Sweeper::new(indexer.clone(), 100 << 10);
+    pass_a_second(&sweeper);
+    for i in 0..300 {
+        writer.put(pod(i, 1));
+        while sweeper.is_over_budget() {
+            assert!(sweeper.sweep());
+        }
+    }
+    assert!(indexer.memory().plain <= 100 << 10);
+    assert_eq!(*indexer.snapshot(&Namespaces::All)[0].json(), *{
+        let key = indexer.keys()[0].clone();
+        let i = (0..300).find(|i| *pod(*i, 0).key() == key).unwrap();
+        pod(i, 1).json()
+    });
+}
+
+#[test]
+fn accounts_come_back_to_nothing() {
+    let (mut writer, sweeper) = filled(500);
+    let indexer = writer.indexer().clone();
+    indexer.add_index("app", IndexSource::Label("app".into())).unwrap();
+    indexer.add_index("image", IndexSource::Pointer("/spec/containers/*/image".parse().unwrap())).unwrap();
+    pass_a_second(&sweeper);
+    for i in 0..250 {
+        writer.put(pod(i, 1));
+    }
+    let objects = indexer.snapshot(&Namespaces::All);
+    let memory = indexer.memory();
+    assert_eq!(memory.text, objects.iter().map(Object::json_length).sum::<usize>());
+    assert_eq!(memory.compressed, objects.iter().filter_map(Object::cold_length).sum::<usize>());
+    assert!(memory.plain > 0 && memory.indices > 0 && memory.dictionaries > 0);
+    assert!(indexer.index_status("image").unwrap().bytes > 0);
+
+    drop(objects);
+    for key in indexer.keys() {
+        writer.delete(&key, None);
+    }
+    for name in ["app", "image"] {
+        assert_eq!(indexer.index_status(name).unwrap(), crate::indexer::IndexStatus::default());
+    }
+    pass_a_second(&sweeper);
+    let memory = indexer.memory();
+    assert_eq!(memory, Memory { indices: memory.indices, ..Memory::default() });
+    assert!(memory.indices < 1024, "{memory:?}");
+    assert!(sweeper.training.lock().dictionary().is_none());
+    assert!(sweeper.is_idle());
+}
+
+#[test]
+fn what_was_learned_of_little_is_learned_anew_of_more() {
+    let (mut writer, sweeper) = filled(0);
+    // The first of a list are all of a kind.
+    for i in 0..500 {
+        writer.put(sweeper.arrived(pod(i * 20, 0)));
+    }
+    sweeper.tick();
+    let first = sweeper.training.lock().dictionary().unwrap();
+    for i in 0..2500 {
+        writer.put(sweeper.arrived(pod(i, 0)));
+    }
+    let before = writer.indexer().memory();
+    pass_a_second(&sweeper);
+    let after = writer.indexer().memory();
+    let second = sweeper.training.lock().dictionary().unwrap();
+    assert!(!Arc::ptr_eq(&first, &second));
+    assert!(after.compressed * 100 < before.compressed * 95, "{before:?} {after:?}");
+    let objects = writer.indexer().snapshot(&Namespaces::All);
+    assert!(objects.iter().all(|object| object.is_cold_with(&second)));
+    assert_eq!(Arc::strong_count(&first), 1, "nothing holds the old one");
+}
+
+#[test]
+fn small_caches_stay_plain_and_idle() {
+    let (_writer, sweeper) = filled(10);
+    assert!(sweeper.awake() && !sweeper.awake());
+    pass_a_second(&sweeper);
+    assert!(sweeper.is_idle());
+    assert!(sweeper.training.lock().dictionary().is_none());
+}
+
+#[test]
+fn ix_caps_are_failures_that_are_counted() {
+    let mut writer = IndexerWriter::new();
+    writer.limit_indices(Limits { values_per_object: 1, bytes_per_index: 1000 });
+    let indexer = writer.indexer().clone();
+    indexer.add_index("image", IndexSource::Pointer("/spec/containers/*/image".parse().unwrap())).unwrap();
+    indexer.add_index("name", IndexSource::Pointer("/metadata/name".parse().unwrap())).unwrap();
+    for i in 0..100 {
+        writer.put(pod(i, 0));
+    }
+    assert_eq!(indexer.index_status("image").unwrap().failed, 100);
+    let status = indexer.index_status("name").unwrap();
+    assert!(status.failed > 50 && status.values + status.failed == 100, "{status:?}");
+    assert_eq!(indexer.index_failures("name").unwrap().len(), status.failed);
+    assert_eq!(indexer.len(), 100);
+    for key in indexer.keys() {
+        writer.delete(&key, None);
+    }
+    assert!(indexer.index_failures("image").unwrap().is_empty());
+}
+
+#[test]
+fn readers_of_everything_see_one_state_and_hold_up_nobody() {
+    let (mut writer, sweeper) = filled(1500);
+    let indexer = writer.indexer().clone();
+    let view = indexer.view();
+    for i in 0..1500 {
+        writer.put(pod(i, 1));
+    }
+    for key in indexer.keys().into_iter().step_by(2) {
+        writer.delete(&key, None);
+    }
+    pass_a_second(&sweeper);
+    let then: Vec<_> = view.objects(&Namespaces::All).cloned().collect();
+    assert_eq!(then.len(), 1500);
+    assert!(then.iter().all(|object| object.resource_version().ends_with("00")));
+    assert!(then.is_sorted_by_key(|object| object.key().clone()));
+    assert_eq!(indexer.len(), 750);
+}

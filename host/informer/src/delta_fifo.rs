@@ -89,6 +89,9 @@ pub struct DeltaFifo {
     state: Mutex<State>,
     arrived: Notify,
     synced: watch::Sender<bool>,
+    /// The last mark that was passed.
+    passed: Mutex<Option<Version>>,
+    /// The same, for those who want to know; nobody is told while nobody listens.
     seen: watch::Sender<Option<Box<str>>>,
 }
 
@@ -102,8 +105,6 @@ struct State {
     initial_population: usize,
     closed: bool,
     seen: SeenMarks,
-    /// The last mark that was passed.
-    passed: Option<Version>,
 }
 
 // === impl DeltaFifo ===
@@ -117,6 +118,7 @@ impl DeltaFifo {
             config,
             state: Mutex::default(),
             arrived: Notify::new(),
+            passed: Mutex::default(),
             synced: watch::channel(false).0,
             seen: watch::channel(None).0,
         }
@@ -207,7 +209,7 @@ impl DeltaFifo {
     pub fn mark(&self, resource_version: &str) {
         let mut state = self.state.lock();
         if let Some(passed) = state.seen.mark(Version::new(resource_version)) {
-            self.pass(&mut state, passed);
+            self.pass(passed);
         }
     }
 
@@ -215,9 +217,8 @@ impl DeltaFifo {
     /// Deltas that were put back count as processed.
     #[must_use]
     pub fn seen(&self) -> watch::Receiver<Option<Box<str>>> {
-        // Nobody is told while nobody listens.
-        let state = self.state.lock();
-        self.seen.send_replace(state.passed.as_ref().map(|passed| passed.text().into()));
+        let passed = self.passed.lock();
+        self.seen.send_replace(passed.as_ref().map(|passed| passed.text().into()));
         self.seen.subscribe()
     }
 
@@ -321,11 +322,12 @@ impl DeltaFifo {
         self.arrived.notify_waiters();
     }
 
-    fn pass(&self, state: &mut State, passed: Version) {
+    fn pass(&self, mark: Version) {
+        let mut passed = self.passed.lock();
         if self.seen.receiver_count() > 0 {
-            self.seen.send_replace(Some(passed.text().into()));
+            self.seen.send_replace(Some(mark.text().into()));
         }
-        state.passed = Some(passed);
+        *passed = Some(mark);
     }
 
     /// A queue that was populated by anything but a replace has no first list to wait for.
@@ -384,7 +386,7 @@ impl DeltaFifo {
             state.requeue(key, deltas);
         }
         if let Some(passed) = state.seen.popped() {
-            self.pass(state, passed);
+            self.pass(passed);
         }
         state.shrink();
         if state.initial_population > 0 {

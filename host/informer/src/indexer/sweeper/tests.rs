@@ -189,9 +189,13 @@ fn accounts_come_back_to_nothing() {
 #[test]
 fn what_was_learned_of_little_is_learned_anew_of_more() {
     let (mut writer, sweeper) = filled(0);
-    // The first of a list are all of a kind.
+    // The first of a list are all of another kind.
     for i in 0..500 {
-        writer.put(sweeper.arrived(pod(i * 20, 0)));
+        let words = format!("lorem {} ipsum {} dolor {} ", i * 7, i * 11, i * 13).repeat(20);
+        let text = format!(
+            r#"{{"apiVersion":"v1","data":{{"config":"{words}"}},"kind":"Pod","metadata":{{"name":"z-{i}"}}}}"#
+        );
+        writer.put(sweeper.arrived(Object::parse(text.as_bytes(), None).unwrap()));
     }
     sweeper.tick();
     let first = sweeper.training.lock().dictionary().unwrap();

@@ -113,7 +113,14 @@ impl Sweeper {
                 }
             }
         }
-        let compressed = taken.iter().map(|(_, object)| object.compress(dictionary)).collect();
+        // It may be compressed already, though nobody has counted it.
+        let compress = |(_, object): &(Slot, Object)| {
+            if !object.is_cold_with(dictionary) {
+                object.compress_anew(dictionary);
+            }
+            object.cold_length()
+        };
+        let compressed = taken.iter().map(compress).collect();
         self.note(&taken, compressed)
     }
 

@@ -94,8 +94,8 @@ pub(super) async fn handle(mut listener: Listener, manner: Manner, view: SharedV
     while let Some(delivery) = listener.next().await {
         n += 1;
         let outcome = match manner {
-            Manner::Failing if n % 101 == 0 => Outcome::Retry { after: Duration::from_millis(3) },
-            Manner::Slow if n % 16 == 0 => {
+            Manner::Failing if n.is_multiple_of(101) => Outcome::Retry { after: Duration::from_millis(3) },
+            Manner::Slow if n.is_multiple_of(16) => {
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 Outcome::Done
             }

@@ -21,8 +21,11 @@ use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Object, Pruning, StringMap};
 use crate::selector::LabelSelector;
 
+/// What is fuzzed: it takes any bytes, and panics where a promise does not hold.
+pub type Target = fn(&[u8]);
+
 /// The targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+pub const TARGETS: [(&str, Target); 5] = [
     ("watch_stream", watch_stream),
     ("list_page", list_page),
     ("object", object),

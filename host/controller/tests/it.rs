@@ -8,6 +8,8 @@
 mod bad_files;
 #[path = "it/bad_plugins.rs"]
 mod bad_plugins;
+#[path = "it/definitions.rs"]
+mod definitions;
 #[path = "it/election.rs"]
 mod election;
 #[path = "it/events.rs"]

@@ -1,0 +1,199 @@
+//! Informers of custom resources whose definitions come, change and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use oarlock_controller::discovery::Discovery;
+use oarlock_controller::informers::{ApiSource, Informers, Lease, Limits, Purpose};
+use oarlock_controller::report;
+use oarlock_controller::tasks::Tasks;
+use oarlock_dev_cluster::DevCluster;
+use oarlock_informer::reflector::ConsistencyCheck;
+use oarlock_informer::{
+    Content, GroupVersionResource, Listener, ListenerConfig, Notification, Object, Outcome, transport,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+struct Rig {
+    cluster: DevCluster,
+    client: kube::Client,
+    informers: Informers,
+    reports: report::Reports,
+    _tasks: Tasks,
+}
+
+impl Rig {
+    async fn start() -> Self {
+        let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await.unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
+        let config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        let client = transport::client(config).unwrap();
+        let (tasks, _) = Tasks::new(CancellationToken::new());
+        let (reporter, reports) = report::channel(report::Config::default());
+        let discovery = Arc::new(Discovery::new(client.clone()));
+        let source = Arc::new(ApiSource::new(client.clone(), discovery, ConsistencyCheck::Off));
+        let informers = Informers::new(tasks.clone(), reporter, source, Limits::default());
+        Self { cluster, client, informers, reports, _tasks: tasks }
+    }
+
+    fn lease(&self, version: &str, content: Content) -> Lease {
+        let boats = GroupVersionResource::new("example.com", version, "boats");
+        self.informers.lease(&boats, Purpose::Plugin("p".into()), content).unwrap()
+    }
+
+    async fn request(&self, method: &str, path: &str, body: Value) -> Value {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(
+                "content-type",
+                if method == "PATCH" { "application/merge-patch+json" } else { "application/json" },
+            )
+            .body(body.to_string().into_bytes())
+            .unwrap();
+        self.client.request(request).await.unwrap()
+    }
+
+    /// Serves boats in these versions, the first one stored.
+    async fn define(&self, versions: &[(&str, bool)]) {
+        let version = |(idx, (name, served)): (usize, &(&str, bool))| {
+            json!({"name": name, "served": served, "storage": idx == 0, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+        };
+        let versions: Vec<Value> = versions.iter().enumerate().map(version).collect();
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let spec = json!({"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "boats", "singular": "boat", "kind": "Boat", "listKind": "BoatList"},
+            "versions": versions});
+        let name = "boats.example.com";
+        let patched = http::Request::patch(format!("{path}/{name}"))
+            .header("content-type", "application/merge-patch+json")
+            .body(json!({ "spec": spec }).to_string().into_bytes())
+            .unwrap();
+        if self.client.request::<Value>(patched).await.is_err() {
+            let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": name}, "spec": spec});
+            self.request("POST", path, definition).await;
+        }
+    }
+
+    async fn undefine(&self) {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/boats.example.com";
+        self.request("DELETE", path, json!({})).await;
+    }
+
+    async fn launch(&self, version: &str, name: &str) {
+        let boat = json!({"apiVersion": format!("example.com/{version}"), "kind": "Boat",
+            "metadata": {"name": name}, "spec": {"oars": 4}});
+        self.request("POST", &format!("/apis/example.com/{version}/namespaces/default/boats"), boat).await;
+    }
+
+    /// Waits for a line of this kind, and returns it.
+    async fn event(&mut self, event: &str) -> Value {
+        loop {
+            let line = serde_json::to_value(self.reports.next().await.unwrap()).unwrap();
+            if line["event"] == event {
+                return line;
+            }
+        }
+    }
+}
+
+async fn told(listener: &mut Listener) -> String {
+    let delivery = listener.next().await.unwrap();
+    listener.finish(&delivery.key, Outcome::Done);
+    match &delivery.notification {
+        Notification::Added { object, .. } => format!("add {}", object.key().name()),
+        Notification::Updated { new, .. } => format!("update {}", new.key().name()),
+        Notification::Deleted { object, .. } => format!("delete {}", object.key().name()),
+    }
+}
+
+fn has_spec(object: &Object) -> bool {
+    object.pointer(&"/spec/oars".parse().unwrap()).is_some()
+}
+
+#[tokio::test]
+async fn a_definition_that_comes_goes_and_comes_again_is_followed() {
+    let mut rig = Rig::start().await;
+    let lease = rig.lease("v1", Content::Full);
+    rig.event("resource-absent").await;
+    rig.define(&[("v1", true)]).await;
+    let appeared = std::time::Instant::now();
+    rig.launch("v1", "a").await;
+    let informer = lease.synced().await;
+    assert!(appeared.elapsed() < Duration::from_secs(10));
+    rig.event("resource-served").await;
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    assert_eq!(told(&mut listener).await, "add a");
+
+    rig.undefine().await;
+    assert_eq!(told(&mut listener).await, "delete a");
+    rig.event("resource-absent").await;
+    assert_eq!(rig.informers.views()[0].phase, "absent");
+
+    rig.define(&[("v1", true)]).await;
+    rig.launch("v1", "b").await;
+    assert_eq!(told(&mut listener).await, "add b");
+    rig.event("resource-served").await;
+    rig.cluster.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_longer_served_is_named_and_keeps_its_objects() {
+    let mut rig = Rig::start().await;
+    rig.define(&[("v1", true), ("v2", true)]).await;
+    rig.launch("v1", "a").await;
+    let lease = rig.lease("v1", Content::Full);
+    let informer = lease.synced().await;
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    assert_eq!(told(&mut listener).await, "add a");
+
+    // Another version is stored and preferred: nothing happens to those who ask for this one.
+    rig.define(&[("v2", true), ("v1", true)]).await;
+    rig.launch("v2", "b").await;
+    assert_eq!(told(&mut listener).await, "add b");
+    let b = informer.indexer().get(&"default/b".parse().unwrap()).unwrap();
+    assert_eq!(&*b.type_meta().api_version, "example.com/v1");
+
+    rig.define(&[("v2", true), ("v1", false)]).await;
+    let line = rig.event("resource-absent").await;
+    assert!(line["message"].as_str().unwrap().contains("example.com/v2"), "{line}");
+    assert_eq!(informer.indexer().len(), 2);
+    rig.launch("v2", "c").await;
+    rig.define(&[("v2", true), ("v1", true)]).await;
+    loop {
+        // Those that were there may be told again.
+        if told(&mut listener).await == "add c" {
+            break;
+        }
+    }
+    rig.cluster.shut_down().await;
+}
+
+#[tokio::test]
+async fn metadata_alone_is_asked_for_until_somebody_wants_more() {
+    let rig = Rig::start().await;
+    rig.define(&[("v1", true)]).await;
+    rig.launch("v1", "a").await;
+    let small = rig.lease("v1", Content::Metadata);
+    let informer = small.synced().await;
+    let key = "default/a".parse().unwrap();
+    let cached = || informer.indexer().get(&key).unwrap();
+    assert!(!has_spec(&cached()));
+    assert_eq!(&*cached().type_meta().kind, "Boat");
+    let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+    assert_eq!(told(&mut listener).await, "add a");
+    rig.launch("v1", "b").await;
+    assert_eq!(told(&mut listener).await, "add b");
+
+    let full = rig.lease("v1", Content::Full);
+    full.synced().await;
+    assert!(has_spec(&cached()));
+    rig.launch("v1", "c").await;
+    assert_eq!(told(&mut listener).await, "add c", "and nothing in between");
+    rig.cluster.shut_down().await;
+}

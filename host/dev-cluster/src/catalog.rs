@@ -4,15 +4,15 @@ use crate::builtin;
 use crate::custom;
 use crate::resource::Resource;
 use crate::status::GroupResource;
-use parking_lot::RwLock;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// The catalog in force; a new one takes its place when a definition changes.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    served: RwLock<Arc<Served>>,
+    served: watch::Sender<Arc<Served>>,
 }
 
 /// One immutable catalog.
@@ -36,17 +36,21 @@ pub(crate) const REVIEW_GROUPS: &[&str] = &["authentication.k8s.io", "authorizat
 
 impl Catalog {
     pub(crate) fn new() -> Self {
-        Self { served: RwLock::new(Arc::new(Served::new(&[]))) }
+        Self { served: watch::Sender::new(Arc::new(Served::new(&[]))) }
     }
 
     pub(crate) fn served(&self) -> Arc<Served> {
-        self.served.read().clone()
+        self.served.borrow().clone()
+    }
+
+    /// Tells when another one is in force.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Served>> {
+        self.served.subscribe()
     }
 
     /// Takes the definitions that are there now.
     pub(crate) fn replace(&self, definitions: &[Value]) {
-        let served = Arc::new(Served::new(definitions));
-        *self.served.write() = served;
+        self.served.send_replace(Arc::new(Served::new(definitions)));
     }
 }
 

@@ -2,10 +2,12 @@
 
 use super::list::wait_for;
 use crate::call::Call;
+use crate::catalog::Served;
 use crate::cluster::Cluster;
 use crate::faults::{Action, Kick, KickHow, Subject};
 use crate::negotiation::{Notation, Shape};
 use crate::query::{ListOptions, Version, VersionMatch};
+use crate::resource::Resource;
 use crate::respond::{self, Body, BrokenOff, streamed};
 use crate::selector::Selection;
 use crate::status::StatusError;
@@ -45,6 +47,8 @@ struct Watch {
     next_bookmark: Instant,
     deadline: Instant,
     changed: channel::Receiver<u64>,
+    /// What is served, as it changes.
+    served: channel::Receiver<Arc<Served>>,
     kicks: broadcast::Receiver<Arc<Kick>>,
     faults: Vec<Action>,
     /// Events told so far.
@@ -89,6 +93,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         next_bookmark: now + call.cluster.bookmark_interval,
         deadline: now + Duration::from_secs(timeout),
         changed,
+        served: call.cluster.catalog.subscribe(),
         kicks,
         faults: call.faults.clone(),
         told: 0,
@@ -201,7 +206,7 @@ impl Watch {
             let changes = changes.map_err(|Compacted { oldest }| self.too_old(oldest))?;
             if changes.changes.is_empty() {
                 self.at = changes.up_to;
-                if changes.dropped_at > self.dropped_at {
+                if changes.dropped_at > self.dropped_at || !self.is_served() {
                     self.phase = Phase::Ended;
                 }
                 break;
@@ -277,6 +282,14 @@ impl Watch {
             .retain(|fault| !matches!(fault, Action::Garbage { after_events } if *after_events == told));
     }
 
+    /// Whether the resource is what it was when the watch began. The real server closes the watches of a custom resource, too, when its
+    /// definition changes what is served or stored.
+    fn is_served(&self) -> bool {
+        let Resource { group, version, plural, storage_api_version, .. } = self.encoder.resource();
+        let served = self.served.borrow();
+        served.find(group, version, plural).is_some_and(|now| now.storage_api_version == *storage_api_version)
+    }
+
     fn too_old(&self, oldest: u64) -> StatusError {
         StatusError::expired(format!("too old resource version: {} ({oldest})", self.at))
     }
@@ -288,6 +301,7 @@ impl Watch {
             biased;
             () = sleep_until(self.deadline) => self.phase = Phase::Ended,
             kick = self.kicks.recv() => return self.kicked(kick.ok().as_deref()),
+            _ = self.served.changed() => {}
             changed = self.changed.changed() => {
                 if changed.is_err() {
                     self.phase = Phase::Ended;

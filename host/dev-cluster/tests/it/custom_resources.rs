@@ -105,3 +105,30 @@ async fn names_are_taken_once() {
     assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("KindConflict")));
     assert_eq!(client.get("/apis/sea.dev/v1/namespaces/default/vessels").await.0, 404);
 }
+
+#[tokio::test]
+async fn a_watch_ends_with_its_version_and_when_another_is_stored() {
+    let (_cluster, client) = start().await;
+    let mut two = definition();
+    let mut v2 = two["spec"]["versions"][0].clone();
+    (v2["name"], v2["storage"]) = (json!("v2"), json!(false));
+    two["spec"]["versions"].as_array_mut().unwrap().push(v2);
+    client.create(DEFINITIONS, &two).await;
+    client.create(SHIPS, &ship("argo", json!({"oars": 50}))).await;
+    let path = format!("{DEFINITIONS}/ships.sea.dev");
+    let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion=0")).await;
+    assert!(watch.told().await.starts_with("ADDED argo@"));
+
+    two["spec"]["versions"][0]["storage"] = false.into();
+    two["spec"]["versions"][1]["storage"] = true.into();
+    client.merge(&path, &json!({"spec": two["spec"]})).await;
+    assert_eq!(watch.next().await, None);
+    let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion=0")).await;
+    assert!(watch.told().await.starts_with("ADDED argo@"));
+
+    two["spec"]["versions"][0]["served"] = false.into();
+    client.merge(&path, &json!({"spec": two["spec"]})).await;
+    assert_eq!(watch.next().await, None);
+    assert_eq!(client.get(SHIPS).await.0, 404);
+    assert_eq!(client.names("/apis/sea.dev/v2/namespaces/default/ships").await, ["argo"]);
+}

@@ -112,6 +112,11 @@ async fn told(listener: &mut Listener) -> String {
     }
 }
 
+/// Waits until a listener is told something. What was there may be told again before: a new listener hears of a list.
+async fn until_told(listener: &mut Listener, what: &str) {
+    while told(listener).await != what {}
+}
+
 fn has_spec(object: &Object) -> bool {
     object.pointer(&"/spec/oars".parse().unwrap()).is_some()
 }
@@ -155,7 +160,7 @@ async fn a_version_that_is_no_longer_served_is_named_and_keeps_its_objects() {
     // Another version is stored and preferred: nothing happens to those who ask for this one.
     rig.define(&[("v2", true), ("v1", true)]).await;
     rig.launch("v2", "b").await;
-    assert_eq!(told(&mut listener).await, "add b");
+    until_told(&mut listener, "add b").await;
     let b = informer.indexer().get(&"default/b".parse().unwrap()).unwrap();
     assert_eq!(&*b.type_meta().api_version, "example.com/v1");
 
@@ -165,12 +170,7 @@ async fn a_version_that_is_no_longer_served_is_named_and_keeps_its_objects() {
     assert_eq!(informer.indexer().len(), 2);
     rig.launch("v2", "c").await;
     rig.define(&[("v2", true), ("v1", true)]).await;
-    loop {
-        // Those that were there may be told again.
-        if told(&mut listener).await == "add c" {
-            break;
-        }
-    }
+    until_told(&mut listener, "add c").await;
     rig.cluster.shut_down().await;
 }
 

@@ -217,6 +217,7 @@ mod tests {
             r#"oarlock_cache_objects{resource="v1/namespaces"} 1.0"#,
             r#"oarlock_plugin_up{plugin="p"} 0.0"#,
             r#"oarlock_cache_content{resource="v1/namespaces",content="metadata"} 1.0"#,
+            r#"oarlock_cache_bytes{resource="v1/namespaces",part="compressed"} 0.0"#,
             r#"oarlock_cache_leases{resource="v1/namespaces"} 1.0"#,
             r#"oarlock_budget_used{of="objects"} 1.0"#,
             r#"oarlock_budget_limit{of="informers"} 256.0"#,

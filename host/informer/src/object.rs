@@ -318,6 +318,11 @@ impl Object {
         (self.0.resource_version != NOT_A_NUMBER).then_some(self.0.resource_version)
     }
 
+    /// Returns how many bytes the text takes in the form in which it is kept at the moment.
+    pub fn kept_length(&self) -> usize {
+        self.cold_length().unwrap_or_else(|| self.json_length())
+    }
+
     /// Returns how many bytes the text takes compressed; none while it is plain.
     pub(crate) fn cold_length(&self) -> Option<usize> {
         self.0.body.lock().cold_length()

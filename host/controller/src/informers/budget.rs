@@ -174,8 +174,8 @@ impl fmt::Display for Mebibytes {
 // === impl Ledger ===
 
 impl Ledger {
-    pub(super) fn arrive(&self, bytes: usize) {
-        self.arriving_objects.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn arrive(&self, objects: usize, bytes: usize) {
+        self.arriving_objects.fetch_add(objects, Ordering::Relaxed);
         self.arriving_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 

@@ -140,7 +140,7 @@ impl Entry {
     /// What its cache takes up.
     pub(super) fn usage(&self) -> Usage {
         let status = self.informer.borrow().as_ref().map(SharedInformer::status);
-        let (objects, bytes) = status.map_or((0, 0), |status| (status.objects, status.bytes));
+        let (objects, bytes) = status.map_or((0, 0), |status| (status.objects, status.memory.total()));
         Usage { informers: 1, objects, bytes }
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::Shared;
 use super::budget::{Excess, Usage};
 
-/// What all is added up only once for so many objects.
+/// So many objects are added up at once.
 const LOOK_EVERY: usize = 64;
 
 /// Lists and watches, and counts what comes until the cache holds it.
@@ -32,6 +32,8 @@ pub(super) struct Meter {
     replaces: Usage,
     objects: AtomicUsize,
     bytes: AtomicUsize,
+    /// The last that came: how they are kept shows a little later, since they are compressed in place.
+    last: Mutex<Vec<Object>>,
     has_ended: AtomicBool,
     /// What there was too much of, and how much had come when that was seen first.
     excess: Mutex<Option<(Excess, Usage)>>,
@@ -93,6 +95,7 @@ impl Meter {
             replaces,
             objects: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            last: Mutex::default(),
             has_ended: AtomicBool::new(false),
             excess: Mutex::default(),
             exceeded: Notify::new(),
@@ -122,6 +125,7 @@ impl Meter {
 
     /// Forgets a list that came to nothing.
     fn begin(&self) {
+        self.last.lock().clear();
         let (objects, bytes) =
             (self.objects.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
         self.shared.ledger.settle(objects, bytes);
@@ -131,18 +135,23 @@ impl Meter {
         if self.has_ended.load(Ordering::Relaxed) {
             return;
         }
-        let bytes = object.json_length();
-        self.shared.ledger.arrive(bytes);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let n_objects = self.objects.fetch_add(1, Ordering::Relaxed) + 1;
-        if !n_objects.is_multiple_of(LOOK_EVERY) && bytes < 1 << 20 {
-            return;
-        }
+        let lengths: Vec<usize> = {
+            let mut last = self.last.lock();
+            last.push(object.clone());
+            if last.len() < LOOK_EVERY && object.json_length() < 1 << 20 {
+                return;
+            }
+            last.drain(..).map(|object| object.kept_length()).collect()
+        };
+        let bytes: usize = lengths.iter().sum();
+        self.shared.ledger.arrive(lengths.len(), bytes);
+        let n_objects = self.objects.fetch_add(lengths.len(), Ordering::Relaxed) + lengths.len();
+        let n_bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if let Some(excess) = self.look() {
             let more = Usage {
                 informers: 0,
                 objects: n_objects.saturating_sub(self.replaces.objects),
-                bytes: self.bytes.load(Ordering::Relaxed).saturating_sub(self.replaces.bytes),
+                bytes: n_bytes.saturating_sub(self.replaces.bytes),
             };
             self.excess.lock().get_or_insert((excess, more));
             self.exceeded.notify_waiters();

@@ -26,8 +26,16 @@ pub struct InformerView {
     pub leases: usize,
     /// Objects in the cache.
     pub objects: usize,
-    /// The length of their text.
+    /// The length of their text, in whatever form it is kept.
     pub bytes: usize,
+    /// What the texts take that are kept as they are.
+    pub plain_bytes: usize,
+    /// What the others take, compressed.
+    pub compressed_bytes: usize,
+    /// What it takes to find objects.
+    pub index_bytes: usize,
+    /// What the dictionaries take with which texts are compressed.
+    pub dictionary_bytes: usize,
     /// Objects whose changes wait to be put into the cache.
     pub queued: usize,
     /// Subscriptions.
@@ -64,6 +72,7 @@ impl InformerView {
         let trouble = state.trouble.as_ref();
         let status = informer.map(SharedInformer::status);
         let status = status.as_ref();
+        let memory = status.map(|it| it.memory).unwrap_or_default();
         let phase = match (trouble.map(|it| it.kind), status.map(|it| &it.phase)) {
             (Some(TroubleKind::Absent), _) => "absent",
             (Some(TroubleKind::Forbidden), _) => "forbidden",
@@ -87,7 +96,11 @@ impl InformerView {
             over_budget: state.over_budget.clone(),
             leases: state.n_users(),
             objects: status.map_or(0, |it| it.objects),
-            bytes: status.map_or(0, |it| it.bytes),
+            bytes: memory.text,
+            plain_bytes: memory.plain,
+            compressed_bytes: memory.compressed,
+            index_bytes: memory.indices,
+            dictionary_bytes: memory.dictionaries,
             queued: status.map_or(0, |it| it.queued),
             listeners: status.map_or(0, |it| it.listeners),
             last_sign_of_life: status.and_then(|it| it.last_sign_of_life).map(|it| it.elapsed()),

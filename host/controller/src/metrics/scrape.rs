@@ -50,7 +50,30 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
         views.iter().filter_map(move |view| Some((labels("resource", &view.resource), value(view)?)))
     };
     gauges(encoder, "cache_objects", "Objects in the cache", by_resource(|it| Some(it.objects as f64)))?;
-    gauges(encoder, "cache_bytes", "What the cached objects take", by_resource(|it| Some(it.bytes as f64)))?;
+    gauges(
+        encoder,
+        "cache_bytes",
+        "What the cache takes: texts plain and compressed, what finds them, dictionaries",
+        views.iter().flat_map(|view| {
+            let parts = [
+                ("plain", view.plain_bytes),
+                ("compressed", view.compressed_bytes),
+                ("index", view.index_bytes),
+                ("dictionary", view.dictionary_bytes),
+            ];
+            parts.map(|(part, bytes)| {
+                let mut labels = labels("resource", &view.resource);
+                labels.push(("part".to_owned(), part.to_owned()));
+                (labels, bytes as f64)
+            })
+        }),
+    )?;
+    gauges(
+        encoder,
+        "cache_text_bytes",
+        "The length of the cached objects' JSON, in whatever form it is kept",
+        by_resource(|it| Some(it.bytes as f64)),
+    )?;
     gauges(
         encoder,
         "cache_content",

@@ -22,6 +22,13 @@ pub struct Memory {
 // === impl Memory ===
 
 impl Memory {
+    /// Returns how many bytes it takes in all.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        let Self { objects: _, text: _, plain, compressed, indices, dictionaries } = *self;
+        plain + compressed + indices + dictionaries
+    }
+
     /// Adds an object that is kept compressed to `cold` bytes, or plain.
     pub(super) fn add(&mut self, object: &Object, cold: Option<usize>) {
         self.objects += 1;

@@ -95,7 +95,7 @@ async fn a_first_list_that_does_not_fit_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
-    let bytes = 60_000;
+    let bytes = 90_000;
     let mut rig = Rig::new(Limits { bytes, ..Limits::default() });
     for i in 0..200 {
         rig.api().put(Draft::new(&format!("n/{i}")).field("spec", json!({ "padding": "x".repeat(400) })));

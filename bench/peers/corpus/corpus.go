@@ -33,13 +33,23 @@ func Pods(seed uint64, n int) []*corev1.Pod {
 		}
 	}
 	pods := make([]*corev1.Pod, n)
+	templateOf := make([]*template, n)
 	Parallel(n, func(i int) {
 		t := weights[source(seed, 3, uint64(i)).IntN(len(weights))]
 		if i < Templates {
 			t = i
 		}
-		pods[i] = templates[t].pod(seed, i)
+		templateOf[i] = templates[t]
+		pods[i] = templateOf[i].pod(seed, i)
 	})
+	// Among very many, two may come to have one name.
+	named := make(map[string]bool, n)
+	for i, pod := range pods {
+		for again := 1; named[pods[i].Namespace+"/"+pods[i].Name]; again++ {
+			pods[i] = templateOf[i].pod(seed, again<<32+i)
+		}
+		named[pod.Namespace+"/"+pods[i].Name] = true
+	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

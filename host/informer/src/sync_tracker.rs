@@ -14,29 +14,33 @@ use tokio::sync::watch;
 /// It has synced once the source said that it has ([`AsyncTracker::upstream_has_synced`]) and every key that was started until then is
 /// finished; from then on for ever.
 pub struct AsyncTracker<K> {
-    state: Mutex<State<HashSet<K>>>,
-    synced: watch::Sender<bool>,
+    tracked: Tracked<HashSet<K>>,
 }
 
 /// Tracks how many pieces are being worked on, by one worker. Cheaper than an [`AsyncTracker`], and less forgiving.
+#[derive(Default)]
 pub struct SingleFileTracker {
-    state: Mutex<State<u64>>,
+    tracked: Tracked<u64>,
+}
+
+/// What both trackers are: some work, and a word when it is done.
+struct Tracked<W> {
+    state: Mutex<State<W>>,
     synced: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct State<W> {
-    /// What was started and is not finished.
+    /// What was started and is not finished: the default when there is nothing.
     waiting: W,
     upstream_has_synced: bool,
 }
 
 // === impl AsyncTracker ===
 
-impl<K> Default for AsyncTracker<K> {
+impl<K: Eq + Hash> Default for AsyncTracker<K> {
     fn default() -> Self {
-        let state = State { waiting: HashSet::new(), upstream_has_synced: false };
-        Self { state: Mutex::new(state), synced: watch::channel(false).0 }
+        Self { tracked: Tracked::default() }
     }
 }
 
@@ -49,49 +53,37 @@ impl<K: Eq + Hash> AsyncTracker<K> {
 
     /// Notes that a key of the initial list is to be worked on. To be called before the source says that it has synced.
     pub fn start(&self, key: K) {
-        self.state.lock().waiting.insert(key);
+        self.tracked.change(|state| {
+            state.waiting.insert(key);
+        });
     }
 
     /// Notes that the work on a key is done. Harmless for one that was not started.
     pub fn finished(&self, key: &K) {
-        let mut state = self.state.lock();
-        state.waiting.remove(key);
-        self.look(&state);
+        self.tracked.change(|state| {
+            state.waiting.remove(key);
+        });
     }
 
     /// Notes that the source has synced: every key of the initial list has been started.
     pub fn upstream_has_synced(&self) {
-        let mut state = self.state.lock();
-        state.upstream_has_synced = true;
-        self.look(&state);
+        self.tracked.change(|state| state.upstream_has_synced = true);
     }
 
     /// Whether everything of the initial list is done.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow()
+        *self.tracked.synced.borrow()
     }
 
     /// Returns [`AsyncTracker::has_synced`] as it is and as it changes.
     #[must_use]
     pub fn synced(&self) -> watch::Receiver<bool> {
-        self.synced.subscribe()
-    }
-
-    fn look(&self, state: &State<HashSet<K>>) {
-        if state.upstream_has_synced && state.waiting.is_empty() {
-            self.synced.send_replace(true);
-        }
+        self.tracked.synced.subscribe()
     }
 }
 
 // === impl SingleFileTracker ===
-
-impl Default for SingleFileTracker {
-    fn default() -> Self {
-        Self { state: Mutex::default(), synced: watch::channel(false).0 }
-    }
-}
 
 impl SingleFileTracker {
     /// Makes a tracker that has not synced.
@@ -102,7 +94,7 @@ impl SingleFileTracker {
 
     /// Notes that a piece of the initial list is to be worked on. To be called before the source says that it has synced.
     pub fn start(&self) {
-        self.state.lock().waiting += 1;
+        self.tracked.change(|state| state.waiting += 1);
     }
 
     /// Notes that a piece is done.
@@ -111,33 +103,43 @@ impl SingleFileTracker {
     ///
     /// When more is finished than was started: whoever counts wrong would be told that all is done when it is not.
     pub fn finished(&self) {
-        let mut state = self.state.lock();
-        assert!(state.waiting > 0, "more was finished than was started, so has_synced would lie");
-        state.waiting -= 1;
-        self.look(&state);
+        self.tracked.change(|state| {
+            assert!(state.waiting > 0, "more was finished than was started, so has_synced would lie");
+            state.waiting -= 1;
+        });
     }
 
     /// Notes that the source has synced: every piece of the initial list has been started.
     pub fn upstream_has_synced(&self) {
-        let mut state = self.state.lock();
-        state.upstream_has_synced = true;
-        self.look(&state);
+        self.tracked.change(|state| state.upstream_has_synced = true);
     }
 
     /// Whether everything of the initial list is done.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow()
+        *self.tracked.synced.borrow()
     }
 
     /// Returns [`SingleFileTracker::has_synced`] as it is and as it changes.
     #[must_use]
     pub fn synced(&self) -> watch::Receiver<bool> {
-        self.synced.subscribe()
+        self.tracked.synced.subscribe()
     }
+}
 
-    fn look(&self, state: &State<u64>) {
-        if state.upstream_has_synced && state.waiting == 0 {
+// === impl Tracked ===
+
+impl<W: Default> Default for Tracked<W> {
+    fn default() -> Self {
+        Self { state: Mutex::default(), synced: watch::channel(false).0 }
+    }
+}
+
+impl<W: Default + PartialEq> Tracked<W> {
+    fn change(&self, change: impl FnOnce(&mut State<W>)) {
+        let mut state = self.state.lock();
+        change(&mut state);
+        if state.upstream_has_synced && state.waiting == W::default() {
             self.synced.send_replace(true);
         }
     }

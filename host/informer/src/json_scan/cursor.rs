@@ -124,25 +124,20 @@ impl<'t> Cursor<'t> {
     /// Reads a string. A half of a surrogate pair is none.
     #[inline]
     pub(crate) fn string(&mut self) -> Option<Quoted<'t>> {
-        self.take(b'"')?;
-        let start = self.position;
-        let mut is_escaped = false;
-        loop {
-            self.plain_characters();
-            match self.peek()? {
-                b'"' => break,
-                b'\\' => self.escape()?,
-                _ => return None,
-            }
-            is_escaped = true;
-        }
-        let raw = self.since(start)?;
-        self.position += 1;
-        Some(Quoted { raw, is_escaped })
+        self.quoted(Self::escape)
+    }
+
+    /// Reads a string without a look at what its escapes mean.
+    #[inline]
+    fn key(&mut self) -> Option<Quoted<'t>> {
+        self.quoted(|cursor| {
+            cursor.position += 2;
+            Some(())
+        })
     }
 
     #[inline]
-    fn key(&mut self) -> Option<Quoted<'t>> {
+    fn quoted(&mut self, mut escape: impl FnMut(&mut Self) -> Option<()>) -> Option<Quoted<'t>> {
         self.take(b'"')?;
         let start = self.position;
         let mut is_escaped = false;
@@ -150,7 +145,7 @@ impl<'t> Cursor<'t> {
             self.plain_characters();
             match self.peek()? {
                 b'"' => break,
-                b'\\' => self.position += 2,
+                b'\\' => escape(self)?,
                 _ => return None,
             }
             is_escaped = true;

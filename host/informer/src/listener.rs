@@ -130,7 +130,7 @@ impl Listener {
                 }
                 if state.early.is_some() {
                     None
-                } else if let Some(delivery) = state.backlog.take(Instant::now()) {
+                } else if let Some(delivery) = state.backlog.take() {
                     return Some(delivery);
                 } else {
                     state.backlog.next_due()
@@ -192,13 +192,17 @@ impl ListenerHandle {
     /// Says how a delivery went; its object may then go on. Ignored for an object that is not in flight.
     pub fn finish(&self, key: &ObjectKey, outcome: Outcome) {
         let mut state = self.shared.state.lock();
-        if !state.backlog.finish(key, outcome, Instant::now()) {
+        let n_to_come = state.backlog.n_to_come();
+        if !state.backlog.finish(key, outcome) {
             tracing::debug!(listener = self.name(), %key, "finished an object that is not in flight");
             return;
         }
         self.shared.look_for_sync(&state);
+        let has_more = state.backlog.n_to_come() > n_to_come;
         drop(state);
-        self.shared.wake.notify_one();
+        if has_more {
+            self.shared.wake.notify_one();
+        }
     }
 
     /// Gives back what is in flight: it is delivered again, to whoever calls [`Listener::next`], and does not count as tried.

@@ -69,12 +69,15 @@ impl Sweeper {
 
     /// Time passes: learns, if there is reason to, and forgets what an empty cache needs no more.
     pub(crate) fn tick(&self) {
-        let view = {
-            let mut state = self.indexer.state.write();
-            state.hot.tick();
-            state.view()
+        self.indexer.state.write().hot.tick();
+        self.learn();
+    }
+
+    fn learn(&self) {
+        let (view, memory) = {
+            let state = self.indexer.state.read();
+            (state.view(), state.memory())
         };
-        let memory = self.indexer.memory();
         let mut training = self.training.lock();
         training.learn(&view, &memory);
         let dictionaries = training.size();
@@ -84,6 +87,10 @@ impl Sweeper {
 
     /// Does a slice of work; answers whether there may be more to do now.
     pub(crate) fn sweep(&self) -> bool {
+        if self.training.lock().does_worse() {
+            // Before more is compressed, and all of it again.
+            self.learn();
+        }
         let Some(dictionary) = self.training.lock().dictionary() else {
             // There is too little to learn from: it stays as it is.
             self.let_go();
@@ -175,6 +182,8 @@ impl Sweeper {
         self.is_idle.store(true, Ordering::Relaxed);
         dictionary.rest();
         Labels::sweep();
+        let dictionaries = self.training.lock().size();
+        self.indexer.state.write().memory.dictionaries = dictionaries;
     }
 }
 

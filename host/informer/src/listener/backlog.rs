@@ -1,6 +1,6 @@
 //! What waits for one listener: a line of notifications per object.
 //!
-//! A plain data structure: it does not wait, lock or match. An object is *ready*, *in flight*, *backing off* or *parked*; it
+//! A plain data structure: it does not wait, lock or match, and reads the clock only for what backs off. An object is *ready*, *in flight*, *backing off* or *parked*; it
 //! is in the map exactly while it is one of these. Among the ready objects the one whose first notification arrived first
 //! goes first, so that with one line and no failures everything leaves in the order in which it came.
 
@@ -19,6 +19,10 @@ use crate::names::{KeyMap, ObjectKey};
 /// Below this many objects the map never bothers to give memory back.
 const SMALL: usize = 64;
 
+/// So many empty lines are kept for the next objects, and none that has had many notifications.
+const MAX_SPARE: usize = 32;
+const MAX_SPARE_CAPACITY: usize = 4;
+
 /// The first ticket: there is room for more in front than anyone will ever put there.
 const MIDDLE_TICKET: u64 = 1 << 48;
 
@@ -28,6 +32,7 @@ pub(super) struct Backlog {
     /// Beyond this many waiting notifications those of one object merge.
     limit: usize,
     lines: KeyMap<Line>,
+    spare: Vec<VecDeque<Pending>>,
     /// The ready objects by the ticket of their first notification.
     ready: BTreeMap<u64, ObjectKey>,
     /// The objects in back-off by when it ends.
@@ -96,6 +101,7 @@ impl Backlog {
         Self {
             limit,
             lines: KeyMap::default(),
+            spare: Vec::new(),
             ready: BTreeMap::new(),
             backing_off: BTreeMap::new(),
             first_ticket: MIDDLE_TICKET,
@@ -122,7 +128,9 @@ impl Backlog {
         match self.lines.entry(key) {
             Entry::Vacant(vacant) => {
                 self.ready.insert(ticket, vacant.key().clone());
-                vacant.insert(Line { state: LineState::Ready, waiting: VecDeque::from([pending]) });
+                let mut waiting = self.spare.pop().unwrap_or_else(|| VecDeque::with_capacity(1));
+                waiting.push_back(pending);
+                vacant.insert(Line { state: LineState::Ready, waiting });
                 self.n_waiting += 1;
             }
             Entry::Occupied(mut occupied) => {
@@ -161,11 +169,8 @@ impl Backlog {
     }
 
     /// Takes the oldest ready object's first notification; the object is then in flight.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Delivery> {
-        while let Some(entry) = self.backing_off.first_entry().filter(|entry| entry.key().0 <= now) {
-            let key = entry.remove();
-            self.become_ready(key);
-        }
+    pub(super) fn take(&mut self) -> Option<Delivery> {
+        self.end_back_off();
         let (_, key) = self.ready.pop_first()?;
         let line = self.lines.get_mut(&key)?;
         let mut pending = line.waiting.pop_front()?;
@@ -174,7 +179,7 @@ impl Backlog {
             key,
             notification: pending.notification.clone(),
             attempts: pending.attempts,
-            waited: now.saturating_duration_since(pending.arrived),
+            arrived: pending.arrived,
         };
         line.state = LineState::InFlight(InFlight { pending, superseded: Superseded::No });
         self.n_waiting -= 1;
@@ -188,7 +193,7 @@ impl Backlog {
     }
 
     /// Ends an object's flight; answers false when it is not in flight.
-    pub(super) fn finish(&mut self, key: &ObjectKey, outcome: Outcome, now: Instant) -> bool {
+    pub(super) fn finish(&mut self, key: &ObjectKey, outcome: Outcome) -> bool {
         let Some(in_flight) = self.land(key) else { return false };
         let InFlight { mut pending, superseded } = in_flight;
         let is_worth_retrying = self.is_worth_retrying(key, &pending, superseded);
@@ -206,7 +211,7 @@ impl Backlog {
                 if after.is_zero() {
                     self.become_ready(key.clone());
                 } else {
-                    self.back_off(key.clone(), now + after);
+                    self.back_off(key.clone(), Instant::now() + after);
                 }
             }
             Outcome::Park => {
@@ -294,6 +299,11 @@ impl Backlog {
         self.lines.capacity()
     }
 
+    /// Returns how many objects there are that a consumer will be given without anything further happening.
+    pub(super) fn n_to_come(&self) -> usize {
+        self.ready.len() + self.backing_off.len()
+    }
+
     /// Returns how many initial adds are not finished.
     pub(super) fn n_initial(&self) -> usize {
         self.n_initial
@@ -337,10 +347,13 @@ impl Backlog {
     /// Is done with a landed notification: its object goes on with the next one, or is forgotten.
     fn settle(&mut self, key: &ObjectKey, pending: &mut Pending) {
         self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
-        if self.lines.get(key).is_some_and(|line| line.waiting.is_empty()) {
-            self.lines.remove(key);
-        } else {
+        if self.lines.get(key).is_some_and(|line| !line.waiting.is_empty()) {
             self.become_ready(key.clone());
+        } else if let Some(Line { waiting, .. }) = self.lines.remove(key)
+            && self.spare.len() < MAX_SPARE
+            && waiting.capacity() <= MAX_SPARE_CAPACITY
+        {
+            self.spare.push(waiting);
         }
     }
 
@@ -388,6 +401,18 @@ impl Backlog {
         let Some(line) = self.lines.get(key) else { return };
         if let (LineState::Ready, Some(first)) = (&line.state, line.waiting.front()) {
             self.ready.remove(&first.ticket);
+        }
+    }
+
+    /// Makes those ready that have waited for long enough.
+    fn end_back_off(&mut self) {
+        if self.backing_off.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some(entry) = self.backing_off.first_entry().filter(|entry| entry.key().0 <= now) {
+            let key = entry.remove();
+            self.become_ready(key);
         }
     }
 

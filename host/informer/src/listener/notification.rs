@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::names::ObjectKey;
 use crate::object::Object;
 
@@ -40,8 +42,8 @@ pub struct Delivery {
     pub notification: Notification,
     /// How many tries of it (or of what was merged into it) failed since the object's last event.
     pub attempts: u32,
-    /// How long the oldest of what was merged into it has waited.
-    pub waited: Duration,
+    /// When the oldest of what was merged into it arrived.
+    pub arrived: Instant,
 }
 
 /// How a delivery went.
@@ -57,6 +59,16 @@ pub enum Outcome {
     /// It failed for good: it becomes a dead letter, tried again (merged into the current state) at the object's next event, at
     /// a replay, or by [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
     Park,
+}
+
+// === impl Delivery ===
+
+impl Delivery {
+    /// Returns how long the oldest of what was merged into it has waited until now.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.arrived.elapsed()
+    }
 }
 
 // === impl Notification ===

@@ -189,7 +189,7 @@ async fn pl_03_an_object_that_backs_off_holds_up_itself_alone() {
     assert_eq!(drain(&mut listener), ["add b@2"]);
     let before = Instant::now();
     let delivery = listener.next().await.unwrap();
-    assert_eq!((Instant::now() - before, delivery.attempts, delivery.waited), (second(), 1, second()));
+    assert_eq!((Instant::now() - before, delivery.attempts, delivery.waited()), (second(), 1, second()));
     assert_eq!(outline(&delivery.notification), "add a@1");
 }
 

@@ -33,6 +33,9 @@ const WORTHWHILE: usize = 92;
 /// Over so many bytes of text it is seen how well the dictionary does.
 const WATCHED: usize = 4 << 20;
 
+/// What is compressed has changed when it comes out so many times larger, for its length, than it did at first.
+const WORSE: f64 = 1.1;
+
 /// What has been learned, and what is to be.
 #[derive(Default)]
 pub(super) struct Training {
@@ -48,8 +51,10 @@ pub(super) struct Training {
     pub(super) rework: Option<Slot>,
     /// How long texts were that were compressed lately, and what became of them.
     recent: (usize, usize),
-    /// The same of the first ones after something was learned.
-    first: Option<(usize, usize)>,
+    /// How much smaller the first ones became after something was learned.
+    first: Option<f64>,
+    /// Texts became as small then, and do not any more.
+    does_worse: bool,
 }
 
 // === impl Training ===
@@ -85,6 +90,16 @@ impl Training {
     pub(super) fn note(&mut self, plain: usize, cold: usize) {
         self.recent.0 += plain;
         self.recent.1 += cold;
+        if self.recent.0 >= WATCHED {
+            let (plain, cold) = std::mem::take(&mut self.recent);
+            let ratio = cold as f64 / plain as f64;
+            self.does_worse |= ratio > WORSE * *self.first.get_or_insert(ratio);
+        }
+    }
+
+    /// Whether what is compressed has changed since something was learned.
+    pub(super) fn does_worse(&self) -> bool {
+        self.does_worse
     }
 
     /// Learns from what is cached, if there is reason to.
@@ -100,7 +115,7 @@ impl Training {
         let is_enough = memory.objects >= MIN_OBJECTS && memory.text >= EARLY_BYTES;
         let is_due = match &self.dictionary {
             None => memory.objects >= self.learned_of + self.learned_of / 4,
-            Some(_) => memory.objects >= self.learned_of * GROWTH || self.does_worse(),
+            Some(_) => memory.objects >= self.learned_of * GROWTH || self.does_worse,
         };
         if !is_enough || !is_due {
             return;
@@ -108,6 +123,7 @@ impl Training {
         let objects = || view.objects(&crate::Namespaces::All);
         let learned = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
         self.learned_of = memory.objects;
+        self.forget_results();
         let Some(learned) = learned else { return };
         if self.dictionary.is_none() || is_worthwhile(&learned, objects(), memory.objects) {
             self.adopt(learned, memory.objects);
@@ -127,18 +143,13 @@ impl Training {
             self.older.push(Arc::downgrade(&older));
         }
         self.learned_of = n_objects;
-        self.recent = (0, 0);
-        self.first = None;
+        self.forget_results();
     }
 
-    /// Whether what was compressed lately came out a quarter larger, for its length, than what was compressed first.
-    fn does_worse(&mut self) -> bool {
-        if self.recent.0 < WATCHED {
-            return false;
-        }
-        let recent = std::mem::take(&mut self.recent);
-        let first = *self.first.get_or_insert(recent);
-        recent.1 as f64 / recent.0 as f64 > 1.25 * first.1 as f64 / first.0 as f64
+    fn forget_results(&mut self) {
+        self.recent = (0, 0);
+        self.first = None;
+        self.does_worse = false;
     }
 }
 

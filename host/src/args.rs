@@ -1,14 +1,15 @@
 //! The command line. The only reader of the environment.
 
+mod caches;
 mod duration;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use oarlock_controller::{account::Account, informers::Limits, report::Level};
+use oarlock_controller::{account::Account, report::Level};
 use oarlock_dev_cluster::faults::Fault;
 
-use crate::size::Size;
+pub(crate) use self::caches::CacheArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
@@ -145,7 +146,7 @@ pub(crate) struct HostArgs {
     pub(crate) level: Level,
 
     #[command(flatten)]
-    pub(crate) budget: BudgetArgs,
+    pub(crate) caches: CacheArgs,
 
     /// Leaves out the Nth notification. For the test that such a loss is found.
     #[arg(long, hide = true, value_name = "N")]
@@ -160,23 +161,6 @@ pub(crate) struct HostArgs {
         value_parser = clap::builder::FalseyValueParser::new()
     )]
     pub(crate) detect_inconsistency: bool,
-}
-
-/// What the caches of all plugins together may take up. Beyond it new subscriptions are refused; those that there are go on.
-#[derive(Clone, Copy, Debug, ClapArgs)]
-#[command(next_help_heading = "Limits")]
-pub(crate) struct BudgetArgs {
-    /// How many resources may be watched.
-    #[arg(long, default_value_t = Limits::default().informers, value_name = "N")]
-    pub(crate) max_informers: usize,
-
-    /// How many objects may be cached.
-    #[arg(long, default_value_t = Limits::default().objects, value_name = "N")]
-    pub(crate) max_objects: usize,
-
-    /// How much memory the cached objects may take, such as 512Mi. The host itself and its plugins come on top.
-    #[arg(long, default_value_t = Size(Limits::default().bytes), value_name = "SIZE")]
-    pub(crate) max_cache_bytes: Size,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -251,15 +235,6 @@ pub(crate) enum Output {
     Json,
 }
 
-// === impl BudgetArgs ===
-
-impl BudgetArgs {
-    pub(crate) fn limits(self) -> Limits {
-        let Self { max_informers, max_objects, max_cache_bytes: Size(bytes) } = self;
-        Limits { informers: max_informers, objects: max_objects, bytes }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -328,11 +303,24 @@ mod tests {
                                       error [default: info]
           -h, --help                  Print help (see more with '--help')
 
-        Limits:
-              --max-informers <N>       How many resources may be watched [default: 256]
-              --max-objects <N>         How many objects may be cached [default: 2000000]
-              --max-cache-bytes <SIZE>  How much memory the cached objects may take, such as 512Mi. The host
-                                        itself and its plugins come on top [default: 1Gi]
+        Caches:
+              --max-informers <N>
+                  How many resources may be watched [default: 256]
+              --max-objects <N>
+                  How many objects may be cached [default: 2000000]
+              --max-cache-bytes <SIZE>
+                  How much memory the cached objects may take, such as 512Mi. The host itself and its
+                  plugins come on top [default: 1Gi]
+              --cache-drop <RESOURCE=POINTER,…>
+                  Fields that no plugin needs and that are therefore not cached, such as
+                  `pods=/spec/volumes,/status/conditions`. In a pointer `*` is every element of a list. May
+                  be given several times
+              --cache-keep <RESOURCE=POINTER,…>
+                  The only fields that are cached of a resource, besides those that tell its objects apart,
+                  such as `pods=/metadata/labels,/status/phase`. May be given several times
+              --cache-managed-fields <RESOURCE>
+                  A resource of whose objects metadata.managedFields and the last applied configuration are
+                  cached too. May be given several times
 
         Leader election:
               --leader-elect
@@ -378,11 +366,24 @@ mod tests {
                                              or error [default: info]
           -h, --help                         Print help (see more with '--help')
 
-        Limits:
-              --max-informers <N>       How many resources may be watched [default: 256]
-              --max-objects <N>         How many objects may be cached [default: 2000000]
-              --max-cache-bytes <SIZE>  How much memory the cached objects may take, such as 512Mi. The host
-                                        itself and its plugins come on top [default: 1Gi]
+        Caches:
+              --max-informers <N>
+                  How many resources may be watched [default: 256]
+              --max-objects <N>
+                  How many objects may be cached [default: 2000000]
+              --max-cache-bytes <SIZE>
+                  How much memory the cached objects may take, such as 512Mi. The host itself and its
+                  plugins come on top [default: 1Gi]
+              --cache-drop <RESOURCE=POINTER,…>
+                  Fields that no plugin needs and that are therefore not cached, such as
+                  `pods=/spec/volumes,/status/conditions`. In a pointer `*` is every element of a list. May
+                  be given several times
+              --cache-keep <RESOURCE=POINTER,…>
+                  The only fields that are cached of a resource, besides those that tell its objects apart,
+                  such as `pods=/metadata/labels,/status/phase`. May be given several times
+              --cache-managed-fields <RESOURCE>
+                  A resource of whose objects metadata.managedFields and the last applied configuration are
+                  cached too. May be given several times
         ");
         insta::assert_snapshot!(help(&["rbac"]), @"
         Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`

@@ -10,10 +10,10 @@ mod table;
 
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 
-use crate::progress;
+use crate::{checkout, progress};
 
 use build::Programs;
 use figures::Figures;
@@ -21,6 +21,9 @@ use plan::{Run, Server};
 
 /// How many readings are taken of what is compared; their median counts.
 const ROUNDS: usize = 5;
+
+/// Where the figures of the last whole run are kept, relative to the root.
+const RESULTS: &str = "bench/results/informer.jsonl";
 
 /// Measures something beside its peers.
 #[derive(clap::Args)]
@@ -95,6 +98,11 @@ impl Informer {
             real::measure(&programs, &only, &mut figures)?;
         }
         progress::say(format!("measured in {} s", begun.elapsed().as_secs()));
+        if !quick && only.is_empty() {
+            let results = checkout::root().join(RESULTS);
+            std::fs::write(&results, figures.json()).with_context(|| format!("cannot write {RESULTS}"))?;
+            progress::say(format!("the figures are in {RESULTS}, too"));
+        }
         print(&if json { figures.json() } else { table::of(&figures) });
         Ok(())
     }

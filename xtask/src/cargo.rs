@@ -50,9 +50,17 @@ impl Target {
 }
 
 /// Returns cargo, to be run at the checkout's root. One selection of packages for everything, so that nothing is built twice for
-/// the sake of other features.
+/// the sake of other features; nor for the sake of what `cargo run` says of xtask, which build scripts would take for news.
 pub(crate) fn cargo(subcommand: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let is_of_xtask = name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+        if is_of_xtask {
+            cargo.env_remove(name);
+        }
+    }
     cargo.current_dir(checkout::root()).arg(subcommand);
     cargo
 }

@@ -19,7 +19,7 @@ use crate::admin::Admin;
 use crate::discovery::Discovery;
 use crate::dispatch::{self, FaultHook, RestartPolicy, RetryPolicy};
 use crate::health::Health;
-use crate::informers::{ApiSource, Informers, Limits, Purpose, Refused};
+use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
 use crate::leader;
 use crate::metrics::Metrics;
 use crate::provision::Provision;
@@ -50,6 +50,8 @@ pub struct Config {
     pub provision: Option<Arc<dyn Provision>>,
     /// What the caches may take up.
     pub limits: Limits,
+    /// What is left out of them.
+    pub prunings: Prunings,
     /// Run plugins only while it leads; none runs them at once.
     pub election: Option<Election>,
     /// Swallows the n-th notification, counted from one. A fault on demand, for tests of those who look for faults.
@@ -110,13 +112,14 @@ impl Runtime {
             restart,
             provision,
             limits,
+            prunings,
             election,
             fault_swallow,
             consistency_check,
         } = config;
         let (tasks, supervisor) = Tasks::new(token.child_token());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source = Arc::new(ApiSource::new(client.clone(), discovery.clone(), consistency_check));
+        let source = Arc::new(ApiSource::new(client.clone(), discovery.clone(), prunings, consistency_check));
         let informers = Informers::new(tasks.clone(), reporter.clone(), source, limits);
         let budget = informers.clone();
         tasks.spawn(

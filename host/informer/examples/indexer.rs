@@ -6,21 +6,16 @@
 
 use std::error::Error;
 
-use oarlock_informer::indexer::{IndexFunction, IndexerWriter};
+use oarlock_informer::indexer::IndexerWriter;
 use oarlock_informer::keys::KeyFunction;
 use oarlock_informer::{IndexSource, Indexer, Namespaces, Object, ObjectKey};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // There is one writer and any number of readers. Only the writer has methods that change anything.
-    let mut cache = IndexerWriter::new();
+    // A key function names objects; without one they are kept by namespace and name. There is one writer and any number of readers: only
+    // the writer has methods that change anything.
+    let own_key = |object: &Object| Ok(key(object.key().namespace(), object.key().name()));
+    let mut cache = IndexerWriter::with_key_function(KeyFunction::new(own_key));
     let indexer = cache.indexer().clone();
-
-    // A key function names objects. The cache itself keeps them by namespace and name, sorted, which is what makes its namespace index
-    // cost nothing; names of one's own are an index with one value for each object.
-    let own_key = |object: &Object| format!("{}---{}", object.key().namespace(), object.key().name());
-    let by_own_key = IndexSource::Function(IndexFunction::new(move |object| Ok(vec![own_key(object)])));
-    let key_function = KeyFunction::of_index(by_own_key.clone());
-    indexer.add_index("key", by_own_key)?;
 
     // An index is a name and what it files objects under: a label, an owner, a JSON pointer, or whatever a function says.
     indexer.add_index("app", IndexSource::Label("app".to_owned()))?;
@@ -29,35 +24,38 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         cache.put(pod(namespace, name, app)?);
     }
-    print(&indexer, "app", &key_function)?;
-    for found in indexer.by_index("key", "other---web-1")? {
+    print(&indexer, "app")?;
+    if let Some(found) = indexer.get(&key("other", "web-1")) {
         println!("other---web-1 is {} of namespace {}", found.key().name(), found.key().namespace());
     }
 
     println!("default---web-1 becomes part of db");
     cache.put(pod("default", "web-1", "db")?);
-    print(&indexer, "app", &key_function)?;
+    print(&indexer, "app")?;
 
     println!("other---web-1 is deleted, and its value with it");
-    cache.delete(&ObjectKey::new("other", "web-1"), None);
-    print(&indexer, "app", &key_function)?;
+    cache.delete(&key("other", "web-1"), None);
+    print(&indexer, "app")?;
 
     // An index may come later, while the cache is in use; what is there is filed before this returns.
     indexer.add_index("name", IndexSource::Pointer("/metadata/name".parse()?))?;
-    print(&indexer, "name", &key_function)?;
+    print(&indexer, "name")?;
     if let Err(error) = indexer.by_index("colour", "blue") {
         println!("blue pods: {error}");
     }
     Ok(())
 }
 
-/// Prints an index: each value, and the objects that are filed under it.
-fn print(indexer: &Indexer, index: &str, key_function: &KeyFunction) -> Result<(), Box<dyn Error>> {
+/// The key of one's own: one name, with the namespace in it.
+fn key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::new("", format!("{namespace}---{name}"))
+}
+
+/// Prints an index: each value, and the keys of the objects that are filed under it.
+fn print(indexer: &Indexer, index: &str) -> Result<(), Box<dyn Error>> {
     println!("index {index:?}:");
     for value in indexer.index_values(index, &Namespaces::All) {
-        let objects = indexer.by_index(index, &value)?;
-        let keys: Result<Vec<_>, _> = objects.iter().map(|object| key_function.key_of(object)).collect();
-        println!("  {value}: {:?}", keys?);
+        println!("  {value}: {:?}", indexer.index_keys(index, &value)?);
     }
     Ok(())
 }

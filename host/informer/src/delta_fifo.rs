@@ -6,28 +6,32 @@
 //! It is deliberately not the place where anybody waits for plugins: popping updates the cache and hands over, so the
 //! queue stays short. It also does not know what an informer is; the known objects are behind a trait.
 
+mod bulk;
 mod deltas;
 mod seen;
+mod state;
 mod store;
+mod trace;
 
-use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use crate::keys::{KeyError, KeyFunction, Keyed};
-use crate::names::{KeyMap, KeySet, ObjectKey};
+use crate::names::{KeySet, ObjectKey};
 use crate::object::Object;
 use crate::resource_version::Version;
 
+use self::bulk::Bulk;
 pub use self::deltas::{Delta, DeltaObject, Deltas, Tombstone};
-use self::seen::SeenMarks;
-
-/// Below this many queued keys the queue never bothers to give memory back.
-const SMALL: usize = 64;
+use self::state::State;
+use self::trace::Trace;
 
 /// Changes every object before it is queued, for instance by pruning it. Its uid and resourceVersion stay, whatever becomes of the text.
+///
+/// It should leave namespace and name alone: the cache keeps an object under the name that it is given here, while a deletion comes under the
+/// one that the API server knows, and finds nothing (as in client-go).
 pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
 
 /// What a transformer answers when it cannot handle an object.
@@ -95,18 +99,6 @@ pub struct DeltaFifo {
     seen: watch::Sender<Option<Box<str>>>,
 }
 
-#[derive(Default)]
-struct State {
-    lists: KeyMap<Deltas>,
-    queue: VecDeque<ObjectKey>,
-    /// Something was added, updated, deleted or replaced, ever.
-    populated: bool,
-    /// How many keys of the first replace have yet to be popped.
-    initial_population: usize,
-    closed: bool,
-    seen: SeenMarks,
-}
-
 // === impl DeltaFifo ===
 
 impl DeltaFifo {
@@ -160,25 +152,67 @@ impl DeltaFifo {
     /// One critical section: a consumer sees all of it or nothing. On an error the objects before it stay queued, and the queue
     /// does not count as populated.
     pub fn replace(&self, objects: Vec<Object>) -> Result<(), Error> {
+        if self.transformer.get().is_none() {
+            return self.replace_transformed(objects);
+        }
         let mut state = self.state.lock();
+        let n_listed = self.replace_each(&mut state, objects, |object| self.transform(object))?;
+        self.replaced(state, n_listed);
+        Ok(())
+    }
+
+    /// Does as [`DeltaFifo::replace`] with what has been transformed already.
+    pub(crate) fn replace_transformed(&self, objects: Vec<Object>) -> Result<(), Error> {
+        let has_usual_keys = self.config.key_function.is_default();
+        let list = if has_usual_keys { Bulk::new(objects) } else { Err(objects) };
+        let mut state = self.state.lock();
+        let n_queued = match list {
+            Ok(bulk) => self.replace_bulk(&mut state, bulk),
+            Err(objects) => self.replace_each(&mut state, objects, Ok)?,
+        };
+        self.replaced(state, n_queued);
+        Ok(())
+    }
+
+    /// Queues a list, object by object; returns how many objects are queued because of it.
+    fn replace_each(
+        &self,
+        state: &mut State,
+        objects: Vec<Object>,
+        transform: impl Fn(Object) -> Result<Object, TransformError>,
+    ) -> Result<usize, Error> {
+        state.unpack();
         let mut listed = KeySet::with_capacity_and_hasher(objects.len(), Default::default());
         for object in objects {
             let key = self.key_of(&object)?;
-            let object = self.transform(object)?;
+            let object = transform(object)?;
             state.push(key.clone(), Delta::Replaced(object));
             listed.insert(key);
         }
-        let n_deleted = self.delete_unlisted(&mut state, &listed);
+        let n_deleted = self.delete_unlisted(state, |key| listed.contains(key));
+        Ok(listed.len() + n_deleted)
+    }
+
+    /// Queues a list as it is; returns how many objects are queued because of it.
+    fn replace_bulk(&self, state: &mut State, bulk: Bulk) -> usize {
+        state.unpack();
+        let (before_bulk, n_listed) = (state.len(), bulk.len());
+        let n_deleted = self.delete_unlisted(state, |key| bulk.get(key).is_some());
+        state.push_bulk(bulk, before_bulk);
+        n_listed + n_deleted
+    }
+
+    /// A whole list has been queued.
+    fn replaced(&self, mut state: MutexGuard<'_, State>, n_queued: usize) {
         if !state.populated {
             state.populated = true;
-            state.initial_population = listed.len() + n_deleted;
-            if state.initial_population == 0 {
+            state.initial_population = n_queued;
+            if n_queued == 0 {
                 self.synced.send_replace(true);
             }
         }
         drop(state);
         self.arrived.notify_waiters();
-        Ok(())
     }
 
     /// Queues every known object again that has nothing queued. It never talks to anyone.
@@ -197,7 +231,7 @@ impl DeltaFifo {
                     continue;
                 }
             };
-            if !state.lists.contains_key(&key) {
+            if !state.has(&key) {
                 state.push(key, Delta::Sync(object));
             }
         }
@@ -275,7 +309,7 @@ impl DeltaFifo {
     /// Returns how many keys are queued.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.state.lock().queue.len()
+        self.state.lock().len()
     }
 
     /// Whether nothing is queued.
@@ -296,7 +330,7 @@ impl DeltaFifo {
     /// Returns the deltas queued for a key, for looking into the queue.
     #[must_use]
     pub fn queued(&self, key: &ObjectKey) -> Option<Deltas> {
-        self.state.lock().lists.get(key).cloned()
+        self.state.lock().deltas(key)
     }
 
     fn enqueue(&self, object: Object, delta: fn(Object) -> Delta) -> Result<(), Error> {
@@ -314,7 +348,7 @@ impl DeltaFifo {
         let mut state = self.state.lock();
         self.populate(&mut state);
         let known = self.config.known_objects.as_ref();
-        if !state.lists.contains_key(&key) && known.is_none_or(|known| known.known(&key).is_none()) {
+        if !state.has(&key) && known.is_none_or(|known| known.known(&key).is_none()) {
             return;
         }
         state.push(key, Delta::Deleted(object));
@@ -346,18 +380,18 @@ impl DeltaFifo {
     }
 
     /// Queues the deletion of what is queued or known but not listed; returns how many deletions that are.
-    fn delete_unlisted(&self, state: &mut State, listed: &KeySet) -> usize {
+    fn delete_unlisted(&self, state: &mut State, is_listed: impl Fn(&ObjectKey) -> bool) -> usize {
         let mut n_deleted = 0;
-        let queued: Vec<_> = state.queue.iter().filter(|key| !listed.contains(*key)).cloned().collect();
+        let queued: Vec<_> = state.keys().filter(|key| !is_listed(key)).cloned().collect();
         for key in queued {
             // The newest queued state, never a tombstone within a tombstone.
-            let object = state.lists.get(&key).and_then(|deltas| deltas.newest().last_known().cloned());
+            let object = state.deltas(&key).and_then(|deltas| deltas.newest().last_known().cloned());
             state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(Tombstone { key, object })));
             n_deleted += 1;
         }
         let Some(known_objects) = &self.config.known_objects else { return n_deleted };
         for key in known_objects.known_keys() {
-            if listed.contains(&key) || state.lists.contains_key(&key) {
+            if is_listed(&key) || state.has(&key) {
                 continue;
             }
             let object = known_objects.known(&key);
@@ -375,15 +409,17 @@ impl DeltaFifo {
     where
         F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
     {
-        let Some(key) = state.queue.pop_front() else {
+        let Some((key, deltas)) = state.pop() else {
             return state.closed.then_some(Err(Closed));
         };
-        let deltas = state.lists.remove(&key);
         let is_in_initial_list = !*self.synced.borrow();
-        if let (Some(deltas), Some(process)) = (deltas, process.take())
-            && process(&key, &deltas, is_in_initial_list) == Processed::Requeue
-        {
-            state.requeue(key, deltas);
+        let trace = Trace::of(state.len());
+        if let Some(process) = process.take() {
+            let processed = process(&key, &deltas, is_in_initial_list);
+            trace.end(&key);
+            if processed == Processed::Requeue {
+                state.requeue(key, deltas);
+            }
         }
         if let Some(passed) = state.seen.popped() {
             self.pass(passed);
@@ -396,37 +432,6 @@ impl DeltaFifo {
             }
         }
         Some(Ok(()))
-    }
-}
-
-// === impl State ===
-
-impl State {
-    fn push(&mut self, key: ObjectKey, delta: Delta) {
-        if let Some(deltas) = self.lists.get_mut(&key) {
-            deltas.push(delta);
-        } else {
-            self.lists.insert(key.clone(), Deltas::new(delta));
-            self.queue.push_back(key);
-            self.seen.pushed();
-        }
-    }
-
-    fn requeue(&mut self, key: ObjectKey, deltas: Deltas) {
-        if !self.lists.contains_key(&key) {
-            self.lists.insert(key.clone(), deltas);
-            self.queue.push_back(key);
-            self.seen.pushed();
-        }
-    }
-
-    /// Gives memory back after a burst.
-    fn shrink(&mut self) {
-        if self.queue.capacity() > SMALL && self.queue.len() < self.queue.capacity() / 8 {
-            let wanted = SMALL.max(self.queue.len() * 2);
-            self.queue.shrink_to(wanted);
-            self.lists.shrink_to(wanted);
-        }
     }
 }
 

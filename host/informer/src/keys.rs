@@ -65,6 +65,11 @@ impl KeyFunction {
         })
     }
 
+    /// Whether objects have their namespace and name as keys.
+    pub(crate) fn is_default(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Returns the key of whatever has one.
     ///
     /// # Errors

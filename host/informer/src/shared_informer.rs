@@ -368,7 +368,6 @@ impl SharedInformer {
 impl Core {
     fn start_reflector(&self) -> &Reflector {
         let Set { transformer, watch_error_handler } = self.settings.seal();
-        let has_transformer = transformer.is_some();
         if let Some(transformer) = transformer {
             self.fifo.set_transformer(transformer);
         }
@@ -379,8 +378,7 @@ impl Core {
                 fifo: self.fifo.clone(),
                 processor: self.processor.clone(),
                 held: self.held.clone(),
-                // What is going to be transformed is not compressed before.
-                sweeper: (!has_transformer).then(|| self.sweeper.clone()),
+                sweeper: self.sweeper.clone(),
             };
             let resync_period = (!resync_period.is_zero()).then_some(resync_period);
             let mut config = self.config.reflector.clone();

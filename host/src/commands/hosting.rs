@@ -45,7 +45,7 @@ pub(super) async fn bind(host: &HostArgs) -> Result<Option<TcpListener>, Failure
 /// printed, when this returns.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
     let Job { client, server, plugins, host, admin, engine, provision, election } = job;
-    let HostArgs { admin_addr: _, output, level, budget, fault_swallow, detect_inconsistency } = host;
+    let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let config = runtime::Config {
         client,
@@ -57,7 +57,8 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         retry: RetryPolicy::default(),
         restart: RestartPolicy::default(),
         provision,
-        limits: budget.limits(),
+        limits: caches.limits(),
+        prunings: caches.prunings().map_err(Failure::caller)?,
         election,
         fault_swallow,
         consistency_check: match detect_inconsistency {

@@ -7,6 +7,7 @@ use oarlock_informer::api_list_watch::{self, ApiListWatch};
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
 
+use super::prunings::Prunings;
 use crate::discovery::Discovery;
 
 /// What there is to list and watch.
@@ -39,6 +40,7 @@ pub trait ResourceSource: Send + Sync + 'static {
 pub struct ApiSource {
     client: kube::Client,
     discovery: Arc<Discovery>,
+    prunings: Prunings,
     consistency_check: ConsistencyCheck,
 }
 
@@ -47,8 +49,13 @@ pub struct ApiSource {
 impl ApiSource {
     /// Makes the one that asks over `client`, as the host.
     #[must_use]
-    pub fn new(client: kube::Client, discovery: Arc<Discovery>, consistency_check: ConsistencyCheck) -> Self {
-        Self { client, discovery, consistency_check }
+    pub fn new(
+        client: kube::Client,
+        discovery: Arc<Discovery>,
+        prunings: Prunings,
+        consistency_check: ConsistencyCheck,
+    ) -> Self {
+        Self { client, discovery, prunings, consistency_check }
     }
 }
 
@@ -72,7 +79,7 @@ impl ResourceSource for ApiSource {
         content: Content,
     ) -> Arc<dyn ListWatch> {
         let config = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
-        let config = api_list_watch::Config { content, ..config };
+        let config = api_list_watch::Config { content, pruning: self.prunings.of(resource), ..config };
         Arc::new(ApiListWatch::new(self.client.clone(), config))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use oarlock_controller::discovery::Discovery;
-use oarlock_controller::informers::{ApiSource, Informers, Lease, Limits, Purpose};
+use oarlock_controller::informers::{ApiSource, Informers, Lease, Limits, Prunings, Purpose};
 use oarlock_controller::report;
 use oarlock_controller::tasks::Tasks;
 use oarlock_dev_cluster::DevCluster;
@@ -34,7 +34,8 @@ impl Rig {
         let (tasks, _) = Tasks::new(CancellationToken::new());
         let (reporter, reports) = report::channel(report::Config::default());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source = Arc::new(ApiSource::new(client.clone(), discovery, ConsistencyCheck::Off));
+        let source =
+            Arc::new(ApiSource::new(client.clone(), discovery, Prunings::default(), ConsistencyCheck::Off));
         let informers = Informers::new(tasks.clone(), reporter, source, Limits::default());
         Self { cluster, client, informers, reports, _tasks: tasks }
     }

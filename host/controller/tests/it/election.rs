@@ -157,6 +157,7 @@ impl Host {
             restart: Default::default(),
             provision: None,
             limits: Default::default(),
+            prunings: Default::default(),
             election: Some(Election::new("default", "hosts", machine, config).unwrap()),
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use oarlock_controller::dispatch::{RestartPolicy, RetryPolicy};
-use oarlock_controller::informers::Limits;
+use oarlock_controller::informers::{Limits, Prunings};
 use oarlock_controller::provision::{self, Provision};
 use oarlock_controller::rbac::{self, Needs};
 use oarlock_controller::report;
@@ -63,6 +63,7 @@ impl Rig {
             restart: RestartPolicy { base: Duration::from_millis(20), ..RestartPolicy::default() },
             provision: Some(Arc::new(Grant(client.clone()))),
             limits: Limits::default(),
+            prunings: Prunings::default(),
             election: None,
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,

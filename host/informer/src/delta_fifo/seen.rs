@@ -33,8 +33,8 @@ impl SeenMarks {
         None
     }
 
-    pub(super) fn pushed(&mut self) {
-        self.pushed += 1;
+    pub(super) fn pushed(&mut self, n_keys: usize) {
+        self.pushed += n_keys as u64;
     }
 
     /// Notes that the oldest key was popped; returns the newest mark that is passed by that.
@@ -58,9 +58,9 @@ mod tests {
     #[test]
     fn a_mark_is_passed_when_all_before_it_is_popped() {
         let mut marks = SeenMarks::default();
-        marks.pushed();
+        marks.pushed(1);
         assert_eq!(marks.mark(Version::new("1")), None);
-        marks.pushed();
+        marks.pushed(1);
         assert_eq!(marks.mark(Version::new("2")), None);
         // Joins the list of a key that is queued already.
         assert_eq!(marks.mark(Version::new("3")), None);

@@ -18,7 +18,7 @@ impl ReflectorStore for DeltaFifo {
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
-        self.replace(items)?;
+        self.replace_transformed(items)?;
         self.mark(resource_version);
         Ok(())
     }

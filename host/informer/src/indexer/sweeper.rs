@@ -128,7 +128,7 @@ impl Sweeper {
             object.cold_length()
         };
         let compressed = taken.iter().map(compress).collect();
-        self.note(&taken, compressed)
+        self.note(&taken, compressed, Training::note)
     }
 
     /// Compresses with the new dictionary what is compressed with an older one.
@@ -139,7 +139,7 @@ impl Sweeper {
             if object.is_cold_with(dictionary) { None } else { object.compress_anew(dictionary) }
         };
         let compressed = taken.iter().map(anew).collect();
-        self.note(&taken, compressed);
+        self.note(&taken, compressed, |_, _, _| {});
         let has_more = self.indexer.state.read().has_slot(next);
         let mut training = self.training.lock();
         if training.rework == Some(from) {
@@ -149,7 +149,12 @@ impl Sweeper {
     }
 
     /// Notes what was compressed to how many bytes; answers whether there was anything.
-    fn note(&self, taken: &[(Slot, Object)], compressed: Vec<Option<usize>>) -> bool {
+    fn note(
+        &self,
+        taken: &[(Slot, Object)],
+        compressed: Vec<Option<usize>>,
+        judge: impl Fn(&mut Training, usize, usize),
+    ) -> bool {
         if taken.is_empty() {
             return false;
         }
@@ -158,7 +163,7 @@ impl Sweeper {
         for ((slot, object), length) in taken.iter().zip(compressed) {
             if let Some(length) = length {
                 state.became_cold(*slot, object, length);
-                training.note(object.json_length(), length);
+                judge(&mut training, object.json_length(), length);
             }
         }
         true

@@ -115,6 +115,19 @@ impl Ord for ObjectKey {
     }
 }
 
+impl ObjectKey {
+    /// Compares as the API server sorts its lists: by `namespace/name` as one text, in which `a-b/x` stands before `a/x`.
+    pub(crate) fn cmp_in_list(&self, other: &Self) -> Ordering {
+        let (namespace, other_namespace) =
+            (&self.0.header.header.namespace, &other.0.header.header.namespace);
+        if Arc::ptr_eq(&namespace.0, &other_namespace.0) || namespace == other_namespace {
+            return self.0.slice.cmp(&other.0.slice);
+        }
+        let (left, right) = (namespace.0.as_bytes(), other_namespace.0.as_bytes());
+        left.iter().chain(b"/").cmp(right.iter().chain(b"/"))
+    }
+}
+
 impl PartialOrd for ObjectKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))

@@ -39,7 +39,10 @@ impl Pruning {
         }
         let mut has_changed = false;
         let mut pruned = Writer::new(metadata.len());
-        for (key, value) in &entries(metadata)? {
+        let entries_of_metadata = entries(metadata)?;
+        let is_annotations = |key: &RawValue| name(key).is_ok_and(|name| name == "annotations");
+        let are_twice = entries_of_metadata.iter().filter(|(key, _)| is_annotations(key)).count() > 1;
+        for (key, value) in &entries_of_metadata {
             match name(key)?.as_str() {
                 "managedFields" if self.managed_fields => has_changed = true,
                 "annotations" if self.last_applied && value.get().starts_with('{') => {
@@ -51,8 +54,9 @@ impl Pruning {
                             annotations.entry(key.get(), value.get());
                         }
                     }
-                    // Without any annotation the API server leaves the whole map out, and so do we.
-                    if annotations.has_entries {
+                    // Without any annotation the API server leaves the whole map out, and so do we; unless that hid from the reader
+                    // that it is there twice.
+                    if annotations.has_entries || are_twice {
                         pruned.entry(key.get(), &annotations.finish());
                     }
                 }

@@ -7,11 +7,12 @@ use crate::object::Object;
 
 /// The objects that came so far, each once, mostly in the order in which they came.
 ///
-/// It exists beside the cache while a stream comes in, so that per object it is a pointer and a place in a map.
+/// It exists beside the cache while a stream comes in. As long as objects come in the order of a list, which is the rule, none can come
+/// twice, and each is a pointer; then also a place in a map.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     objects: Vec<Object>,
-    places: KeyMap<usize>,
+    places: Option<KeyMap<usize>>,
 }
 
 // === impl Arrivals ===
@@ -19,10 +20,19 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// Takes an object, in place of the one of its key if there is one.
     pub(super) fn put(&mut self, object: Object) {
-        match self.places.entry(object.key().clone()) {
-            Entry::Occupied(place) => self.objects[*place.get()] = object,
+        let is_behind = |last: &Object| last.key().cmp_in_list(object.key()).is_lt();
+        if self.places.is_none() && self.objects.last().is_none_or(is_behind) {
+            self.objects.push(object);
+            return;
+        }
+        let n_objects = self.objects.len();
+        match self.places().entry(object.key().clone()) {
+            Entry::Occupied(place) => {
+                let place = *place.get();
+                self.objects[place] = object;
+            }
             Entry::Vacant(place) => {
-                place.insert(self.objects.len());
+                place.insert(n_objects);
                 self.objects.push(object);
             }
         }
@@ -30,11 +40,18 @@ impl Arrivals {
 
     /// Drops the object of this key, if there is one. The last one takes its place.
     pub(super) fn remove(&mut self, key: &ObjectKey) {
-        let Some(place) = self.places.remove(key) else { return };
+        let Some(place) = self.places().remove(key) else { return };
         self.objects.swap_remove(place);
         if let Some(moved) = self.objects.get(place) {
-            self.places.insert(moved.key().clone(), place);
+            let moved = moved.key().clone();
+            self.places().insert(moved, place);
         }
+    }
+
+    fn places(&mut self) -> &mut KeyMap<usize> {
+        self.places.get_or_insert_with(|| {
+            self.objects.iter().enumerate().map(|(place, object)| (object.key().clone(), place)).collect()
+        })
     }
 
     pub(super) fn into_objects(self) -> Vec<Object> {

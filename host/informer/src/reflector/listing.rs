@@ -1,10 +1,12 @@
 //! The list: at which version, in which pages, and what when that version cannot be had (RL-20 to RL-29).
 
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 
 use super::timed::Timed;
 use super::{Ended, Error, Running};
-use crate::list_watch::{ApiError, ListOptions};
+use crate::list_watch::ListOptions;
+use crate::object::Object;
 use crate::pager::{self, Listing, Pager};
 
 // === impl Running ===
@@ -26,13 +28,13 @@ impl Running<'_> {
             (None, _) => None,
         };
         let mut result = self.list_at(&resource_version, limit).await;
-        if let Err(error) = &result
-            && (error.is_expired() || error.is_too_large_rv())
+        if let Err(Error::List { source, .. }) = &result
+            && (source.is_expired() || source.is_too_large_rv())
         {
             self.is_last_version_unavailable = true;
             result = self.list_at("", limit).await;
         }
-        let listing = result.map_err(|source| Error::List { what: self.description(), source })?;
+        let listing = result?;
         self.is_last_version_unavailable = false;
         self.is_paginated |= resource_version == "0" && listing.is_paginated;
 
@@ -45,15 +47,31 @@ impl Running<'_> {
         Ok(())
     }
 
-    async fn list_at(&self, resource_version: &str, limit: Option<NonZeroU32>) -> Result<Listing, ApiError> {
+    async fn list_at(&self, resource_version: &str, limit: Option<NonZeroU32>) -> Result<Listing, Error> {
         let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
-        let keep = |item| {
+        let refused = OnceLock::new();
+        let keep = |item: Object| {
             self.status.note(|_| {});
-            self.store.arrived(item)
+            if refused.get().is_some() {
+                return item;
+            }
+            match self.store.transformed(item.clone()) {
+                Ok(item) => self.store.arrived(item),
+                Err(error) => {
+                    // The first one counts: nothing of this list will be kept.
+                    let _ = refused.set(error);
+                    item
+                }
+            }
         };
         let options =
             ListOptions { resource_version: resource_version.to_owned(), limit, ..ListOptions::default() };
         let pager = Pager::new(&timed, pager::Config { page_size: None, ..pager::Config::default() });
-        pager.list(options, &keep).await
+        let listing = pager.list(options, &keep).await;
+        let listing = listing.map_err(|source| Error::List { what: self.description(), source })?;
+        match refused.into_inner() {
+            Some(error) => Err(Error::Replace(error)),
+            None => Ok(listing),
+        }
     }
 }

@@ -18,7 +18,8 @@ pub trait ReflectorStore: Send + Sync {
     /// Takes the last state of an object that the watch says is gone.
     fn delete(&self, object: Object) -> Result<(), StoreError>;
 
-    /// Takes a whole list, at the version `resource_version`: what is not in it is gone. One critical section.
+    /// Takes a whole list, at the version `resource_version`: what is not in it is gone. One critical section. The items are as
+    /// [`transformed`](Self::transformed) and then [`arrived`](Self::arrived) made them.
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError>;
 
     /// Sends out again what is known, where nothing newer waits.
@@ -31,7 +32,7 @@ pub trait ReflectorStore: Send + Sync {
 
     /// Looks at an object of a list, or of the beginning of a watch that stands for one, as it arrives: returns the cached one
     /// if that is its equal, so that a relist does not hold everything twice (RL-71), else the object in the form in which it
-    /// is going to be kept. It comes again with `replace`.
+    /// is going to be kept. It comes again with `replace`. It has been transformed.
     fn arrived(&self, object: Object) -> Object {
         object
     }
@@ -42,7 +43,8 @@ pub trait ReflectorStore: Send + Sync {
         let _ = number;
     }
 
-    /// Returns what the store makes of an object before it keeps it (WL-02). Of what it made, it makes the same again (WL-05).
+    /// Returns what the store makes of an object before it keeps it (WL-02): asked for each object of a list, or of the beginning of a watch
+    /// that stands for one. What comes by [`add`](Self::add), [`update`](Self::update) and [`delete`](Self::delete) it transforms itself.
     fn transformed(&self, object: Object) -> Result<Object, StoreError> {
         Ok(object)
     }

@@ -17,8 +17,8 @@ pub(super) struct InformerStore {
     pub(super) processor: Arc<Processor>,
     pub(super) held: Arc<Held>,
     pub(super) publisher: Option<Publisher>,
-    /// Compresses what a list brings, unless something is to be done with it before.
-    pub(super) sweeper: Option<Arc<Sweeper>>,
+    /// Compresses what a list brings.
+    pub(super) sweeper: Arc<Sweeper>,
 }
 
 // === impl InformerStore ===
@@ -47,7 +47,7 @@ impl ReflectorStore for InformerStore {
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
-        self.queued(self.fifo.replace(items))?;
+        self.queued(self.fifo.replace_transformed(items))?;
         self.fifo.mark(resource_version);
         self.held.listed(self.fifo.len());
         if self.fifo.has_synced() {
@@ -67,10 +67,7 @@ impl ReflectorStore for InformerStore {
     }
 
     fn arrived(&self, object: Object) -> Object {
-        match &self.sweeper {
-            Some(sweeper) => sweeper.arrived(object),
-            None => object,
-        }
+        self.sweeper.arrived(object)
     }
 
     fn source_changed(&self, number: u64) {

@@ -73,13 +73,6 @@ fn filled(n_pods: usize) -> (IndexerWriter, Sweeper) {
     (writer, sweeper)
 }
 
-fn pass_a_second(sweeper: &Sweeper) {
-    for _ in 0..=AGE {
-        sweeper.tick();
-        while sweeper.sweep() {}
-    }
-}
-
 /// Promise 7: small.
 #[test]
 fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
@@ -90,7 +83,7 @@ fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
     let object = indexer.snapshot(&Namespaces::All)[7].clone();
     let read = || indexer.get(object.key()).unwrap();
     let before = read().json().to_string();
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
 
     let memory = indexer.memory();
     assert_eq!((memory.objects, memory.plain), (n_pods, 0));
@@ -98,6 +91,70 @@ fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
     assert_eq!(*read().json(), *before);
     let kept = memory.compressed + memory.indices + memory.dictionaries;
     assert!(kept * 6 < received, "{kept} of {received}: {memory:?}");
+}
+
+/// Sweeps until there is nothing to do; returns the number of slices.
+fn slices_of_a_second(sweeper: &Sweeper) -> usize {
+    let mut n_slices = 0;
+    for _ in 0..=AGE {
+        sweeper.tick();
+        while sweeper.sweep() {
+            n_slices += 1;
+            assert!(n_slices < 10_000, "it never ends");
+        }
+    }
+    n_slices
+}
+
+#[test]
+fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
+    let n_pods = 2000;
+    let (mut writer, sweeper) = filled(n_pods);
+    slices_of_a_second(&sweeper);
+    let before = writer.indexer().memory();
+    // All of them come to have something in common that was not there.
+    let changed = |i: usize| {
+        let common = (i % 7..i % 7 + 40)
+            .map(|n| format!(r#"{{"reason":"Reason{}","message":"{}"}}"#, n * 7919, n * n * n));
+        let common = common.collect::<Vec<_>>().join(",");
+        let text =
+            pod_as_received(i, 1).replacen(r#""conditions":["#, &format!(r#""conditions":[{common},"#), 1);
+        Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap()
+    };
+    for i in 0..n_pods {
+        writer.put(changed(i));
+    }
+    slices_of_a_second(&sweeper);
+    let after = writer.indexer().memory();
+    assert_eq!(after.plain, 0);
+    assert!(after.text > before.text * 4 / 3, "{before:?} {after:?}");
+    assert!(after.compressed < before.compressed * 5 / 4, "{before:?} {after:?}");
+}
+
+/// The later half of a cache may be harder to compress than the first: that is no change.
+#[test]
+fn what_is_hard_to_compress_is_not_compressed_for_ever() {
+    let mut writer = IndexerWriter::new();
+    let sweeper = Sweeper::new(writer.indexer().clone(), 64 << 20);
+    let n_pods = 3000;
+    for i in 0..n_pods {
+        let noise: String = if i < n_pods / 2 {
+            String::new()
+        } else {
+            (0..60).map(|n| pod_as_received(i * n, n)[900..950].to_owned()).collect()
+        };
+        let noise = noise.replace(['"', '\\'], "");
+        let text = pod_as_received(i, 0).replacen(
+            r#""metadata":{"#,
+            &format!(r#""metadata":{{"annotations":{{"noise":"{noise}"}},"#),
+            1,
+        );
+        writer.put(Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap());
+    }
+    // Everything once as it comes, and once more with what was learned of all.
+    assert!(slices_of_a_second(&sweeper) < 1000);
+    assert_eq!(writer.indexer().memory().plain, 0);
+    assert!(sweeper.is_idle());
 }
 
 #[test]
@@ -119,7 +176,7 @@ fn what_a_list_brings_is_compressed_as_it_arrives() {
 #[test]
 fn hot_objects_are_left_alone_for_a_second() {
     let (mut writer, sweeper) = filled(200);
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     let hot = writer.indexer().snapshot(&Namespaces::All)[5].clone();
     for version in 1..20 {
         let new =
@@ -130,7 +187,7 @@ fn hot_objects_are_left_alone_for_a_second() {
         let memory = writer.indexer().memory();
         assert!(memory.plain > 0 && memory.compressed > 0, "{memory:?}");
     }
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     assert_eq!(writer.indexer().memory().plain, 0);
 }
 
@@ -139,7 +196,7 @@ fn beyond_the_budget_nothing_is_left_alone() {
     let (mut writer, _) = filled(300);
     let indexer = writer.indexer().clone();
     let sweeper = Sweeper::new(indexer.clone(), 100 << 10);
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     for i in 0..300 {
         writer.put(pod(i, 1));
         while sweeper.is_over_budget() {
@@ -160,7 +217,7 @@ fn accounts_come_back_to_nothing() {
     let indexer = writer.indexer().clone();
     indexer.add_index("app", IndexSource::Label("app".into())).unwrap();
     indexer.add_index("image", IndexSource::Pointer("/spec/containers/*/image".parse().unwrap())).unwrap();
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     for i in 0..250 {
         writer.put(pod(i, 1));
     }
@@ -178,7 +235,7 @@ fn accounts_come_back_to_nothing() {
     for name in ["app", "image"] {
         assert_eq!(indexer.index_status(name).unwrap(), crate::indexer::IndexStatus::default());
     }
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     let memory = indexer.memory();
     assert_eq!(memory, Memory { indices: memory.indices, ..Memory::default() });
     assert!(memory.indices < 1024, "{memory:?}");
@@ -203,7 +260,7 @@ fn what_was_learned_of_little_is_learned_anew_of_more() {
         writer.put(sweeper.arrived(pod(i, 0)));
     }
     let before = writer.indexer().memory();
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     let after = writer.indexer().memory();
     let second = sweeper.training.lock().dictionary().unwrap();
     assert!(!Arc::ptr_eq(&first, &second), "{before:?} {after:?}");
@@ -217,7 +274,7 @@ fn what_was_learned_of_little_is_learned_anew_of_more() {
 fn small_caches_stay_plain_and_idle() {
     let (_writer, sweeper) = filled(10);
     assert!(sweeper.awake() && !sweeper.awake());
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     assert!(sweeper.is_idle());
     assert!(sweeper.training.lock().dictionary().is_none());
 }
@@ -254,7 +311,7 @@ fn readers_of_everything_see_one_state_and_hold_up_nobody() {
     for key in indexer.keys().into_iter().step_by(2) {
         writer.delete(&key, None);
     }
-    pass_a_second(&sweeper);
+    slices_of_a_second(&sweeper);
     let then: Vec<_> = view.objects(&Namespaces::All).cloned().collect();
     assert_eq!(then.len(), 1500);
     assert!(then.iter().all(|object| !object.resource_version().ends_with('1')));

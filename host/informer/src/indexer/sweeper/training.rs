@@ -49,12 +49,22 @@ pub(super) struct Training {
     learned_of: usize,
     /// From which slot on objects are to be compressed with the new dictionary.
     pub(super) rework: Option<Slot>,
-    /// How long texts were that were compressed lately, and what became of them.
+    /// How long texts were that were compressed since they changed, and what became of them.
     recent: (usize, usize),
-    /// How much smaller the first ones became after something was learned.
-    first: Option<f64>,
-    /// Texts became as small then, and do not any more.
-    does_worse: bool,
+    /// What part of its length a text was expected to come to when something was learned; or came to first.
+    expected: Option<f64>,
+    /// What part it came to lately, if that is more.
+    worse: Option<f64>,
+}
+
+/// What a dictionary would make of some objects.
+#[derive(Default)]
+struct Trial {
+    plain: usize,
+    cold: usize,
+    /// Of those that are compressed: what they take now, and what they would take.
+    now: usize,
+    then: usize,
 }
 
 // === impl Training ===
@@ -86,20 +96,22 @@ impl Training {
         }
     }
 
-    /// Notes how well the dictionary did.
+    /// Notes how well the dictionary did on what has changed.
     pub(super) fn note(&mut self, plain: usize, cold: usize) {
         self.recent.0 += plain;
         self.recent.1 += cold;
         if self.recent.0 >= WATCHED {
             let (plain, cold) = std::mem::take(&mut self.recent);
             let ratio = cold as f64 / plain as f64;
-            self.does_worse |= ratio > WORSE * *self.first.get_or_insert(ratio);
+            let is_worse = ratio > WORSE * *self.expected.get_or_insert(ratio);
+            self.worse = is_worse.then_some(ratio);
         }
     }
 
-    /// Whether what is compressed has changed since something was learned.
+    /// Whether what is compressed has changed since something was learned. While everything is being compressed anew that cannot be said:
+    /// most of it is still as it was.
     pub(super) fn does_worse(&self) -> bool {
-        self.does_worse
+        self.worse.is_some() && self.rework.is_none()
     }
 
     /// Learns from what is cached, if there is reason to.
@@ -115,7 +127,7 @@ impl Training {
         let is_enough = memory.objects >= MIN_OBJECTS && memory.text >= EARLY_BYTES;
         let is_due = match &self.dictionary {
             None => memory.objects >= self.learned_of + self.learned_of / 4,
-            Some(_) => memory.objects >= self.learned_of * GROWTH || self.does_worse,
+            Some(_) => memory.objects >= self.learned_of * GROWTH || self.does_worse(),
         };
         if !is_enough || !is_due {
             return;
@@ -123,10 +135,13 @@ impl Training {
         let objects = || view.objects(&crate::Namespaces::All);
         let learned = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
         self.learned_of = memory.objects;
-        self.forget_results();
+        // If nothing better can be learned, this is what is to be expected.
+        self.expected = self.worse.take().or(self.expected);
         let Some(learned) = learned else { return };
-        if self.dictionary.is_none() || is_worthwhile(&learned, objects(), memory.objects) {
+        let trial = Trial::of(&learned, objects(), memory.objects);
+        if self.dictionary.is_none() || trial.is_worthwhile() {
             self.adopt(learned, memory.objects);
+            self.expected = trial.ratio();
             self.rework = Some(0);
         }
     }
@@ -143,13 +158,9 @@ impl Training {
             self.older.push(Arc::downgrade(&older));
         }
         self.learned_of = n_objects;
-        self.forget_results();
-    }
-
-    fn forget_results(&mut self) {
         self.recent = (0, 0);
-        self.first = None;
-        self.does_worse = false;
+        self.expected = None;
+        self.worse = None;
     }
 }
 
@@ -158,19 +169,36 @@ fn samples<'o>(objects: impl Iterator<Item = &'o Object>, n_objects: usize, want
     objects.step_by(n_objects.div_ceil(wanted).max(1)).map(Object::json).collect()
 }
 
-/// Whether the dictionary does better than those that the objects are compressed with.
-fn is_worthwhile<'o>(
-    dictionary: &Arc<Dictionary>,
-    objects: impl Iterator<Item = &'o Object>,
-    n_objects: usize,
-) -> bool {
-    let (mut now, mut then) = (0, 0);
-    // Not those that it was learned from.
-    for object in objects.skip(1).step_by(n_objects.div_ceil(TRIALS).max(1)) {
-        if let Some(length) = object.cold_length() {
-            now += length;
-            then += dictionary.length_of(&object.json()).unwrap_or(length);
+// === impl Trial ===
+
+impl Trial {
+    /// Tries a dictionary on some of the objects.
+    fn of<'o>(
+        dictionary: &Arc<Dictionary>,
+        objects: impl Iterator<Item = &'o Object>,
+        n_objects: usize,
+    ) -> Self {
+        let mut trial = Self::default();
+        // Not those that it was learned from.
+        for object in objects.skip(1).step_by(n_objects.div_ceil(TRIALS).max(1)) {
+            let Some(length) = dictionary.length_of(&object.json()) else { continue };
+            trial.plain += object.json_length();
+            trial.cold += length;
+            if let Some(now) = object.cold_length() {
+                trial.now += now;
+                trial.then += length;
+            }
         }
+        trial
     }
-    then * 100 < now * WORTHWHILE
+
+    /// Whether it does better than what the objects are compressed with.
+    fn is_worthwhile(&self) -> bool {
+        self.then * 100 < self.now * WORTHWHILE
+    }
+
+    /// Returns what part of its length a text comes to.
+    fn ratio(&self) -> Option<f64> {
+        (self.plain > 0).then(|| self.cold as f64 / self.plain as f64)
+    }
 }

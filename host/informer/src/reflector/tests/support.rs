@@ -192,9 +192,6 @@ impl ReflectorStore for Ledger {
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
-        let transformed: Result<Vec<Object>, StoreError> =
-            items.into_iter().map(|item| self.transformed(item)).collect();
-        let items = transformed?;
         let names: Vec<String> = items.iter().map(name).collect();
         self.note("replace", &format!("[{}] at {resource_version}", names.join(" ")))?;
         *self.cache.lock() = items.iter().map(|item| (item.key().clone(), item.clone())).collect();

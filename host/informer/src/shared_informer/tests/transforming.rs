@@ -1,4 +1,6 @@
-//! What a transformer cannot do: take an object's identity away.
+//! What a transformer sees, and what it cannot do: take an object's identity away.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
@@ -28,6 +30,71 @@ async fn pd_42_pd_43_a_transformer_that_blanks_the_version_starves_nobody() {
         assert_eq!(told(&mut never, 1).await, ["update ns/a@2→3"], "an update is an update");
         assert_eq!(told(&mut often, 2).await, ["update ns/a@2→3", "update ns/a@3→3"]);
         assert!(never.next().now_or_never().is_none(), "a resync is for those who asked");
+    })
+    .await;
+}
+
+/// Marks what it sees, and is no friend of objects named `bad`.
+fn marking(n_calls: &Arc<AtomicUsize>) -> Transformer {
+    let n_calls = n_calls.clone();
+    Arc::new(move |object| {
+        n_calls.fetch_add(1, Ordering::Relaxed);
+        if object.key().name() == "bad" {
+            return Err(delta_fifo::TransformError("no".into()));
+        }
+        let text = object.json().replacen('{', r#"{"marked":true,"#, 1);
+        crate::object::Object::parse(text.as_bytes(), None)
+            .map_err(|error| delta_fifo::TransformError(error.into()))
+    })
+}
+
+/// Whether it comes as a list or as the beginning of a watch.
+#[tokio::test(start_paused = true)]
+async fn rl_71_what_was_transformed_is_held_once_over_a_relist_and_transformed_once_each_time() {
+    for lists in [false, true] {
+        let fake = FakeListWatch::pods();
+        if lists {
+            fake.refuse_watch_lists();
+        }
+        let written = fake.put("ns/a");
+        let n_calls = Arc::default();
+        let config = Config { transformer: Some(marking(&n_calls)), ..config() };
+        let informer = SharedInformer::new(Arc::new(fake.clone()), config);
+        run(&informer, async {
+            informer.wait_for_sync().await;
+            let cached = informer.indexer().get(written.key()).unwrap();
+            assert!(cached.json().starts_with(r#"{"marked":true,"#));
+            assert_eq!((cached.json().matches("marked").count(), n_calls.load(Ordering::Relaxed)), (1, 1));
+            fake.until_watches(1).await;
+            fake.put_unseen("ns/b");
+            fake.expire_history();
+            fake.close_watches();
+            fake.until_listings(2).await;
+            informer.wait_until_seen("3").await.unwrap();
+            assert!(informer.indexer().get(written.key()).unwrap().is_same(&cached), "lists: {lists}");
+            assert_eq!(n_calls.load(Ordering::Relaxed), 3);
+        })
+        .await;
+    }
+}
+
+/// ST-21: all of a list or nothing.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_the_transformer_refuses_changes_nothing_and_is_tried_again() {
+    let fake = FakeListWatch::pods();
+    fake.refuse_watch_lists();
+    fake.put("ns/a");
+    fake.put("ns/bad");
+    let config = Config { transformer: Some(marking(&Arc::default())), ..config() };
+    let informer = SharedInformer::new(Arc::new(fake.clone()), config);
+    run(&informer, async {
+        fake.until_listings(2).await;
+        assert!(informer.indexer().is_empty() && !informer.has_synced());
+        let error = informer.status().last_error.unwrap().message;
+        assert_eq!(error, "unable to sync list result: transforming: no");
+        fake.delete("ns/bad");
+        assert!(informer.wait_for_sync().await);
+        assert_eq!(informer.indexer().len(), 1);
     })
     .await;
 }

@@ -1,0 +1,162 @@
+//! What the caches of all plugins hold, and how much.
+
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
+use clap::Args as ClapArgs;
+use oarlock_controller::informers::{GroupResource, Limits, Prunings};
+use oarlock_informer::PointerPattern;
+use oarlock_informer::object::Fields;
+
+use crate::size::Size;
+
+/// Beyond the budget new subscriptions are refused; those that there are go on.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Caches")]
+pub(crate) struct CacheArgs {
+    /// How many resources may be watched.
+    #[arg(long, default_value_t = Limits::default().informers, value_name = "N")]
+    pub(crate) max_informers: usize,
+
+    /// How many objects may be cached.
+    #[arg(long, default_value_t = Limits::default().objects, value_name = "N")]
+    pub(crate) max_objects: usize,
+
+    /// How much memory the cached objects may take, such as 512Mi. The host itself and its plugins come on top.
+    #[arg(long, default_value_t = Size(Limits::default().bytes), value_name = "SIZE")]
+    pub(crate) max_cache_bytes: Size,
+
+    /// Fields that no plugin needs and that are therefore not cached, such as `pods=/spec/volumes,/status/conditions`. In a
+    /// pointer `*` is every element of a list. May be given several times.
+    #[arg(long, value_name = "RESOURCE=POINTER,…")]
+    pub(crate) cache_drop: Vec<Choice>,
+
+    /// The only fields that are cached of a resource, besides those that tell its objects apart, such as
+    /// `pods=/metadata/labels,/status/phase`. May be given several times.
+    #[arg(long, value_name = "RESOURCE=POINTER,…")]
+    pub(crate) cache_keep: Vec<Choice>,
+
+    /// A resource of whose objects metadata.managedFields and the last applied configuration are cached too. May be given
+    /// several times.
+    #[arg(long, value_name = "RESOURCE")]
+    pub(crate) cache_managed_fields: Vec<GroupResource>,
+}
+
+/// Fields of one resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    resource: GroupResource,
+    pointers: Vec<PointerPattern>,
+}
+
+// === impl CacheArgs ===
+
+impl CacheArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        let Size(bytes) = self.max_cache_bytes;
+        Limits { informers: self.max_informers, objects: self.max_objects, bytes }
+    }
+
+    /// Returns what is left out of which resources.
+    ///
+    /// # Errors
+    ///
+    /// When fields of a resource are dropped and others kept, or what tells its objects apart is dropped.
+    pub(crate) fn prunings(&self) -> Result<Prunings> {
+        let mut prunings = Prunings::default();
+        for resource in &self.cache_managed_fields {
+            let pruning = prunings.entry(resource.clone());
+            (pruning.managed_fields, pruning.last_applied) = (false, false);
+        }
+        for resource in self.cache_drop.iter().map(|choice| &choice.resource) {
+            if self.cache_keep.iter().any(|choice| choice.resource == *resource) {
+                bail!(
+                    "--cache-drop and --cache-keep both speak of {resource}: what is not kept is dropped, so use one of them"
+                );
+            }
+            prunings.entry(resource.clone()).fields =
+                Fields::without(pointers(&self.cache_drop, resource))
+                    .map_err(|error| anyhow::anyhow!("--cache-drop {resource}: {error}"))?;
+        }
+        for resource in self.cache_keep.iter().map(|choice| &choice.resource) {
+            prunings.entry(resource.clone()).fields = Fields::only(pointers(&self.cache_keep, resource))
+                .map_err(|error| anyhow::anyhow!("--cache-keep {resource}: {error}"))?;
+        }
+        Ok(prunings)
+    }
+}
+
+/// Returns all pointers that speak of a resource.
+fn pointers<'c>(choices: &'c [Choice], resource: &GroupResource) -> impl Iterator<Item = &'c PointerPattern> {
+    choices.iter().filter(move |choice| choice.resource == *resource).flat_map(|choice| &choice.pointers)
+}
+
+// === impl Choice ===
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (resource, pointers) = text
+            .split_once('=')
+            .ok_or("write a resource and JSON pointers, such as pods=/spec/volumes,/status/conditions")?;
+        let pointers = pointers.split(',').map(|pointer| {
+            pointer.parse().map_err(|error| format!("{pointer:?} is no JSON pointer: {error}"))
+        });
+        Ok(Self { resource: resource.parse()?, pointers: pointers.collect::<Result<_, String>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use oarlock_informer::{GroupVersionResource, Object};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        caches: CacheArgs,
+    }
+
+    fn prunings(arguments: &[&str]) -> Result<Prunings, String> {
+        let command = Command::try_parse_from([&["oarlock"], arguments].concat());
+        let command = command.map_err(|error| error.to_string())?;
+        command.caches.prunings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn fields_are_dropped_or_kept_resource_by_resource() {
+        let all = prunings(&[
+            "--cache-drop=pods=/spec,/status/conditions",
+            "--cache-drop=pods=/metadata/annotations",
+            "--cache-keep=deployments.apps=/spec/replicas",
+            "--cache-managed-fields=deployments.apps",
+        ])
+        .unwrap();
+        let kept = |group: &str, resource: &str| {
+            let text = r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","annotations":{"b":"c"},"managedFields":[]},"spec":{"replicas":1,"d":2},"status":{"phase":"e","conditions":[]}}"#;
+            let pruning = all.of(&GroupVersionResource::new(group, "v1", resource));
+            Object::parse_pruned(text.as_bytes(), None, &pruning).unwrap().json().to_string()
+        };
+        insta::assert_snapshot!(kept("", "pods"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a"},"status":{"phase":"e"}}"#);
+        insta::assert_snapshot!(kept("apps", "deployments"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a"},"spec":{"replicas":1}}"#);
+        insta::assert_snapshot!(kept("", "configmaps"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","annotations":{"b":"c"}},"spec":{"replicas":1,"d":2},"status":{"phase":"e","conditions":[]}}"#);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_the_reason() {
+        for (arguments, reason) in [
+            (vec!["--cache-drop=pods"], "pods=/spec/volumes"),
+            (vec!["--cache-drop=pods=spec"], "is no JSON pointer"),
+            (vec!["--cache-drop=Pods=/spec"], "is no resource"),
+            (vec!["--cache-drop=pods=/metadata/uid"], "cannot be left out"),
+            (vec!["--cache-drop=pods=/spec", "--cache-keep=pods=/status"], "use one of them"),
+            (vec!["--cache-managed-fields=pods/status"], "is no resource"),
+        ] {
+            let refused = prunings(&arguments).unwrap_err();
+            assert!(refused.contains(reason), "{arguments:?}: {refused}");
+        }
+    }
+}

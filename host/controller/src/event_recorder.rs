@@ -110,17 +110,9 @@ impl EventRecorder {
         reason: &str,
         message: &str,
     ) -> Result<(), Dropped> {
-        let now = self.names.now();
-        let about = regarding.name.as_deref().unwrap_or_default();
-        let namespace = regarding.namespace.clone().filter(|it| !it.is_empty());
+        let (now, metadata) = self.names.metadata(&regarding);
         self.broadcaster.emit(Event {
-            metadata: ObjectMeta {
-                name: Some(event_name(about, now.as_nanosecond())),
-                // Events about cluster-scoped objects stand in the namespace `default`.
-                namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
-                annotations: Some(annotations).filter(|it| !it.is_empty()),
-                ..ObjectMeta::default()
-            },
+            metadata: ObjectMeta { annotations: Some(annotations).filter(|it| !it.is_empty()), ..metadata },
             involved_object: regarding,
             type_: Some(event_type.as_str().to_owned()),
             reason: Some(reason.to_owned()),

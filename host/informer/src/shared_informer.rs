@@ -12,39 +12,32 @@
 //! - **Nobody waits for a listener.** The cache goes on whatever its consumer does; what waits for it is bounded.
 //! - **Objects are shared** and cannot be changed.
 
+mod core;
 mod handlers;
 mod held;
 mod settings;
 mod status;
 mod store;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
-use tokio::task::coop;
-use tokio::time::Instant;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects, Processed, Transformer};
-use crate::indexer::{self, IndexSource, Indexer, IndexerWriter, Limits, Sweeper};
+use crate::delta_fifo::Transformer;
+use crate::indexer::{self, IndexSource, Indexer, Limits};
 use crate::informer_metrics::Publisher;
 use crate::list_watch::ListWatch;
 use crate::listener::{Listener, ListenerConfig};
 use crate::lister::Lister;
-use crate::names::{GroupVersionResource, ObjectKey};
-use crate::processor::Processor;
-use crate::reflector::{self, Phase, Reflector, ReflectorStatus, Source, Sources};
+use crate::names::GroupVersionResource;
+use crate::reflector::{self, Phase, ReflectorStatus, Source};
 use crate::resource_version::{NotComparable, ResourceVersion};
 
-use self::held::Held;
+use self::core::Core;
 pub use self::settings::AlreadyStarted;
-use self::settings::{Set, Settings};
 pub use self::status::InformerStatus;
-use self::store::InformerStore;
-
-/// How often the cache is looked at for what can be compressed, while anything is written.
-const SWEEP_PERIOD: Duration = Duration::from_millis(250);
 
 /// How an informer is made.
 #[derive(Clone)]
@@ -103,26 +96,6 @@ pub enum Lifecycle {
     Stopped,
 }
 
-struct Core {
-    config: Config,
-    sources: Sources,
-    held: Arc<Held>,
-    settings: Settings,
-    /// Made when the informer starts, since the listeners have a say in its resync period.
-    reflector: OnceLock<Reflector>,
-    fifo: Arc<DeltaFifo>,
-    indexer: Indexer,
-    processor: Arc<Processor>,
-    sweeper: Arc<Sweeper>,
-    /// Wakes the sweeping when something is written again.
-    swept: Notify,
-    phase: watch::Sender<Phase>,
-    lifecycle: watch::Sender<Lifecycle>,
-}
-
-/// Stops the informer when its future ends, be it by being dropped.
-struct StopOnDrop<'c>(&'c Core);
-
 // === impl Config ===
 
 impl Config {
@@ -147,35 +120,7 @@ impl SharedInformer {
     /// Makes an informer that does nothing until it is run.
     #[must_use]
     pub fn new(list_watch: Arc<dyn ListWatch>, config: Config) -> Self {
-        let mut writer = IndexerWriter::new();
-        writer.limit_indices(config.index_limits);
-        let indexer = writer.indexer().clone();
-        let sweeper = Arc::new(Sweeper::new(indexer.clone(), config.hot_bytes));
-        let fifo = DeltaFifo::new(delta_fifo::Config {
-            known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
-            ..delta_fifo::Config::default()
-        });
-        let settings = Settings::new(Set {
-            transformer: config.transformer.clone(),
-            watch_error_handler: config.reflector.watch_error_handler.clone(),
-        });
-        let processor = Processor::new(writer, config.resync_period);
-        let source = Source { list_watch: Some(list_watch), type_meta: config.reflector.type_meta.clone() };
-        let core = Core {
-            config,
-            sources: Sources::new(source),
-            held: Arc::new(Held::new()),
-            settings,
-            reflector: OnceLock::new(),
-            fifo: Arc::new(fifo),
-            indexer,
-            processor: Arc::new(processor),
-            sweeper,
-            swept: Notify::new(),
-            phase: watch::channel(Phase::Waiting).0,
-            lifecycle: watch::channel(Lifecycle::Created).0,
-        };
-        Self { core: Arc::new(core) }
+        Self { core: Arc::new(Core::new(list_watch, config)) }
     }
 
     /// Runs the informer until the token is cancelled; then the reflector and the pop loop have ended, what was queued is dropped,
@@ -183,30 +128,7 @@ impl SharedInformer {
     ///
     /// It is one future with no tasks of its own. Dropping it stops the informer as well.
     pub async fn run(&self, token: CancellationToken) {
-        let core = &*self.core;
-        let was_started = !core.lifecycle.send_if_modified(|lifecycle| {
-            let is_new = *lifecycle == Lifecycle::Created;
-            if is_new {
-                *lifecycle = Lifecycle::Started;
-            }
-            is_new
-        });
-        if was_started {
-            tracing::warn!(resource = %core.config.resource, "the informer has been started before");
-            return;
-        }
-        let _stop = StopOnDrop(core);
-        let reflector = core.start_reflector();
-        let reflect = async {
-            reflector.run(&token).await;
-            core.fifo.close();
-        };
-        tokio::select! {
-            biased;
-            ((), ()) = async { tokio::join!(reflect, core.pop_until(&token)) } => {}
-            () = core.forward_phase(reflector.status()) => {}
-            () = core.sweep_forever() => {}
-        }
+        self.core.run(&token).await;
     }
 
     /// Whether the cache has held the whole first list. It says nothing about listeners.
@@ -360,117 +282,6 @@ impl SharedInformer {
     async fn stopped(&self) {
         // The sender is in what this handle holds.
         let _ = self.core.lifecycle.subscribe().wait_for(|lifecycle| *lifecycle == Lifecycle::Stopped).await;
-    }
-}
-
-// === impl Core ===
-
-impl Core {
-    fn start_reflector(&self) -> &Reflector {
-        let Set { transformer, watch_error_handler } = self.settings.seal();
-        if let Some(transformer) = transformer {
-            self.fifo.set_transformer(transformer);
-        }
-        let resync_period = self.processor.start();
-        self.reflector.get_or_init(|| {
-            let store = InformerStore {
-                publisher: self.config.publisher.clone(),
-                fifo: self.fifo.clone(),
-                processor: self.processor.clone(),
-                held: self.held.clone(),
-                sweeper: self.sweeper.clone(),
-            };
-            let resync_period = (!resync_period.is_zero()).then_some(resync_period);
-            let mut config = self.config.reflector.clone();
-            config.resync_period = resync_period;
-            config.watch_error_handler = watch_error_handler;
-            config.description.get_or_insert_with(|| self.config.resource.to_string());
-            Reflector::over(self.sources.clone(), Arc::new(store), config)
-        })
-    }
-
-    /// Moves what is queued into the cache and to the listeners. What is still queued when the token is cancelled stays there.
-    async fn pop_until(&self, token: &CancellationToken) {
-        let mut has_told_sync = false;
-        let publisher = self.config.publisher.as_ref();
-        let process = |_: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
-            let begun_at = publisher.map(|_| Instant::now());
-            self.processor.process(deltas, is_in_initial_list);
-            if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
-                publisher.processed(begun_at.elapsed(), &self.indexer);
-            }
-            Processed::Done
-        };
-        while !token.is_cancelled() {
-            let popped = match self.fifo.try_pop(process) {
-                Ok(true) => Ok(()),
-                Ok(false) => tokio::select! {
-                    biased;
-                    () = token.cancelled() => return,
-                    popped = self.fifo.pop(process) => popped,
-                },
-                Err(closed) => Err(closed),
-            };
-            if popped.is_err() {
-                return;
-            }
-            self.held.popped();
-            if let Some(publisher) = publisher {
-                publisher.queued(&self.fifo);
-            }
-            if !has_told_sync && self.fifo.has_synced() {
-                has_told_sync = true;
-                self.processor.informer_has_synced();
-            }
-            if self.sweeper.awake() {
-                self.swept.notify_one();
-            }
-            if self.sweeper.is_over_budget() {
-                self.sweeper.sweep();
-            }
-            // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
-            coop::consume_budget().await;
-        }
-    }
-
-    /// Keeps the cache small, a slice of work at a time: what comes from the API server goes first.
-    async fn sweep_forever(&self) {
-        loop {
-            while self.sweeper.is_idle() {
-                self.swept.notified().await;
-            }
-            tokio::time::sleep(SWEEP_PERIOD).await;
-            self.sweeper.tick();
-            while self.sweeper.sweep() {
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-
-    async fn forward_phase(&self, mut status: watch::Receiver<ReflectorStatus>) {
-        loop {
-            let phase = status.borrow_and_update().phase.clone();
-            self.phase.send_if_modified(|current| {
-                let is_news = *current != phase;
-                *current = phase;
-                is_news
-            });
-            if status.changed().await.is_err() {
-                // The reflector lives as long as this informer, so this cannot be.
-                std::future::pending::<()>().await;
-            }
-        }
-    }
-}
-
-// === impl StopOnDrop ===
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        let Self(core) = self;
-        core.fifo.close();
-        core.processor.stop();
-        core.lifecycle.send_replace(Lifecycle::Stopped);
     }
 }
 

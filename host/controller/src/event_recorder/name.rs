@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use uuid::Uuid;
 
@@ -24,8 +26,22 @@ pub fn event_name(about: &str, nanoseconds: i128) -> String {
 // === impl Names ===
 
 impl Names {
+    /// Returns the time, and the name and namespace of an Event about an object that happens then.
+    pub(super) fn metadata(&self, regarding: &ObjectReference) -> (Timestamp, ObjectMeta) {
+        let now = self.now();
+        let about = regarding.name.as_deref().unwrap_or_default();
+        // Events about cluster-scoped objects stand in the namespace `default`.
+        let namespace = regarding.namespace.as_deref().filter(|it| !it.is_empty()).unwrap_or("default");
+        let metadata = ObjectMeta {
+            name: Some(event_name(about, now.as_nanosecond())),
+            namespace: Some(namespace.to_owned()),
+            ..ObjectMeta::default()
+        };
+        (now, metadata)
+    }
+
     /// The time, or a little later.
-    pub(super) fn now(&self) -> Timestamp {
+    fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         let nanoseconds = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX);
         let later = |last: i64| Some(nanoseconds.max(last.saturating_add(1)));

@@ -18,7 +18,7 @@ use std::{
 use futures::{StreamExt, stream::FuturesUnordered};
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::time::{Instant, interval_at};
@@ -31,7 +31,7 @@ use self::{
 use super::{
     EventType,
     broadcaster::{Broadcaster, Dropped, Watch},
-    name::{Names, event_name},
+    name::Names,
     recording::Stats,
     sink::EventSink,
 };
@@ -117,15 +117,9 @@ impl SeriesRecorder {
         related: Option<ObjectReference>,
         said: &Said<'_>,
     ) -> Result<(), Dropped> {
-        let now = self.names.now();
-        let about = regarding.name.as_deref().unwrap_or_default();
-        let namespace = regarding.namespace.clone().filter(|it| !it.is_empty());
+        let (now, metadata) = self.names.metadata(&regarding);
         self.broadcaster.emit(Event {
-            metadata: ObjectMeta {
-                name: Some(event_name(about, now.as_nanosecond())),
-                namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
-                ..ObjectMeta::default()
-            },
+            metadata,
             event_time: Some(MicroTime(now)),
             reporting_controller: Some(self.controller.to_string()),
             reporting_instance: Some(self.instance.to_string()),

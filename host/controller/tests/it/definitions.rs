@@ -9,9 +9,11 @@ use oarlock_controller::informers::{ApiSource, Informers, Lease, Limits, Pruning
 use oarlock_controller::report;
 use oarlock_controller::tasks::Tasks;
 use oarlock_dev_cluster::DevCluster;
+use oarlock_informer::object::Fields;
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{
-    Content, GroupVersionResource, Listener, ListenerConfig, Notification, Object, Outcome, transport,
+    Content, GroupVersionResource, Listener, ListenerConfig, Namespaces, Notification, Object, Outcome,
+    transport,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +28,10 @@ struct Rig {
 
 impl Rig {
     async fn start() -> Self {
+        Self::start_with(Prunings::default()).await
+    }
+
+    async fn start_with(prunings: Prunings) -> Self {
         let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await.unwrap();
         let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
         let config =
@@ -34,8 +40,7 @@ impl Rig {
         let (tasks, _) = Tasks::new(CancellationToken::new());
         let (reporter, reports) = report::channel(report::Config::default());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source =
-            Arc::new(ApiSource::new(client.clone(), discovery, Prunings::default(), ConsistencyCheck::Off));
+        let source = Arc::new(ApiSource::new(client.clone(), discovery, prunings, ConsistencyCheck::Off));
         let informers = Informers::new(tasks.clone(), reporter, source, Limits::default());
         Self { cluster, client, informers, reports, _tasks: tasks }
     }
@@ -196,5 +201,30 @@ async fn metadata_alone_is_asked_for_until_somebody_wants_more() {
     assert!(has_spec(&cached()));
     rig.launch("v1", "c").await;
     assert_eq!(told(&mut listener).await, "add c", "and nothing in between");
+    rig.cluster.shut_down().await;
+}
+
+/// What `--cache-drop` says of a resource holds for what is listed and for what comes later, and for no other resource.
+#[tokio::test]
+async fn what_the_operator_drops_is_not_cached() {
+    let mut prunings = Prunings::default();
+    let oars = ["/spec/oars".parse().unwrap()];
+    prunings.entry("boats.example.com".parse().unwrap()).fields = Fields::without(&oars).unwrap();
+    let rig = Rig::start_with(prunings).await;
+    rig.define(&[("v1", true)]).await;
+    rig.launch("v1", "listed").await;
+    let boats = rig.lease("v1", Content::Full);
+    let boats = boats.synced().await;
+    rig.launch("v1", "watched").await;
+    let mut listener = boats.add_listener(ListenerConfig::default()).unwrap();
+    until_told(&mut listener, "add watched").await;
+    let objects = boats.indexer().snapshot(&Namespaces::All);
+    assert_eq!(objects.len(), 2);
+    assert!(objects.iter().all(|boat| !has_spec(boat) && boat.pointer(&"/spec".parse().unwrap()).is_some()));
+
+    let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+    let namespaces = rig.informers.lease(&namespaces, Purpose::Host, Content::Full).unwrap();
+    let namespace = namespaces.synced().await.indexer().get(&"default".parse().unwrap()).unwrap();
+    assert!(namespace.pointer(&"/spec".parse().unwrap()).is_some());
     rig.cluster.shut_down().await;
 }

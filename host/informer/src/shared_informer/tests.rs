@@ -10,6 +10,7 @@ use std::pin::pin;
 use futures::FutureExt;
 
 use super::*;
+use crate::delta_fifo;
 use crate::indexer::NAMESPACE_INDEX;
 use crate::listener::tests::outline;
 use crate::listener::{ListenerConfig, Outcome};

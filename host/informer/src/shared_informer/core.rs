@@ -1,0 +1,213 @@
+//! What an informer is made of, and its loops.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::task::coop;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::held::Held;
+use super::settings::{Set, Settings};
+use super::store::InformerStore;
+use super::{Config, Lifecycle};
+use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects, Processed};
+use crate::indexer::{Indexer, IndexerWriter, Sweeper};
+use crate::list_watch::ListWatch;
+use crate::names::ObjectKey;
+use crate::processor::Processor;
+use crate::reflector::{Phase, Reflector, ReflectorStatus, Source, Sources};
+
+/// How often the cache is looked at for what can be compressed, while anything is written.
+const SWEEP_PERIOD: Duration = Duration::from_millis(250);
+
+/// All that the handles of one informer share.
+pub(super) struct Core {
+    pub(super) config: Config,
+    pub(super) sources: Sources,
+    pub(super) held: Arc<Held>,
+    pub(super) settings: Settings,
+    /// Made when the informer starts, since the listeners have a say in its resync period.
+    pub(super) reflector: OnceLock<Reflector>,
+    pub(super) fifo: Arc<DeltaFifo>,
+    pub(super) indexer: Indexer,
+    pub(super) processor: Arc<Processor>,
+    pub(super) sweeper: Arc<Sweeper>,
+    /// Wakes the sweeping when something is written again.
+    pub(super) swept: Notify,
+    pub(super) phase: watch::Sender<Phase>,
+    pub(super) lifecycle: watch::Sender<Lifecycle>,
+}
+
+/// Stops the informer when its future ends, be it by being dropped.
+struct StopOnDrop<'c>(&'c Core);
+
+// === impl Core ===
+
+impl Core {
+    pub(super) fn new(list_watch: Arc<dyn ListWatch>, config: Config) -> Self {
+        let mut writer = IndexerWriter::new();
+        writer.limit_indices(config.index_limits);
+        let indexer = writer.indexer().clone();
+        let sweeper = Arc::new(Sweeper::new(indexer.clone(), config.hot_bytes));
+        let fifo = DeltaFifo::new(delta_fifo::Config {
+            known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
+            ..delta_fifo::Config::default()
+        });
+        let settings = Settings::new(Set {
+            transformer: config.transformer.clone(),
+            watch_error_handler: config.reflector.watch_error_handler.clone(),
+        });
+        let processor = Processor::new(writer, config.resync_period);
+        let source = Source { list_watch: Some(list_watch), type_meta: config.reflector.type_meta.clone() };
+        Self {
+            config,
+            sources: Sources::new(source),
+            held: Arc::new(Held::new()),
+            settings,
+            reflector: OnceLock::new(),
+            fifo: Arc::new(fifo),
+            indexer,
+            processor: Arc::new(processor),
+            sweeper,
+            swept: Notify::new(),
+            phase: watch::channel(Phase::Waiting).0,
+            lifecycle: watch::channel(Lifecycle::Created).0,
+        }
+    }
+
+    /// See [`SharedInformer::run`](super::SharedInformer::run).
+    pub(super) async fn run(&self, token: &CancellationToken) {
+        let was_started = !self.lifecycle.send_if_modified(|lifecycle| {
+            let is_new = *lifecycle == Lifecycle::Created;
+            if is_new {
+                *lifecycle = Lifecycle::Started;
+            }
+            is_new
+        });
+        if was_started {
+            tracing::warn!(resource = %self.config.resource, "the informer has been started before");
+            return;
+        }
+        let _stop = StopOnDrop(self);
+        let reflector = self.start_reflector();
+        let reflect = async {
+            reflector.run(token).await;
+            self.fifo.close();
+        };
+        tokio::select! {
+            biased;
+            ((), ()) = async { tokio::join!(reflect, self.pop_until(token)) } => {}
+            () = self.forward_phase(reflector.status()) => {}
+            () = self.sweep_forever() => {}
+        }
+    }
+
+    fn start_reflector(&self) -> &Reflector {
+        let Set { transformer, watch_error_handler } = self.settings.seal();
+        if let Some(transformer) = transformer {
+            self.fifo.set_transformer(transformer);
+        }
+        let resync_period = self.processor.start();
+        self.reflector.get_or_init(|| {
+            let store = InformerStore {
+                publisher: self.config.publisher.clone(),
+                fifo: self.fifo.clone(),
+                processor: self.processor.clone(),
+                held: self.held.clone(),
+                sweeper: self.sweeper.clone(),
+            };
+            let resync_period = (!resync_period.is_zero()).then_some(resync_period);
+            let mut config = self.config.reflector.clone();
+            config.resync_period = resync_period;
+            config.watch_error_handler = watch_error_handler;
+            config.description.get_or_insert_with(|| self.config.resource.to_string());
+            Reflector::over(self.sources.clone(), Arc::new(store), config)
+        })
+    }
+
+    /// Moves what is queued into the cache and to the listeners. What is still queued when the token is cancelled stays there.
+    pub(super) async fn pop_until(&self, token: &CancellationToken) {
+        let mut has_told_sync = false;
+        let publisher = self.config.publisher.as_ref();
+        let process = |_: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
+            let begun_at = publisher.map(|_| Instant::now());
+            self.processor.process(deltas, is_in_initial_list);
+            if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
+                publisher.processed(begun_at.elapsed(), &self.indexer);
+            }
+            Processed::Done
+        };
+        while !token.is_cancelled() {
+            let popped = match self.fifo.try_pop(process) {
+                Ok(true) => Ok(()),
+                Ok(false) => tokio::select! {
+                    biased;
+                    () = token.cancelled() => return,
+                    popped = self.fifo.pop(process) => popped,
+                },
+                Err(closed) => Err(closed),
+            };
+            if popped.is_err() {
+                return;
+            }
+            self.held.popped();
+            if let Some(publisher) = publisher {
+                publisher.queued(&self.fifo);
+            }
+            if !has_told_sync && self.fifo.has_synced() {
+                has_told_sync = true;
+                self.processor.informer_has_synced();
+            }
+            if self.sweeper.awake() {
+                self.swept.notify_one();
+            }
+            if self.sweeper.is_over_budget() {
+                self.sweeper.sweep();
+            }
+            // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
+            coop::consume_budget().await;
+        }
+    }
+
+    /// Keeps the cache small, a slice of work at a time: what comes from the API server goes first.
+    async fn sweep_forever(&self) {
+        loop {
+            while self.sweeper.is_idle() {
+                self.swept.notified().await;
+            }
+            tokio::time::sleep(SWEEP_PERIOD).await;
+            self.sweeper.tick();
+            while self.sweeper.sweep() {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    async fn forward_phase(&self, mut status: watch::Receiver<ReflectorStatus>) {
+        loop {
+            let phase = status.borrow_and_update().phase.clone();
+            self.phase.send_if_modified(|current| {
+                let is_news = *current != phase;
+                *current = phase;
+                is_news
+            });
+            if status.changed().await.is_err() {
+                // The reflector lives as long as this informer, so this cannot be.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+// === impl StopOnDrop ===
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        let Self(core) = self;
+        core.fifo.close();
+        core.processor.stop();
+        core.lifecycle.send_replace(Lifecycle::Stopped);
+    }
+}

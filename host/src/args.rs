@@ -316,8 +316,9 @@ mod tests {
                   `pods=/spec/volumes,/status/conditions`. In a pointer `*` is every element of a list. May
                   be given several times
               --cache-keep <RESOURCE=POINTER,…>
-                  The only fields that are cached of a resource, besides those that tell its objects apart,
-                  such as `pods=/metadata/labels,/status/phase`. May be given several times
+                  The only fields that are cached of a resource, besides what tells its objects apart, their
+                  labels, owners and deletionTimestamp, such as `pods=/metadata/annotations,/status/phase`.
+                  May be given several times
               --cache-managed-fields <RESOURCE>
                   A resource of whose objects metadata.managedFields and the last applied configuration are
                   cached too. May be given several times
@@ -379,8 +380,9 @@ mod tests {
                   `pods=/spec/volumes,/status/conditions`. In a pointer `*` is every element of a list. May
                   be given several times
               --cache-keep <RESOURCE=POINTER,…>
-                  The only fields that are cached of a resource, besides those that tell its objects apart,
-                  such as `pods=/metadata/labels,/status/phase`. May be given several times
+                  The only fields that are cached of a resource, besides what tells its objects apart, their
+                  labels, owners and deletionTimestamp, such as `pods=/metadata/annotations,/status/phase`.
+                  May be given several times
               --cache-managed-fields <RESOURCE>
                   A resource of whose objects metadata.managedFields and the last applied configuration are
                   cached too. May be given several times

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
@@ -31,6 +32,7 @@ struct Shared {
     registry: Registry,
     calls: Calls,
     guests: Guests,
+    leads: Family<LeaseLabels, Gauge>,
 }
 
 /// What is counted with every call.
@@ -62,6 +64,11 @@ struct LostLabels {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct LeaseLabels {
+    name: String,
+}
+
 const FUNCTIONS: [&str; 5] = ["on-add", "on-update", "on-delete", "on-synced", "reconcile"];
 const OUTCOMES: [&str; 4] = ["done", "retry", "parked", "lost"];
 
@@ -80,6 +87,10 @@ impl Metrics {
             "Instances lost to traps, deadlines and limits",
             calls.lost.clone(),
         );
+        let leads = Family::default();
+        // As in client-go.
+        let what = "Whether this host leads by the Lease: 1 or 0";
+        registry.register("leader_election_master_status", what, leads.clone());
         let guests = Guests::default();
         registry.register_collector(Box::new(scrape::Scrape {
             board,
@@ -87,7 +98,7 @@ impl Metrics {
             reporter,
             guests: guests.clone(),
         }));
-        Self { shared: Arc::new(Shared { registry, calls, guests }) }
+        Self { shared: Arc::new(Shared { registry, calls, guests, leads }) }
     }
 
     /// Counts one call that came back with an answer.
@@ -107,6 +118,11 @@ impl Metrics {
     /// Counts one instance that was lost.
     pub(crate) fn lost(&self, plugin: &Arc<str>, reason: &'static str) {
         self.shared.calls.lost.get_or_create(&LostLabels { plugin: plugin.clone(), reason }).inc();
+    }
+
+    /// Shows whether the host leads by the Lease of this name.
+    pub(crate) fn leads(&self, lease: &str, does_lead: bool) {
+        self.shared.leads.get_or_create(&LeaseLabels { name: lease.to_owned() }).set(i64::from(does_lead));
     }
 
     /// Returns where the guests of a plugin keep their series.

@@ -10,6 +10,7 @@ use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource, JsonPoin
 use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 
 use crate::dispatch::EnqueueRule;
+use crate::informers::Prunings;
 
 /// A description, understood.
 #[derive(Clone, Debug)]
@@ -107,6 +108,26 @@ impl Plan {
         let reads = reads.into_iter().map(ReadPlan::of).collect();
         Ok(Self { version, stateless, subscriptions, reads, indices })
     }
+
+    /// Refuses a plugin that is to be told of what the operator has left out of the cache: it would wait for ever, and in silence.
+    ///
+    /// # Errors
+    ///
+    /// When a subscription names such a field.
+    pub fn check_against(&self, prunings: &Prunings) -> Result<(), Error> {
+        for SubscriptionPlan { name, resource, said, .. } in self.subscriptions.iter().map(|plan| &**plan) {
+            let fields = prunings.of(resource).fields;
+            let is_left_out = |pointer: &str| pointer.parse().is_ok_and(|pointer| !fields.keep(&pointer));
+            if let Some((what, pointer)) = named_fields(said).find(|(_, pointer)| is_left_out(pointer)) {
+                let resource = &resource.resource;
+                let message = format!(
+                    "{what} names {pointer}, which this host does not cache of {resource}: see its --cache-drop and --cache-keep"
+                );
+                return Err(Error::Malformed { subscription: name.clone(), message });
+            }
+        }
+        Ok(())
+    }
 }
 
 // === impl SubscriptionPlan ===
@@ -176,14 +197,18 @@ impl ReadPlan {
 
 /// Returns what a subscription of metadata names beside it.
 fn metadata_has_not(said: &contract::Subscription) -> Option<(&'static str, &str)> {
-    let conditions = said.conditions.iter().map(|it| ("a condition", &it.pointer));
-    let fields = said.fields.iter().map(|it| ("a declared field", it));
+    named_fields(said).find(|(_, pointer)| !covers(said.content, pointer))
+}
+
+/// Returns the fields that a subscription names, and as what.
+fn named_fields(said: &contract::Subscription) -> impl Iterator<Item = (&'static str, &str)> {
+    let conditions = said.conditions.iter().map(|it| ("a condition", it.pointer.as_str()));
+    let fields = said.fields.iter().map(|it| ("a declared field", it.as_str()));
     let enqueue = match &said.enqueue {
-        Enqueue::Pointer(pointer) => Some(("enqueue", pointer)),
+        Enqueue::Pointer(pointer) => Some(("enqueue", pointer.as_str())),
         _ => None,
     };
-    let mut named = conditions.chain(fields).chain(enqueue);
-    named.find(|(_, pointer)| !covers(said.content, pointer)).map(|(what, pointer)| (what, pointer.as_str()))
+    conditions.chain(fields).chain(enqueue)
 }
 
 /// Whether what is declared includes what a pointer points at.
@@ -209,4 +234,51 @@ pub fn kept(said: Content) -> oarlock_informer::Content {
 
 fn resource(said: &contract::GroupVersionResource) -> GroupVersionResource {
     GroupVersionResource::new(&said.group, &said.version, &said.plural)
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_informer::object::Fields;
+
+    use super::*;
+
+    fn plan(field: &str) -> Plan {
+        let target = contract::GroupVersionResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            plural: "pods".to_owned(),
+        };
+        let subscription = contract::Subscription {
+            name: "pods".to_owned(),
+            target,
+            namespaces: Namespaces::All,
+            label_selector: "app=web".to_owned(),
+            conditions: Vec::new(),
+            fields: vec![field.to_owned()],
+            content: Content::Full,
+            resync_seconds: 0,
+            enqueue: Enqueue::Nothing,
+        };
+        Plan::of(Description {
+            name: "p".to_owned(),
+            version: "1".to_owned(),
+            subscriptions: vec![subscription],
+            reads: Vec::new(),
+            indices: Vec::new(),
+            writes: Vec::new(),
+            stateless: false,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_would_wait_for_what_is_not_cached_is_refused() {
+        let mut prunings = Prunings::default();
+        let dropped = ["/status".parse().unwrap()];
+        prunings.entry("pods".parse().unwrap()).fields = Fields::without(&dropped).unwrap();
+        plan("/spec/nodeName").check_against(&prunings).unwrap();
+        plan("/status/phase").check_against(&Prunings::default()).unwrap();
+        let error = plan("/status/phase").check_against(&prunings).unwrap_err();
+        insta::assert_snapshot!(error, @r#"subscription "pods": a declared field names /status/phase, which this host does not cache of pods: see its --cache-drop and --cache-keep"#);
+    }
 }

@@ -26,7 +26,7 @@ use crate::config::{self, Loaded, PluginFile};
 use crate::discovery::Discovery;
 use crate::dispatch::{self, Dispatcher, PluginQueue, Serving, Switch};
 use crate::health::Health;
-use crate::informers::Informers;
+use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::report::{Event, Reporter, Timestamp};
@@ -43,6 +43,7 @@ pub(crate) struct Host {
     pub(crate) gate: Arc<Gate>,
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) informers: Informers,
+    pub(crate) prunings: Prunings,
     pub(crate) metrics: Metrics,
     pub(crate) board: Board,
     pub(crate) provision: Option<Arc<dyn Provision>>,

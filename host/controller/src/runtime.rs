@@ -119,7 +119,8 @@ impl Runtime {
         } = config;
         let (tasks, supervisor) = Tasks::new(token.child_token());
         let discovery = Arc::new(Discovery::new(client.clone()));
-        let source = Arc::new(ApiSource::new(client.clone(), discovery.clone(), prunings, consistency_check));
+        let source = ApiSource::new(client.clone(), discovery.clone(), prunings.clone(), consistency_check);
+        let source = Arc::new(source);
         let informers = Informers::new(tasks.clone(), reporter.clone(), source, limits);
         let budget = informers.clone();
         tasks.spawn(
@@ -159,6 +160,7 @@ impl Runtime {
             gate,
             discovery,
             informers,
+            prunings,
             metrics,
             board,
             provision,

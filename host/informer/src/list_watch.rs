@@ -24,8 +24,8 @@ use crate::object::Object;
 pub trait ListWatch: Send + Sync {
     /// Asks for one page of the list.
     ///
-    /// Each object passes through `keep` as soon as it is there, in order and once; the page has what `keep` returns. So a
-    /// caller that has the object already need not hold a whole page of equals beside it.
+    /// Each object passes through `keep` as soon as it is there, in order and once; the page has what `keep` returns, and nothing else: that
+    /// is where a reflector transforms objects, and recognises those that it has, so that it need not hold a whole page of equals beside them.
     async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError>;
 
     /// Begins to watch. The stream is what the server sends from then on.

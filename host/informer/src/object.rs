@@ -343,6 +343,11 @@ impl Object {
         }
     }
 
+    /// Returns how many bytes the text would take with this dictionary; none if it would stay plain.
+    pub(crate) fn length_with(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
+        Body::compressed(&self.json(), dictionary)?.cold_length()
+    }
+
     /// Compresses the text with this dictionary, also if it is compressed with another.
     pub(crate) fn compress_anew(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
         self.become_cold(&self.json(), dictionary)

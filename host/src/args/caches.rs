@@ -2,13 +2,17 @@
 
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use oarlock_controller::informers::{GroupResource, Limits, Prunings};
-use oarlock_informer::PointerPattern;
 use oarlock_informer::object::Fields;
+use oarlock_informer::{JsonPointer, PointerPattern};
 
 use crate::size::Size;
+
+/// What selectors, owners' queues and the listeners go by.
+const LOOKED_AT: [[&str; 2]; 3] =
+    [["metadata", "labels"], ["metadata", "ownerReferences"], ["metadata", "deletionTimestamp"]];
 
 /// Beyond the budget new subscriptions are refused; those that there are go on.
 #[derive(Clone, Debug, ClapArgs)]
@@ -31,8 +35,8 @@ pub(crate) struct CacheArgs {
     #[arg(long, value_name = "RESOURCE=POINTER,…")]
     pub(crate) cache_drop: Vec<Choice>,
 
-    /// The only fields that are cached of a resource, besides those that tell its objects apart, such as
-    /// `pods=/metadata/labels,/status/phase`. May be given several times.
+    /// The only fields that are cached of a resource, besides what tells its objects apart, their labels, owners and
+    /// deletionTimestamp, such as `pods=/metadata/annotations,/status/phase`. May be given several times.
     #[arg(long, value_name = "RESOURCE=POINTER,…")]
     pub(crate) cache_keep: Vec<Choice>,
 
@@ -61,33 +65,54 @@ impl CacheArgs {
     ///
     /// # Errors
     ///
-    /// When fields of a resource are dropped and others kept, or what tells its objects apart is dropped.
+    /// When two of the settings contradict each other, or what the host itself looks at is dropped.
     pub(crate) fn prunings(&self) -> Result<Prunings> {
         let mut prunings = Prunings::default();
+        let is_kept =
+            |resource: &GroupResource| self.cache_keep.iter().any(|kept| kept.resource == *resource);
         for resource in &self.cache_managed_fields {
+            if is_kept(resource) {
+                bail!(
+                    "--cache-managed-fields and --cache-keep both speak of {resource}: what is not kept is dropped"
+                );
+            }
             let pruning = prunings.entry(resource.clone());
             (pruning.managed_fields, pruning.last_applied) = (false, false);
         }
-        for resource in self.cache_drop.iter().map(|choice| &choice.resource) {
-            if self.cache_keep.iter().any(|choice| choice.resource == *resource) {
+        for Choice { resource, pointers } in &self.cache_drop {
+            if is_kept(resource) {
                 bail!(
                     "--cache-drop and --cache-keep both speak of {resource}: what is not kept is dropped, so use one of them"
                 );
             }
-            prunings.entry(resource.clone()).fields =
-                Fields::without(pointers(&self.cache_drop, resource))
-                    .map_err(|error| anyhow::anyhow!("--cache-drop {resource}: {error}"))?;
+            if let Some(needed) = pointers.iter().find(|pointer| is_looked_at(&pointer.to_string())) {
+                bail!(
+                    "--cache-drop {resource}={needed}: labels, owners and deletionTimestamp cannot be left out, since the host itself looks at them"
+                );
+            }
+            prunings.entry(resource.clone()).fields = Fields::without(all_of(&self.cache_drop, resource))
+                .map_err(|error| anyhow!("--cache-drop {resource}: {error}"))?;
         }
-        for resource in self.cache_keep.iter().map(|choice| &choice.resource) {
-            prunings.entry(resource.clone()).fields = Fields::only(pointers(&self.cache_keep, resource))
-                .map_err(|error| anyhow::anyhow!("--cache-keep {resource}: {error}"))?;
+        let looked_at = LOOKED_AT.map(|names| PointerPattern::from(JsonPointer::from(names)));
+        for Choice { resource, .. } in &self.cache_keep {
+            let kept = all_of(&self.cache_keep, resource).chain(&looked_at);
+            prunings.entry(resource.clone()).fields =
+                Fields::only(kept).map_err(|error| anyhow!("--cache-keep {resource}: {error}"))?;
         }
         Ok(prunings)
     }
 }
 
+/// Whether a pointer leads to something that the host looks at, or into it.
+fn is_looked_at(pointer: &str) -> bool {
+    LOOKED_AT.iter().any(|names| {
+        let within = pointer.strip_prefix(&format!("/{}", names.join("/")));
+        within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
 /// Returns all pointers that speak of a resource.
-fn pointers<'c>(choices: &'c [Choice], resource: &GroupResource) -> impl Iterator<Item = &'c PointerPattern> {
+fn all_of<'c>(choices: &'c [Choice], resource: &GroupResource) -> impl Iterator<Item = &'c PointerPattern> {
     choices.iter().filter(move |choice| choice.resource == *resource).flat_map(|choice| &choice.pointers)
 }
 
@@ -101,6 +126,9 @@ impl FromStr for Choice {
             .split_once('=')
             .ok_or("write a resource and JSON pointers, such as pods=/spec/volumes,/status/conditions")?;
         let pointers = pointers.split(',').map(|pointer| {
+            if pointer.is_empty() {
+                return Err(format!("{text:?} has an empty pointer: is there a comma too many?"));
+            }
             pointer.parse().map_err(|error| format!("{pointer:?} is no JSON pointer: {error}"))
         });
         Ok(Self { resource: resource.parse()?, pointers: pointers.collect::<Result<_, String>>()? })
@@ -132,17 +160,18 @@ mod tests {
             "--cache-drop=pods=/spec,/status/conditions",
             "--cache-drop=pods=/metadata/annotations",
             "--cache-keep=deployments.apps=/spec/replicas",
-            "--cache-managed-fields=deployments.apps",
+            "--cache-managed-fields=secrets",
         ])
         .unwrap();
         let kept = |group: &str, resource: &str| {
-            let text = r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","annotations":{"b":"c"},"managedFields":[]},"spec":{"replicas":1,"d":2},"status":{"phase":"e","conditions":[]}}"#;
+            let text = r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","labels":{"l":"m"},"annotations":{"b":"c"},"managedFields":[]},"spec":{"replicas":1,"d":2},"status":{"phase":"e","conditions":[]}}"#;
             let pruning = all.of(&GroupVersionResource::new(group, "v1", resource));
             Object::parse_pruned(text.as_bytes(), None, &pruning).unwrap().json().to_string()
         };
-        insta::assert_snapshot!(kept("", "pods"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a"},"status":{"phase":"e"}}"#);
-        insta::assert_snapshot!(kept("apps", "deployments"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a"},"spec":{"replicas":1}}"#);
-        insta::assert_snapshot!(kept("", "configmaps"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","annotations":{"b":"c"}},"spec":{"replicas":1,"d":2},"status":{"phase":"e","conditions":[]}}"#);
+        insta::assert_snapshot!(kept("", "pods"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","labels":{"l":"m"}},"status":{"phase":"e"}}"#);
+        insta::assert_snapshot!(kept("apps", "deployments"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","labels":{"l":"m"}},"spec":{"replicas":1}}"#);
+        assert!(kept("", "secrets").contains("managedFields"));
+        insta::assert_snapshot!(kept("", "configmaps"), @r#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","labels":{"l":"m"},"annotations":{"b":"c"}},"spec":{"replicas":1,"d":2},"status":{"phase":"e","conditions":[]}}"#);
     }
 
     #[test]
@@ -153,7 +182,10 @@ mod tests {
             (vec!["--cache-drop=Pods=/spec"], "is no resource"),
             (vec!["--cache-drop=pods=/metadata/uid"], "cannot be left out"),
             (vec!["--cache-drop=pods=/spec", "--cache-keep=pods=/status"], "use one of them"),
+            (vec!["--cache-drop=pods=/metadata/labels/app"], "the host itself looks at them"),
+            (vec!["--cache-managed-fields=pods", "--cache-keep=pods=/status"], "both speak of pods"),
             (vec!["--cache-managed-fields=pods/status"], "is no resource"),
+            (vec!["--cache-drop=pods=/spec,"], "an empty pointer"),
         ] {
             let refused = prunings(&arguments).unwrap_err();
             assert!(refused.contains(reason), "{arguments:?}: {refused}");

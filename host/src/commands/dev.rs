@@ -17,7 +17,6 @@ use kube::config::Kubeconfig;
 use oarlock_controller::{account::Account, provision::Provision};
 use oarlock_dev_cluster::DevCluster;
 use oarlock_plugin::EngineConfig;
-use tokio::net::TcpListener;
 
 use self::{kubeconfig::KubeconfigFile, rights::Rights};
 use super::hosting;
@@ -43,9 +42,9 @@ pub(crate) async fn run(args: DevArgs, engine: EngineConfig) -> Ended {
         faults: fault,
         ..oarlock_dev_cluster::Config::default()
     };
-    let admin = hosting::bind(&host).await?;
+    let prepared = hosting::prepare(&host).await?;
     let cluster = DevCluster::start(config).await.map_err(Failure::caller)?;
-    let ended = serve(&cluster, plugins, &kubeconfig, host, admin, engine).await;
+    let ended = serve(&cluster, plugins, &kubeconfig, host, prepared, engine).await;
     cluster.shut_down().await;
     ended
 }
@@ -55,7 +54,7 @@ async fn serve(
     plugins: Vec<PathBuf>,
     kubeconfig: &Path,
     host: HostArgs,
-    admin: Option<TcpListener>,
+    prepared: hosting::Prepared,
     engine: EngineConfig,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
@@ -72,7 +71,7 @@ async fn serve(
     })?;
     welcome::say(&server, file.path(), &plugins, host.output);
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
-    let job = hosting::Job { client, server, plugins, host, admin, engine, provision, election: None };
+    let job = hosting::Job { client, server, plugins, host, prepared, engine, provision, election: None };
     hosting::host(job, std::future::pending()).await
 }
 

@@ -5,6 +5,7 @@ use std::{future::Future, path::PathBuf, sync::Arc};
 use oarlock_controller::{
     admin,
     dispatch::{RestartPolicy, RetryPolicy},
+    informers::Prunings,
     provision::Provision,
     report,
     runtime::{self, Election, Runtime},
@@ -26,25 +27,33 @@ pub(super) struct Job {
     pub(super) server: String,
     pub(super) plugins: Vec<PathBuf>,
     pub(super) host: HostArgs,
-    /// What [`bind`] answered.
-    pub(super) admin: Option<TcpListener>,
+    pub(super) prepared: Prepared,
     pub(super) engine: EngineConfig,
     pub(super) provision: Option<Arc<dyn Provision>>,
     pub(super) election: Option<Election>,
 }
 
-/// Takes the address for probes and metrics, so that one in use is told before anything begins.
-pub(super) async fn bind(host: &HostArgs) -> Result<Option<TcpListener>, Failure> {
-    match host.admin_addr {
-        Some(address) => admin::bind(address).await.map(Some).map_err(Failure::caller),
-        None => Ok(None),
-    }
+/// What can be wrong with the command line alone, done before anything begins.
+pub(super) struct Prepared {
+    admin: Option<TcpListener>,
+    prunings: Prunings,
+}
+
+/// Takes the address for probes and metrics, and reads what is to be left out of the caches.
+pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
+    let prunings = host.caches.prunings().map_err(Failure::caller)?;
+    let admin = match host.admin_addr {
+        Some(address) => Some(admin::bind(address).await.map_err(Failure::caller)?),
+        None => None,
+    };
+    Ok(Prepared { admin, prunings })
 }
 
 /// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended, and every line is
 /// printed, when this returns.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
-    let Job { client, server, plugins, host, admin, engine, provision, election } = job;
+    let Job { client, server, plugins, host, prepared, engine, provision, election } = job;
+    let Prepared { admin, prunings } = prepared;
     let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let config = runtime::Config {
@@ -58,7 +67,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         restart: RestartPolicy::default(),
         provision,
         limits: caches.limits(),
-        prunings: caches.prunings().map_err(Failure::caller)?,
+        prunings,
         election,
         fault_swallow,
         consistency_check: match detect_inconsistency {

@@ -17,11 +17,11 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
         return Err(Failure::caller(missing)
             .hint("name a folder of plugin files, the folder of one plugin, or a plugin file"));
     }
-    let admin = hosting::bind(&host).await?;
+    let prepared = hosting::prepare(&host).await?;
     let Connection { client, server } = connect::connect(&cluster, environment).await?;
     let election = candidacy(election, client.default_namespace(), environment)?;
     hosting::host(
-        hosting::Job { client, server, plugins, host, admin, engine, provision: None, election },
+        hosting::Job { client, server, plugins, host, prepared, engine, provision: None, election },
         std::future::pending(),
     )
     .await

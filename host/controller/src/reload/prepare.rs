@@ -131,7 +131,9 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         };
         provision.provision(&needs).await?;
     }
-    let Plan { version, stateless, subscriptions, reads, indices } = Plan::of(description)?;
+    let plan = Plan::of(description)?;
+    plan.check_against(&host.prunings)?;
+    let Plan { version, stateless, subscriptions, reads, indices } = plan;
     let exported =
         Exported { handler: component.exports_handler(), reconciler: component.exports_reconciler() };
 

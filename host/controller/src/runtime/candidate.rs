@@ -96,6 +96,7 @@ impl Candidate {
         check.wire(elector.clone());
         self.health.stands_by(check);
         let lease = format!("{namespace}/{name}");
+        self.host.metrics.leads(name, false);
         self.host.reporter.report(Event::StandingBy { lease: lease.clone(), identity: identity.clone() });
         let leading = Leading { candidate: &self, token: token.child_token() };
         let compete = async {
@@ -118,6 +119,7 @@ impl Candidate {
 impl Callbacks for Leading<'_> {
     async fn on_started_leading(&self, leading: CancellationToken) {
         let Candidate { host, health, sources, failure, .. } = self.candidate;
+        host.metrics.leads(&self.candidate.election.name, true);
         host.reporter.report(Event::Leading);
         // Tasks of their own, so that all of them are gone before the Lease is given back.
         let (tasks, supervisor) = Tasks::new(leading.child_token());
@@ -130,7 +132,10 @@ impl Callbacks for Leading<'_> {
         }
     }
 
-    fn on_stopped_leading(&self) {}
+    fn on_stopped_leading(&self) {
+        let Candidate { host, election, .. } = self.candidate;
+        host.metrics.leads(&election.name, false);
+    }
 
     fn on_new_leader(&self, identity: &str) {
         if identity != self.candidate.election.identity && !identity.is_empty() {

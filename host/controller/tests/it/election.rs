@@ -1,6 +1,7 @@
 //! Leader election over a Lease in an API server.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +14,15 @@ use oarlock_controller::event_recorder::{
     Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig, field_selector,
 };
 use oarlock_controller::leader::{Callbacks, Config, Ended, LeaderElector, LeaseLock};
-use oarlock_controller::report;
 use oarlock_controller::runtime::{self, Election, Runtime};
+use oarlock_controller::{admin, report};
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -132,13 +135,16 @@ async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
 /// A host that stands by for others, and what it reports.
 struct Host {
     lines: watch::Receiver<Vec<Value>>,
+    admin: SocketAddr,
     token: CancellationToken,
     run: JoinSet<Result<(), runtime::Error>>,
     printed: JoinSet<()>,
 }
 
 impl Host {
-    fn start(client: &kube::Client, plugins: &Path, machine: &str) -> Self {
+    async fn start(client: &kube::Client, plugins: &Path, machine: &str) -> Self {
+        let listener = admin::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let admin = listener.local_addr().unwrap();
         let config = Config {
             lease_duration: Duration::from_secs(60),
             renew_deadline: Duration::from_secs(40),
@@ -150,7 +156,7 @@ impl Host {
             client: client.clone(),
             server: String::new(),
             sources: vec![plugins.to_owned()],
-            admin: None,
+            admin: Some(listener),
             reporter,
             engine: EngineConfig::default(),
             retry: Default::default(),
@@ -173,7 +179,7 @@ impl Host {
                 sender.send_modify(|lines| lines.push(serde_json::to_value(&line).unwrap()));
             }
         });
-        Self { lines, token, run, printed }
+        Self { lines, admin, token, run, printed }
     }
 
     async fn event(&self, event: &str) -> Value {
@@ -181,6 +187,17 @@ impl Host {
         let is_it = |line: &&Value| line["event"] == event;
         let lines = lines.wait_for(|lines| lines.iter().any(|line| is_it(&line))).await.unwrap();
         lines.iter().find(is_it).unwrap().clone()
+    }
+
+    /// What its metrics say of its leading.
+    async fn leads(&self) -> String {
+        let mut connection = TcpStream::connect(self.admin).await.unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        connection.write_all(request.as_bytes()).await.unwrap();
+        let mut page = String::new();
+        connection.read_to_string(&mut page).await.unwrap();
+        let line = page.lines().find(|line| line.starts_with("oarlock_leader_election_master_status{"));
+        line.unwrap_or(&page).to_owned()
     }
 
     fn has(&self, event: &str) -> bool {
@@ -200,13 +217,15 @@ async fn only_the_leader_looks_at_plugins_and_one_that_has_lost_ends() {
     let folder = tempfile::tempdir().unwrap();
     // Whoever looks at this says so, and no guest is needed.
     fs::write(folder.path().join("bad.yaml"), "name: [").unwrap();
-    let one = Host::start(&client, folder.path(), "one");
+    let one = Host::start(&client, folder.path(), "one").await;
     one.event("plugin-refused").await;
     assert!(one.has("standing-by") && one.has("leading"));
-    let two = Host::start(&client, folder.path(), "two");
+    let two = Host::start(&client, folder.path(), "two").await;
     let leader = two.event("other-leads").await;
     assert!(leader["identity"].as_str().unwrap().starts_with("one_"), "{leader}");
     assert!(!two.has("leading") && !two.has("plugin-refused"));
+    assert_eq!(one.leads().await, r#"oarlock_leader_election_master_status{name="hosts"} 1"#);
+    assert_eq!(two.leads().await, r#"oarlock_leader_election_master_status{name="hosts"} 0"#);
 
     one.token.cancel();
     one.ended().await.unwrap();

@@ -115,9 +115,13 @@ impl State {
 
     /// Gives memory back after a burst.
     pub(super) fn shrink(&mut self) {
-        if self.queue.capacity() > SMALL && self.queue.len() < self.queue.capacity() / 8 {
-            let wanted = SMALL.max(self.queue.len() * 2);
+        let wanted = |n_used: usize, capacity: usize| {
+            (capacity > SMALL && n_used < capacity / 8).then(|| SMALL.max(n_used * 2))
+        };
+        if let Some(wanted) = wanted(self.queue.len(), self.queue.capacity()) {
             self.queue.shrink_to(wanted);
+        }
+        if let Some(wanted) = wanted(self.lists.len(), self.lists.capacity()) {
             self.lists.shrink_to(wanted);
         }
     }

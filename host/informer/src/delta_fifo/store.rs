@@ -18,7 +18,11 @@ impl ReflectorStore for DeltaFifo {
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
-        self.replace_transformed(items)?;
+        if self.config.key_function.is_default() {
+            self.replace_transformed(items)?;
+        } else {
+            self.replace(items)?;
+        }
         self.mark(resource_version);
         Ok(())
     }
@@ -33,8 +37,9 @@ impl ReflectorStore for DeltaFifo {
         known.filter(|known| known.is_version_of(&object)).unwrap_or(object)
     }
 
+    /// Own keys are those of objects as they came, so these are transformed when they are queued.
     fn transformed(&self, object: Object) -> Result<Object, StoreError> {
-        Ok(self.transform(object)?)
+        Ok(if self.config.key_function.is_default() { self.transform(object)? } else { object })
     }
 
     fn update_resource_version(&self, resource_version: &str) {

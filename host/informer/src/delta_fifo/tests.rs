@@ -360,8 +360,41 @@ fn memory_is_given_back_after_a_burst() {
     for names in [|i: u32| i.to_string(), |i: u32| format!("{i:05}")] {
         let fifo = without_known_objects();
         fifo.replace((0..10_000).map(|i| object(&names(i), 1)).collect()).unwrap();
+        for i in 0..10_000 {
+            fifo.update(object(&names(i), 2)).unwrap();
+        }
         assert_eq!(pop_all(&fifo).len(), 10_000);
         let capacity = fifo.state.lock().capacity();
         assert!(capacity <= 256, "{capacity}");
     }
+}
+
+/// A list stands in the queue as it came; what is told of one of its objects joins it there.
+#[test]
+fn marks_and_order_hold_over_a_list_that_is_still_queued() {
+    let fifo = without_known_objects();
+    let seen = || fifo.seen().borrow().as_deref().map(str::to_owned);
+    fifo.add(object("z/z", 1)).unwrap();
+    fifo.mark("1");
+    fifo.replace(["a-b/x", "a/x", "a/y", "z/z"].map(|name| object(name, 2)).to_vec()).unwrap();
+    fifo.mark("2");
+    fifo.update(object("a/y", 3)).unwrap();
+    fifo.add(object("new", 4)).unwrap();
+    fifo.mark("4");
+    let mut popped = Vec::new();
+    while fifo
+        .try_pop(|key, deltas, _| {
+            popped.push(format!("{key}:{} after {:?}", deltas.as_slice().len(), seen()));
+            Processed::Done
+        })
+        .unwrap()
+    {}
+    insta::assert_snapshot!(popped.join("\n"), @r#"
+    z/z:2 after None
+    a-b/x:1 after Some("1")
+    a/x:1 after Some("1")
+    a/y:2 after Some("1")
+    new:1 after Some("2")
+    "#);
+    assert_eq!(seen().as_deref(), Some("4"));
 }

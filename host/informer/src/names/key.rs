@@ -124,7 +124,9 @@ impl ObjectKey {
             return self.0.slice.cmp(&other.0.slice);
         }
         let (left, right) = (namespace.0.as_bytes(), other_namespace.0.as_bytes());
-        left.iter().chain(b"/").cmp(right.iter().chain(b"/"))
+        let n_common = left.len().min(right.len());
+        let behind = |namespace: &[u8]| namespace.get(n_common).copied().unwrap_or(b'/');
+        left[..n_common].cmp(&right[..n_common]).then_with(|| behind(left).cmp(&behind(right)))
     }
 }
 

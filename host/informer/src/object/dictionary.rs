@@ -107,11 +107,6 @@ impl Dictionary {
         taken
     }
 
-    /// Returns how many bytes a text would take.
-    pub(crate) fn length_of(&self, text: &str) -> Option<usize> {
-        self.compress(text, |bytes| Some(bytes.len()))
-    }
-
     /// Returns the text that was compressed to these bytes, which has this length.
     pub(super) fn decompress(&self, bytes: &[u8], length: usize) -> Option<String> {
         let mut context = IDLE.lock().pop().or_else(decompressor)?;

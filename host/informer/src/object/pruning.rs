@@ -41,7 +41,7 @@ impl Pruning {
         let mut pruned = Writer::new(metadata.len());
         let entries_of_metadata = entries(metadata)?;
         let is_annotations = |key: &RawValue| name(key).is_ok_and(|name| name == "annotations");
-        let are_twice = entries_of_metadata.iter().filter(|(key, _)| is_annotations(key)).count() > 1;
+        let are_twice = || entries_of_metadata.iter().filter(|(key, _)| is_annotations(key)).count() > 1;
         for (key, value) in &entries_of_metadata {
             match name(key)?.as_str() {
                 "managedFields" if self.managed_fields => has_changed = true,
@@ -56,7 +56,7 @@ impl Pruning {
                     }
                     // Without any annotation the API server leaves the whole map out, and so do we; unless that hid from the reader
                     // that it is there twice.
-                    if annotations.has_entries || are_twice {
+                    if annotations.has_entries || are_twice() {
                         pruned.entry(key.get(), &annotations.finish());
                     }
                 }

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
 use super::timed::Timed;
-use super::{Ended, Error, Running};
-use crate::list_watch::ListOptions;
+use super::{Ended, Error, Running, StoreError};
+use crate::list_watch::{ApiError, ListOptions};
 use crate::object::Object;
 use crate::pager::{self, Listing, Pager};
 
@@ -28,16 +28,19 @@ impl Running<'_> {
             (None, _) => None,
         };
         let mut result = self.list_at(&resource_version, limit).await;
-        if let Err(Error::List { source, .. }) = &result
-            && (source.is_expired() || source.is_too_large_rv())
+        if let Err(error) = &result
+            && (error.is_expired() || error.is_too_large_rv())
         {
             self.is_last_version_unavailable = true;
             result = self.list_at("", limit).await;
         }
-        let listing = result?;
+        let (listing, refused) = result.map_err(|source| Error::List { what: self.description(), source })?;
         self.is_last_version_unavailable = false;
         self.is_paginated |= resource_version == "0" && listing.is_paginated;
 
+        if let Some(refused) = refused {
+            return Err(Error::Replace(refused).into());
+        }
         self.store.replace(listing.items, &listing.resource_version).map_err(Error::Replace)?;
         self.resource_version = listing.resource_version;
         self.status.note(|status| {
@@ -47,7 +50,13 @@ impl Running<'_> {
         Ok(())
     }
 
-    async fn list_at(&self, resource_version: &str, limit: Option<NonZeroU32>) -> Result<Listing, Error> {
+    /// Lists everything, and returns also why the store refused one of the objects, if it did: maybe one of a page that was asked for again,
+    /// which is soon seen.
+    async fn list_at(
+        &self,
+        resource_version: &str,
+        limit: Option<NonZeroU32>,
+    ) -> Result<(Listing, Option<StoreError>), ApiError> {
         let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
         let refused = OnceLock::new();
         let keep = |item: Object| {
@@ -67,11 +76,7 @@ impl Running<'_> {
         let options =
             ListOptions { resource_version: resource_version.to_owned(), limit, ..ListOptions::default() };
         let pager = Pager::new(&timed, pager::Config { page_size: None, ..pager::Config::default() });
-        let listing = pager.list(options, &keep).await;
-        let listing = listing.map_err(|source| Error::List { what: self.description(), source })?;
-        match refused.into_inner() {
-            Some(error) => Err(Error::Replace(error)),
-            None => Ok(listing),
-        }
+        let listing = pager.list(options, &keep).await?;
+        Ok((listing, refused.into_inner()))
     }
 }

@@ -45,9 +45,7 @@ pub trait ReflectorStore: Send + Sync {
 
     /// Returns what the store makes of an object before it keeps it (WL-02): asked for each object of a list, or of the beginning of a watch
     /// that stands for one. What comes by [`add`](Self::add), [`update`](Self::update) and [`delete`](Self::delete) it transforms itself.
-    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
-        Ok(object)
-    }
+    fn transformed(&self, object: Object) -> Result<Object, StoreError>;
 
     /// Learns that nothing else has happened up to this version; told before the version itself (RL-54).
     fn bookmark(&self, resource_version: &str) {

@@ -106,29 +106,33 @@ fn slices_of_a_second(sweeper: &Sweeper) -> usize {
     n_slices
 }
 
+/// Whether all of it changes at once or bit by bit.
 #[test]
 fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
-    let n_pods = 2000;
-    let (mut writer, sweeper) = filled(n_pods);
-    slices_of_a_second(&sweeper);
-    let before = writer.indexer().memory();
+    let n_pods = 4000;
     // All of them come to have something in common that was not there.
     let changed = |i: usize| {
-        let common = (i % 7..i % 7 + 40)
-            .map(|n| format!(r#"{{"reason":"Reason{}","message":"{}"}}"#, n * 7919, n * n * n));
-        let common = common.collect::<Vec<_>>().join(",");
+        let condition = |n: usize| format!(r#"{{"reason":"Reason{}","message":"{}"}}"#, n * 7919, n * n * n);
+        let common = (i % 7..i % 7 + 40).map(condition).collect::<Vec<_>>().join(",");
         let text =
             pod_as_received(i, 1).replacen(r#""conditions":["#, &format!(r#""conditions":[{common},"#), 1);
         Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap()
     };
-    for i in 0..n_pods {
-        writer.put(changed(i));
+    for at_once in [n_pods, 250] {
+        let (mut writer, sweeper) = filled(n_pods);
+        slices_of_a_second(&sweeper);
+        let before = writer.indexer().memory();
+        for i in 0..n_pods {
+            writer.put(changed(i));
+            if (i + 1) % at_once == 0 {
+                slices_of_a_second(&sweeper);
+            }
+        }
+        let after = writer.indexer().memory();
+        assert_eq!(after.plain, 0);
+        assert!(after.text > before.text * 4 / 3, "{before:?} {after:?}");
+        assert!(after.compressed < before.compressed * 5 / 4, "{at_once} at once: {before:?} {after:?}");
     }
-    slices_of_a_second(&sweeper);
-    let after = writer.indexer().memory();
-    assert_eq!(after.plain, 0);
-    assert!(after.text > before.text * 4 / 3, "{before:?} {after:?}");
-    assert!(after.compressed < before.compressed * 5 / 4, "{before:?} {after:?}");
 }
 
 /// The later half of a cache may be harder to compress than the first: that is no change.

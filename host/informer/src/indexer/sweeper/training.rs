@@ -30,10 +30,10 @@ const GROWTH: usize = 4;
 /// A new dictionary is adopted if what it makes is smaller than this many hundredths of what there is.
 const WORTHWHILE: usize = 92;
 
-/// Over so many bytes of text it is seen how well the dictionary does.
+/// Over so many bytes of text it is seen how well the dictionary does; over twice as many after each time that nothing better could be learned.
 const WATCHED: usize = 4 << 20;
 
-/// What is compressed has changed when it comes out so many times larger, for its length, than it did at first.
+/// What is compressed has changed when it comes out so many times larger, for its length, than was to be expected.
 const WORSE: f64 = 1.1;
 
 /// What has been learned, and what is to be.
@@ -49,8 +49,11 @@ pub(super) struct Training {
     learned_of: usize,
     /// From which slot on objects are to be compressed with the new dictionary.
     pub(super) rework: Option<Slot>,
-    /// How long texts were that were compressed since they changed, and what became of them.
+    /// How long texts were that were compressed since they changed, and what became of them, in a window of `watched` bytes.
     recent: (usize, usize),
+    watched: usize,
+    /// How long all of them were together since something was learned.
+    changed: usize,
     /// What part of its length a text was expected to come to when something was learned; or came to first.
     expected: Option<f64>,
     /// What part it came to lately, if that is more.
@@ -98,9 +101,10 @@ impl Training {
 
     /// Notes how well the dictionary did on what has changed.
     pub(super) fn note(&mut self, plain: usize, cold: usize) {
+        self.changed += plain;
         self.recent.0 += plain;
         self.recent.1 += cold;
-        if self.recent.0 >= WATCHED {
+        if self.recent.0 >= self.watched.max(WATCHED) {
             let (plain, cold) = std::mem::take(&mut self.recent);
             let ratio = cold as f64 / plain as f64;
             let is_worse = ratio > WORSE * *self.expected.get_or_insert(ratio);
@@ -130,19 +134,30 @@ impl Training {
             Some(_) => memory.objects >= self.learned_of * GROWTH || self.does_worse(),
         };
         if !is_enough || !is_due {
+            self.worse = self.worse.filter(|_| is_enough);
             return;
         }
         let objects = || view.objects(&crate::Namespaces::All);
         let learned = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
         self.learned_of = memory.objects;
-        // If nothing better can be learned, this is what is to be expected.
-        self.expected = self.worse.take().or(self.expected);
-        let Some(learned) = learned else { return };
+        let Some(learned) = learned else { return self.learned_nothing(memory) };
         let trial = Trial::of(&learned, objects(), memory.objects);
         if self.dictionary.is_none() || trial.is_worthwhile() {
             self.adopt(learned, memory.objects);
             self.expected = trial.ratio();
             self.rework = Some(0);
+        } else {
+            self.learned_nothing(memory);
+        }
+    }
+
+    /// Nothing better can be learned. Maybe it can once more has changed; once all has, this is what is to be expected.
+    fn learned_nothing(&mut self, memory: &Memory) {
+        let Some(ratio) = self.worse.take() else { return };
+        if self.changed >= memory.text {
+            (self.expected, self.changed, self.watched) = (Some(ratio), 0, WATCHED);
+        } else {
+            self.watched = self.watched.max(WATCHED).saturating_mul(2);
         }
     }
 
@@ -159,6 +174,7 @@ impl Training {
         }
         self.learned_of = n_objects;
         self.recent = (0, 0);
+        (self.watched, self.changed) = (WATCHED, 0);
         self.expected = None;
         self.worse = None;
     }
@@ -181,7 +197,7 @@ impl Trial {
         let mut trial = Self::default();
         // Not those that it was learned from.
         for object in objects.skip(1).step_by(n_objects.div_ceil(TRIALS).max(1)) {
-            let Some(length) = dictionary.length_of(&object.json()) else { continue };
+            let Some(length) = object.length_with(dictionary) else { continue };
             trial.plain += object.json_length();
             trial.cold += length;
             if let Some(now) = object.cold_length() {

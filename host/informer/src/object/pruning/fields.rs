@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{Error as _, IgnoredAny};
 
 use super::super::metadata::Error;
-use crate::json_pointer::{PointerPattern, Segment};
+use crate::json_pointer::{JsonPointer, PointerPattern, Segment};
 use crate::json_scan::{Cursor, Quoted};
 
 /// What tells one object from all others, and its versions from each other. It is always kept.
@@ -117,6 +117,27 @@ impl Fields {
             root.add(pointer)?;
         }
         Ok(Self(Choice::Only(Arc::new(root))))
+    }
+
+    /// Whether anything is kept of what a pointer points at, in objects that have it.
+    pub fn keep(&self, pointer: &JsonPointer) -> bool {
+        let (mut node, is_only) = match &self.0 {
+            Choice::All => return true,
+            Choice::Without(root) => (&**root, false),
+            Choice::Only(root) => (&**root, true),
+        };
+        for segment in pointer.segments() {
+            if node.is_end {
+                break;
+            }
+            let Segment::Name { name, index } = segment else { return true };
+            let element = index.and(node.elements.as_deref());
+            match node.names.get(name).or(element) {
+                Some(next) => node = next,
+                None => return !is_only,
+            }
+        }
+        is_only || !node.is_end
     }
 
     /// Returns the object's text with nothing but what is kept; none where that is all of it.

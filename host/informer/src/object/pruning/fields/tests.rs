@@ -186,3 +186,29 @@ proptest! {
         prop_assert_eq!(Some(serde_json::from_str::<Value>(&left).unwrap()), keep(&object, &all), "{}", text);
     }
 }
+
+#[test]
+fn it_can_be_asked_what_is_kept() {
+    let patterns =
+        |texts: &[&str]| -> Vec<PointerPattern> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+    let without = Fields::without(&patterns(&["/status/conditions", "/spec/containers/*/env"])).unwrap();
+    let only = Fields::only(&patterns(&["/status/phase", "/spec/containers/*/image"])).unwrap();
+    for (pointer, not_without, in_only) in [
+        ("", true, true),
+        ("/metadata/name", true, true),
+        ("/metadata/labels/app", true, false),
+        ("/status", true, true),
+        ("/status/phase", true, true),
+        ("/status/phase/x", true, true),
+        ("/status/conditions", false, false),
+        ("/status/conditions/0/type", false, false),
+        ("/spec/containers", true, true),
+        ("/spec/containers/0/env", false, false),
+        ("/spec/containers/0/image", true, true),
+        ("/spec/containers/x/env", true, false),
+    ] {
+        let pointer: JsonPointer = pointer.parse().unwrap();
+        assert_eq!((without.keep(&pointer), only.keep(&pointer)), (not_without, in_only), "{pointer}");
+        assert!(Fields::all().keep(&pointer));
+    }
+}

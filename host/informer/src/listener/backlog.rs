@@ -6,10 +6,10 @@
 
 mod exchange;
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use hashbrown::hash_map::{Entry, EntryRef};
 use tokio::time::Instant;
 
 use super::merge;
@@ -194,6 +194,10 @@ impl Backlog {
 
     /// Ends an object's flight; answers false when it is not in flight.
     pub(super) fn finish(&mut self, key: &ObjectKey, outcome: Outcome) -> bool {
+        if outcome == Outcome::Done && self.finish_line(key) {
+            self.shrink();
+            return true;
+        }
         let Some(in_flight) = self.land(key) else { return false };
         let InFlight { mut pending, superseded } = in_flight;
         let is_worth_retrying = self.is_worth_retrying(key, &pending, superseded);
@@ -318,6 +322,27 @@ impl Backlog {
         arrived.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
     }
 
+    /// Forgets an object whose delivery was handled and for which nothing else waits, which is the rule; answers whether it is so.
+    fn finish_line(&mut self, key: &ObjectKey) -> bool {
+        let EntryRef::Occupied(entry) = self.lines.entry_ref(key) else { return false };
+        let Line { state: LineState::InFlight(in_flight), waiting } = entry.get() else { return false };
+        if !waiting.is_empty() {
+            return false;
+        }
+        self.n_initial -= usize::from(in_flight.pending.counts_for_sync);
+        self.n_in_flight -= 1;
+        self.n_delivered += 1;
+        let Line { waiting, .. } = entry.remove();
+        self.keep_spare(waiting);
+        true
+    }
+
+    fn keep_spare(&mut self, waiting: VecDeque<Pending>) {
+        if self.spare.len() < MAX_SPARE && waiting.capacity() <= MAX_SPARE_CAPACITY {
+            self.spare.push(waiting);
+        }
+    }
+
     /// Ends a flight, leaving the line for the caller to put into its next state.
     fn land(&mut self, key: &ObjectKey) -> Option<InFlight> {
         let line = self.lines.get_mut(key)?;
@@ -349,11 +374,8 @@ impl Backlog {
         self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
         if self.lines.get(key).is_some_and(|line| !line.waiting.is_empty()) {
             self.become_ready(key.clone());
-        } else if let Some(Line { waiting, .. }) = self.lines.remove(key)
-            && self.spare.len() < MAX_SPARE
-            && waiting.capacity() <= MAX_SPARE_CAPACITY
-        {
-            self.spare.push(waiting);
+        } else if let Some(Line { waiting, .. }) = self.lines.remove(key) {
+            self.keep_spare(waiting);
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use hashbrown::{HashMap, HashSet};
 use triomphe::{Arc, ThinArc};
 
 use super::Error;

@@ -1,6 +1,6 @@
 //! The private store into which everything streams before anyone sees it (WL-02).
 
-use std::collections::hash_map::Entry;
+use hashbrown::hash_map::Entry;
 
 use crate::names::{KeyMap, ObjectKey};
 use crate::object::Object;

@@ -1,8 +1,8 @@
 //! A backlog whose consumer, or whose view, is exchanged.
 
 use std::collections::VecDeque;
-use std::collections::hash_map::Entry;
 
+use hashbrown::hash_map::Entry;
 use tokio::time::Instant;
 
 use super::{Backlog, Line, LineState, Pending, Superseded};

@@ -79,7 +79,8 @@ pub struct Config {
     pub key_function: KeyFunction,
     /// What the consumer has stored. Without it deletes of objects that are not queued are dropped, and resync does nothing.
     pub known_objects: Option<Arc<dyn KnownObjects>>,
-    /// Runs once over each object on its way in; never over tombstones and resynced objects.
+    /// Runs once over each object on its way in; never over tombstones and resynced objects. What a reflector lists has met it before it is
+    /// queued, unless objects have keys of their own.
     pub transformer: Option<Transformer>,
 }
 

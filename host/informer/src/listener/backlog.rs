@@ -1,8 +1,8 @@
 //! What waits for one listener: a line of notifications per object.
 //!
-//! A plain data structure: it does not wait, lock or match, and reads the clock only for what backs off. An object is *ready*, *in flight*, *backing off* or *parked*; it
-//! is in the map exactly while it is one of these. Among the ready objects the one whose first notification arrived first
-//! goes first, so that with one line and no failures everything leaves in the order in which it came.
+//! A plain data structure: it does not wait, lock or match, and reads the clock only for what backs off. An object is *ready*, *in
+//! flight*, *backing off* or *parked*; it is in the map exactly while it is one of these. Among the ready objects the one whose first
+//! notification arrived first goes first, so that with one line and no failures everything leaves in the order in which it came.
 
 mod exchange;
 

@@ -7,8 +7,8 @@ use crate::object::Object;
 
 /// The objects that came so far, each once, mostly in the order in which they came.
 ///
-/// It exists beside the cache while a stream comes in. As long as objects come in the order of a list, which is the rule, none can come
-/// twice, and each is a pointer; then also a place in a map.
+/// It exists beside the cache while a stream comes in. As long as objects come in the order of a list, none can come twice, and each takes
+/// a pointer; after that also a place in a map.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     objects: Vec<Object>,

@@ -9,6 +9,7 @@
 mod hot;
 mod index;
 mod memory;
+mod objects;
 mod order;
 mod page;
 mod postings;
@@ -30,6 +31,7 @@ use crate::selector::LabelSelector;
 
 pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits};
 pub use self::memory::Memory;
+pub use self::objects::Objects;
 pub use self::page::{Page, PageRequest};
 pub(crate) use self::state::View;
 pub(crate) use self::sweeper::Sweeper;
@@ -121,6 +123,17 @@ impl Indexer {
         let view = View::new(state.slots().clone(), postings.to_order(state.slots()));
         drop(state);
         Ok(view.objects(&Namespaces::All).cloned().collect())
+    }
+
+    /// Returns the objects that an index filed under a value, without counting references; see [`Objects`].
+    pub fn view_by_index(&self, name: &str, value: &str) -> Result<Objects, Error> {
+        let state = self.state.read();
+        if name == NAMESPACE_INDEX {
+            return Ok(Objects::new(state.view(), Namespaces::one(value)));
+        }
+        let order = state.index(name)?.postings(value).map(|postings| postings.to_order(state.slots()));
+        let view = View::new(state.slots().clone(), order.unwrap_or_default());
+        Ok(Objects::new(view, Namespaces::All))
     }
 
     /// Returns a page of the objects that an index filed under a value.

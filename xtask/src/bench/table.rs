@@ -28,6 +28,7 @@ const LINES: [(&str, &str, &str); 27] = [
     ("get by key, ns", "get_by_key_ns", "≤ 500"),
     ("get by key and read the body, ns", "get_by_key_ns_per_body", "≤ 5000"),
     ("by index of 50, ns", "by_index_of_50_ns", "≤ 500"),
+    ("by index of 50, each reference counted, ns", "by_index_of_50_collected_ns", ""),
     ("by index of 50 and read the bodies, ns a body", "by_index_of_50_ns_per_body", "≤ 5000"),
     ("bytes per Pod, 100,000", "bytes_per_object_100000_pods", "≤ 900"),
     ("peak bytes per Pod while syncing, 100,000", "peak_bytes_per_object_100000_pods", "≤ 2000"),

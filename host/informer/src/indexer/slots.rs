@@ -1,7 +1,7 @@
 //! Where the objects lie: numbered slots in chunks that snapshots share with the cache.
 //!
-//! A snapshot is a copy of the pointers to the chunks. The writer copies a chunk before it changes it if a snapshot holds it,
-//! so that readers of everything neither hold a lock nor see two states.
+//! A snapshot is a reference to the list of chunks. The writer copies that list, and a chunk, before it changes them if a snapshot holds
+//! them, so that readers of everything neither hold a lock nor see two states.
 
 use triomphe::Arc;
 
@@ -17,10 +17,12 @@ pub(super) type Slot = u32;
 /// Objects by slot.
 #[derive(Clone, Default)]
 pub(super) struct Slots {
-    chunks: Vec<Arc<[Option<Object>; CHUNK]>>,
+    chunks: Chunks<Object>,
     /// The keys, in chunks alike, where a key function gives objects others than their own.
-    keys: Option<Vec<Arc<[Option<ObjectKey>; CHUNK]>>>,
+    keys: Option<Chunks<ObjectKey>>,
 }
+
+type Chunks<T> = Arc<Vec<Arc<[Option<T>; CHUNK]>>>;
 
 /// Slots, and which of them are free.
 #[derive(Default)]
@@ -52,8 +54,7 @@ impl Slots {
     }
 
     fn place(&mut self, slot: Slot) -> Option<&mut Option<Object>> {
-        let chunk = self.chunks.get_mut(slot as usize / CHUNK)?;
-        Some(&mut Arc::make_mut(chunk)[slot as usize % CHUNK])
+        place(&mut self.chunks, slot)
     }
 }
 
@@ -71,7 +72,7 @@ impl SlotTable {
 
     /// From now on keys are given with the objects.
     pub(super) fn with_keys(mut self) -> Self {
-        self.slots.keys = Some(Vec::new());
+        self.slots.keys = Some(Arc::default());
         self
     }
 
@@ -81,9 +82,9 @@ impl SlotTable {
             let slot = self.end;
             self.end += 1;
             if slot as usize / CHUNK == self.slots.chunks.len() {
-                self.slots.chunks.push(Arc::new([const { None }; CHUNK]));
+                Arc::make_mut(&mut self.slots.chunks).push(Arc::new([const { None }; CHUNK]));
                 if let Some(keys) = &mut self.slots.keys {
-                    keys.push(Arc::new([const { None }; CHUNK]));
+                    Arc::make_mut(keys).push(Arc::new([const { None }; CHUNK]));
                 }
             }
             slot
@@ -105,9 +106,8 @@ impl SlotTable {
     }
 
     fn name(&mut self, slot: Slot, key: Option<&ObjectKey>) {
-        let keys = self.slots.keys.as_mut().and_then(|keys| keys.get_mut(slot as usize / CHUNK));
-        if let Some(keys) = keys {
-            Arc::make_mut(keys)[slot as usize % CHUNK] = key.cloned();
+        if let Some(place) = self.slots.keys.as_mut().and_then(|keys| place(keys, slot)) {
+            *place = key.cloned();
         }
     }
 
@@ -122,4 +122,9 @@ impl SlotTable {
             + self.slots.chunks.capacity() * size_of::<usize>()
             + self.free.capacity() * size_of::<Slot>()
     }
+}
+
+fn place<T: Clone>(chunks: &mut Chunks<T>, slot: Slot) -> Option<&mut Option<T>> {
+    let chunk = Arc::make_mut(chunks).get_mut(slot as usize / CHUNK)?;
+    Some(&mut Arc::make_mut(chunk)[slot as usize % CHUNK])
 }

@@ -237,6 +237,11 @@ impl View {
         self.order.within(&self.slots, namespaces, None).filter_map(|slot| self.slots.get(slot))
     }
 
+    /// Returns how many objects these namespaces have.
+    pub(super) fn count(&self, namespaces: &Namespaces) -> usize {
+        self.order.count(&self.slots, namespaces)
+    }
+
     /// Returns the keys of these namespaces, sorted.
     pub(super) fn keys_within<'v>(
         &'v self,

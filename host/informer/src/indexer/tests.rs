@@ -305,3 +305,23 @@ fn pages_have_every_object_once_and_in_order() {
     let next = indexer.by_index_page("foo", "x", &PageRequest { after: page.next, ..request }).unwrap();
     assert!(next.objects[0].key() > &last);
 }
+
+#[test]
+fn a_view_is_what_was_there_whatever_is_written() {
+    let (mut writer, indexer) = filled(["a/x", "a/y", "b/x"].map(|name| labelled(name, "one")));
+    indexer.add_index("foo", by_label()).unwrap();
+    let of_value = indexer.view_by_index("foo", "one").unwrap();
+    let of_namespace = indexer.view_by_index(NAMESPACE_INDEX, "a").unwrap();
+    writer.delete(&"a/x".parse().unwrap(), None);
+    writer.put(labelled("a/y", "two"));
+    writer.put(labelled("a/z", "one"));
+    let walked = |view: &Objects| names(&view.iter().cloned().collect::<Vec<_>>());
+    assert_eq!((walked(&of_value), of_value.len()), (["a/x", "a/y", "b/x"].map(str::to_owned).to_vec(), 3));
+    assert_eq!((walked(&of_namespace), of_namespace.len()), (["a/x", "a/y"].map(str::to_owned).to_vec(), 2));
+    assert!(of_value.iter().all(|object| object.labels()["foo"] == "one"));
+
+    assert_eq!(walked(&indexer.view_by_index("foo", "one").unwrap()), ["a/z", "b/x"]);
+    assert!(indexer.view_by_index("foo", "none").unwrap().is_empty());
+    let unknown = indexer.view_by_index("nope", "x").err();
+    assert_eq!(unknown, Some(Error::UnknownIndex("nope".to_owned())));
+}

@@ -249,6 +249,9 @@ impl StateMachineTest for CacheAndItsModel {
                 let expected =
                     model.keys(|it| it.values(*source).is_some_and(|values| values.contains(value)));
                 assert_eq!(names(&indexer.by_index(index, value).unwrap()), expected);
+                let view = indexer.view_by_index(index, value).unwrap();
+                assert_eq!(names(&view.iter().cloned().collect::<Vec<_>>()), expected);
+                assert_eq!((view.len(), view.is_empty()), (expected.len(), expected.is_empty()));
                 let keys = indexer.index_keys(index, value).unwrap();
                 assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
                 let request = PageRequest { limit: 2, ..PageRequest::default() };

@@ -12,6 +12,9 @@ use oarlock_measure::Meter;
 /// How many objects each value of the index has.
 const PER_VALUE: usize = 50;
 
+/// One reading of something this short would say nothing.
+const READINGS: usize = 10_000;
+
 /// Reads by key and by index, without bodies and with.
 pub(crate) fn measure(informer: &SharedInformer, meter: &mut Meter) -> Result<()> {
     let indexer = informer.indexer();
@@ -43,13 +46,14 @@ pub(crate) fn measure(informer: &SharedInformer, meter: &mut Meter) -> Result<()
     Ok(())
 }
 
-/// Returns how long one of the readings took on average.
+/// Returns how long one of the readings took on average: of all items in turn, again and again until there were enough.
 fn nanoseconds<T>(items: &[T], mut read: impl FnMut(&T) -> usize) -> f64 {
+    let n_rounds = READINGS.div_ceil(items.len().max(1));
     let begun = Instant::now();
-    for item in items {
+    for item in std::iter::repeat_n(items, n_rounds).flatten() {
         black_box(read(item));
     }
-    begun.elapsed().as_nanos() as f64 / items.len().max(1) as f64
+    begun.elapsed().as_nanos() as f64 / (items.len() * n_rounds).max(1) as f64
 }
 
 /// Puts the keys into an order that is none.

@@ -117,7 +117,7 @@ impl Plan {
     pub fn check_against(&self, prunings: &Prunings) -> Result<(), Error> {
         for SubscriptionPlan { name, resource, said, .. } in self.subscriptions.iter().map(|plan| &**plan) {
             let fields = prunings.of(resource).fields;
-            let is_left_out = |pointer: &str| pointer.parse().is_ok_and(|pointer| !fields.keep(&pointer));
+            let is_left_out = |pointer: &str| pointer.parse().is_ok_and(|pointer| !fields.keeps(&pointer));
             if let Some((what, pointer)) = named_fields(said).find(|(_, pointer)| is_left_out(pointer)) {
                 let resource = &resource.resource;
                 let message = format!(

@@ -120,7 +120,7 @@ impl Fields {
     }
 
     /// Whether anything is kept of what a pointer points at, in objects that have it.
-    pub fn keep(&self, pointer: &JsonPointer) -> bool {
+    pub fn keeps(&self, pointer: &JsonPointer) -> bool {
         let (mut node, is_only) = match &self.0 {
             Choice::All => return true,
             Choice::Without(root) => (&**root, false),

@@ -33,9 +33,10 @@ impl Tokens {
         token
     }
 
-    /// Takes a token that somebody else chose.
+    /// Takes a token that somebody else chose. One that is valid for longer than the clock counts is valid for ever.
     pub(crate) fn accept(&self, token: String, user: UserInfo, valid_for: Option<Duration>) {
-        let known = Known { user, expires: valid_for.map(|valid_for| Instant::now() + valid_for) };
+        let known =
+            Known { user, expires: valid_for.and_then(|valid_for| Instant::now().checked_add(valid_for)) };
         self.known.write().insert(token, known);
     }
 

@@ -6,6 +6,8 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use tokio::time::Instant;
 
+use crate::clock;
+
 /// The shape of a [`Backoff`]. The default is client-go's for reflectors (RL-02).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -62,8 +64,8 @@ impl Backoff {
         }
         self.last_call = Some(now);
         let delay = self.delay;
-        self.delay = delay.mul_f64(self.config.factor).min(self.config.cap);
-        delay + delay.mul_f64(self.config.jitter * random.random::<f64>())
+        self.delay = clock::scaled(delay, self.config.factor).min(self.config.cap);
+        delay.saturating_add(clock::scaled(delay, self.config.jitter * random.random::<f64>()))
     }
 }
 

@@ -27,6 +27,7 @@ pub mod api_list_watch;
 pub mod transport;
 
 pub mod backoff;
+pub mod clock;
 pub mod flow_control;
 pub mod pager;
 pub mod reflector;

@@ -35,6 +35,7 @@ pub use status::{Failure, Phase, ReflectorStatus};
 pub use store::{ReflectorStore, StoreError};
 
 use crate::backoff::Backoff;
+use crate::clock;
 use crate::list_watch::{ListWatch, WatchStream};
 use crate::names::TypeMeta;
 use ended::{Ended, in_full};
@@ -219,7 +220,9 @@ impl<'r> Running<'r> {
     /// Uniform between the least and twice the least (RL-01, RL-40).
     fn watch_timeout(&mut self) -> Duration {
         let min = self.config.min_watch_timeout.max(Duration::from_secs(300));
-        Duration::from_secs(min.mul_f64(1.0 + self.random.random::<f64>()).as_secs())
+        let timeout = clock::scaled(min, 1.0 + self.random.random::<f64>());
+        // Whole seconds, and no more of them than every server can count.
+        Duration::from_secs(timeout.min(clock::FAR).as_secs())
     }
 
     fn report(&self, ended: &Ended) {

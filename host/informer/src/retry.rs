@@ -7,6 +7,8 @@ use std::{future::Future, time::Duration};
 
 use rand::Rng;
 
+use crate::clock;
+
 /// How often to try, and how long to wait between the tries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
@@ -46,9 +48,9 @@ where
             Err(error) if is_retried(&error) => {}
             ended => return ended,
         }
-        let jitter = wait.mul_f64(steps.jitter.max(0.0) * rand::rng().random::<f64>());
+        let jitter = clock::scaled(wait, steps.jitter * rand::rng().random::<f64>());
         tokio::time::sleep(wait.saturating_add(jitter)).await;
-        wait = wait.mul_f64(steps.factor.max(0.0));
+        wait = clock::scaled(wait, steps.factor);
     }
     attempt().await
 }

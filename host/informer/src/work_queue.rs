@@ -19,6 +19,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::clock;
+
 use self::delayed::Delayed;
 pub use self::metrics::{MetricsProvider, NoMetrics, UNFINISHED_PERIOD, WorkQueueMetrics};
 pub use self::order::Order;
@@ -142,7 +144,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
             self.add_locked(&mut state, key, now);
             return;
         }
-        state.delayed.insert(key, now + delay);
+        state.delayed.insert(key, clock::after(now, delay));
         drop(state);
         // All who wait have to look anew how long.
         self.shared.arrived.notify_waiters();

@@ -58,6 +58,9 @@ struct Watch {
     phase: Phase,
 }
 
+/// A watch that is asked for longer than this, in seconds, is for ever: the clock counts no further than that.
+const LONGEST: u64 = 30 * 365 * 86_400;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Open,
@@ -91,7 +94,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         mark_initial_end: false,
         bookmarks: options.bookmarks.then_some(call.cluster.bookmark_interval),
         next_bookmark: now + call.cluster.bookmark_interval,
-        deadline: now + Duration::from_secs(timeout),
+        deadline: now + Duration::from_secs(timeout.min(LONGEST)),
         changed,
         served: call.cluster.catalog.subscribe(),
         kicks,

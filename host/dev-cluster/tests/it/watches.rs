@@ -111,6 +111,16 @@ async fn a_watch_ends_when_it_was_asked_to() {
     assert_eq!(watch.next().await, None);
 }
 
+/// No number of a client's is one too many for the server's clock.
+#[tokio::test]
+async fn a_watch_for_longer_than_a_clock_counts_is_a_watch() {
+    let (_cluster, client) = start().await;
+    let mut watch =
+        client.watch(&format!("{MAPS}?watch=1&resourceVersion=0&timeoutSeconds={}", i64::MAX)).await;
+    client.create(MAPS, &config_map("a", "1")).await;
+    assert!(watch.told().await.starts_with("ADDED a@"));
+}
+
 #[tokio::test]
 async fn tables_name_their_columns_once() {
     let (_cluster, client) = start().await;

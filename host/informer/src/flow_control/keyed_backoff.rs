@@ -6,6 +6,8 @@ use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng};
 use tokio::time::Instant;
 
+use crate::clock;
+
 /// The shape of a [`KeyedBackoff`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyedBackoffConfig {
@@ -74,7 +76,7 @@ impl<K: Eq + Hash> KeyedBackoff<K> {
         let State { entries, random } = &mut *state;
         let known = entries.get(&id).filter(|entry| !self.config.has_expired(entry, event_time));
         let before = known.map_or(self.config.initial, |entry| entry.delay);
-        let jitter = before.mul_f64(self.config.jitter.max(0.0) * random.random::<f64>());
+        let jitter = clock::scaled(before, self.config.jitter * random.random::<f64>());
         let delay = match known {
             Some(_) => before.saturating_mul(2).saturating_add(jitter).min(self.config.max),
             None => before.saturating_add(jitter),

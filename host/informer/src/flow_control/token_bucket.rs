@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{DeadlineTooSoon, Limiter};
+use crate::clock;
 
 /// A token bucket (FC-04).
 ///
@@ -28,6 +29,7 @@ impl TokenBucket {
     /// token has to be waited for.
     #[must_use]
     pub fn new(per_token: Duration, burst: u32) -> Self {
+        let per_token = per_token.min(NEVER);
         let capacity = per_token.saturating_mul(burst);
         Self { per_token, capacity, full_at: Mutex::new(Instant::now()) }
     }
@@ -38,7 +40,7 @@ impl TokenBucket {
     pub fn per_second(rate: f64, burst: u32) -> Self {
         let per_token =
             if rate > 0.0 { Duration::try_from_secs_f64(rate.recip()).unwrap_or(NEVER) } else { NEVER };
-        Self::new(per_token.min(NEVER), burst)
+        Self::new(per_token, burst)
     }
 
     /// Takes a token and returns how long to wait before using it. Takes none and returns how long that would be, if
@@ -58,7 +60,7 @@ impl TokenBucket {
 }
 
 /// How long a token takes that never comes: long, but not so long that an hour's worth of them cannot be counted.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+const NEVER: Duration = clock::FAR;
 
 #[async_trait]
 impl Limiter for TokenBucket {

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::merge;
 use super::notification::{Delivery, Notification, Outcome};
+use crate::clock;
 use crate::names::{KeyMap, ObjectKey};
 
 /// Below this many objects the map never bothers to give memory back.
@@ -215,7 +216,7 @@ impl Backlog {
                 if after.is_zero() {
                     self.become_ready(key.clone());
                 } else {
-                    self.back_off(key.clone(), Instant::now() + after);
+                    self.back_off(key.clone(), clock::after(Instant::now(), after));
                 }
             }
             Outcome::Park => {

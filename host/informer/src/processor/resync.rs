@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::clock;
+
 /// No listener is resynced more often than this.
 const MIN_PERIOD: Duration = Duration::from_secs(1);
 
@@ -30,7 +32,7 @@ fn effective(requested: Duration, check_period: Duration) -> Duration {
 
 impl ResyncTimer {
     pub(super) fn new(requested: Duration, check_period: Duration, now: Instant) -> Self {
-        Self { requested, next: now + effective(requested, check_period), is_syncing: true }
+        Self { requested, next: clock::after(now, effective(requested, check_period)), is_syncing: true }
     }
 
     pub(super) fn is_syncing(&self) -> bool {
@@ -42,7 +44,7 @@ impl ResyncTimer {
         let period = effective(self.requested, check_period);
         self.is_syncing = !period.is_zero() && now >= self.next;
         if self.is_syncing {
-            self.next = now + period;
+            self.next = clock::after(now, period);
         }
         self.is_syncing
     }

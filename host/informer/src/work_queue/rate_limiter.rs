@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
+use crate::clock;
 use crate::flow_control::TokenBucket;
 
 /// Decides how long a key waits before it is worked on again.
@@ -71,8 +72,8 @@ impl<K> Exponential<K> {
 impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for Exponential<K> {
     fn when(&mut self, key: &K) -> Duration {
         let n_failures = count(&mut self.failures, key);
-        let factor = 2_u32.checked_pow(n_failures);
-        factor.and_then(|factor| self.base.checked_mul(factor)).map_or(self.cap, |delay| delay.min(self.cap))
+        let factor = 2_f64.powi(i32::try_from(n_failures).unwrap_or(i32::MAX));
+        clock::scaled(self.base, factor).min(self.cap)
     }
 
     fn forget(&mut self, key: &K) {

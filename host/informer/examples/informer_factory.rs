@@ -48,8 +48,7 @@ async fn main() -> Result {
             if old.is_same(new) { "the same" } else { "another" }
         ));
     });
-    let (_, deliver) =
-        factory.informer(&config_maps()).add_event_handler(ListenerConfig::default(), handler)?;
+    let deliver = factory.informer(&config_maps()).add_event_handler(ListenerConfig::default(), handler)?;
     let _ = factory.informer(&secrets);
     tokio::spawn(deliver);
 

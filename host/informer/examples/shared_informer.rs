@@ -41,7 +41,8 @@ async fn main() -> Result {
     let informer = SharedInformer::new(Arc::new(corner.list_watch()?), Config::new(config_maps()));
 
     let (early_teller, mut early_told) = unbounded_channel();
-    let (early, deliver_early) = informer.add_event_handler(named("early"), Teller(early_teller))?;
+    let deliver_early = informer.add_event_handler(named("early"), Teller(early_teller))?;
+    let early = deliver_early.registration().clone();
     let token = CancellationToken::new();
     let story = async {
         // The informer has synced when its cache has held the whole first list, a handler when it has been told of it.
@@ -59,7 +60,8 @@ async fn main() -> Result {
 
         // Whoever comes late is told first what there is, then what happens.
         let (late_teller, mut late_told) = unbounded_channel();
-        let (late, deliver_late) = informer.add_event_handler(named("late"), Teller(late_teller))?;
+        let deliver_late = informer.add_event_handler(named("late"), Teller(late_teller))?;
+        let late = deliver_late.registration().clone();
         let both = async {
             print("late", &mut late_told, 2).await;
             corner.delete("first").await?;

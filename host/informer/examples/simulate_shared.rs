@@ -53,8 +53,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     // Each handler has a backlog of its own; the cache and the watch they share. Here they pass on what they are told.
     let (first, mut first_told) = telling();
     let (second, mut second_told) = telling();
-    let (_, deliver_first) = informer.add_event_handler(ListenerConfig::default(), first)?;
-    let (_, deliver_second) = informer.add_event_handler(ListenerConfig::default(), second)?;
+    let deliver_first = informer.add_event_handler(ListenerConfig::default(), first)?;
+    let deliver_second = informer.add_event_handler(ListenerConfig::default(), second)?;
 
     let token = CancellationToken::new();
     let story = async {

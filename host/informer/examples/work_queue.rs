@@ -35,7 +35,7 @@ async fn main() -> Result {
         .on_add(move |object, _| adds.add(object.key().clone()))
         .on_update(move |_, new| updates.add(new.key().clone()))
         .on_delete(move |object, _| deletes.add(object.key().clone()));
-    let (_, deliver) = informer.add_event_handler(ListenerConfig::default(), handler)?;
+    let deliver = informer.add_event_handler(ListenerConfig::default(), handler)?;
 
     let diary = Diary::default();
     let lister = informer.lister();

@@ -12,7 +12,9 @@ mod seen;
 mod state;
 mod store;
 mod trace;
+mod watermark;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -20,24 +22,43 @@ use tokio::sync::{Notify, watch};
 
 use crate::keys::{KeyError, KeyFunction, Keyed};
 use crate::names::{KeySet, ObjectKey};
-use crate::object::Object;
+use crate::object::{EditError, Object};
 use crate::resource_version::Version;
+use crate::user_function::{self, UserFunction};
 
 use self::bulk::Bulk;
 pub use self::deltas::{Delta, DeltaObject, Deltas, Tombstone};
 use self::state::State;
 use self::trace::Trace;
+pub(crate) use self::watermark::{Unknown, Watermark};
 
 /// Changes every object before it is queued, for instance by pruning it. Its uid and resourceVersion stay, whatever becomes of the text.
+///
+/// [`Object::with`], [`Object::without`] and [`Object::pruned`] change single fields:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use oarlock_informer::delta_fifo::{TransformError, Transformer};
+/// # use oarlock_informer::{JsonPointer, Object};
+/// let env = JsonPointer::from(["spec", "containers", "0", "env"]);
+/// let transformer: Transformer = Arc::new(move |pod: Object| Ok(pod.without(&env)?));
+/// # drop(transformer);
+/// ```
 ///
 /// It should leave namespace and name alone: the cache keeps an object under the name that it is given here, while a deletion comes under the
 /// one that the API server knows, and finds nothing (as in client-go).
 pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
 
-/// What a transformer answers when it cannot handle an object.
+/// What a transformer answers when it cannot handle an object. A transformer that panics is taken to have answered this.
 #[derive(Debug, thiserror::Error)]
 #[error("transforming: {0}")]
 pub struct TransformError(pub Box<dyn std::error::Error + Send + Sync>);
+
+impl From<EditError> for TransformError {
+    fn from(error: EditError) -> Self {
+        Self(error.into())
+    }
+}
 
 /// Why something was not queued.
 #[derive(Debug, thiserror::Error)]
@@ -94,9 +115,11 @@ pub struct DeltaFifo {
     state: Mutex<State>,
     arrived: Notify,
     synced: watch::Sender<bool>,
-    /// The last mark that was passed.
-    passed: Mutex<Option<Version>>,
+    /// What was marked and passed.
+    passed: Mutex<Watermark>,
     /// The same, for those who want to know; nobody is told while nobody listens.
+    watermark: watch::Sender<Watermark>,
+    /// The last version in it, likewise.
     seen: watch::Sender<Option<Box<str>>>,
 }
 
@@ -113,6 +136,7 @@ impl DeltaFifo {
             arrived: Notify::new(),
             passed: Mutex::default(),
             synced: watch::channel(false).0,
+            watermark: watch::channel(Watermark::default()).0,
             seen: watch::channel(None).0,
         }
     }
@@ -243,7 +267,15 @@ impl DeltaFifo {
     /// Notes that everything up to this resourceVersion has been queued: [`DeltaFifo::seen`] shows it once all of that is processed.
     pub fn mark(&self, resource_version: &str) {
         let mut state = self.state.lock();
-        if let Some(passed) = state.seen.mark(Version::new(resource_version)) {
+        if let Some(passed) = state.seen.advanced(Version::new(resource_version)) {
+            self.pass(passed);
+        }
+    }
+
+    /// Notes that a whole list of this resourceVersion has been queued, which may be lower than what was marked before.
+    pub(crate) fn mark_list(&self, resource_version: &str) {
+        let mut state = self.state.lock();
+        if let Some(passed) = state.seen.listed(Version::new(resource_version)) {
             self.pass(passed);
         }
     }
@@ -253,8 +285,15 @@ impl DeltaFifo {
     #[must_use]
     pub fn seen(&self) -> watch::Receiver<Option<Box<str>>> {
         let passed = self.passed.lock();
-        self.seen.send_replace(passed.as_ref().map(|passed| passed.text().into()));
+        self.seen.send_replace(passed.last().map(|last| last.text().into()));
         self.seen.subscribe()
+    }
+
+    /// Returns up to which resourceVersion everything has been processed, as it is and as it changes.
+    pub(crate) fn watermark(&self) -> watch::Receiver<Watermark> {
+        let passed = self.passed.lock();
+        self.watermark.send_replace(passed.clone());
+        self.watermark.subscribe()
     }
 
     /// Waits for the oldest key, removes it, and calls `process` with its deltas while the queue is locked.
@@ -357,12 +396,15 @@ impl DeltaFifo {
         self.arrived.notify_waiters();
     }
 
-    fn pass(&self, mark: Version) {
+    fn pass(&self, mark: Watermark) {
         let mut passed = self.passed.lock();
         if self.seen.receiver_count() > 0 {
-            self.seen.send_replace(Some(mark.text().into()));
+            self.seen.send_replace(mark.last().map(|last| last.text().into()));
         }
-        *passed = Some(mark);
+        if self.watermark.receiver_count() > 0 {
+            self.watermark.send_replace(mark.clone());
+        }
+        *passed = mark;
     }
 
     /// A queue that was populated by anything but a replace has no first list to wait for.
@@ -375,7 +417,12 @@ impl DeltaFifo {
 
     pub(crate) fn transform(&self, object: Object) -> Result<Object, TransformError> {
         match self.transformer.get() {
-            Some(transformer) => Ok(transformer(object.clone())?.identified_as(&object)),
+            Some(transformer) => {
+                let transformed = user_function::call(UserFunction::Transformer, object.key(), || {
+                    transformer(object.clone())
+                });
+                Ok(transformed.map_err(|panic| TransformError(panic.into()))??.identified_as(&object))
+            }
             None => Ok(object),
         }
     }
@@ -415,12 +462,12 @@ impl DeltaFifo {
         };
         let is_in_initial_list = !*self.synced.borrow();
         let trace = Trace::of(state.len());
-        if let Some(process) = process.take() {
-            let processed = process(&key, &deltas, is_in_initial_list);
-            trace.end(&key);
-            if processed == Processed::Requeue {
-                state.requeue(key, deltas);
-            }
+        let process =
+            process.take().map(|process| AssertUnwindSafe(|| process(&key, &deltas, is_in_initial_list)));
+        let processed = process.map(catch_unwind);
+        trace.end(&key);
+        if let Some(Ok(Processed::Requeue)) = processed {
+            state.requeue(key, deltas);
         }
         if let Some(passed) = state.seen.popped() {
             self.pass(passed);
@@ -431,6 +478,10 @@ impl DeltaFifo {
             if state.initial_population == 0 {
                 self.synced.send_replace(true);
             }
+        }
+        if let Some(Err(panic)) = processed {
+            // It is the caller's own. The queue, which others use, has gone on.
+            resume_unwind(panic);
         }
         Some(Ok(()))
     }

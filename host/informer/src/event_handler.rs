@@ -2,8 +2,8 @@
 //!
 //! A [`Listener`] is pulled, waits where it likes and answers how each delivery went. Most handlers need none of that: they put a key
 //! into a queue or count something. Those are an [`EventHandler`], registered with
-//! [`SharedInformer::add_event_handler`](crate::SharedInformer::add_event_handler), which gives back a [`Registration`] and the future that
-//! calls the handler. The caller runs that future where it likes; nothing is called before.
+//! [`SharedInformer::add_event_handler`](crate::SharedInformer::add_event_handler), which gives back the future that calls the handler,
+//! a [`Handling`], and with it a [`Registration`]. The caller runs that future where it likes; nothing is called before.
 //!
 //! One call at a time, and never two of one object out of order. A handler that takes long keeps the task that runs it and
 //! lets its own backlog merge, and nobody else's. One that panics is called again for what comes next: the notification at which it
@@ -11,9 +11,9 @@
 
 mod filtering;
 mod functions;
+mod handling;
 mod registration;
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use tokio::task::coop;
@@ -21,9 +21,11 @@ use tokio::time::Instant;
 
 use crate::listener::{Delivery, Listener, Notification, Outcome};
 use crate::object::Object;
+use crate::user_function::{self, UserFunction};
 
 pub use filtering::FilteringHandler;
 pub use functions::HandlerFunctions;
+pub use handling::Handling;
 pub use registration::Registration;
 
 /// With more than this waiting, a call that takes longer than [`SLOW`] is worth a line in the log.
@@ -92,19 +94,17 @@ pub async fn deliver(mut listener: Listener, mut handler: impl EventHandler) {
 }
 
 fn call(handler: &mut impl EventHandler, delivery: &Delivery, name: &str) -> Outcome {
-    let call = AssertUnwindSafe(|| match &delivery.notification {
+    let call = || match &delivery.notification {
         Notification::Added { object, is_in_initial_list } => handler.on_add(object, *is_in_initial_list),
         Notification::Updated { old, new } => handler.on_update(old, new),
         Notification::Deleted { object, final_state_unknown } => {
             handler.on_delete(object, *final_state_unknown);
         }
-    });
-    match std::panic::catch_unwind(call) {
+    };
+    match user_function::call(UserFunction::Handler, &format_args!("{name:?}, {}", delivery.key), call) {
         Ok(()) => Outcome::Done,
-        Err(_) => {
-            tracing::error!(listener = name, key = %delivery.key, "a handler panicked; its notification is parked");
-            Outcome::Park
-        }
+        // Parked, and logged.
+        Err(_) => Outcome::Park,
     }
 }
 

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::delta_fifo::DeltaFifo;
 use crate::indexer::Indexer;
 use crate::names::GroupVersionResource;
+use crate::user_function::{self, UserFunction};
 
 /// The names that are in use in this process.
 static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
@@ -140,15 +141,22 @@ impl Identity {
 impl Publisher {
     pub(crate) fn queued(&self, fifo: &DeltaFifo) {
         if self.identity.is_reserved() {
-            self.metrics.queued(&self.identity, fifo.len());
+            self.tell(|metrics| metrics.queued(&self.identity, fifo.len()));
         }
     }
 
     pub(crate) fn processed(&self, took: Duration, indexer: &Indexer) {
         if self.identity.is_reserved() {
-            self.metrics.processed(&self.identity, took);
-            self.metrics.resource_version(&self.identity, &indexer.resource_version());
+            self.tell(|metrics| {
+                metrics.processed(&self.identity, took);
+                metrics.resource_version(&self.identity, &indexer.resource_version());
+            });
         }
+    }
+
+    /// Metrics that panic have been counted and logged, and that is all.
+    fn tell(&self, tell: impl FnOnce(&dyn InformerMetrics)) {
+        let _ = user_function::call(UserFunction::Metrics, &self.identity.resource, || tell(&*self.metrics));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::delta_fifo::{Delta, DeltaObject, Deltas};
 use crate::indexer::IndexSource;
 use crate::names::ObjectKey;
 use crate::object::Object;
+use crate::user_function::{self, UserFunction};
 
 /// Computes the key under which an object is queued and stored: its namespace and name by default.
 #[derive(Clone, Default)]
@@ -81,7 +82,8 @@ impl KeyFunction {
             Keyed::Deleted(DeltaObject::Tombstone(tombstone)) => Ok(tombstone.key.clone()),
             Keyed::Object(object) | Keyed::Deleted(DeltaObject::Object(object)) => match &self.0 {
                 None => Ok(object.key().clone()),
-                Some(function) => function(object)
+                Some(function) => user_function::call(UserFunction::Key, object.key(), || function(object))
+                    .unwrap_or_else(|panic| Err(panic.into()))
                     .map_err(|cause| KeyError { object: object.clone(), source: cause.into() }),
             },
         }

@@ -47,6 +47,7 @@ pub mod lazy;
 pub mod lister;
 pub mod shared_informer;
 pub mod sync_tracker;
+pub mod user_function;
 pub mod wait;
 pub mod work_queue;
 
@@ -56,7 +57,7 @@ pub mod testing;
 pub use api_list_watch::ApiListWatch;
 pub use controller::Controller;
 pub use delta_fifo::{Delta, DeltaFifo};
-pub use event_handler::{EventHandler, FilteringHandler, HandlerFunctions, Registration};
+pub use event_handler::{EventHandler, FilteringHandler, HandlerFunctions, Handling, Registration};
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use informer_factory::InformerFactory;
 pub use informer_metrics::{InformerMetrics, InformerName};

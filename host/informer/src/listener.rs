@@ -183,6 +183,11 @@ impl ListenerHandle {
         self.processor.remove(&self.shared);
     }
 
+    /// Whether it was removed, or its informer has stopped.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.state.lock().is_closed
+    }
+
     /// Returns the listener's name.
     #[must_use]
     pub fn name(&self) -> &str {

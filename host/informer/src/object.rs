@@ -13,6 +13,7 @@ mod body;
 mod content;
 mod dictionary;
 mod door;
+mod edit;
 mod json;
 mod labels;
 mod metadata;
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 
 pub use content::Content;
 pub(crate) use dictionary::Dictionary;
+pub use edit::EditError;
 pub use json::Json;
 pub use labels::Labels;
 pub use metadata::{Error, OwnerReference};

@@ -38,6 +38,18 @@ impl Version {
         object.version_number().map_or_else(|| Self::Text(object.resource_version().into()), Self::Number)
     }
 
+    /// Returns the version as one that can be compared, if it is one.
+    pub(crate) fn comparable(&self) -> Option<ResourceVersion> {
+        match self {
+            Self::Number(number) => Some(ResourceVersion(u128::from(*number))),
+            Self::Text(text) => text.parse().ok(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+
     pub(crate) fn text(&self) -> ShortText<'_> {
         match self {
             Self::Number(number) => ShortText::number(*number),

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::delta_fifo::Transformer;
+use crate::delta_fifo::{Transformer, Unknown};
 use crate::indexer::{self, IndexSource, Indexer, Limits};
 use crate::informer_metrics::Publisher;
 use crate::list_watch::ListWatch;
@@ -44,7 +44,7 @@ pub use self::status::InformerStatus;
 pub struct Config {
     /// The resource, for names in logs and errors.
     pub resource: GroupVersionResource,
-    /// How it lists, watches and waits after failures. Its `resync_period` does not count, the one below does.
+    /// How it lists, watches and waits after failures. Of its `resync_period` and the one below the shorter counts.
     pub reflector: reflector::Config,
     /// How often the informer looks whether a listener is due to be told everything again, and the period of listeners that do
     /// not say otherwise. A listener added before the start that wants less makes it less. Zero: no listener ever is.
@@ -80,6 +80,17 @@ pub enum WaitError {
     /// The version asked for, or the one that the API server uses, is not a number.
     #[error(transparent)]
     NotComparable(#[from] NotComparable),
+    /// The API server's versions went back, as when its data is restored from a backup, and nobody can tell whether the version asked for
+    /// is one of before, which never comes. What is there now is in the cache.
+    #[error(
+        "resourceVersion {wanted} may be older than a restore of the API server's data: its versions went back, and are at {now:?}"
+    )]
+    WentBack {
+        /// The version asked for.
+        wanted: String,
+        /// How far the versions have come since.
+        now: String,
+    },
     /// The informer stopped.
     #[error("the informer has stopped")]
     Stopped,
@@ -111,6 +122,12 @@ impl Config {
             hot_bytes: 64 << 20,
             index_limits: Limits::default(),
         }
+    }
+
+    /// Returns the shorter of the two periods that may be set; zero if neither is.
+    fn resync_period(&self) -> Duration {
+        let periods = [self.resync_period, self.reflector.resync_period.unwrap_or_default()];
+        periods.into_iter().filter(|period| !period.is_zero()).min().unwrap_or_default()
     }
 }
 
@@ -156,20 +173,23 @@ impl SharedInformer {
 
     /// Waits until the cache holds everything up to a version of this resource, such as a write returned it.
     ///
-    /// It may take for ever if the version is of another resource. Cancelling the wait is harmless.
+    /// What was seen stays seen, whatever lower versions a bookmark tells of. Once a list goes back behind the version, the wait ends in
+    /// [`WaitError::WentBack`]. It may take for ever if the version is of another resource. Cancelling the wait is harmless.
     pub async fn wait_until_seen(&self, resource_version: &str) -> Result<(), WaitError> {
         let wanted: ResourceVersion = resource_version.parse()?;
-        let mut seen = self.core.fifo.seen();
+        let mut watermark = self.core.fifo.watermark();
+        let begun = watermark.borrow_and_update().clone();
         loop {
-            let now = seen.borrow_and_update().clone();
-            if let Some(now) = now
-                && now.parse::<ResourceVersion>()? >= wanted
-            {
-                return Ok(());
+            let answer = watermark.borrow_and_update().answer_since(&begun, &wanted);
+            if let Some(answer) = answer {
+                return answer.map_err(|unknown| match unknown {
+                    Unknown::NotComparable(error) => error.into(),
+                    Unknown::WentBack(now) => WaitError::WentBack { wanted: wanted.to_string(), now },
+                });
             }
             tokio::select! {
                 biased;
-                changed = seen.changed() => changed.map_err(|_| WaitError::Stopped)?,
+                changed = watermark.changed() => changed.map_err(|_| WaitError::Stopped)?,
                 () = self.stopped() => return Err(WaitError::Stopped),
             }
         }

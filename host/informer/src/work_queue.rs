@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::clock;
 
 use self::delayed::Delayed;
+use self::metrics::Told;
 pub use self::metrics::{MetricsProvider, NoMetrics, UNFINISHED_PERIOD, WorkQueueMetrics};
 pub use self::order::Order;
 pub use self::rate_limiter::RateLimiter;
@@ -46,7 +47,7 @@ pub struct Config<K> {
 
 struct Shared<K> {
     state: Mutex<State<K>>,
-    metrics: Arc<dyn WorkQueueMetrics>,
+    metrics: Told,
     /// A key came, or the queue began to shut down.
     arrived: Notify,
     /// No key is worked on any more, or the queue began to shut down.
@@ -119,8 +120,12 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
             rate_limiter,
             shutdown: Shutdown::Not,
         };
-        let shared =
-            Shared { state: Mutex::new(state), metrics, arrived: Notify::new(), drained: Notify::new() };
+        let shared = Shared {
+            state: Mutex::new(state),
+            metrics: Told(metrics),
+            arrived: Notify::new(),
+            drained: Notify::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 

@@ -183,7 +183,9 @@ impl Cache {
         match tokio::time::timeout(timeout, informer.wait_until_seen(resource_version)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(WaitError::NotComparable(error))) => Err(Error::Invalid(error.to_string())),
-            Ok(Err(error @ WaitError::Stopped)) => Err(Error::Gone(format!("{lister}: {error}"))),
+            Ok(Err(error @ (WaitError::Stopped | WaitError::WentBack { .. }))) => {
+                Err(Error::Gone(format!("{lister}: {error}")))
+            }
             Err(_) => {
                 Err(Error::Timeout(format!("{lister} has not seen resourceVersion {resource_version} yet")))
             }

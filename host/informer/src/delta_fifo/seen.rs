@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::watermark::Watermark;
 use crate::resource_version::Version;
 
 /// Follows marks through the queue.
@@ -14,21 +15,34 @@ pub(super) struct SeenMarks {
     pushed: u64,
     /// How many keys were ever popped.
     popped: u64,
-    /// Positions, rising, and the newest mark made at each.
-    waiting: VecDeque<(u64, Version)>,
+    /// Where the watermark is once all marks so far are passed.
+    newest: Watermark,
+    /// Positions, rising, and where the watermark is once each is passed.
+    waiting: VecDeque<(u64, Watermark)>,
 }
 
 // === impl SeenMarks ===
 
 impl SeenMarks {
-    /// Makes a mark; returns it if nothing is queued, since it is passed at once.
-    pub(super) fn mark(&mut self, resource_version: Version) -> Option<Version> {
+    /// Marks that a watch has come to a version; returns the watermark if nothing is queued, since it is passed at once.
+    pub(super) fn advanced(&mut self, resource_version: Version) -> Option<Watermark> {
+        self.newest.advanced(resource_version);
+        self.mark()
+    }
+
+    /// Does the same for the version of a whole list.
+    pub(super) fn listed(&mut self, resource_version: Version) -> Option<Watermark> {
+        self.newest.listed(resource_version);
+        self.mark()
+    }
+
+    fn mark(&mut self) -> Option<Watermark> {
         if self.pushed == self.popped {
-            return Some(resource_version);
+            return Some(self.newest.clone());
         }
         match self.waiting.back_mut() {
-            Some((position, mark)) if *position == self.pushed => *mark = resource_version,
-            _ => self.waiting.push_back((self.pushed, resource_version)),
+            Some((position, mark)) if *position == self.pushed => mark.clone_from(&self.newest),
+            _ => self.waiting.push_back((self.pushed, self.newest.clone())),
         }
         None
     }
@@ -38,7 +52,7 @@ impl SeenMarks {
     }
 
     /// Notes that the oldest key was popped; returns the newest mark that is passed by that.
-    pub(super) fn popped(&mut self) -> Option<Version> {
+    pub(super) fn popped(&mut self) -> Option<Watermark> {
         self.popped += 1;
         let mut passed = None;
         while self.waiting.front().is_some_and(|(position, _)| *position <= self.popped) {
@@ -53,23 +67,27 @@ impl SeenMarks {
 
 #[cfg(test)]
 mod tests {
-    use super::{SeenMarks, Version};
+    use super::{SeenMarks, Version, Watermark};
+
+    fn text(mark: Option<Watermark>) -> Option<String> {
+        mark.and_then(|mark| Some(mark.last()?.text().to_owned()))
+    }
 
     #[test]
     fn a_mark_is_passed_when_all_before_it_is_popped() {
         let mut marks = SeenMarks::default();
         marks.pushed(1);
-        assert_eq!(marks.mark(Version::new("1")), None);
+        assert_eq!(marks.advanced(Version::new("1")), None);
         marks.pushed(1);
-        assert_eq!(marks.mark(Version::new("2")), None);
+        assert_eq!(marks.advanced(Version::new("2")), None);
         // Joins the list of a key that is queued already.
-        assert_eq!(marks.mark(Version::new("3")), None);
-        assert_eq!(marks.popped(), Some(Version::new("1")));
-        assert_eq!(marks.popped(), Some(Version::new("3")));
+        assert_eq!(marks.advanced(Version::new("3")), None);
+        assert_eq!(text(marks.popped()).as_deref(), Some("1"));
+        assert_eq!(text(marks.popped()).as_deref(), Some("3"));
     }
 
     #[test]
     fn a_mark_on_an_empty_queue_is_passed_at_once() {
-        assert_eq!(SeenMarks::default().mark(Version::new("9")), Some(Version::new("9")));
+        assert_eq!(text(SeenMarks::default().listed(Version::new("9"))).as_deref(), Some("9"));
     }
 }

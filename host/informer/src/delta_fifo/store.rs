@@ -23,7 +23,7 @@ impl ReflectorStore for DeltaFifo {
         } else {
             self.replace(items)?;
         }
-        self.mark(resource_version);
+        self.mark_list(resource_version);
         Ok(())
     }
 

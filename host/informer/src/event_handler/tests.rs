@@ -3,7 +3,6 @@
 use std::sync::{Arc, mpsc};
 
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -47,17 +46,15 @@ fn informer(fake: &FakeListWatch) -> SharedInformer {
     SharedInformer::new(Arc::new(fake.clone()), Config::new(GroupVersionResource::new("", "v1", "pods")))
 }
 
-fn add(
-    informer: &SharedInformer,
-    handler: impl EventHandler + 'static,
-) -> (Registration, BoxFuture<'static, ()>) {
-    informer.add_event_handler(ListenerConfig::default(), handler).unwrap()
+fn add(informer: &SharedInformer, handler: impl EventHandler + 'static) -> (Registration, Handling) {
+    let handling = informer.add_event_handler(ListenerConfig::default(), handler).unwrap();
+    (handling.registration().clone(), handling)
 }
 
 /// Runs an informer and its handlers beside a test, and stops the informer at the end.
 async fn run<T>(
     informer: &SharedInformer,
-    handlers: impl IntoIterator<Item = BoxFuture<'static, ()>>,
+    handlers: impl IntoIterator<Item = Handling>,
     test: impl Future<Output = T>,
 ) -> T {
     let token = CancellationToken::new();

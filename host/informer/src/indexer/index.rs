@@ -12,6 +12,7 @@ use crate::json_pointer::PointerPattern;
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
+use crate::user_function::{self, UserFunction};
 
 /// What an index files an object under: none, one or several values. Duplicates collapse.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +164,10 @@ impl<'a> Values<'a> {
             }
             IndexSource::OwnerUid => object.owner_references().into_iter().map(|owner| owner.uid).collect(),
             IndexSource::Pointer(pattern) => scalars(&object.pattern(pattern), pattern)?,
-            IndexSource::Function(function) => function.0(object)?,
+            IndexSource::Function(function) => {
+                let answer = user_function::call(UserFunction::Index, object.key(), || function.0(object));
+                answer.map_err(|panic| IndexError(panic.to_string()))??
+            }
         };
         Ok(Self::sorted(values))
     }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures::future::join_all;
 
 use super::*;
-use crate::event_handler::HandlerFunctions;
+use crate::event_handler::{HandlerFunctions, Handling};
 use crate::list_watch::ListWatch;
 use crate::listener::ListenerConfig;
 use crate::names::ObjectKey;
@@ -59,15 +59,14 @@ async fn settle() {
 }
 
 /// Adds a handler that notes what it is told; returns the notes and the future that calls it.
-fn noting(informer: &SharedInformer) -> (Arc<Mutex<Vec<String>>>, BoxFuture<'static, ()>) {
+fn noting(informer: &SharedInformer) -> (Arc<Mutex<Vec<String>>>, Handling) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let [adds, updates, deletes] = std::array::from_fn(|_| notes.clone());
     let handler = HandlerFunctions::new()
         .on_add(move |object, _| adds.lock().push(format!("add {}", object.key())))
         .on_update(move |_, new| updates.lock().push(format!("update {}", new.key())))
         .on_delete(move |object, _| deletes.lock().push(format!("delete {}", object.key())));
-    let (_, deliver) = informer.add_event_handler(ListenerConfig::default(), handler).unwrap();
-    (notes, deliver)
+    (notes, informer.add_event_handler(ListenerConfig::default(), handler).unwrap())
 }
 
 /// What upstream's factory tests do: one of each, and the matching callback is called.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 use crate::selector::LabelSelector;
+use crate::user_function::{self, UserFunction};
 
 /// Changes the options of every list and every watch, after the reflector has filled them in: a selector mostly.
 ///
@@ -51,6 +52,16 @@ impl Tweak {
     pub fn apply_to(self, list_watch: Arc<dyn ListWatch>) -> Arc<dyn ListWatch> {
         Arc::new(Tweaked { list_watch, tweak: self })
     }
+
+    /// Changes the options of one request. A request whose options could not be changed must not be made.
+    fn apply(&self, options: RequestOptions<'_>) -> Result<(), ApiError> {
+        let what = match &options {
+            RequestOptions::List(_) => "list",
+            RequestOptions::Watch(_) => "watch",
+        };
+        user_function::call(UserFunction::Tweak, &what, || (self.0)(options))
+            .map_err(|panic| ApiError::Transport(panic.into()))
+    }
 }
 
 impl fmt::Debug for Tweak {
@@ -92,12 +103,12 @@ impl RequestOptions<'_> {
 #[async_trait]
 impl ListWatch for Tweaked {
     async fn list(&self, mut options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
-        (self.tweak.0)(RequestOptions::List(&mut options));
+        self.tweak.apply(RequestOptions::List(&mut options))?;
         self.list_watch.list(options, keep).await
     }
 
     async fn watch(&self, mut options: WatchOptions) -> Result<WatchStream, ApiError> {
-        (self.tweak.0)(RequestOptions::Watch(&mut options));
+        self.tweak.apply(RequestOptions::Watch(&mut options))?;
         self.list_watch.watch(options).await
     }
 

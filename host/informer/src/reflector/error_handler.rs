@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Error;
+use crate::user_function::{self, UserFunction};
 
 /// Is told of every round of list and watch that failed, before the wait that follows, in place of the log (RL-10).
 ///
@@ -21,7 +22,8 @@ impl WatchErrorHandler {
     }
 
     pub(super) fn call(&self, error: &Error) {
-        (self.0)(error);
+        // It has been counted and logged.
+        let _ = user_function::call(UserFunction::WatchErrorHandler, error, || (self.0)(error));
     }
 }
 

@@ -59,7 +59,7 @@ impl Core {
             transformer: config.transformer.clone(),
             watch_error_handler: config.reflector.watch_error_handler.clone(),
         });
-        let processor = Processor::new(writer, config.resync_period);
+        let processor = Processor::new(writer, config.resync_period());
         let source = Source { list_watch: Some(list_watch), type_meta: config.reflector.type_meta.clone() };
         Self {
             config,

@@ -48,7 +48,7 @@ impl ReflectorStore for InformerStore {
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
         self.queued(self.fifo.replace_transformed(items))?;
-        self.fifo.mark(resource_version);
+        self.fifo.mark_list(resource_version);
         self.held.listed(self.fifo.len());
         if self.fifo.has_synced() {
             // An empty first list is processed as soon as it is queued.

@@ -1,6 +1,8 @@
 //! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
 
 mod gaps;
+mod panicking;
+mod seen;
 mod switching;
 mod transforming;
 mod upstream;
@@ -17,6 +19,9 @@ use crate::listener::{ListenerConfig, Outcome};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::testing::{Draft, FakeListWatch, errors};
+
+/// By a paused clock.
+const A_DAY: Duration = Duration::from_secs(86_400);
 
 fn config() -> Config {
     Config::new(GroupVersionResource::new("", "v1", "pods"))
@@ -42,7 +47,9 @@ async fn run<T>(informer: &SharedInformer, test: impl Future<Output = T>) -> T {
 async fn told(listener: &mut Listener, n_notifications: usize) -> Vec<String> {
     let mut told = Vec::new();
     for _ in 0..n_notifications {
-        let Some(delivery) = listener.next().await else { break };
+        let next = tokio::time::timeout(A_DAY, listener.next()).await;
+        let next = next.unwrap_or_else(|_| panic!("nothing follows {told:?}"));
+        let Some(delivery) = next else { break };
         told.push(outline(&delivery.notification));
         listener.finish(&delivery.key, Outcome::Done);
     }
@@ -277,6 +284,33 @@ async fn rs_06_a_resync_tells_everything_again_to_those_who_asked() {
         assert_eq!(fake.n_listings(), 1, "RS-10: the server is not asked");
     })
     .await;
+}
+
+/// Wherever it is said.
+#[tokio::test(start_paused = true)]
+async fn a_resync_period_of_the_reflectors_config_is_heeded() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    for (own, of_reflector, expected) in [
+        (0, seconds(10), 10),
+        (10, None, 10),
+        (20, seconds(10), 10),
+        (10, seconds(20), 10),
+        (10, seconds(0), 10),
+    ] {
+        let fake = FakeListWatch::pods();
+        fake.put("ns/a");
+        let mut config = Config { resync_period: Duration::from_secs(own), ..config() };
+        config.reflector.resync_period = of_reflector;
+        let informer = SharedInformer::new(Arc::new(fake.clone()), config);
+        let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+        run(&informer, async {
+            told(&mut listener, 1).await;
+            let begun = tokio::time::Instant::now();
+            assert_eq!(told(&mut listener, 1).await, ["update ns/a@2→2"]);
+            assert!(begun.elapsed().as_secs() <= expected, "{:?}", begun.elapsed());
+        })
+        .await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::user_function::{self, UserFunction};
+
 /// How often [`WorkQueue::report_unfinished`](super::WorkQueue::report_unfinished) tells of unfinished work.
 pub const UNFINISHED_PERIOD: Duration = Duration::from_millis(500);
 
@@ -40,6 +42,43 @@ pub trait WorkQueueMetrics: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMetrics;
 
+/// Tells somebody, whose panics have been counted and logged: they come in the middle of a change of the queue.
+pub(super) struct Told(pub(super) Arc<dyn WorkQueueMetrics>);
+
 // === impl NoMetrics ===
 
 impl WorkQueueMetrics for NoMetrics {}
+
+// === impl Told ===
+
+impl Told {
+    fn tell(&self, tell: impl FnOnce(&dyn WorkQueueMetrics)) {
+        let _ = user_function::call(UserFunction::Metrics, &"a work queue", || tell(&*self.0));
+    }
+}
+
+impl WorkQueueMetrics for Told {
+    fn added(&self) {
+        self.tell(|metrics| metrics.added());
+    }
+
+    fn depth(&self, depth: usize) {
+        self.tell(|metrics| metrics.depth(depth));
+    }
+
+    fn waited(&self, duration: Duration) {
+        self.tell(|metrics| metrics.waited(duration));
+    }
+
+    fn worked(&self, duration: Duration) {
+        self.tell(|metrics| metrics.worked(duration));
+    }
+
+    fn retried(&self) {
+        self.tell(|metrics| metrics.retried());
+    }
+
+    fn unfinished(&self, together: Duration, longest: Duration) {
+        self.tell(|metrics| metrics.unfinished(together, longest));
+    }
+}

@@ -26,7 +26,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
 fn fold(listener: &mut Listener, last: &ObjectKey, merges: bool) -> BTreeMap<ObjectKey, String> {
     let mut view = BTreeMap::new();
     while !view.contains_key(last) {
-        let delivery = block_on(listener.next()).unwrap();
+        let next = async { tokio::time::timeout(Duration::from_secs(60), listener.next()).await };
+        let delivery = block_on(next).unwrap_or_else(|_| panic!("{last} did not come: {view:?}")).unwrap();
         let key = delivery.key.clone();
         let version = |object: &Object| object.resource_version().to_owned();
         let before = match &delivery.notification {
@@ -157,7 +158,9 @@ async fn pl_02_a_blocked_handler_holds_up_nobody_and_costs_a_bounded_backlog() {
     let mut blocked = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
         let in_flight = blocked.next().await.unwrap();
+        let begun = std::time::Instant::now();
         while informer.status().events < 1_000_000 || informer.status().queued > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(600), "{:?}", informer.status());
             tokio::task::yield_now().await;
         }
         let stats = blocked.stats();

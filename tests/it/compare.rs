@@ -13,6 +13,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
+use oarlock_tests::PATIENCE;
 use oarlock_tests::control_plane::ControlPlane;
 use script::{Script, Step};
 use std::collections::BTreeMap;
@@ -105,10 +106,18 @@ impl Server {
 
     /// Makes a step's request, again and again if it is to be waited for, and keeps what it says to keep.
     async fn run(&mut self, step: &Step) -> anyhow::Result<Answer> {
+        let begun = std::time::Instant::now();
         loop {
             let answer = self.ask(step).await?;
             // The real server answers so while it makes the storage of a resource that was defined or changed just now.
             if answer.status == 429 || step.until.as_ref().is_some_and(|until| !until.holds(&answer)) {
+                let (status, body) = (answer.status, &answer.body);
+                ensure!(
+                    begun.elapsed() < PATIENCE,
+                    "{} {} still answers {status}: {body}",
+                    step.method,
+                    step.path
+                );
                 continue;
             }
             for (name, pointer) in &step.keep {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
+use oarlock_tests::PATIENCE;
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::host_process::checkout;
 use serde_json::{Value, json};
@@ -51,11 +52,13 @@ async fn promise_3_nothing_lost_over_kill_9() -> anyhow::Result<()> {
         }
     }
     let _host = cluster.run(&kubeconfig, &plugins)?;
+    let begun = std::time::Instant::now();
     loop {
         let wrong = wrong(&cluster).await?;
         if wrong.is_empty() {
             return Ok(());
         }
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "after {PATIENCE:?} this is still wrong: {wrong:#?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::PATIENCE;
 use crate::told::Told;
 
 /// A running host whose standard output is one JSON object a line. Killed when dropped.
@@ -106,13 +107,18 @@ impl HostProcess {
         what: &str,
         found: impl Fn(&Printed) -> Option<T>,
     ) -> anyhow::Result<T> {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             if let Some(found) = found(&self.printed.borrow_and_update()) {
                 return Ok(found);
             }
-            if self.printed.changed().await.is_err() {
-                let status = self.child.wait().await?;
-                bail!("oarlock ended ({status}) before {what}:\n{}", self.printed().tail());
+            match tokio::time::timeout_at(deadline, self.printed.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => {
+                    let status = self.child.wait().await?;
+                    bail!("oarlock ended ({status}) before {what}:\n{}", self.printed().tail());
+                }
+                Err(_) => bail!("{what} did not come in {PATIENCE:?}:\n{}", self.printed().tail()),
             }
         }
     }

@@ -18,3 +18,6 @@ pub mod host_process;
 pub mod judge;
 pub mod recorder;
 pub mod told;
+
+/// How long a test waits for another process before it fails and shows what it saw. What goes well takes a fraction of it.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(600);

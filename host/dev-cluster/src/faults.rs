@@ -144,6 +144,11 @@ impl Faults {
         self.active.lock().iter().find(|fault| fault.id == id).map(|fault| fault.done).unwrap_or(0)
     }
 
+    /// Returns how many requests a fault matched, whether or not it was done to them. One with `times: Some(0)` only counts.
+    pub fn matched(&self, id: FaultId) -> u32 {
+        self.active.lock().iter().find(|fault| fault.id == id).map(|fault| fault.seen).unwrap_or(0)
+    }
+
     /// Takes all faults back.
     pub fn clear(&self) {
         self.active.lock().clear();

@@ -15,6 +15,7 @@ mod selection;
 mod state;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -44,6 +45,9 @@ pub struct FakeListWatch {
     state: Arc<Mutex<State>>,
     n_requests: Arc<watch::Sender<usize>>,
 }
+
+/// Longer than any watch lasts.
+const PATIENCE: Duration = Duration::from_secs(86_400);
 
 /// A request that the fake was asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -324,8 +328,11 @@ impl FakeListWatch {
     }
 
     async fn until(&self, is_so: impl Fn(&Self) -> bool) {
-        // The fake itself holds the other end, so this cannot fail.
-        let _ = self.n_requests.subscribe().wait_for(|_| is_so(self)).await;
+        // The fake itself holds the other end, so this fails only when nothing more is asked for. With a paused clock that is at once.
+        let mut n_requests = self.n_requests.subscribe();
+        if tokio::time::timeout(PATIENCE, n_requests.wait_for(|_| is_so(self))).await.is_err() {
+            panic!("what was waited for was not asked for in {PATIENCE:?}: {:#?}", self.requests());
+        }
     }
 
     fn change(&self, change: Change, is_seen: bool) -> Object {

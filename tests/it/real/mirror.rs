@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use oarlock_tests::PATIENCE;
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane::ControlPlane;
 use oarlock_tests::host_process::{HostProcess, checkout};
@@ -49,12 +50,13 @@ async fn create(cluster: &Cluster, resource: &str, name: &str, data: Value) -> a
 
 async fn until(cluster: &Cluster, namespace: &str, object: &str, done: impl Fn(&Value) -> bool) {
     let path = format!("/api/v1/namespaces/{namespace}/{object}");
+    let begun = std::time::Instant::now();
     loop {
-        if let Ok(found) = cluster.request("GET", &path, None).await
-            && done(&found)
-        {
+        let answer = cluster.request("GET", &path, None).await;
+        if answer.as_ref().is_ok_and(&done) {
             return;
         }
+        assert!(begun.elapsed() < PATIENCE, "after {PATIENCE:?} {path} is not as expected: {answer:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

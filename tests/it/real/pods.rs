@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use oarlock_tests::PATIENCE;
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane::ControlPlane;
 use oarlock_tests::host_process::{HostProcess, checkout};
@@ -93,6 +94,7 @@ async fn delete(cluster: &Cluster, n: usize) -> anyhow::Result<()> {
 /// Waits until all that the recorder saw was told, in order.
 async fn settle(host: &HostProcess, recorder: &Recorder) -> anyhow::Result<()> {
     let watcher = Watcher { plugin: "census", subscription: "objects", matches: &|_| true, stateless: false };
+    let begun = std::time::Instant::now();
     loop {
         let (told, history) = (host.printed().told(), recorder.history()?);
         let faults = judge(&watcher, &history, &told);
@@ -102,6 +104,7 @@ async fn settle(host: &HostProcess, recorder: &Recorder) -> anyhow::Result<()> {
         if faults.is_empty() {
             return Ok(());
         }
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "after {PATIENCE:?} this was not told: {faults:#?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

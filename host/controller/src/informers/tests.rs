@@ -173,6 +173,17 @@ fn told(listener: &mut Listener) -> Vec<String> {
     told
 }
 
+/// Waits until no task is left.
+async fn gone(rig: &Rig) {
+    for _ in 0..10_000 {
+        if rig.tasks.names().is_empty() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("these tasks do not end: {:?}", rig.tasks.names());
+}
+
 /// Waits until a watch is no longer a very short one, nor a listener so new that a list is told to it again.
 async fn settle(rig: &Rig) {
     rig.api().until_watches(1).await;
@@ -200,9 +211,7 @@ async fn promise_1_one_watch_however_many_want_it() {
     assert_eq!(rig.informers.views()[0].wanted_by, ["p", "q", "r"]);
     drop(leases);
     assert!(rig.informers.views().is_empty());
-    while !rig.tasks.names().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    gone(&rig).await;
     assert_eq!(api.n_open_watches(), 0);
 }
 
@@ -219,9 +228,7 @@ async fn promise_7_the_last_lease_gives_the_memory_back() {
     drop(one);
     assert_eq!(rig.informers.budget().objects, 100, "somebody still wants it");
     drop(other);
-    while !rig.tasks.names().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    gone(&rig).await;
     let usage = rig.informers.budget();
     assert_eq!((usage.informers, usage.objects, usage.bytes), (0, 0, 0));
     // What lists and watches belongs to the informer, as the cache does.

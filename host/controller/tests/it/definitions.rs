@@ -18,6 +18,9 @@ use oarlock_informer::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+/// How long anything may take on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 struct Rig {
     cluster: DevCluster,
     client: kube::Client,
@@ -99,17 +102,22 @@ impl Rig {
 
     /// Waits for a line of this kind, and returns it.
     async fn event(&mut self, event: &str) -> Value {
+        let mut seen = Vec::new();
         loop {
-            let line = serde_json::to_value(self.reports.next().await.unwrap()).unwrap();
+            let Ok(line) = tokio::time::timeout(PATIENCE, self.reports.next()).await else {
+                panic!("no {event} among {seen:#?}")
+            };
+            let line = serde_json::to_value(line.unwrap()).unwrap();
             if line["event"] == event {
                 return line;
             }
+            seen.push(line);
         }
     }
 }
 
 async fn told(listener: &mut Listener) -> String {
-    let delivery = listener.next().await.unwrap();
+    let delivery = tokio::time::timeout(PATIENCE, listener.next()).await.unwrap().unwrap();
     listener.finish(&delivery.key, Outcome::Done);
     match &delivery.notification {
         Notification::Added { object, .. } => format!("add {}", object.key().name()),

@@ -185,7 +185,11 @@ impl Host {
     async fn event(&self, event: &str) -> Value {
         let mut lines = self.lines.clone();
         let is_it = |line: &&Value| line["event"] == event;
-        let lines = lines.wait_for(|lines| lines.iter().any(|line| is_it(&line))).await.unwrap();
+        let found = lines.wait_for(|lines| lines.iter().any(|line| is_it(&line)));
+        let lines = match tokio::time::timeout(Duration::from_secs(120), found).await {
+            Ok(lines) => lines.unwrap(),
+            Err(_) => panic!("no {event} among {:#?}", *self.lines.borrow()),
+        };
         lines.iter().find(is_it).unwrap().clone()
     }
 

@@ -1,4 +1,6 @@
-use oarlock_dev_cluster::faults::Match;
+use oarlock_controller::runtime::Config;
+use oarlock_dev_cluster::faults::{Action, Fault, Match};
+use oarlock_informer::reflector::ConsistencyCheck;
 
 use crate::rig::Rig;
 use crate::told;
@@ -50,15 +52,27 @@ async fn promise_3_a_plugin_converges_after_an_outage_and_its_chains_hold() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_1_two_plugins_share_one_watch() {
-    let rig = Rig::start().await;
+    // Which would list what has streamed in.
+    let rig = Rig::start_with(|config| Config { consistency_check: ConsistencyCheck::Off, ..config }).await;
+    // Faults that are done to nobody count at the server.
+    let count = |on| rig.cluster.faults().add(Fault::times(on, Action::Expired, 0));
+    let (lists, watches) = (count(Match::list("configmaps")), count(Match::watch("configmaps")));
+    let asked = || [lists, watches].map(|id| rig.cluster.faults().matched(id));
     rig.plugin("one", "hello-rust");
-    rig.plugin("two", "hello-rust");
     rig.create("a").await;
     rig.serves("one", 1).await;
+    assert_eq!(asked(), [0, 1], "everything streams in as the beginning of one watch");
+    rig.plugin("two", "hello-rust");
     rig.serves("two", 1).await;
     rig.create("b").await;
+    for plugin in ["one", "two"] {
+        rig.line(|line| line["plugin"] == plugin && line["event"] == "delivered" && line["name"] == "b")
+            .await;
+    }
+    assert_eq!(asked(), [0, 1], "the second plugin costs the server nothing");
     told::converges(&rig, "one", 1).await;
     told::converges(&rig, "two", 1).await;
+    assert_eq!(asked()[1], 1, "and nothing was begun anew");
     rig.end().await;
 }
 

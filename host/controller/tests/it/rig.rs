@@ -25,6 +25,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+/// How long anything may take on however slow a machine, the compiling of guests included.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 pub(crate) struct Rig {
     pub(crate) cluster: DevCluster,
     pub(crate) client: kube::Client,
@@ -120,9 +123,8 @@ impl Rig {
 
     /// Waits for a line and returns it.
     pub(crate) async fn line(&self, is_it: impl Fn(&Value) -> bool) -> Value {
-        let mut lines = self.lines.clone();
-        let lines = lines.wait_for(|lines| lines.iter().any(&is_it)).await.unwrap();
-        lines.iter().find(|line| is_it(line)).unwrap().clone()
+        self.until(|lines| lines.iter().any(&is_it)).await;
+        self.lines().into_iter().find(|line| is_it(line)).unwrap()
     }
 
     /// Waits for an event of a plugin and returns its line.
@@ -140,7 +142,17 @@ impl Rig {
 
     /// Waits until all lines together are as wanted.
     pub(crate) async fn until(&self, is_so: impl Fn(&[Value]) -> bool) {
-        self.lines.clone().wait_for(|lines| is_so(lines)).await.unwrap();
+        let mut lines = self.lines.clone();
+        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(|lines| is_so(lines))).await;
+        if waited.is_err() {
+            let lines = self.lines();
+            let last: Vec<_> = lines.iter().rev().take(40).rev().map(Value::to_string).collect();
+            panic!(
+                "it did not come in {PATIENCE:?}; the last of {} lines:\n{}",
+                lines.len(),
+                last.join("\n")
+            );
+        }
     }
 
     pub(crate) fn lines(&self) -> Vec<Value> {
@@ -170,9 +182,12 @@ impl Rig {
 
     /// Deletes it, over another connection if this one breaks.
     pub(crate) async fn delete(&self, name: &str) {
-        while let Err(error) = self.config_maps().delete(name, &DeleteParams::default()).await {
-            assert!(matches!(error, kube::Error::Service(_)), "{error}");
-        }
+        let deleted = async {
+            while let Err(error) = self.config_maps().delete(name, &DeleteParams::default()).await {
+                assert!(matches!(error, kube::Error::Service(_)), "{error}");
+            }
+        };
+        tokio::time::timeout(PATIENCE, deleted).await.unwrap();
     }
 
     /// What there is, as name and resourceVersion, sorted.

@@ -1,5 +1,6 @@
 //! What a list or a watch of the fake is restricted to by its selectors.
 
+use crate::json_pointer::JsonPointer;
 use crate::list_watch::WatchEvent;
 use crate::object::Object;
 use crate::selector::LabelSelector;
@@ -29,7 +30,8 @@ impl Selection {
             && self.fields.iter().all(|requirement| requirement.matches(object))
     }
 
-    /// Returns an event as a watch with this selection sees it: what begins to match is added, what ceases to is deleted.
+    /// Returns an event as a watch with this selection sees it: what begins to match is added, what ceases to is deleted
+    /// in its last state that matched.
     pub(super) fn seen(&self, event: &WatchEvent, old: Option<&Object>) -> Option<WatchEvent> {
         let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) = event
         else {
@@ -40,10 +42,17 @@ impl Selection {
         match (matched, !is_deleted && self.matches(object)) {
             (true, true) => Some(WatchEvent::Modified(object.clone())),
             (false, true) => Some(WatchEvent::Added(object.clone())),
-            (true, false) => Some(WatchEvent::Deleted(object.clone())),
+            (true, false) if is_deleted => Some(WatchEvent::Deleted(object.clone())),
+            (true, false) => old.map(|old| WatchEvent::Deleted(as_of(old, object))),
             (false, false) => None,
         }
     }
+}
+
+/// Returns the last state that was selected, at the version at which it ceased to be: what an API server sends.
+fn as_of(old: &Object, object: &Object) -> Object {
+    let version = JsonPointer::from(["metadata", "resourceVersion"]);
+    old.with(&version, &*object.resource_version()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 // === impl FieldRequirement ===

@@ -170,3 +170,20 @@ async fn wt_01_a_watch_without_a_buffer_hands_each_event_over() {
     drop(buffered);
     assert!(buffer.next().await.is_none());
 }
+
+/// What leaves a selector is deleted in the last state that was selected, at the version of the change; also for a watch that was away.
+#[tokio::test]
+async fn what_leaves_a_selector_is_deleted_as_it_was_selected() {
+    let fake = FakeListWatch::pods();
+    fake.put(Draft::new("x/a").label("app", "web"));
+    let selected = WatchOptions { label_selector: "app=web".parse().unwrap(), ..watch_from("2") };
+    let mut open = fake.watch(selected.clone()).await.unwrap();
+    fake.put(Draft::new("x/a").label("app", "db"));
+    let mut again = fake.watch(selected).await.unwrap();
+    for watch in [&mut open, &mut again] {
+        let Some(Ok(WatchEvent::Deleted(object))) = watch.next().await else { panic!("it was deleted") };
+        assert_eq!((&object.labels()["app"][..], &*object.resource_version()), ("web", "3"));
+    }
+    fake.delete("x/a");
+    assert_eq!(read(&mut open).len() + read(&mut again).len(), 0, "it is gone already");
+}

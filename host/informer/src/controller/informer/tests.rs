@@ -44,7 +44,13 @@ async fn run<H: EventHandler>(informer: Informer<H>, test: impl Future<Output = 
 }
 
 async fn until(calls: &Calls, n_calls: usize) -> Vec<String> {
+    let begun = tokio::time::Instant::now();
     while calls.lock().len() < n_calls {
+        assert!(
+            begun.elapsed() < std::time::Duration::from_secs(3600),
+            "no {n_calls} calls: {:?}",
+            calls.lock()
+        );
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     std::mem::take(&mut *calls.lock())

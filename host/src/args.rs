@@ -70,6 +70,16 @@ pub(crate) enum Command {
     Rbac(RbacArgs),
     /// Looks at plugins without running them.
     Plugin(PluginArgs),
+    /// Compiles one component, for a host that runs this program as its child.
+    #[command(hide = true)]
+    CompileComponent(CompileComponentArgs),
+}
+
+/// What a host asks of the child that compiles.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompileComponentArgs {
+    /// As `oarlock_plugin` passes them.
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,4 +1,5 @@
-//! Where compiled plugins are kept between runs: some compile in seconds, all load in milliseconds.
+//! How components are compiled, in children of this process, and where their code is kept between runs: some compile in minutes, all load
+//! in milliseconds.
 
 use std::{
     fs::{self, DirBuilder},
@@ -7,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use oarlock_plugin::EngineConfig;
+use oarlock_plugin::{Compiler, EngineConfig};
 
 use crate::{args::Environment, failure::Failure};
 
@@ -33,7 +34,14 @@ pub(crate) fn engine_config(
             }
         }),
     };
-    Ok(EngineConfig { cache_dir, ..EngineConfig::default() })
+    Ok(EngineConfig { cache_dir, compiler: compiler(), ..EngineConfig::default() })
+}
+
+/// This program itself: as it runs, even if another version of it has taken its place on disk.
+fn compiler() -> Compiler {
+    let running = Path::new("/proc/self/exe");
+    let program = if running.exists() { Some(running.to_owned()) } else { std::env::current_exe().ok() };
+    Compiler { program, arguments: vec!["compile-component".into()], ..Compiler::default() }
 }
 
 fn default(environment: &Environment) -> Option<PathBuf> {

@@ -14,17 +14,27 @@ mod telemetry;
 use std::process::ExitCode;
 
 use clap::Parser;
+use oarlock_plugin::compiler;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, CompileComponentArgs};
 
 // A cache is many small allocations that come and go at different times. jemalloc packs them, and gives back what is free; how it is
 // tuned stands in .cargo/config.toml, what that is worth in bench/README.md.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match args.command {
+        // Before there is a runtime: this process gives up all but what it needs.
+        Command::CompileComponent(CompileComponentArgs { arguments }) => compiler::run(arguments),
+        _ => run(args),
+    }
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
-    let Args { log, cache_dir, environment, command } = Args::parse();
+async fn run(args: Args) -> ExitCode {
+    let Args { log, cache_dir, environment, command } = args;
     telemetry::install(&log);
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
@@ -32,6 +42,7 @@ async fn main() -> ExitCode {
             Command::Dev(args) => commands::dev::run(args, engine).await,
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
             Command::Plugin(args) => commands::plugin::run(args, engine).await,
+            Command::CompileComponent(_) => Ok(()),
         },
         Err(failure) => Err(failure),
     };

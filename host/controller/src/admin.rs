@@ -99,10 +99,15 @@ async fn livez(State(admin): State<Admin>) -> Response {
 
 async fn readyz(State(admin): State<Admin>) -> Response {
     let reasons = admin.health.reasons();
-    if reasons.is_empty() {
-        return "ok\n".into_response();
+    // A plugin that waits is no reason for the host not to be ready, but worth a line.
+    let waiting = admin.board.snapshot().into_iter().filter(|plugin| !plugin.waits_for.is_empty());
+    let waiting = waiting.map(|plugin| format!("{} waits for {}", plugin.name, plugin.waits_for.join(", ")));
+    let lines =
+        |first: Vec<String>| first.into_iter().chain(waiting).map(|line| line + "\n").collect::<String>();
+    match reasons.is_empty() {
+        true => lines(vec!["ok".to_owned()]).into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, lines(reasons)).into_response(),
     }
-    (StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n").into_response()
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
@@ -195,6 +200,11 @@ mod tests {
         lease.synced().await;
         admin.health.plugins_looked_at();
         assert_eq!(get(&admin, "/readyz").await, (200, "ok\n".to_owned()));
+        let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+        let entry = admin.board.enter(status);
+        entry.update(|status| status.waits_for = vec!["its component to be compiled".to_owned()]);
+        let ready = (200, "ok\np waits for its component to be compiled\n".to_owned());
+        assert_eq!(get(&admin, "/readyz").await, ready);
     }
 
     #[tokio::test]

@@ -50,3 +50,4 @@ mod chain;
 #[cfg(test)]
 mod fake_api;
 mod fields;
+mod size;

@@ -1,11 +1,18 @@
 //! A compiled component that was checked against the contract, ready to be instantiated.
+//!
+//! A component is compiled in a [process of its own](crate::compiler), after its turn has come. All who have the same component share
+//! its code: it is looked for among those that are loaded, then on disk.
 
+pub(crate) mod bounds;
 mod check;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::oneshot;
 use wasmtime::{
     Store,
     component::{Instance, InstancePre},
@@ -13,13 +20,15 @@ use wasmtime::{
 
 use crate::{
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
+    compiler,
     engine::Engine,
-    inspect::{self, NoComponent},
+    inspect::{self, NoComponent, Surface},
     state::State,
 };
 
-/// A component larger than this is refused before it is looked at.
-pub const MAX_COMPONENT_BYTES: usize = 256 << 20;
+/// A component larger than this is refused before it is looked at. The largest that language tools make, with a Python or JavaScript
+/// engine in them, have 12 to 40 MiB.
+pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
 /// A component that fits the contract. Cheap to clone.
 #[derive(Clone)]
@@ -32,7 +41,7 @@ pub struct Component {
 pub struct Digest([u8; 32]);
 
 /// Why bytes cannot be used as a plugin.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No bytes at all.
     #[error("the file is empty: is the build that writes it still running?")]
@@ -110,10 +119,68 @@ pub enum Error {
     /// It is not valid, or uses a feature that the host has not.
     #[error("it does not compile: {0}")]
     Compile(String),
-    /// The thread that compiles it could not be started, or ended.
-    #[error("the compiling thread failed: {0}")]
+    /// There is more of something in it than any plugin needs.
+    #[error("the component has {found} {what}, more than the {limit} that this host compiles")]
+    TooComplex {
+        /// Of what.
+        what: &'static str,
+        /// How much there is, at least.
+        found: u64,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// Compiling it takes more than a component of its size may use.
+    #[error(
+        "it does not compile: the compiler was ended when it used more than the {allowance} of {what} that a component of this \
+         size may take{}; does it have very large functions, or many components in one another?",
+        Said(said)
+    )]
+    OverAllowance {
+        /// Of what.
+        what: &'static str,
+        /// How much it may use.
+        allowance: String,
+        /// What the compiler said.
+        said: String,
+    },
+    /// The compiler broke over it.
+    #[error("it does not compile: the compiler failed ({status}){}", Said(said))]
+    CompilerDied {
+        /// How the process ended.
+        status: String,
+        /// What it said.
+        said: String,
+    },
+    /// The compiler cannot be run. The component is not to blame.
+    #[error("the compiler cannot be used: {0}")]
+    Compiler(String),
+    /// Its code cannot be written or loaded. The component is not to blame.
+    #[error("compiled code cannot be written to or loaded from {folder}: {reason}")]
+    Code {
+        /// Where.
+        folder: String,
+        /// Why.
+        reason: String,
+    },
+    /// The thread that looks at it could not be started, or ended.
+    #[error("the thread that looks at the component failed: {0}")]
     Thread(String),
 }
+
+/// What the compiler said, if it said anything.
+struct Said<'a>(&'a str);
+
+/// A component that looks like a plugin, on its way to code.
+struct Candidate {
+    bytes: Arc<[u8]>,
+    digest: Digest,
+    surface: Surface,
+    claims: check::Claims,
+    began: Instant,
+}
+
+/// A component that is loaded, for as long as somebody has it.
+pub(crate) struct Loaded(Weak<Inner>);
 
 struct Inner {
     engine: Engine,
@@ -143,30 +210,50 @@ pub(crate) struct Guests {
 // === impl Component ===
 
 impl Component {
-    /// Compiles a component and checks it against the contract.
-    ///
-    /// Waits for one of the engine's compile slots, then for a thread of its own: from microseconds (in the cache) to seconds, without
-    /// holding up the runtime. A compilation that has begun cannot be stopped: dropping the future leaves it its slot
-    /// until it ends.
+    /// Compiles a component and checks it against the contract. See [`Component::compile_for`].
     ///
     /// # Errors
     ///
     /// Says what the bytes are instead of a plugin, and what to do about it.
     pub async fn compile(engine: &Engine, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
+        Self::compile_for(engine, None, bytes).await
+    }
+
+    /// Compiles a component for a plugin and checks it against the contract.
+    ///
+    /// Takes milliseconds if the code is there already. Otherwise waits for its turn ([`Engine::compilations`] shows how long the
+    /// queue is) and for the compiler, without holding up the runtime. Dropping the future ends the compilation.
+    ///
+    /// # Errors
+    ///
+    /// Says what the bytes are instead of a plugin, and what to do about it.
+    pub async fn compile_for(
+        engine: &Engine,
+        plugin: Option<Arc<str>>,
+        bytes: impl Into<Arc<[u8]>>,
+    ) -> Result<Self, Error> {
         let bytes = bytes.into();
-        let slot = engine.compile_slots().acquire_owned().await.map_err(|e| Error::Thread(e.to_string()))?;
-        let (done, result) = oneshot::channel();
-        let engine = engine.clone();
-        std::thread::Builder::new()
-            .name("oarlock-compile".to_owned())
-            .spawn(move || {
-                let component = Self::compile_here(engine, &bytes);
-                drop(slot);
-                // The receiver is gone when the caller lost interest.
-                let _ = done.send(component);
-            })
-            .map_err(|e| Error::Thread(e.to_string()))?;
-        result.await.map_err(|e| Error::Thread(e.to_string()))?
+        let candidate = blocking(move || Candidate::read(bytes)).await?;
+        let candidate = match find(engine, candidate).await? {
+            Ok(component) => return Ok(component),
+            Err(candidate) => candidate,
+        };
+        let (size, digest) = (candidate.bytes.len(), candidate.digest);
+        let turn = engine.queue().turn(plugin, size, digest).await;
+        // Another plugin of the same component may have been first.
+        let candidate = match find(engine, candidate).await? {
+            Ok(component) => {
+                turn.succeeded();
+                return Ok(component);
+            }
+            Err(candidate) => candidate,
+        };
+        let compiled = compile_now(engine, candidate).await;
+        match &compiled {
+            Ok(_) => turn.succeeded(),
+            Err(error) => engine.failures().remember(digest, error),
+        }
+        compiled
     }
 
     /// Returns the SHA-256 of the bytes it was made of.
@@ -175,13 +262,19 @@ impl Component {
         self.inner.digest
     }
 
+    /// Tells whether it is the other one, and not only made of the same bytes: then they have one copy of the code.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Returns how many bytes it was made of.
     #[must_use]
     pub fn size(&self) -> usize {
         self.inner.bytes
     }
 
-    /// Returns how long the compilation took, or the look into the cache.
+    /// Returns how long it took until its code was there: compiled, the wait for its turn included, or found on disk.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
         self.inner.compile_time
@@ -218,21 +311,72 @@ impl Component {
     pub(crate) fn exports(&self) -> &Exports {
         &self.inner.exports
     }
+}
 
-    fn compile_here(engine: Engine, bytes: &[u8]) -> Result<Self, Error> {
+/// Looks for a component's code. Gives the candidate back if it has to be compiled, and can be.
+async fn find(engine: &Engine, candidate: Candidate) -> Result<Result<Component, Candidate>, Error> {
+    let engine = engine.clone();
+    blocking(move || {
+        if let Some(component) = engine.loaded(&candidate.digest) {
+            return Ok(Ok(component));
+        }
+        if let Some(code) = engine.code().load(engine.wasmtime(), &candidate.digest) {
+            return candidate.link(&engine, &code).map(Ok);
+        }
+        engine.failures().recall(&candidate.digest)?;
+        bounds::check(&candidate.bytes)?;
+        Ok(Err(candidate))
+    })
+    .await
+}
+
+async fn compile_now(engine: &Engine, candidate: Candidate) -> Result<Component, Error> {
+    let broken = |engine: &Engine, reason: String| Error::Code {
+        folder: engine.code().folder().display().to_string(),
+        reason,
+    };
+    let store = engine.code();
+    let part = store.part().map_err(|error| broken(engine, error.to_string()))?;
+    let file = part.file().map_err(|error| broken(engine, error.to_string()))?;
+    compiler::compile(engine.compiler(), store.engine_tag(), &candidate.bytes, file).await?;
+    let engine = engine.clone();
+    blocking(move || {
+        let kept = engine.code().keep(engine.wasmtime(), &candidate.digest, part);
+        let code = kept.map_err(|reason| broken(&engine, reason))?;
+        candidate.link(&engine, &code)
+    })
+    .await
+}
+
+/// Runs what takes a thread's time beside the runtime's own threads. A panic in it is this component's error.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Thread(error.to_string())))
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    /// Looks at the outside of a component.
+    fn read(bytes: Arc<[u8]>) -> Result<Self, Error> {
+        let began = Instant::now();
         if bytes.is_empty() {
             return Err(Error::Empty);
         }
         if bytes.len() > MAX_COMPONENT_BYTES {
             return Err(Error::TooLarge { bytes: bytes.len(), limit: MAX_COMPONENT_BYTES });
         }
-        let surface = inspect::inspect(bytes).map_err(|no_component| no_component.explain(bytes))?;
+        let surface = inspect::inspect(&bytes).map_err(|no_component| no_component.explain(&bytes))?;
         let claims = check::check(&surface)?;
-        let start = std::time::Instant::now();
-        let compiled = wasmtime::component::Component::from_binary(engine.wasmtime(), bytes)
-            .map_err(|e| Error::Compile(format!("{e:#}")))?;
-        let compile_time = start.elapsed();
-        let pre = engine.linker(claims.wasi).instantiate_pre(&compiled).map_err(check::mismatch)?;
+        let digest = Digest::of(&bytes);
+        Ok(Self { bytes, digest, surface, claims, began })
+    }
+
+    /// Links compiled code to the host's functions.
+    fn link(self, engine: &Engine, code: &wasmtime::component::Component) -> Result<Component, Error> {
+        let Self { bytes, digest, surface, claims, began } = self;
+        let pre = engine.linker(claims.wasi).instantiate_pre(code).map_err(check::mismatch)?;
         let exports = Exports {
             metadata: metadata::GuestIndices::new(&pre).map_err(check::mismatch)?,
             handler: claims
@@ -245,20 +389,32 @@ impl Component {
                 .transpose()?,
             pre,
         };
-        let digest = Digest(Sha256::digest(bytes).into());
-        let imports_wasi = claims.wasi;
-        let bytes = bytes.len();
-        Ok(Self {
+        let component = Component {
             inner: Arc::new(Inner {
-                engine,
+                engine: engine.clone(),
                 digest,
-                bytes,
-                compile_time,
+                bytes: bytes.len(),
+                compile_time: began.elapsed(),
                 imports: surface.imports,
-                imports_wasi,
+                imports_wasi: claims.wasi,
                 exports,
             }),
-        })
+        };
+        engine.remember(&component);
+        Ok(component)
+    }
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    pub(crate) fn of(component: &Component) -> Self {
+        Self(Arc::downgrade(&component.inner))
+    }
+
+    /// The component, if somebody still has it.
+    pub(crate) fn component(&self) -> Option<Component> {
+        self.0.upgrade().map(|inner| Component { inner })
     }
 }
 
@@ -284,7 +440,29 @@ impl Exports {
     }
 }
 
+// === impl Said ===
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", self.0) }
+    }
+}
+
 // === impl Digest ===
+
+impl Digest {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,22 @@
-//! The wasmtime engine, its ticker, its linkers and its compile slots: things that must agree, built together.
+//! The wasmtime engine, its ticker, its linkers, its compiler and where code is kept: things that must agree, built together.
 
+mod failures;
 mod ticker;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::sync::Semaphore;
+use parking_lot::Mutex;
 use wasmtime::component::{HasSelf, Linker};
 
-use crate::{bindings, imports, state::State};
+use self::failures::Failures;
+use crate::{
+    bindings,
+    code::CodeStore,
+    compiler::{Compilation, Compiler, EngineTag, Queue},
+    component::{Component, Digest, Loaded},
+    imports,
+    state::State,
+};
 
 pub(crate) use ticker::Running;
 
@@ -17,8 +26,12 @@ pub struct EngineConfig {
     /// Where compiled code is kept between runs; none compiles anew each time. The directory is made if missing, and must be
     /// writable by the host's own user alone: what lies in it is run.
     pub cache_dir: Option<PathBuf>,
-    /// How many components may be compiled at the same time, each on a thread of its own.
+    /// How much compiled code is kept there; what was not used for the longest goes first.
+    pub cache_bytes: u64,
+    /// How many components may be compiled at the same time, each in a process of its own. Large ones leave one slot free.
     pub compile_slots: usize,
+    /// Which program compiles, and what it may use.
+    pub compiler: Compiler,
     /// How long a guest computes before other tasks get their turn.
     pub time_slice: Duration,
 }
@@ -53,7 +66,12 @@ pub enum Error {
 struct Inner {
     wasmtime: wasmtime::Engine,
     ticker: ticker::Ticker,
-    compile_slots: Arc<Semaphore>,
+    compiler: Compiler,
+    queue: Arc<Queue>,
+    code: CodeStore,
+    failures: Failures,
+    /// What is loaded, for those who have the same component.
+    loaded: Mutex<HashMap<Digest, Loaded>>,
     /// Only what the contract names.
     plain: Linker<State>,
     /// The same, and an empty WASI.
@@ -64,7 +82,13 @@ struct Inner {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        Self { cache_dir: None, compile_slots: 2, time_slice: Duration::from_millis(1) }
+        Self {
+            cache_dir: None,
+            cache_bytes: 4 << 30,
+            compile_slots: 3,
+            compiler: Compiler::default(),
+            time_slice: Duration::from_millis(1),
+        }
     }
 }
 
@@ -77,12 +101,15 @@ impl Engine {
     ///
     /// When the cache directory cannot be used, or the machine does not suit.
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
-        let EngineConfig { cache_dir, compile_slots, time_slice } = config;
-        let mut wasmtime_config = wasmtime_config();
-        if let Some(path) = cache_dir {
-            wasmtime_config.cache(Some(open_cache(path)?));
-        }
-        let wasmtime = wasmtime::Engine::new(&wasmtime_config).map_err(wasmtime_refuses)?;
+        let EngineConfig { cache_dir, cache_bytes, compile_slots, compiler, time_slice } = config;
+        let wasmtime = wasmtime::Engine::new(&wasmtime_config()).map_err(wasmtime_refuses)?;
+        let engine_tag = EngineTag::of(&wasmtime);
+        let code = match cache_dir {
+            Some(path) => CodeStore::open(&path, cache_bytes, engine_tag)
+                .map_err(|reason| Error::CacheDir { path, reason })?,
+            None => CodeStore::temporary(engine_tag)
+                .map_err(|reason| Error::CacheDir { path: std::env::temp_dir(), reason })?,
+        };
         let mut plain = Linker::new(&wasmtime);
         bindings::Plugin::add_to_linker::<State, HasSelf<State>>(&mut plain, |state| state)
             .map_err(wasmtime_refuses)?;
@@ -93,7 +120,11 @@ impl Engine {
             inner: Arc::new(Inner {
                 wasmtime,
                 ticker,
-                compile_slots: Arc::new(Semaphore::new(compile_slots.max(1))),
+                compiler,
+                queue: Queue::new(compile_slots),
+                code,
+                failures: Failures::default(),
+                loaded: Mutex::default(),
                 plain,
                 with_wasi,
             }),
@@ -108,8 +139,38 @@ impl Engine {
         if wasi { &self.inner.with_wasi } else { &self.inner.plain }
     }
 
-    pub(crate) fn compile_slots(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.inner.compile_slots)
+    /// Returns what is being compiled, and then what waits for its turn, in that order.
+    #[must_use]
+    pub fn compilations(&self) -> Vec<Compilation> {
+        self.inner.queue.compilations()
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.inner.queue
+    }
+
+    pub(crate) fn compiler(&self) -> &Compiler {
+        &self.inner.compiler
+    }
+
+    pub(crate) fn code(&self) -> &CodeStore {
+        &self.inner.code
+    }
+
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.inner.failures
+    }
+
+    /// Returns a component of these bytes if somebody has it loaded.
+    pub(crate) fn loaded(&self, digest: &Digest) -> Option<Component> {
+        self.inner.loaded.lock().get(digest).and_then(Loaded::component)
+    }
+
+    /// Notes that a component is loaded.
+    pub(crate) fn remember(&self, component: &Component) {
+        let mut loaded = self.inner.loaded.lock();
+        loaded.retain(|_, it| it.component().is_some());
+        loaded.insert(component.digest(), Loaded::of(component));
     }
 
     /// Keeps the ticker ticking until the guard is dropped.
@@ -118,7 +179,8 @@ impl Engine {
     }
 }
 
-fn wasmtime_config() -> wasmtime::Config {
+/// What code is made with and run with: the host's engine and the compiler's must have it in common.
+pub(crate) fn wasmtime_config() -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config
         .wasm_component_model(true)
@@ -129,54 +191,12 @@ fn wasmtime_config() -> wasmtime::Config {
         .epoch_interruption(true)
         // A slot is one thread: compilation must not take every core from the runtime's workers.
         .parallel_compilation(false)
+        // Language tools have inlined already; from there on it only makes hostile components larger.
+        .compiler_inlining(wasmtime::Inlining::No)
         .max_wasm_stack(1 << 20)
         .async_stack_size(3 << 20)
         .cranelift_opt_level(wasmtime::OptLevel::Speed);
     config
-}
-
-fn open_cache(path: PathBuf) -> Result<wasmtime::Cache, Error> {
-    let fails = |reason: String| Error::CacheDir { path: path.clone(), reason };
-    // An absolute path is asked for below, and only what exists has one.
-    create_private(&path).map_err(|e| fails(e.to_string()))?;
-    let absolute = path.canonicalize().map_err(|e| fails(e.to_string()))?;
-    check_private(&absolute).map_err(fails)?;
-    let mut config = wasmtime::CacheConfig::new();
-    config.with_directory(absolute);
-    wasmtime::Cache::new(config).map_err(|e| fails(e.to_string()))
-}
-
-#[cfg(unix)]
-fn create_private(path: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create_private(path: &std::path::Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(path)
-}
-
-#[cfg(unix)]
-fn check_private(path: &std::path::Path) -> Result<(), String> {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-    let metadata = std::fs::metadata(path).map_err(|e| e.to_string())?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o022 != 0 {
-        return Err(format!("others may write to it (mode {mode:o}): run chmod 700 on it"));
-    }
-    // This process belongs to the user it runs as; where there is no /proc, the mode has to do.
-    match std::fs::metadata("/proc/self") {
-        Ok(process) if process.uid() != metadata.uid() => {
-            Err(format!("it belongs to another user (uid {})", metadata.uid()))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cfg(not(unix))]
-fn check_private(_path: &std::path::Path) -> Result<(), String> {
-    Ok(())
 }
 
 fn wasmtime_refuses(error: wasmtime::Error) -> Error {

@@ -2,10 +2,12 @@
 
 #[cfg(test)]
 mod it {
+    mod compiling;
     mod endurance;
     mod fairness;
     mod fake;
     mod fixtures;
+    mod hostile;
     mod refusals;
     mod support;
 }

@@ -3,6 +3,8 @@
 //! Everything that can fail fails here, while the version before goes on: reading, compiling, describing, rights, the first lists, the
 //! first instance. What can be waited for (a resource, a right, a ServiceAccount) is waited for and named.
 
+mod compile;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use oarlock_informer::GroupVersionResource;
-use oarlock_plugin::{Component, DescribeError, GuestLog, InstanceConfig, component, contract};
+use oarlock_plugin::{DescribeError, GuestLog, InstanceConfig, component, contract};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -94,25 +96,14 @@ impl Error {
 /// Makes a generation of what the file says now.
 pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Result<Prepared, Error> {
     let began = Instant::now();
-    let path = || file.component.display().to_string();
-    let component_file = file.component.clone();
-    let bytes = host
-        .tasks
-        .blocking(move || std::fs::read(component_file))
-        .await
-        .unwrap_or_else(|| Err(io::Error::other("the reading thread ended")))
-        .map_err(|source| Error::Read { path: path(), source })?;
-    let component = Component::compile(&host.engine, bytes)
-        .await
-        .map_err(|source| Error::Component { path: path(), source })?;
+    let serving = slot.serving.view();
+    let number = serving.as_ref().map_or(1, |it| it.number + 1);
+    let reporter = host.reporter.about(&slot.name, number);
+    let component = compile::compile(host, slot, file, &reporter).await?;
     let made_of = MadeOf { file: file.clone(), digest: component.digest() };
     if slot.made_of.lock().as_ref() == Some(&made_of) {
         return Err(Error::Unchanged);
     }
-
-    let serving = slot.serving.view();
-    let number = serving.as_ref().map_or(1, |it| it.number + 1);
-    let reporter = host.reporter.about(&slot.name, number);
     let log = Arc::new(GuestLog::new(
         slot.name.clone(),
         number,

@@ -128,6 +128,13 @@ pub enum Event {
         /// Whether an older version serves.
         older_version_serves: bool,
     },
+    /// A plugin's component takes long to compile, or waits for its turn. Said once of each.
+    PluginCompiling {
+        /// The component's size.
+        bytes: u64,
+        /// How many are compiled before it.
+        before: usize,
+    },
     /// A version is made, and waits for what it watches and reads to be synced.
     PluginWaiting {
         /// What it waits for, in words.
@@ -331,6 +338,7 @@ impl Event {
             | Self::OtherLeads { .. }
             | Self::Leading
             | Self::HostStopping
+            | Self::PluginCompiling { .. }
             | Self::PluginLoaded { .. }
             | Self::PluginUnloaded
             | Self::SubscriptionOpened { .. }

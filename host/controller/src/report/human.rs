@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::Line;
 use super::event::{Delivery, Event, Level, Mode, NotificationType};
+use crate::size::Size;
 
 /// A guest's text: whatever is in it, it stays on its line and does not move the cursor.
 struct OneLine<'a>(&'a str);
@@ -69,6 +70,10 @@ impl Display for Event {
                     f.write_str(" (the version before goes on)")?;
                 }
                 Ok(())
+            }
+            Self::PluginCompiling { bytes, before } => {
+                write!(f, "compiling its component, {}", Size(*bytes))?;
+                if *before > 0 { write!(f, ", after {before} others") } else { Ok(()) }
             }
             Self::PluginWaiting { waits_for } => write!(f, "waits for {}", waits_for.join(", ")),
             Self::PluginUnloaded => f.write_str("unloaded"),

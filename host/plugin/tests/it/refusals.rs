@@ -67,7 +67,7 @@ async fn what_has_the_right_names_and_the_wrong_types() {
 #[tokio::test]
 async fn too_large() {
     let bytes = vec![0; oarlock_plugin::component::MAX_COMPONENT_BYTES + 1];
-    insta::assert_snapshot!(refusal(bytes).await, @"the component has 268435457 bytes, more than the 268435456 allowed");
+    insta::assert_snapshot!(refusal(bytes).await, @"the component has 67108865 bytes, more than the 67108864 allowed");
 }
 
 #[test]

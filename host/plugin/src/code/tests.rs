@@ -1,0 +1,108 @@
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+use crate::engine::wasmtime_config;
+
+/// A component with nothing in it.
+const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+fn engine() -> wasmtime::Engine {
+    wasmtime::Engine::new(&wasmtime_config()).unwrap()
+}
+
+fn store(folder: &Path, engine: &wasmtime::Engine, max_bytes: u64) -> CodeStore {
+    CodeStore::open(folder, max_bytes, EngineTag::of(engine)).unwrap()
+}
+
+/// Keeps the code of the empty component under the digest of some text.
+fn keep(store: &CodeStore, engine: &wasmtime::Engine, text: &str) -> Digest {
+    let digest = Digest::of(text.as_bytes());
+    let mut part = store.part().unwrap();
+    let code = engine.precompile_component(EMPTY).unwrap();
+    io::Write::write_all(&mut part.file, &code).unwrap();
+    store.keep(engine, &digest, part).unwrap();
+    digest
+}
+
+#[test]
+fn code_is_found_again_by_its_component_alone() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let one = store(dir.path(), &engine, 1 << 30);
+    let digest = keep(&one, &engine, "a");
+    assert!(one.load(&engine, &digest).is_some());
+    assert!(store(dir.path(), &engine, 1 << 30).load(&engine, &digest).is_some(), "after a restart");
+    assert!(one.load(&engine, &Digest::of(b"b")).is_none());
+    let other_engine = CodeStore::open(dir.path(), 1 << 30, EngineTag([0; 32])).unwrap();
+    assert!(other_engine.load(&engine, &digest).is_none());
+    let modes: Vec<_> = fs::read_dir(one.folder())
+        .unwrap()
+        .map(|it| it.unwrap().metadata().unwrap().permissions().mode() & 0o777)
+        .collect();
+    assert_eq!(modes, [0o600, 0o600]);
+}
+
+#[test]
+fn promise_4_code_that_is_not_what_was_written_is_not_run() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let store = store(dir.path(), &engine, 1 << 30);
+    type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
+    let spoil: [Spoil<'_>; 6] = [
+        ("cut off", &|path| OpenOptions::new().write(true).open(path).unwrap().set_len(100).unwrap()),
+        ("changed", &|path| {
+            let mut code = fs::read(path).unwrap();
+            let middle = code.len() / 2;
+            code[middle] ^= 1;
+            fs::write(path, code).unwrap();
+        }),
+        ("without a sum", &|path| fs::remove_file(path.with_extension(SUM)).unwrap()),
+        ("of another component", &|path| {
+            let other = keep(&store, &engine, "other");
+            fs::copy(store.path(&other, CODE), path).unwrap();
+            fs::copy(store.path(&other, SUM), path.with_extension(SUM)).unwrap();
+        }),
+        ("readable by others", &|path| {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+        }),
+        ("a link", &|path| {
+            let there = path.with_extension("there");
+            fs::rename(path, &there).unwrap();
+            symlink(&there, path).unwrap();
+        }),
+    ];
+    for (what, spoil) in spoil {
+        let digest = keep(&store, &engine, "a");
+        assert!(store.load(&engine, &digest).is_some());
+        spoil(&store.path(&digest, CODE));
+        assert!(store.load(&engine, &digest).is_none(), "{what}");
+    }
+}
+
+#[test]
+fn the_code_that_was_not_used_for_the_longest_is_evicted() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let one = store(dir.path(), &engine, u64::MAX);
+    let names = ["a", "b", "c"];
+    let digests = names.map(|name| keep(&one, &engine, name));
+    for (age, digest) in [(30, &digests[0]), (20, &digests[1]), (10, &digests[2])] {
+        let file = File::open(one.path(digest, CODE)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    }
+    assert!(one.load(&engine, &digests[0]).is_some(), "which makes it the one that was used last");
+    let size = fs::metadata(one.path(&digests[0], CODE)).unwrap().len();
+    let two = store(dir.path(), &engine, size * 3);
+    keep(&two, &engine, "d");
+    let there: Vec<_> = digests.iter().map(|digest| two.load(&engine, digest).is_some()).collect();
+    assert_eq!(there, [true, false, true]);
+}
+
+#[test]
+fn what_is_not_to_be_kept_leaves_nothing() {
+    let engine = engine();
+    let store = CodeStore::temporary(EngineTag::of(&engine)).unwrap();
+    let digest = keep(&store, &engine, "a");
+    assert!(store.load(&engine, &digest).is_none());
+    assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 0);
+    let folder = store.folder().to_owned();
+    drop(store);
+    assert!(!folder.exists());
+}

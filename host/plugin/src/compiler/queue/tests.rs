@@ -1,0 +1,112 @@
+use std::{future::Future, pin::Pin};
+
+use super::*;
+
+type Waiting = Pin<Box<dyn Future<Output = Turn>>>;
+
+fn wait(queue: &Arc<Queue>, plugin: &str, bytes: usize) -> Waiting {
+    let queue = Arc::clone(queue);
+    let (plugin, digest) = (Some(plugin.into()), Digest::of(format!("{plugin} {bytes}").as_bytes()));
+    Box::pin(async move { queue.turn(plugin, bytes, digest).await })
+}
+
+/// Lets a future run until it waits; answers its turn, if it has one.
+async fn poll(waiting: &mut Waiting) -> Option<Turn> {
+    tokio::select! {
+        biased;
+        turn = waiting => Some(turn),
+        () = std::future::ready(()) => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_small_ones_are_compiled_first() {
+    let queue = Queue::new(1);
+    let first = poll(&mut wait(&queue, "first", 500)).await.unwrap();
+    let mut large = wait(&queue, "large", 1_000);
+    let mut small = wait(&queue, "small", 10);
+    assert!(poll(&mut large).await.is_none());
+    assert!(poll(&mut small).await.is_none());
+    let before: Vec<_> = queue.compilations().into_iter().map(|it| (it.bytes, it.state)).collect();
+    assert_eq!(
+        before,
+        [
+            (500, CompilationState::Running { so_far: Duration::ZERO }),
+            (10, CompilationState::Waiting { before: 1 }),
+            (1_000, CompilationState::Waiting { before: 2 }),
+        ]
+    );
+    first.succeeded();
+    assert!(poll(&mut large).await.is_none());
+    poll(&mut small).await.unwrap().succeeded();
+    poll(&mut large).await.unwrap().succeeded();
+    assert!(queue.compilations().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_large_components_leave_a_slot_for_a_small_one() {
+    let queue = Queue::new(2);
+    let _python = poll(&mut wait(&queue, "python", 40 << 20)).await.unwrap();
+    let mut script = wait(&queue, "script", 12 << 20);
+    assert!(poll(&mut script).await.is_none());
+    assert!(poll(&mut wait(&queue, "rust", 100 << 10)).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_plugin_has_one_slot_however_often_its_file_changes() {
+    let queue = Queue::new(3);
+    let _first = poll(&mut wait(&queue, "hostile", 1)).await.unwrap();
+    let mut second = wait(&queue, "hostile", 2);
+    assert!(poll(&mut second).await.is_none());
+    assert!(poll(&mut wait(&queue, "good", 300)).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_who_compiles_for_nothing_goes_behind_all_others_and_waits() {
+    let queue = Queue::new(2);
+    for _ in 0..PATIENCE {
+        for plugin in ["hostile-1", "hostile-2"] {
+            let mut waiting = wait(&queue, plugin, 1);
+            let turn = tokio::time::timeout(MOST_DEBT * 2, &mut waiting).await.unwrap();
+            tokio::time::advance(Duration::from_secs(10)).await;
+            drop(turn);
+        }
+    }
+    let mut hostile = ["hostile-1", "hostile-2"].map(|plugin| wait(&queue, plugin, 1));
+    for hostile in &mut hostile {
+        assert!(poll(hostile).await.is_none(), "not before it has waited as long as it cost");
+    }
+    tokio::time::advance(MOST_DEBT).await;
+    let running = poll(&mut hostile[0]).await.unwrap();
+    assert!(poll(&mut hostile[1]).await.is_none(), "those in debt leave a slot");
+    assert!(poll(&mut wait(&queue, "good", 1_000)).await.is_some());
+    running.succeeded();
+    assert!(poll(&mut hostile[1]).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_that_gives_up_leaves_the_queue() {
+    let queue = Queue::new(1);
+    let running = poll(&mut wait(&queue, "a", 1)).await.unwrap();
+    let mut gives_up = wait(&queue, "b", 1);
+    assert!(poll(&mut gives_up).await.is_none());
+    drop(gives_up);
+    assert_eq!(queue.compilations().len(), 1);
+    drop(running);
+    assert!(poll(&mut wait(&queue, "c", 1)).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_component_is_compiled_once_at_a_time() {
+    let queue = Queue::new(3);
+    let digest = Digest::of(b"the same");
+    let turn = |plugin: &str| {
+        let (queue, plugin) = (Arc::clone(&queue), Some(plugin.into()));
+        Box::pin(async move { queue.turn(plugin, 8, digest).await }) as Waiting
+    };
+    let first = poll(&mut turn("a")).await.unwrap();
+    let mut second = turn("b");
+    assert!(poll(&mut second).await.is_none());
+    first.succeeded();
+    assert!(poll(&mut second).await.is_some());
+}

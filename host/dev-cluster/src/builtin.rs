@@ -1,5 +1,4 @@
-//! The built-in resources that controllers touch: core, apps, batch, rbac, coordination, events, policy, networking,
-//! and CustomResourceDefinitions. What is not in this table is not served.
+//! The built-in resources that controllers touch, and CustomResourceDefinitions. What is not in this table is not served.
 
 use crate::event_view;
 use crate::model::Model;
@@ -7,6 +6,7 @@ use crate::resource::{ALL_VERBS, NAMESPACE_VERBS, Resource};
 use crate::status::GroupResource;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+const CERTIFICATES: &str = "certificates.k8s.io";
 const POD_FIELDS: &str = "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork \
                           status.phase status.podIP status.nominatedNodeName";
 const EVENT_FIELDS: &str = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid \
@@ -45,6 +45,11 @@ const TABLE: &[(&str, &str, &str, &str, &str, &str)] = &[
     (RBAC, "rolebindings", "RoleBinding", "nc", "", ""),
     (RBAC, "roles", "Role", "nc", "", ""),
     ("coordination.k8s.io", "leases", "Lease", "ncm", "", ""),
+    ("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "nsa", "hpa", ""),
+    (CERTIFICATES, "certificatesigningrequests", "CertificateSigningRequest", "s", "csr", "spec.signerName"),
+    ("discovery.k8s.io", "endpointslices", "EndpointSlice", "n", "", ""),
+    ("scheduling.k8s.io", "priorityclasses", "PriorityClass", "", "pc", ""),
+    ("storage.k8s.io", "storageclasses", "StorageClass", "d", "sc", ""),
     ("events.k8s.io", "events", "Event", "nc", "ev", EVENT_FIELDS),
     ("policy", "poddisruptionbudgets", "PodDisruptionBudget", "nsm", "pdb", ""),
     ("networking.k8s.io", "ingressclasses", "IngressClass", "", "", ""),
@@ -53,7 +58,7 @@ const TABLE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "sm", "crd crds", ""),
 ];
 
-/// Returns every built-in resource, each in its one version `v1`.
+/// Returns every built-in resource, each in its one version.
 pub(crate) fn resources() -> Vec<Resource> {
     TABLE.iter().filter_map(row).collect()
 }
@@ -63,6 +68,7 @@ fn row(
 ) -> Option<Resource> {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let flag = |letter: char| flags.contains(letter);
+    let version = if group == "autoscaling" { "v2" } else { "v1" };
     let is_new_event = group == "events.k8s.io";
     let categories = match (flag('a'), plural) {
         (true, _) => vec!["all".to_owned()],
@@ -71,7 +77,7 @@ fn row(
     };
     Some(Resource {
         group: group.into(),
-        version: "v1".into(),
+        version: version.into(),
         plural: plural.into(),
         singular: kind.to_lowercase(),
         kind: kind.into(),
@@ -88,9 +94,9 @@ fn row(
         storage: GroupResource::new(if is_new_event { "" } else { group }, plural),
         storage_api_version: match group {
             "" | "events.k8s.io" => "v1".into(),
-            group => format!("{group}/v1"),
+            group => format!("{group}/{version}"),
         },
-        model: Model::builtin(group, "v1", kind)?,
+        model: Model::builtin(group, version, kind)?,
         custom: None,
         view: is_new_event.then_some(event_view::VIEW),
     })

@@ -1,12 +1,14 @@
 //! The state of one server, shared by all its requests.
 
-use crate::authn::Tokens;
+use crate::authn::{Bound, Refusal, Tokens};
 use crate::authorizer::Authorizer;
 use crate::catalog::{Catalog, Served};
 use crate::faults::Faults;
 use crate::services::ClusterIps;
 use crate::status::{GroupResource, StatusError};
 use crate::store::{Store, Transaction};
+use crate::user::UserInfo;
+use http::HeaderMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
@@ -74,6 +76,20 @@ impl Cluster {
             *latest = (stamp, Arc::new(Authorizer::new(&objects)));
         }
         latest.1.clone()
+    }
+
+    /// Returns who sent a request.
+    pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<UserInfo, StatusError> {
+        self.tokens.authenticate(headers, |bound| self.is_there(bound))
+    }
+
+    /// Returns whose token it is, and for which of the wanted audiences.
+    pub(crate) fn review(&self, token: &str, wanted: &[String]) -> Result<(UserInfo, Vec<String>), Refusal> {
+        self.tokens.review(token, wanted, |bound| self.is_there(bound))
+    }
+
+    fn is_there(&self, bound: &Bound) -> bool {
+        self.store.get(&bound.storage, &bound.key).is_some_and(|object| object.uid == bound.uid)
     }
 
     /// Runs a write. Definitions of custom resources that it changes are in force when this returns.

@@ -13,6 +13,9 @@ pub struct Config {
     pub history_limit: usize,
     /// How often a watch that allows bookmarks gets one.
     pub bookmark_interval: Duration,
+    /// Whether what has no owner any more is deleted, and owners wait for what they own, as a cluster's controller-manager
+    /// sees to. Without it this is a bare API server.
+    pub garbage_collection: bool,
     /// The administrator's token; a random one if there is none.
     pub admin_token: Option<String>,
     /// Faults in force from the first request on.
@@ -27,6 +30,7 @@ impl Default for Config {
             addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             history_limit: 20_000,
             bookmark_interval: Duration::from_secs(60),
+            garbage_collection: true,
             admin_token: None,
             faults: Vec::new(),
         }

@@ -4,6 +4,7 @@ use crate::crd::{self, Definition, Version};
 use crate::model::Model;
 use crate::resource::{CUSTOM_VERBS, CustomVersion, Resource};
 use crate::status::GroupResource;
+use crate::subresources::{ScalePaths, SelectorAt};
 use crate::table::Column;
 use serde_json::Value;
 use std::sync::Arc;
@@ -13,16 +14,22 @@ pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
     if !crd::established(definition) {
         return Vec::new();
     }
-    let definition = Definition::read(definition);
+    let written = definition;
+    let definition = Definition::read(written);
     let stored = definition.storage_version().map(|version| version.name.clone()).unwrap_or_default();
     let served = definition.versions.iter().filter(|version| version.served);
     let mut resources: Vec<Resource> =
-        served.filter_map(|version| resource(&definition, version, &stored)).collect();
+        served.filter_map(|version| resource(written, &definition, version, &stored)).collect();
     resources.sort_by_key(|resource| std::cmp::Reverse(priority(&resource.version)));
     resources
 }
 
-fn resource(definition: &Definition, version: &Version, stored_version: &str) -> Option<Resource> {
+fn resource(
+    written: &Value,
+    definition: &Definition,
+    version: &Version,
+    stored_version: &str,
+) -> Option<Resource> {
     let Definition { group, kind, list_kind, plural, singular, short_names, categories, namespaced, .. } =
         definition;
     let columns = version.columns.iter().map(|column| {
@@ -57,8 +64,24 @@ fn resource(definition: &Definition, version: &Version, stored_version: &str) ->
         model: Model::custom(definition, &version.name)?,
         custom: Some(Arc::new(CustomVersion {
             columns: Some(columns.collect()).filter(|c: &Vec<_>| !c.is_empty()),
+            scale: scale(written, &version.name),
         })),
         view: None,
+    })
+}
+
+/// Returns where a version of a definition says that its replicas are.
+fn scale(definition: &Value, version: &str) -> Option<ScalePaths> {
+    let versions = definition.pointer("/spec/versions")?.as_array()?;
+    let scale = versions.iter().find(|one| one["name"] == version)?.pointer("/subresources/scale")?;
+    let pointer = |field: &str| {
+        let path = scale.get(field).and_then(Value::as_str).filter(|path| !path.is_empty())?;
+        Some(format!("/{}", path.trim_start_matches('.').replace('.', "/")))
+    };
+    Some(ScalePaths {
+        spec_replicas: pointer("specReplicasPath")?,
+        status_replicas: pointer("statusReplicasPath")?,
+        selector: pointer("labelSelectorPath").map_or(SelectorAt::Nowhere, SelectorAt::Text),
     })
 }
 

@@ -1,10 +1,14 @@
 //! How an object goes: at once, after its finalizers, or after its grace period.
 
 use crate::call::{format_time, now};
+use crate::catalog::Served;
+use crate::collector::{FOREGROUND, ORPHAN};
+use crate::definitions;
+use crate::namespaces;
 use crate::resource::Resource;
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
-use crate::write::{finalizers, meta, meta_mut};
+use crate::write::{finalizers, is_definition, meta, meta_mut};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -35,15 +39,13 @@ pub(crate) enum Outcome {
     Waiting(Arc<Stored>),
 }
 
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
-
 // === impl Options ===
 
 impl Options {
-    /// Returns the options of a deletion that waits for finalizers only.
+    /// Returns the options of a deletion that waits for finalizers only, as that of a whole namespace.
     pub(crate) fn at_once() -> Self {
-        Self { grace_period_seconds: Some(0), ..Self::default() }
+        let propagation_policy = Some("Background".into());
+        Self { grace_period_seconds: Some(0), propagation_policy, ..Self::default() }
     }
 
     fn propagation(&self) -> Option<&str> {
@@ -53,6 +55,11 @@ impl Options {
             (None, Some(false)) => Some("Background"),
             (None, None) => None,
         }
+    }
+
+    /// Returns whether it was asked for what is to become of what the object owns.
+    pub(crate) fn says_what_becomes_of_dependents(&self) -> bool {
+        self.propagation().is_some()
     }
 
     /// Refuses a propagation policy that is none.
@@ -75,15 +82,24 @@ impl Options {
 
     /// Refuses if the object is not the one that the client means.
     pub(crate) fn check(&self, resource: &Resource, object: &Stored) -> Result<(), StatusError> {
-        let Some(preconditions) = &self.preconditions else {
-            return Ok(());
-        };
+        match &self.preconditions {
+            Some(preconditions) => preconditions.check_stored(resource, object),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl Preconditions ===
+
+impl Preconditions {
+    /// Refuses if the object is not the one that is meant.
+    pub(crate) fn check_stored(&self, resource: &Resource, object: &Stored) -> Result<(), StatusError> {
         let conflict = |why: String| {
             // The real server names the kind here, where it names the resource elsewhere.
             let named = crate::status::GroupResource::new(&resource.group, &resource.kind);
             Err(StatusError::conflict(&named, &object.name, why))
         };
-        match &preconditions.uid {
+        match &self.uid {
             Some(uid) if *uid != object.uid => {
                 return conflict(format!(
                     "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
@@ -93,7 +109,7 @@ impl Options {
             }
             _ => {}
         }
-        match &preconditions.resource_version {
+        match &self.resource_version {
             Some(version) if version.parse() != Ok(object.revision) => conflict(format!(
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
                  ({}). The object might have been modified",
@@ -104,10 +120,37 @@ impl Options {
     }
 }
 
+/// Deletes one object with all that follows from it: what a namespace or a definition holds goes too, and what waited for
+/// this object alone.
+pub(crate) fn remove(
+    transaction: &mut Transaction<'_>,
+    served: &Served,
+    resource: &Resource,
+    object: &Arc<Stored>,
+    options: &Options,
+) -> Result<Outcome, StatusError> {
+    namespaces::require_deletable(resource, &object.name)?;
+    if resource.is("", "namespaces") {
+        let namespace = object.value()?;
+        if !meta(&namespace, "deletionTimestamp").is_empty() {
+            return Ok(Outcome::Waiting(object.clone()));
+        }
+        return Ok(Outcome::Waiting(namespaces::terminate(transaction, served, namespace)?));
+    }
+    let mut object = object.clone();
+    if is_definition(resource) {
+        object = definitions::remove_instances(transaction, served, resource, &object)?;
+    }
+    let outcome = delete(transaction, resource, &object, options)?;
+    definitions::settle(transaction, served, resource)?;
+    namespaces::settle(transaction, served, &object.namespace)?;
+    Ok(outcome)
+}
+
 /// Deletes one object, as far as it lets itself be deleted now.
 ///
-/// Nobody collects dependents here: the finalizers `foregroundDeletion` and `orphan` are set when asked for, and stay
-/// until a client takes them off, as on any API server without a controller-manager.
+/// The finalizers `foregroundDeletion` and `orphan` are set when asked for; the garbage collector takes them off, or a
+/// client where there is none.
 pub(crate) fn delete(
     transaction: &mut Transaction<'_>,
     resource: &Resource,
@@ -115,7 +158,8 @@ pub(crate) fn delete(
     options: &Options,
 ) -> Result<Outcome, StatusError> {
     let mut value = object.value()?;
-    let changed = set_propagation(&mut value, options.propagation());
+    let policy = options.propagation().or_else(|| default_policy(resource, &value));
+    let changed = set_propagation(&mut value, policy);
     let held = !finalizers(&value).is_empty();
     let going = !meta(&value, "deletionTimestamp").is_empty();
     let old_grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
@@ -162,6 +206,33 @@ fn grace(resource: &Resource, value: &Value, options: &Options) -> i64 {
     }
     let of_pod = value.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     options.grace_period_seconds.or(of_pod).unwrap_or(30).max(0)
+}
+
+/// Kinds that are older than the garbage collector leave orphans unless something else is asked for.
+fn default_policy(resource: &Resource, value: &Value) -> Option<&'static str> {
+    let old = resource.is("batch", "jobs") || resource.is("", "replicationcontrollers");
+    let said = finalizers(value).iter().any(|name| matches!(*name, ORPHAN | FOREGROUND));
+    (old && !said).then_some("Orphan")
+}
+
+/// Stores a changed object, or removes it if that was the last thing its deletion waited for.
+pub(crate) fn settle(
+    transaction: &mut Transaction<'_>,
+    served: &Served,
+    resource: &Resource,
+    stored: &Arc<Stored>,
+    value: Value,
+) -> Result<(), StatusError> {
+    let going = !meta(&value, "deletionTimestamp").is_empty();
+    let grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    if going && grace == 0 && finalizers(&value).is_empty() && !namespaces::is_held(resource, &value) {
+        transaction.remove(resource, &stored.key, value);
+        definitions::settle(transaction, served, resource)?;
+        namespaces::settle(transaction, served, &stored.namespace)?;
+    } else {
+        transaction.put(resource, &stored.key, value);
+    }
+    Ok(())
 }
 
 /// Returns true if the finalizers were changed.

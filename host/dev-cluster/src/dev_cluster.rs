@@ -1,12 +1,16 @@
 //! The handle on a running server.
 
+use crate::authn::Known;
 use crate::authorizer::bootstrap_objects;
 use crate::call::now;
 use crate::cluster::Cluster;
+use crate::collector;
 use crate::config::Config;
 use crate::faults::Faults;
+use crate::model::FieldValidation;
 use crate::namespaces;
 use crate::server;
+use crate::services;
 use crate::status::StatusError;
 use crate::tasks::Tasks;
 use crate::tls::{self, Identity};
@@ -18,6 +22,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
 /// Why a server did not start.
@@ -52,7 +57,8 @@ pub struct DevCluster {
 impl DevCluster {
     /// Starts a server; it answers when this returns.
     pub async fn start(config: Config) -> Result<Self, Error> {
-        let Config { addr, history_limit, bookmark_interval, admin_token, faults } = config;
+        let Config { addr, history_limit, bookmark_interval, garbage_collection, admin_token, faults } =
+            config;
         let listener = TcpListener::bind(addr).await.map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => Error::AddressInUse(addr),
             _ => Error::Listen { addr, source },
@@ -67,12 +73,17 @@ impl DevCluster {
         let admin = UserInfo::new("kubernetes-admin", [MASTERS]);
         let admin_token = match admin_token {
             Some(token) => {
-                cluster.tokens.accept(token.clone(), admin, None);
+                cluster.tokens.accept(token.clone(), Known::new(admin, None));
                 token
             }
-            None => cluster.tokens.issue(admin, None),
+            None => cluster.tokens.issue(Known::new(admin, None)),
         };
         let tasks = Tasks::default();
+        if garbage_collection {
+            let (sender, notices) = mpsc::unbounded_channel();
+            cluster.store.send_notices(sender);
+            tasks.spawn(collector::run(cluster.clone(), notices));
+        }
         let acceptor = TlsAcceptor::from(identity.config);
         tasks.spawn(server::run(listener, acceptor, cluster.clone(), tasks.clone()));
         Ok(Self { cluster, tasks, addr, ca_pem: identity.ca_pem, admin_token })
@@ -98,9 +109,10 @@ impl DevCluster {
         &self.admin_token
     }
 
-    /// Returns a new token of a ServiceAccount. The account need not be there (yet).
+    /// Returns a new token of a ServiceAccount. The account need not be there (yet), and the token does not die with it: those
+    /// do that a TokenRequest is answered with.
     pub fn token_for(&self, namespace: &str, name: &str) -> String {
-        self.cluster.tokens.issue(UserInfo::service_account(namespace, name), None)
+        self.cluster.tokens.issue(Known::new(UserInfo::service_account(namespace, name), None))
     }
 
     /// Returns a kubeconfig for the administrator.
@@ -167,6 +179,11 @@ fn bootstrap(cluster: &Cluster) -> Result<(), StatusError> {
             transaction.put(namespaces, name, namespace);
             namespaces::furnish(transaction, served, name)?;
         }
+        let services = served.builtin("", "services").ok_or_else(missing)?;
+        let mut own = services.model.decode(services::of_the_server(), FieldValidation::Ignore)?.object;
+        services.model.prepare_create(&mut own);
+        identify(&mut own);
+        transaction.put(services, "default/kubernetes", own);
         for mut object in bootstrap_objects() {
             let kind = object["kind"].as_str().unwrap_or_default();
             let resource =

@@ -4,6 +4,7 @@ use crate::catalog::{GroupVersion, Served};
 use crate::negotiation::media_ranges;
 use crate::resource::Resource;
 use crate::respond::{self, Body};
+use crate::subresources;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
@@ -90,14 +91,14 @@ fn resource_list(gv: &GroupVersion<'_>) -> Value {
     let mut entries = Vec::new();
     for resource in &gv.resources {
         entries.push(entry(resource));
-        for (name, kind, verbs) in subresources(resource) {
+        for below in subresources::of(resource) {
             let mut entry = json!({
-                "name": format!("{}/{name}", resource.plural), "singularName": "",
-                "namespaced": resource.namespaced, "kind": kind, "verbs": verbs,
+                "name": format!("{}/{}", resource.plural, below.name), "singularName": "",
+                "namespaced": resource.namespaced, "kind": below.kind, "verbs": below.verbs,
             });
-            if name == "token" {
-                entry["group"] = "authentication.k8s.io".into();
-                entry["version"] = "v1".into();
+            if let Some((group, version)) = below.of {
+                entry["group"] = group.into();
+                entry["version"] = version.into();
             }
             entries.push(entry);
         }
@@ -129,18 +130,6 @@ fn entry(resource: &Resource) -> Value {
         entry["categories"] = json!(resource.categories);
     }
     entry
-}
-
-/// Name, kind of the answer, verbs.
-fn subresources(resource: &Resource) -> Vec<(&'static str, &str, &'static [&'static str])> {
-    let mut found: Vec<(&'static str, &str, &'static [&'static str])> = Vec::new();
-    if resource.has_status {
-        found.push(("status", &resource.kind, &["get", "patch", "update"]));
-    }
-    if resource.is("", "serviceaccounts") {
-        found.push(("token", "TokenRequest", &["create"]));
-    }
-    found
 }
 
 fn aggregated(versions: &[GroupVersion<'_>], legacy: bool) -> Value {
@@ -176,9 +165,13 @@ fn aggregated_version(gv: &GroupVersion<'_>) -> Value {
             if !resource.categories.is_empty() {
                 entry["categories"] = json!(resource.categories);
             }
-            let below: Vec<Value> = subresources(resource)
+            let below: Vec<Value> = subresources::of(resource)
                 .into_iter()
-                .map(|(name, of, verbs)| json!({"subresource": name, "responseKind": kind(of), "verbs": verbs}))
+                .map(|below| {
+                    let (group, version) = below.of.unwrap_or_default();
+                    let of = json!({"group": group, "version": version, "kind": below.kind});
+                    json!({"subresource": below.name, "responseKind": of, "verbs": below.verbs})
+                })
                 .collect();
             if !below.is_empty() {
                 entry["subresources"] = below.into();

@@ -1,6 +1,7 @@
 //! How stored objects go over the wire: as they are, as metadata only, or as rows of a table.
 
 use crate::negotiation::{Accepted, Notation, Shape};
+use crate::protobuf;
 use crate::resource::Resource;
 use crate::respond::{self, Body, full};
 use crate::status::StatusError;
@@ -11,7 +12,7 @@ use http::header::{HeaderValue, WARNING};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The form that one request asked for, of one resource.
 #[derive(Clone, Copy)]
@@ -68,6 +69,42 @@ impl Form<'_> {
         Ok(())
     }
 
+    /// Returns one object in Protobuf, as it stands in a list.
+    pub(crate) fn bare(&self, object: &Stored) -> Result<Vec<u8>, StatusError> {
+        Ok(match self.shape {
+            Shape::PartialMetadata => {
+                let metadata = serde_json::from_str(metadata(object)?).map_err(StatusError::internal)?;
+                protobuf::partial_metadata(&metadata)
+            }
+            Shape::Object | Shape::Table => protobuf::bare(&self.value(object)?, self.resource.model.root()),
+        })
+    }
+
+    /// Returns one object in Protobuf, as it stands by itself.
+    pub(crate) fn enveloped(&self, object: &Stored) -> Result<Vec<u8>, StatusError> {
+        if self.shape == Shape::PartialMetadata {
+            return Ok(protobuf::partial_metadata_enveloped(&self.bare(object)?));
+        }
+        let mut value = self.value(object)?;
+        value["kind"] = self.resource.kind.as_str().into();
+        Ok(protobuf::enveloped(&value, self.resource.model.root()))
+    }
+
+    /// Returns the kind and the apiVersion of a list in this form.
+    pub(crate) fn of_list(&self) -> (String, String) {
+        match self.shape {
+            Shape::PartialMetadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
+            Shape::Object | Shape::Table => (self.resource.list_kind.clone(), self.resource.api_version()),
+        }
+    }
+
+    /// Returns a list in Protobuf.
+    pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Stored>]) -> Result<Vec<u8>, StatusError> {
+        let items: Result<Vec<_>, _> = objects.iter().map(|object| self.bare(object)).collect();
+        let (kind, api_version) = self.of_list();
+        Ok(protobuf::list(&api_version, &kind, metadata, &items?))
+    }
+
     /// Returns an object as a tree, in the served version.
     pub(crate) fn value(&self, object: &Stored) -> Result<Value, StatusError> {
         self.resource.served(object)
@@ -94,38 +131,17 @@ pub(crate) fn object(
         let table = table::table(resource, &[object], meta, table::Columns::Named, include)?;
         return Ok(respond::json(code, &table));
     }
+    if accepted.notation == Notation::Protobuf {
+        return Ok(respond::with_type(code, protobuf::MEDIA_TYPE, full(form.enveloped(object)?)));
+    }
     let mut json = Vec::with_capacity(1024);
     form.write(&mut json, object, false)?;
-    Ok(notated(code, accepted.notation, json))
-}
-
-/// Answers with a JSON document, in YAML if that was asked for.
-pub(crate) fn notated(code: u16, notation: Notation, json: Vec<u8>) -> Response<Body> {
-    match notation {
-        Notation::Json => {
-            let mut json = json;
-            json.push(b'\n');
-            respond::with_type(code, "application/json", full(json))
-        }
-        Notation::Yaml => {
-            let value: Value = serde_json::from_slice(&json).unwrap_or_default();
-            let yaml = serde_norway::to_string(&sorted(value)).unwrap_or_default();
-            respond::with_type(code, "application/yaml", full(yaml))
-        }
+    if accepted.notation == Notation::Yaml {
+        let value: Value = serde_json::from_slice(&json).unwrap_or_default();
+        return Ok(respond::document(code, Notation::Yaml, &value, None));
     }
-}
-
-/// YAML is written in the order of keys.
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let fields: BTreeMap<String, Value> =
-                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
-            Value::Object(fields.into_iter().collect())
-        }
-        Value::Array(items) => items.into_iter().map(sorted).collect(),
-        plain => plain,
-    }
+    json.push(b'\n');
+    Ok(respond::with_type(code, "application/json", full(json)))
 }
 
 /// Adds one `Warning` header for each warning.

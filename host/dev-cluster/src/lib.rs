@@ -7,19 +7,21 @@
 //! - A deleted namespace is emptied and goes at once, or with the last object that a finalizer holds in it.
 //! - A new namespace has its ServiceAccount `default`, and no `kube-root-ca.crt`.
 //! - A CustomResourceDefinition is established and served at once; its instances go with it.
-//! - Owner references are kept and never collected; `foregroundDeletion` and `orphan` stay until a client removes them.
+//! - What has no owner any more is deleted, in the background, in the foreground or not at all, as a cluster's garbage
+//!   collector does it; `Config::garbage_collection` turns that off.
+//! - A PodDisruptionBudget refuses evictions until somebody writes its status.
 //! - A Pod stays Pending; one that names a node waits for its grace period to be cut short, since no kubelet ends it.
 //! - Services get cluster IPs, on which nothing listens.
 //!
-//! Left out: subresources other than `status` and `serviceaccounts/token`, OpenAPI beyond what kubectl needs to create and
-//! apply, Protobuf in answers (in requests it is read), the old `/watch/` paths, and everything that is not in
-//! `builtin.rs`.
+//! Left out: the subresources that a kubelet answers, OpenAPI beyond what kubectl needs to create and apply, the old
+//! `/watch/` paths, and everything that is not in `builtin.rs`. `left_out.rs` says of the groups of a real cluster what they
+//! would take.
 //!
 //! ```text
 //! server ─ service ─┬ authn, authorizer, faults            who, may they, what goes wrong
 //!                   ├ discovery, openapi, reviews          questions about the server
-//!                   └ handlers ─┬ write, model, patch …    what a change makes of an object
-//!                               └ store                    bytes, revisions, history
+//!                   └ handlers, subresources ─┬ write, model, patch …    what a change makes of an object
+//!                                             └ store ─ collector        bytes, revisions, history; owners
 //! ```
 
 #![forbid(unsafe_code)]
@@ -52,11 +54,14 @@ mod catalog;
 mod custom;
 mod definitions;
 mod discovery;
+mod left_out;
 mod openapi;
 mod resource;
 mod reviews;
+mod service_account_tokens;
 
 // Objects.
+mod collector;
 mod deletion;
 mod event_view;
 mod form;
@@ -64,6 +69,7 @@ mod namespaces;
 mod selector;
 mod services;
 mod store;
+mod subresources;
 mod table;
 mod watch_event;
 mod write;

@@ -42,6 +42,7 @@ pub(crate) struct Decoded {
 
 /// The built-in kinds that have a status of their own.
 const WITH_STATUS: &[&str] = &[
+    "CertificateSigningRequest",
     "CronJob",
     "CustomResourceDefinition",
     "DaemonSet",
@@ -64,6 +65,7 @@ const WITH_STATUS: &[&str] = &[
 
 /// The built-in kinds that are in no namespace.
 const CLUSTER_SCOPED: &[&str] = &[
+    "CertificateSigningRequest",
     "ClusterRole",
     "ClusterRoleBinding",
     "CSIDriver",
@@ -158,6 +160,13 @@ impl Model {
         if let Some(custom) = &self.custom {
             causes.extend(custom.validate_update(new, old));
         }
+        self.refuse(new, causes)
+    }
+
+    /// Refuses, with 422, a change of a Pod's ephemeral containers that must not be made.
+    pub(crate) fn validate_ephemeral_containers(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
+        let mut causes = validation::metadata_update(new, old, self.namespaced);
+        causes.extend(validation::ephemeral_containers(new, old));
         self.refuse(new, causes)
     }
 

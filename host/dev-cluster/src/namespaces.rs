@@ -124,10 +124,21 @@ pub(crate) fn settle(
         return Ok(());
     }
     let resource = namespaces(served)?;
-    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.shift_remove("finalizers");
+    // Those of others are for `finalize`.
+    let held = value.pointer("/spec/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let others: Vec<Value> = held.iter().filter(|name| **name != "kubernetes").cloned().collect();
+    if others.len() == held.len() && !held.is_empty() {
+        return Ok(());
     }
-    if finalizers(&value).is_empty() {
+    let removable = others.is_empty() && finalizers(&value).is_empty();
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+        if others.is_empty() {
+            spec.shift_remove("finalizers");
+        } else {
+            spec.insert("finalizers".into(), others.into());
+        }
+    }
+    if removable {
         transaction.remove(resource, namespace, value);
     } else {
         transaction.put(resource, namespace, value);

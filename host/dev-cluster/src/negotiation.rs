@@ -18,11 +18,12 @@ pub(crate) enum Shape {
     PartialMetadata,
 }
 
-/// The notation of what is returned. Protobuf is understood in requests and never produced; CBOR is neither.
+/// The notation of what is returned. There is no CBOR, and Protobuf is of built-in types only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     Json,
     Yaml,
+    Protobuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,10 @@ pub(crate) struct Accepted {
     pub(crate) notation: Notation,
 }
 
-/// What can be produced.
-const ACCEPTED: &[&str] = &["application/json", "application/yaml"];
-/// What can be taken: kubectl and other Go clients send built-in types in Protobuf.
-const TAKEN: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+/// The notations of custom resources.
+const WITHOUT_PROTOBUF: &[&str] = &["application/json", "application/yaml"];
+/// The notations of built-in types.
+const ALL: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
 
 /// One media range of an Accept header.
 pub(crate) struct MediaRange<'a> {
@@ -45,21 +46,22 @@ pub(crate) struct MediaRange<'a> {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns the first form in the Accept header that this server has.
-    pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Self, StatusError> {
+    /// Returns the first form in the Accept header that this server has, of a type that has a form in Protobuf or not.
+    pub(crate) fn negotiate(headers: &HeaderMap, has_protobuf: bool) -> Result<Self, StatusError> {
         let ranges = media_ranges(headers);
         if ranges.is_empty() {
             return Ok(Self { shape: Shape::Object, notation: Notation::Json });
         }
-        ranges.iter().find_map(Self::of).ok_or_else(|| {
-            let mut error = StatusError::not_acceptable(ACCEPTED);
-            if ranges.iter().any(|range| range.notation().is_some()) {
-                // The notation is there, what the object should be shown as is not.
+        let found = ranges.iter().filter_map(Self::of);
+        let mut found = found.filter(|form| has_protobuf || form.notation != Notation::Protobuf);
+        found.next().ok_or_else(|| {
+            let mut error = StatusError::not_acceptable(ALL);
+            if !has_protobuf || ranges.iter().any(|range| range.notation().is_some()) {
+                // The notation is there, but not of this.
                 return error;
             }
             error.details = Some(Box::default());
-            error.message =
-                format!("406: Not Acceptable\n\nAvailable representations: {}", ACCEPTED.join(", "));
+            error.message = format!("406: Not Acceptable\n\nAvailable representations: {}", ALL.join(", "));
             error
         })
     }
@@ -72,6 +74,7 @@ impl Accepted {
             Some(_) if range.parameter("g") != Some("meta.k8s.io") || range.parameter("v") != Some("v1") => {
                 return None;
             }
+            Some("Table") if notation == Notation::Protobuf => return None,
             Some("Table") => Shape::Table,
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Shape::PartialMetadata,
             Some(_) => return None,
@@ -87,6 +90,7 @@ impl MediaRange<'_> {
         match self.media_type {
             "application/json" | "*/*" | "application/*" => Some(Notation::Json),
             "application/yaml" => Some(Notation::Yaml),
+            protobuf::MEDIA_TYPE => Some(Notation::Protobuf),
             _ => None,
         }
     }
@@ -146,7 +150,7 @@ pub(crate) fn decode(
                 "the object provided is unrecognized (must be of type {kind}): {error}"
             ))
         }),
-        _ => Err(StatusError::unsupported_media_type(if of.is_some() { TAKEN } else { ACCEPTED })),
+        _ => Err(StatusError::unsupported_media_type(if of.is_some() { ALL } else { WITHOUT_PROTOBUF })),
     }
 }
 
@@ -157,7 +161,7 @@ mod tests {
     fn negotiate(accept: &str) -> Option<(Shape, Notation)> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        Accepted::negotiate(&headers).ok().map(|accepted| (accepted.shape, accepted.notation))
+        Accepted::negotiate(&headers, true).ok().map(|accepted| (accepted.shape, accepted.notation))
     }
 
     #[test]
@@ -165,11 +169,23 @@ mod tests {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(negotiate(table), Some((Shape::Table, Notation::Json)));
         let protobuf = "application/vnd.kubernetes.protobuf,application/json";
-        assert_eq!(negotiate(protobuf), Some((Shape::Object, Notation::Json)));
+        assert_eq!(negotiate(protobuf), Some((Shape::Object, Notation::Protobuf)));
         let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         assert_eq!(negotiate(metadata), Some((Shape::PartialMetadata, Notation::Json)));
         assert_eq!(negotiate("application/yaml"), Some((Shape::Object, Notation::Yaml)));
         assert_eq!(negotiate("*/*"), Some((Shape::Object, Notation::Json)));
-        assert_eq!(negotiate("application/vnd.kubernetes.protobuf"), None);
+        assert_eq!(negotiate("application/cbor"), None);
+        let table = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(table), Some((Shape::Object, Notation::Json)));
+    }
+
+    #[test]
+    fn custom_resources_have_no_protobuf() {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, "application/vnd.kubernetes.protobuf, */*".parse().unwrap());
+        let negotiate = |headers: &HeaderMap| Accepted::negotiate(headers, false);
+        assert_eq!(negotiate(&headers).unwrap().notation, Notation::Json);
+        headers.insert(ACCEPT, "application/vnd.kubernetes.protobuf".parse().unwrap());
+        assert_eq!(negotiate(&headers).unwrap_err().code, 406);
     }
 }

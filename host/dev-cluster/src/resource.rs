@@ -3,6 +3,7 @@
 use crate::model::{FieldValidation, Model};
 use crate::status::{GroupResource, StatusError};
 use crate::store::Stored;
+use crate::subresources::ScalePaths;
 use crate::table::Column;
 use serde_json::Value;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub(crate) struct Resource {
 pub(crate) struct CustomVersion {
     /// The printer columns; `None` for the default ones.
     pub(crate) columns: Option<Vec<(Column, String)>>,
+    pub(crate) scale: Option<ScalePaths>,
 }
 
 /// Translates between the served and the stored form.

@@ -1,5 +1,8 @@
 //! Bodies and the plain responses made of them.
 
+use crate::negotiation::Notation;
+use crate::protobuf;
+use crate::schema::Node;
 use crate::status::StatusError;
 use bytes::Bytes;
 use futures::Stream;
@@ -9,6 +12,7 @@ use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 /// The body of every response. An error in it breaks the response off, as a lost connection would.
@@ -45,8 +49,40 @@ pub(crate) fn text(code: u16, text: &'static str) -> Response<Body> {
     with_type(code, "text/plain; charset=utf-8", full(text))
 }
 
-pub(crate) fn error(error: &StatusError) -> Response<Body> {
-    let mut response = json(error.code, &error.to_status());
+/// A document in the notation that was asked for. `of` is its type, which Protobuf cannot do without.
+pub(crate) fn document(code: u16, notation: Notation, value: &Value, of: Option<&Node>) -> Response<Body> {
+    match (notation, of) {
+        (Notation::Protobuf, Some(of)) => {
+            with_type(code, protobuf::MEDIA_TYPE, full(protobuf::enveloped(value, of)))
+        }
+        (Notation::Yaml, _) => {
+            let yaml = serde_norway::to_string(&sorted(value.clone())).unwrap_or_default();
+            with_type(code, "application/yaml", full(yaml))
+        }
+        (Notation::Json | Notation::Protobuf, _) => json(code, value),
+    }
+}
+
+/// YAML is written in the order of keys.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<String, Value> =
+                fields.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        plain => plain,
+    }
+}
+
+/// A Status, of a success or a failure.
+pub(crate) fn status(code: u16, notation: Notation, status: &Value) -> Response<Body> {
+    document(code, notation, status, Node::message("meta.v1.Status").as_ref())
+}
+
+pub(crate) fn error(error: &StatusError, notation: Notation) -> Response<Body> {
+    let mut response = status(error.code, notation, &error.to_status());
     let retry_after = error.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -8,7 +8,7 @@ mod structural;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(crate) use structural::root_of_version;
 
@@ -26,6 +26,18 @@ pub(crate) struct Node {
     pub empty: Empty,
     /// The field's number in Protobuf; more than one for a field of a struct that only JSON inlines.
     pub proto: Vec<u32>,
+    pub form: ProtoForm,
+}
+
+/// How Protobuf holds a place whose shape is [`Shape::Any`] in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ProtoForm {
+    /// As its shape says; without a shape as JSON, in a message of its own.
+    #[default]
+    OfShape,
+    SchemaOrBool,
+    SchemaOrList,
+    SchemaOrStrings,
 }
 
 /// How a field without content is written, which for built-in types is how their Go structs are.
@@ -137,7 +149,20 @@ impl Node {
         required: false,
         empty: Empty::Kept,
         proto: Vec::new(),
+        form: ProtoForm::OfShape,
     };
+
+    /// Returns a built-in type that is no kind, by the name it has in the table.
+    pub(crate) fn message(name: &str) -> Option<Self> {
+        StructRef::named(name).map(Self::from)
+    }
+
+    /// Returns the type of a schema in a CustomResourceDefinition.
+    pub(crate) fn schema() -> &'static Self {
+        static SCHEMA: LazyLock<Node> =
+            LazyLock::new(|| Node::message("apiextensions.v1.JSONSchemaProps").unwrap_or_default());
+        &SCHEMA
+    }
 
     /// Returns the type of a field of the object at this place; `None` when the type is closed and has no such field.
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {

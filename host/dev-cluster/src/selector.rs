@@ -2,9 +2,11 @@
 
 mod field;
 mod label;
+mod text;
 
 pub(crate) use field::{FieldSelector, exact_name};
 pub(crate) use label::LabelSelector;
+pub(crate) use text::label_text;
 
 use crate::store::Stored;
 

@@ -8,7 +8,8 @@ use crate::discovery;
 use crate::faults::{Action, Subject};
 use crate::faulty_body;
 use crate::handlers;
-use crate::negotiation::Accepted;
+use crate::left_out;
+use crate::negotiation::{Accepted, Notation};
 use crate::openapi;
 use crate::query::Query;
 use crate::request_info::{RequestInfo, Target};
@@ -16,6 +17,7 @@ use crate::respond::{self, Body};
 use crate::reviews;
 use crate::selector::exact_name;
 use crate::status::StatusError;
+use crate::subresources::{self, Subresource};
 use crate::user::UserInfo;
 use bytes::Bytes;
 use http::header::USER_AGENT;
@@ -43,9 +45,12 @@ pub(crate) async fn serve(
     let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
     let is_head = parts.method == Method::HEAD;
     let faults = cluster.faults.take(&subject(&info, &parts.headers));
+    // Refusals come in the notation that was asked for, those of a notation that is not there in JSON.
+    let notation = Accepted::negotiate(&parts.headers, true);
+    let notation = notation.map_or(Notation::Json, |accepted| accepted.notation);
     let response = match answer(cluster, &address, parts, query, info.clone(), body, &faults).await {
         Ok(response) => response,
-        Err(error) => respond::error(&error),
+        Err(error) => respond::error(&error, notation),
     };
     tracing::debug!(verb = info.verb, path = info.path, status = response.status().as_u16(), "answered");
     if is_head {
@@ -64,7 +69,7 @@ async fn answer(
     faults: &[Action],
 ) -> Result<Response<Body>, StatusError> {
     refuse(faults, info.verb == "watch")?;
-    let requester = cluster.tokens.authenticate(&parts.headers)?;
+    let requester = cluster.authenticate(&parts.headers)?;
     let authorizer = cluster.authorizer();
     let user = acting_user(&authorizer, requester, &parts.headers, &info)?;
     let asked_name = query.get("fieldSelector").and_then(exact_name).unwrap_or_default();
@@ -94,6 +99,15 @@ async fn answer(
         return reviews::answer(&cluster, &authorizer, &user, &target, &parts.headers, &query, &body);
     }
     let served = cluster.catalog.served();
+    let mut target = target;
+    if target.resource == "bindings"
+        && target.group.is_empty()
+        && target.name.is_empty()
+        && info.verb == "create"
+    {
+        // The older way to bind a Pod, with its name in the body alone.
+        (target.resource, target.subresource) = ("pods".into(), "binding".into());
+    }
     let Some(resource) = served.find(&target.group, &target.version, &target.resource).cloned() else {
         return nothing_there(&served, &target.group);
     };
@@ -101,7 +115,7 @@ async fn answer(
         return Err(StatusError::method_not_allowed());
     }
     let call = Call {
-        accepted: Accepted::negotiate(&parts.headers)?,
+        accepted: Accepted::negotiate(&parts.headers, resource.custom.is_none())?,
         subject: subject(&info, &parts.headers),
         cluster,
         user,
@@ -116,8 +130,12 @@ async fn answer(
     dispatch(&call, &info.verb).await
 }
 
-/// Of a group that is built in an unknown resource is a Status, of any other a bare 404.
+/// Of a group that is built in an unknown resource is a Status, of one that a real cluster has a Status that says so, of any
+/// other a bare 404.
 fn nothing_there(served: &Served, group: &str) -> Result<Response<Body>, StatusError> {
+    if let Some(error) = left_out::group(group) {
+        return Err(error);
+    }
     if served.is_builtin_group(group) {
         Err(StatusError::resource_not_served())
     } else {
@@ -133,15 +151,14 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
     let in_scope = call.resource.namespaced != namespace.is_empty() || call.resource.is("", "namespaces");
     let has_name = !name.is_empty();
     match (subresource.as_str(), verb) {
-        ("token", "create") if call.resource.is("", "serviceaccounts") => return reviews::token(call),
-        ("token", _) if call.resource.is("", "serviceaccounts") => {
-            return Err(StatusError::method_not_allowed());
-        }
         ("", _) => {}
-        ("status", "get" | "update" | "patch") if call.resource.has_status => {}
-        ("status", _) if call.resource.has_status => return Err(StatusError::method_not_allowed()),
+        (below, verb) if let Some(known) = find_subresource(call, below) => {
+            if !known.verbs.contains(&verb) {
+                return Err(StatusError::method_not_allowed());
+            }
+        }
         (_, _) if call.resource.custom.is_some() => return Err(call.not_found()),
-        (other, verb) => return Err(left_out(call, other, verb)),
+        (other, verb) => return Err(left_out::subresource(&call.resource, other, verb)),
     }
     // Across namespaces there is only reading.
     let may_be_wide = matches!(verb, "list" | "watch");
@@ -156,6 +173,9 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
         } else {
             StatusError::resource_not_served()
         });
+    }
+    if !matches!(subresource.as_str(), "" | "status") {
+        return subresources::serve(call, verb).await;
     }
     match (verb, has_name) {
         ("get", true) => handlers::get(call).await,
@@ -172,38 +192,8 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
     }
 }
 
-/// Subresources of a real cluster that this one leaves out are refused by name; others do not exist.
-fn left_out(call: &Call, subresource: &str, verb: &str) -> StatusError {
-    const LEFT_OUT: &[(&str, &[&str])] = &[
-        (
-            "pods",
-            &[
-                "attach",
-                "binding",
-                "ephemeralcontainers",
-                "eviction",
-                "exec",
-                "log",
-                "portforward",
-                "proxy",
-                "resize",
-            ],
-        ),
-        ("nodes", &["proxy"]),
-        ("services", &["proxy"]),
-        ("namespaces", &["finalize"]),
-        ("deployments", &["scale"]),
-        ("replicasets", &["scale"]),
-        ("statefulsets", &["scale"]),
-        ("replicationcontrollers", &["scale"]),
-    ];
-    let known = LEFT_OUT.iter().find(|(resource, _)| *resource == call.resource.plural);
-    if known.is_some_and(|(_, all)| all.contains(&subresource)) {
-        let mut named = call.resource.group_resource();
-        named.resource = format!("{}/{subresource}", named.resource);
-        return StatusError::method_not_supported(&named, verb);
-    }
-    StatusError::resource_not_served()
+fn find_subresource(call: &Call, name: &str) -> Option<Subresource> {
+    subresources::of(&call.resource).into_iter().find(|known| known.name == name)
 }
 
 /// The faults that take the place of an answer.

@@ -44,6 +44,21 @@ impl ClusterIps {
     }
 }
 
+/// The Service by which Pods reach the API server on a real cluster.
+pub(crate) fn of_the_server() -> Value {
+    json!({
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 443}],
+        },
+    })
+}
+
 /// An update that leaves the addresses out keeps them.
 pub(crate) fn keep_address(new: &mut Value, old: &Value) {
     if new["spec"]["type"] == "ExternalName" || !new["spec"].is_object() {

@@ -206,11 +206,13 @@ impl StatusError {
         Self::new(422, "Invalid", message)
     }
 
-    /// 429, with the seconds after which the client should come back.
+    /// 429, with the seconds after which the client should come back; 0 for no such advice.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
         let mut error = Self::new(429, "TooManyRequests", message);
-        error.details =
-            Some(Box::new(Details { retry_after_seconds: Some(retry_after_seconds), ..Details::default() }));
+        error.details = Some(Box::new(Details {
+            retry_after_seconds: Some(retry_after_seconds).filter(|seconds| *seconds > 0),
+            ..Details::default()
+        }));
         error
     }
 

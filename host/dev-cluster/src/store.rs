@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 #[derive(Debug)]
@@ -32,6 +33,16 @@ struct Inner {
     /// No history from before this revision, not even of resources without objects.
     compacted: u64,
     collections: HashMap<GroupResource, Collection>,
+    /// Who wants to know of what concerns owners and what they own.
+    notices: Option<UnboundedSender<Notice>>,
+}
+
+/// A write of an object that has an owner, may be one, or waits for what it owns.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) storage: GroupResource,
+    pub(crate) object: Arc<Stored>,
+    pub(crate) removed: bool,
 }
 
 /// Objects as they were at one revision.
@@ -66,8 +77,14 @@ pub(crate) struct Transaction<'a> {
 
 impl Store {
     pub(crate) fn new(history_limit: usize) -> Self {
-        let inner = Inner { revision: 1, history_limit, compacted: 0, collections: HashMap::new() };
+        let inner =
+            Inner { revision: 1, history_limit, compacted: 0, collections: HashMap::new(), notices: None };
         Self { inner: Mutex::new(inner), revision: watch::Sender::new(1) }
+    }
+
+    /// Sends a notice of every write that concerns owners, from now on.
+    pub(crate) fn send_notices(&self, to: UnboundedSender<Notice>) {
+        self.inner.lock().notices = Some(to);
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -165,6 +182,14 @@ impl Store {
 // === impl Inner ===
 
 impl Inner {
+    fn notify(&self, resource: &Resource, object: &Arc<Stored>, removed: bool) {
+        if let Some(notices) = &self.notices {
+            // Without a receiver the server is ending.
+            let _ =
+                notices.send(Notice { storage: resource.storage.clone(), object: object.clone(), removed });
+        }
+    }
+
     fn collection(&mut self, storage: &GroupResource) -> &mut Collection {
         // A resource that nobody wrote yet has a complete, empty history.
         self.collections.entry(storage.clone()).or_insert_with(|| Collection::new(self.compacted))
@@ -195,7 +220,12 @@ impl Transaction<'_> {
         if !self.dry_run {
             self.inner.revision = revision;
             let limit = self.inner.history_limit;
+            let had_owners = self.inner.notices.is_some()
+                && self.get(&resource.storage, key).is_some_and(|previous| !previous.owners.is_empty());
             self.inner.collection(&resource.storage).put(stored.clone(), limit);
+            if had_owners || !stored.owners.is_empty() || stored.waits_for_dependents {
+                self.inner.notify(resource, &stored, false);
+            }
         }
         stored
     }
@@ -216,6 +246,7 @@ impl Transaction<'_> {
             self.inner.revision = revision;
             let limit = self.inner.history_limit;
             self.inner.collection(&resource.storage).remove(stored.clone(), limit);
+            self.inner.notify(resource, &stored, true);
         }
         stored
     }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use metadata::{metadata, metadata_update};
 pub(crate) use names::{NameRule, label_value_faults, qualified_name_faults};
+pub(crate) use pods::ephemeral_containers;
 
 /// Where in an object a rule is applied.
 fn at(path: &str, field: impl std::fmt::Display) -> String {

@@ -1,8 +1,10 @@
 //! The lines of a watch.
 
 use crate::form::Form;
-use crate::negotiation::Shape;
+use crate::negotiation::{Accepted, Notation, Shape};
+use crate::protobuf;
 use crate::resource::Resource;
+use crate::schema::Node;
 use crate::status::StatusError;
 use crate::store::{ChangeKind, Stored};
 use crate::table;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Encoder {
     resource: Arc<Resource>,
     shape: Shape,
+    notation: Notation,
     include: table::Include,
     /// The columns' names go over the wire once.
     columns: table::Columns,
@@ -21,8 +24,9 @@ pub(crate) struct Encoder {
 // === impl Encoder ===
 
 impl Encoder {
-    pub(crate) fn new(resource: Arc<Resource>, shape: Shape, include: table::Include) -> Self {
-        Self { resource, shape, include, columns: table::Columns::Named }
+    pub(crate) fn new(resource: Arc<Resource>, accepted: Accepted, include: table::Include) -> Self {
+        let Accepted { shape, notation } = accepted;
+        Self { resource, shape, notation, include, columns: table::Columns::Named }
     }
 
     pub(crate) fn resource(&self) -> &Resource {
@@ -50,6 +54,11 @@ impl Encoder {
                 &moved
             }
         };
+        if self.notation == Notation::Protobuf {
+            let form = Form { resource: &self.resource, shape: self.shape };
+            out.extend_from_slice(&protobuf::event(kind, &form.enveloped(object)?));
+            return Ok(());
+        }
         out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
         if self.shape == Shape::Table {
             let meta = json!({"resourceVersion": object.revision.to_string()});
@@ -70,6 +79,11 @@ impl Encoder {
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
+        if self.notation == Notation::Protobuf && self.shape == Shape::PartialMetadata {
+            let object = protobuf::partial_metadata_enveloped(&protobuf::partial_metadata(&metadata));
+            out.extend_from_slice(&protobuf::event("BOOKMARK", &object));
+            return;
+        }
         let object = match self.shape {
             Shape::Object => {
                 let mut object = json!({
@@ -86,7 +100,7 @@ impl Encoder {
             }
             Shape::Table => self.bookmark_row(metadata, revision),
         };
-        line(out, "BOOKMARK", &object);
+        self.write(out, "BOOKMARK", &object, self.resource.model.root());
     }
 
     /// Shows a bookmark as the real server does: as the row of an object that has nothing but these metadata.
@@ -105,10 +119,15 @@ impl Encoder {
     }
 
     pub(crate) fn error(&self, out: &mut Vec<u8>, error: &StatusError) {
-        line(out, "ERROR", &error.to_status());
+        let of = Node::message("meta.v1.Status").unwrap_or_default();
+        self.write(out, "ERROR", &error.to_status(), &of);
     }
-}
 
-fn line(out: &mut Vec<u8>, kind: &str, object: &Value) {
-    out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").as_bytes());
+    fn write(&self, out: &mut Vec<u8>, kind: &str, object: &Value, of: &Node) {
+        if self.notation == Notation::Protobuf {
+            out.extend_from_slice(&protobuf::event(kind, &protobuf::enveloped(object, of)));
+        } else {
+            out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").as_bytes());
+        }
+    }
 }

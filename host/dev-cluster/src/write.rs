@@ -10,8 +10,9 @@ use crate::resource::Resource;
 use crate::services;
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
+use crate::subresources;
 use rand::Rng;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// The letters of generated names: no vowels, so no words.
@@ -204,7 +205,8 @@ pub(crate) fn create(
             meta(&object, "name"),
         )?;
     }
-    if !meta(&object, "resourceVersion").is_empty() {
+    // A dry run passes the storage by, which is what refuses it.
+    if !meta(&object, "resourceVersion").is_empty() && !call.query.dry_run()? {
         return Err(StatusError::untranslated("resourceVersion should not be set on objects to be created"));
     }
     if let Some(writer) = writer {
@@ -222,6 +224,9 @@ pub(crate) fn create(
         metadata.insert("generation".into(), 1.into());
     }
     call.model().prepare_create(&mut object);
+    if resource.is("certificates.k8s.io", "certificatesigningrequests") {
+        sign_request(call, &mut object);
+    }
     if resource.is("", "services") {
         call.cluster.cluster_ips.assign(&mut object);
     }
@@ -232,6 +237,19 @@ pub(crate) fn create(
     }
     check_rights_granted(call, &object)?;
     Ok(transaction.put(resource, &key, resource.stored(object)))
+}
+
+/// Writes into a CertificateSigningRequest who asks.
+fn sign_request(call: &Call, object: &mut Value) {
+    let user = &call.user;
+    object["spec"]["username"] = user.name.as_str().into();
+    object["spec"]["groups"] = json!(user.groups);
+    if !user.uid.is_empty() {
+        object["spec"]["uid"] = user.uid.as_str().into();
+    }
+    if !user.extra.is_empty() {
+        object["spec"]["extra"] = json!(user.extra);
+    }
 }
 
 /// Stores a changed object; it is removed instead when that was the last thing its deletion waited for.
@@ -252,6 +270,7 @@ pub(crate) fn update(
     if let Some(writer) = writer {
         managed_fields::after_update(call.model(), Some(old), &mut new, writer);
     }
+    subresources::restrict(call, &mut new, old);
     let sent_version = meta(&new, "resourceVersion").to_owned();
     match sent_version.as_str() {
         "" | "0" if resource.unconditional_update => {}
@@ -273,7 +292,12 @@ pub(crate) fn update(
         _ => {}
     }
     keep_metadata(&mut new, old);
-    if call.is_status() {
+    if call.target.subresource == "ephemeralcontainers" {
+        count_generation(call, &mut new, old);
+        call.model().validate_ephemeral_containers(&new, old)?;
+    } else if matches!(call.target.subresource.as_str(), "finalize" | "approval") {
+        call.model().validate_status_update(&new, old)?;
+    } else if call.is_status() {
         call.model().prepare_status_update(&mut new, old);
         call.model().validate_status_update(&new, old)?;
     } else {
@@ -281,10 +305,7 @@ pub(crate) fn update(
         if resource.is("", "services") {
             services::keep_address(&mut new, old);
         }
-        if call.model().changes_generation(&new, old) {
-            let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-            meta_mut(&mut new).insert("generation".into(), (generation + 1).into());
-        }
+        count_generation(call, &mut new, old);
         call.model().validate_update(&new, old)?;
         check_rights_granted(call, &new)?;
     }
@@ -303,6 +324,13 @@ pub(crate) fn update(
     }
     let stored = transaction.put(resource, &key, resource.stored(new));
     Ok(stored)
+}
+
+fn count_generation(call: &Call, new: &mut Value, old: &Value) {
+    if call.model().changes_generation(new, old) {
+        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        meta_mut(new).insert("generation".into(), (generation + 1).into());
+    }
 }
 
 /// What the server alone decides stays as it is.

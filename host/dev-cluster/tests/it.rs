@@ -5,6 +5,8 @@
 mod access;
 #[path = "it/client.rs"]
 mod client;
+#[path = "it/collector.rs"]
+mod collector;
 #[path = "it/custom_resources.rs"]
 mod custom_resources;
 #[path = "it/faults.rs"]
@@ -21,7 +23,11 @@ mod namespaces;
 mod negotiation;
 #[path = "it/objects.rs"]
 mod objects;
+#[path = "it/protobuf.rs"]
+mod protobuf;
 #[path = "it/server.rs"]
 mod server;
+#[path = "it/subresources.rs"]
+mod subresources;
 #[path = "it/watches.rs"]
 mod watches;

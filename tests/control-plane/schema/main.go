@@ -22,10 +22,14 @@ import (
 // The documents of the groups that the embedded API server serves.
 var documents = []string{
 	"api__v1", "apis__apiextensions.k8s.io__v1", "apis__apps__v1", "apis__authentication.k8s.io__v1",
-	"apis__authorization.k8s.io__v1", "apis__autoscaling__v2", "apis__batch__v1", "apis__coordination.k8s.io__v1",
+	"apis__authorization.k8s.io__v1", "apis__autoscaling__v1", "apis__autoscaling__v2", "apis__batch__v1", "apis__certificates.k8s.io__v1", "apis__coordination.k8s.io__v1",
 	"apis__discovery.k8s.io__v1", "apis__events.k8s.io__v1", "apis__networking.k8s.io__v1", "apis__policy__v1",
 	"apis__rbac.authorization.k8s.io__v1", "apis__scheduling.k8s.io__v1", "apis__storage.k8s.io__v1",
 }
+
+// Types that the server reads or writes although no resource is of that kind. They are of every group, and named by their
+// type alone.
+var messageTypes = []string{"DeleteOptions", "Status", "ListMeta"}
 
 // Kinds that are messages rather than things that are stored.
 var messages = []string{
@@ -131,6 +135,9 @@ func render(definitions map[string]definition, version string) []byte {
 			}
 		}
 	}
+	for _, name := range messageTypes {
+		want("io.k8s.apimachinery.pkg.apis.meta.v1." + name)
+	}
 	fields := goFields()
 	names := make([]string, 0, len(wanted))
 	for name := range wanted {
@@ -144,6 +151,9 @@ func render(definitions map[string]definition, version string) []byte {
 		d := definitions[name]
 		fmt.Fprint(&out, short(name))
 		for _, k := range d.GVK {
+			if slices.Contains(messages, k.Kind) {
+				continue
+			}
 			fmt.Fprintf(&out, " kind=%s/%s/%s", k.Group, k.Version, k.Kind)
 		}
 		if d.MapType == "atomic" {
@@ -231,6 +241,12 @@ func (d definition) typeOf(definitions map[string]definition) string {
 			return "time"
 		case "meta.v1.MicroTime":
 			return "micro-time"
+		case "apiextensions.v1.JSONSchemaPropsOrBool":
+			return "schema-or-bool"
+		case "apiextensions.v1.JSONSchemaPropsOrArray":
+			return "schema-or-list"
+		case "apiextensions.v1.JSONSchemaPropsOrStringArray":
+			return "schema-or-strings"
 		}
 		return inner.typeOf(definitions)
 	}

@@ -71,11 +71,11 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
     if text(version, "/name").is_empty() {
         causes.push(Cause::required(format!("{path}.name"), ""));
     }
-    if version.pointer("/subresources/scale").is_some() {
-        causes.push(Cause::forbidden(
-            format!("{path}.subresources.scale"),
-            "this API server has no scale subresource",
-        ));
+    if let Some(scale) = version.pointer("/subresources/scale") {
+        // With one version the real server looks at the subresources where older definitions had them.
+        let path =
+            if only { "spec.subresources.scale".to_owned() } else { format!("{path}.subresources.scale") };
+        causes.extend(scale_paths(scale, &path));
     }
     match version.pointer("/schema/openAPIV3Schema") {
         None => causes.push(Cause::required(format!("{path}.schema.openAPIV3Schema"), "")),
@@ -95,6 +95,30 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
             } else {
                 structural(schema, &path, true, &mut causes);
             }
+        }
+    }
+    causes
+}
+
+/// Checks where a scale finds its replicas and its selector.
+fn scale_paths(scale: &Value, path: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (field, below, required) in [
+        ("specReplicasPath", ".spec", true),
+        ("statusReplicasPath", ".status", true),
+        ("labelSelectorPath", "either .spec or .status", false),
+    ] {
+        let given = text(scale, &format!("/{field}"));
+        let at = format!("{path}.{field}");
+        if given.is_empty() {
+            if required {
+                causes.push(Cause::required(at, ""));
+            }
+        } else if !given.starts_with('.') {
+            causes.push(Cause::invalid(at, &json!(given), "must be a simple json path starting with ."));
+        } else if !below.split(' ').any(|root| given.starts_with(&format!("{root}."))) {
+            let why = format!("should be a json path under {below}");
+            causes.push(Cause::invalid(at, &json!(given), why));
         }
     }
     causes

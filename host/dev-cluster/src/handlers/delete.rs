@@ -1,28 +1,37 @@
 //! DELETE of one object, or of all that a selection matches.
 
 use crate::call::Call;
-use crate::catalog::Served;
-use crate::definitions;
 use crate::deletion::{self, Options, Outcome};
 use crate::form::{self, Form};
-use crate::namespaces;
-use crate::negotiation;
+use crate::negotiation::{self, Notation};
+use crate::protobuf;
 use crate::respond::{self, Body};
+use crate::schema::Node;
 use crate::selector::Selection;
 use crate::status::StatusError;
-use crate::store::{Stored, Transaction};
 use crate::table::Include;
 use http::Response;
 use serde_json::json;
-use std::sync::Arc;
+
+const ORPHANED_PODS: &str = "child pods are preserved by default when jobs are deleted; set \
+                             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this \
+                             warning";
 
 pub(crate) fn delete(call: &Call) -> Result<Response<Body>, StatusError> {
     let (options, dry_run) = options(call)?;
     let outcome = call.cluster.write(dry_run, |transaction, served| {
         let object = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
         options.check(&call.resource, &object)?;
-        delete_one(call, transaction, served, &object, &options)
+        deletion::remove(transaction, served, &call.resource, &object, &options)
     })?;
+    let mut response = answer(call, outcome)?;
+    if call.resource.is("batch", "jobs") && !options.says_what_becomes_of_dependents() {
+        form::add_warnings(&mut response, &[ORPHANED_PODS.to_owned()]);
+    }
+    Ok(response)
+}
+
+fn answer(call: &Call, outcome: Outcome) -> Result<Response<Body>, StatusError> {
     let (object, removed) = match outcome {
         Outcome::Removed(object) => (object, true),
         Outcome::Waiting(object) => (object, false),
@@ -39,7 +48,7 @@ pub(crate) fn delete(call: &Call) -> Result<Response<Body>, StatusError> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
     });
-    Ok(form::notated(200, call.accepted.notation, status.to_string().into_bytes()))
+    Ok(respond::status(200, call.accepted.notation, &status))
 }
 
 pub(crate) fn delete_collection(call: &Call) -> Result<Response<Body>, StatusError> {
@@ -54,11 +63,17 @@ pub(crate) fn delete_collection(call: &Call) -> Result<Response<Body>, StatusErr
         objects.retain(|object| selection.matches(object));
         let revision = transaction.revision();
         for object in &objects {
-            delete_one(call, transaction, served, object, &options)?;
+            options.check(&call.resource, object)?;
+            deletion::remove(transaction, served, &call.resource, object, &options)?;
         }
         Ok((objects, revision))
     })?;
     let form = Form { resource: &call.resource, shape: call.accepted.shape };
+    if call.accepted.notation == Notation::Protobuf {
+        let metadata = json!({"resourceVersion": revision.to_string()});
+        let list = form.list(&metadata, &objects)?;
+        return Ok(respond::with_type(200, protobuf::MEDIA_TYPE, respond::full(list)));
+    }
     let mut json = format!(
         "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{revision}\"}},\"items\":[",
         call.resource.list_kind,
@@ -75,36 +90,12 @@ pub(crate) fn delete_collection(call: &Call) -> Result<Response<Body>, StatusErr
     Ok(respond::with_type(200, "application/json", respond::full(json)))
 }
 
-fn delete_one(
-    call: &Call,
-    transaction: &mut Transaction<'_>,
-    served: &Served,
-    object: &Arc<Stored>,
-    options: &Options,
-) -> Result<Outcome, StatusError> {
-    namespaces::require_deletable(&call.resource, &object.name)?;
-    if call.resource.is("", "namespaces") {
-        let namespace = object.value()?;
-        if !crate::write::meta(&namespace, "deletionTimestamp").is_empty() {
-            return Ok(Outcome::Waiting(object.clone()));
-        }
-        return Ok(Outcome::Waiting(namespaces::terminate(transaction, served, namespace)?));
-    }
-    let mut object = object.clone();
-    if crate::write::is_definition(&call.resource) {
-        object = definitions::remove_instances(transaction, served, &call.resource, &object)?;
-    }
-    let outcome = deletion::delete(transaction, &call.resource, &object, options)?;
-    definitions::settle(transaction, served, &call.resource)?;
-    namespaces::settle(transaction, served, &object.namespace)?;
-    Ok(outcome)
-}
-
 /// Reads the options from the body, or from the query when there is no body.
 fn options(call: &Call) -> Result<(Options, bool), StatusError> {
     let mut options = Options::default();
     if !call.body.is_empty() {
-        let body = negotiation::decode(&call.headers, &call.body, "DeleteOptions", None)?;
+        let of = Node::message("meta.v1.DeleteOptions");
+        let body = negotiation::decode(&call.headers, &call.body, "DeleteOptions", of.as_ref())?;
         options =
             serde_json::from_value(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
     }

@@ -2,11 +2,12 @@
 
 use crate::call::Call;
 use crate::cluster::Cluster;
-use crate::form::{Form, notated};
+use crate::form::Form;
 use crate::negotiation::{Notation, Shape};
+use crate::protobuf;
 use crate::query::{ListOptions, Version, VersionMatch};
 use crate::resource::Resource;
-use crate::respond::{self, Body, streamed};
+use crate::respond::{self, Body, full, streamed};
 use crate::selector::Selection;
 use crate::status::StatusError;
 use crate::store::{Compacted, Snapshot, Stored};
@@ -60,7 +61,13 @@ pub(crate) async fn list(call: &Call) -> Result<Response<Body>, StatusError> {
         while let Some(chunk) = chunks.next()? {
             whole.extend_from_slice(&chunk);
         }
-        return Ok(notated(200, Notation::Yaml, whole));
+        let value: Value = serde_json::from_slice(&whole).unwrap_or_default();
+        return Ok(respond::document(200, Notation::Yaml, &value, None));
+    }
+    if call.accepted.notation == Notation::Protobuf {
+        let form = Form { resource, shape: call.accepted.shape };
+        let list = form.list(&page.metadata(), &page.objects)?;
+        return Ok(respond::with_type(200, protobuf::MEDIA_TYPE, full(list)));
     }
     let chunks = Chunks::new(resource.clone(), call.accepted.shape, page);
     let body = futures::stream::unfold(chunks, |mut chunks| async move {
@@ -225,12 +232,8 @@ impl Chunks {
         match self.state {
             ChunkState::Done => return Ok(None),
             ChunkState::Head => {
-                let (kind, api_version) = match self.shape {
-                    Shape::PartialMetadata => {
-                        ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned())
-                    }
-                    _ => (self.resource.list_kind.clone(), self.resource.api_version()),
-                };
+                let form = Form { resource: &self.resource, shape: self.shape };
+                let (kind, api_version) = form.of_list();
                 let mut metadata = self.page.metadata();
                 if self.resource.custom.is_some() && self.page.next.is_none() {
                     // The real server writes these lists from maps, with what is empty in them.

@@ -5,7 +5,8 @@ use crate::call::Call;
 use crate::catalog::Served;
 use crate::cluster::Cluster;
 use crate::faults::{Action, Kick, KickHow, Subject};
-use crate::negotiation::{Notation, Shape};
+use crate::negotiation::Notation;
+use crate::protobuf;
 use crate::query::{ListOptions, Version, VersionMatch};
 use crate::resource::Resource;
 use crate::respond::{self, Body, BrokenOff, streamed};
@@ -86,7 +87,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         cluster: call.cluster.clone(),
         subject: call.subject.clone(),
         selection,
-        encoder: Encoder::new(call.resource.clone(), call.accepted.shape, include),
+        encoder: Encoder::new(call.resource.clone(), call.accepted, include),
         at: 0,
         dropped_at: call.cluster.store.dropped_at(storage),
         refusal: None,
@@ -108,9 +109,9 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         let chunk = watch.next().await?;
         Some((chunk, watch))
     });
-    let content_type = match call.accepted.shape {
-        Shape::Table => "application/json",
-        _ => "application/json",
+    let content_type = match call.accepted.notation {
+        Notation::Protobuf => protobuf::WATCH_MEDIA_TYPE,
+        Notation::Json | Notation::Yaml => "application/json",
     };
     Ok(respond::with_type(200, content_type, streamed(chunks)))
 }

@@ -46,6 +46,16 @@ impl Model {
         if self.has_status {
             keep(new, old, "status");
         }
+        if self.kind.kind == "Namespace" && self.kind.group.is_empty() {
+            // Changed by way of `finalize` alone.
+            let held = old.pointer("/spec/finalizers").cloned();
+            if let (Some(held), Some(spec)) = (held, new.get_mut("spec").and_then(Value::as_object_mut)) {
+                spec.insert("finalizers".into(), held);
+            }
+        }
+        if self.kind.kind == "CertificateSigningRequest" && self.kind.group == "certificates.k8s.io" {
+            keep(new, old, "spec");
+        }
         if self.kind.kind == "DaemonSet" && !self.is_custom() {
             let changed = new.pointer("/spec/template") != old.pointer("/spec/template");
             let generation = template_generation(old) + i64::from(changed);

@@ -2,7 +2,7 @@
 //!
 //! The text is generated (see its first line): a line without indentation opens a type, the indented ones are its fields.
 
-use super::{Empty, ListKind, Merge, Node, Shape, Struct, StructRef};
+use super::{Empty, ListKind, Merge, Node, ProtoForm, Shape, Struct, StructRef};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -81,7 +81,14 @@ impl Names<'_> {
     /// Reads `[core.v1.Container] required list=map(name) patch=merge key=name`.
     fn node(&self, text: &str) -> Node {
         let mut words = text.split(' ');
-        let mut node = Node { shape: self.shape(words.next().unwrap_or("any")), ..Node::default() };
+        let shape = words.next().unwrap_or("any");
+        let form = match shape {
+            "schema-or-bool" => ProtoForm::SchemaOrBool,
+            "schema-or-list" => ProtoForm::SchemaOrList,
+            "schema-or-strings" => ProtoForm::SchemaOrStrings,
+            _ => ProtoForm::OfShape,
+        };
+        let mut node = Node { shape: self.shape(shape), form, ..Node::default() };
         if let Shape::Struct(StructRef::Builtin(index)) = &node.shape {
             node.atomic = self.atomic.contains(index);
         }

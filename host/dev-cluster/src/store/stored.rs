@@ -1,7 +1,9 @@
 //! One object as the store keeps it: its JSON bytes and the few fields that lists and watches filter by.
 
+use crate::collector::{FOREGROUND, ORPHAN};
 use crate::resource::Resource;
 use crate::status::StatusError;
+use crate::write::finalizers;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -17,6 +19,10 @@ pub(crate) struct Stored {
     pub(crate) labels: Vec<(String, String)>,
     /// The values of the resource's selectable fields, in the resource's order; empty where there is none.
     pub(crate) fields: Vec<String>,
+    /// The uids of its owners.
+    pub(crate) owners: Vec<String>,
+    /// It is being deleted, and what it owns goes first or is let go first.
+    pub(crate) waits_for_dependents: bool,
     json: Bytes,
     /// Where `"metadata":` begins.
     body_at: usize,
@@ -53,6 +59,9 @@ impl Stored {
             name: text(&value, "/metadata/name"),
             labels: labels.unwrap_or_default(),
             fields,
+            owners: owners(&value),
+            waits_for_dependents: value.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string)
+                && finalizers(&value).iter().any(|name| matches!(*name, ORPHAN | FOREGROUND)),
             json,
             body_at,
         }
@@ -72,6 +81,12 @@ impl Stored {
     pub(crate) fn body(&self) -> &[u8] {
         &self.json[self.body_at..]
     }
+}
+
+fn owners(value: &Value) -> Vec<String> {
+    let references = value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let uids = references.into_iter().flatten().filter_map(|reference| reference.get("uid")?.as_str());
+    uids.map(str::to_owned).collect()
 }
 
 /// Returns the metadata of an object, created when it has none.

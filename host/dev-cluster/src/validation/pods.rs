@@ -133,3 +133,44 @@ pub(super) fn update(new: &Value, old: &Value) -> Vec<Cause> {
          tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     )]
 }
+
+/// Ephemeral containers are added, and then stay as they are.
+pub(crate) fn ephemeral_containers(new: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let containers = |pod: &'_ Value| -> Vec<Value> { list(pod, "/spec/ephemeralContainers").to_vec() };
+    let volumes: Vec<&str> = list(new, "/spec/volumes").iter().map(|volume| text(volume, "/name")).collect();
+    let mut seen: Vec<String> = ["/spec/containers", "/spec/initContainers"]
+        .iter()
+        .flat_map(|kind| list(new, kind).iter().map(|container| text(container, "/name").to_owned()))
+        .collect();
+    let wanted = containers(new);
+    for (index, one) in wanted.iter().enumerate() {
+        let here = format!("spec.ephemeralContainers[{index}]");
+        causes.extend(container(one, &here, &volumes));
+        let name = text(one, "/name");
+        if !name.is_empty() && seen.iter().any(|known| known == name) {
+            causes.push(duplicate(format!("{here}.name"), &json!(name)));
+        }
+        seen.push(name.to_owned());
+        let target = text(one, "/targetContainerName");
+        if !target.is_empty() && !seen.iter().any(|known| known == target) {
+            causes.push(Cause::new(
+                "FieldValueNotFound",
+                format!("{here}.targetContainerName"),
+                format!("Not found: {target:?}"),
+            ));
+        }
+    }
+    for before in containers(old) {
+        let name = text(&before, "/name");
+        let after = wanted.iter().find(|one| text(one, "/name") == name);
+        let what = match after {
+            None => "removed",
+            Some(after) if *after != before => "changed",
+            Some(_) => continue,
+        };
+        let why = format!("existing ephemeral containers {name:?} may not be {what}\n");
+        causes.push(Cause::forbidden("spec.ephemeralContainers", why));
+    }
+    causes
+}

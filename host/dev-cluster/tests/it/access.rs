@@ -54,6 +54,71 @@ async fn tokens_are_asked_for() {
 }
 
 #[tokio::test]
+async fn a_token_dies_with_its_account() {
+    let (cluster, client) = start().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    client.create(accounts, &json!({"metadata": {"name": "worker"}})).await;
+    let path = format!("{accounts}/worker/token");
+    let (code, refused) = client.post(&path, &json!({"spec": {"expirationSeconds": 60}})).await;
+    assert_eq!(code, 422, "{refused}");
+    let answer = client.create(&path, &json!({})).await;
+    assert_eq!(answer["spec"]["audiences"], json!(["https://kubernetes.default.svc"]));
+    let worker = Client::new(&cluster, answer["status"]["token"].as_str().unwrap());
+    assert_eq!(worker.get(MAPS).await.0, 403);
+    client.delete(&format!("{accounts}/worker")).await;
+    assert_eq!(worker.get(MAPS).await.0, 401);
+    // Another account of that name is another account.
+    client.create(accounts, &json!({"metadata": {"name": "worker"}})).await;
+    assert_eq!(worker.get(MAPS).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_token_dies_with_the_pod_that_it_is_bound_to() {
+    let (cluster, client) = start().await;
+    client
+        .create("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "worker"}}))
+        .await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str, account: &str| {
+        let spec = json!({"serviceAccountName": account, "containers": [{"name": "c", "image": "i"}]});
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
+    client.create(pods, &pod("mine", "worker")).await;
+    client.create(pods, &pod("others", "default")).await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/worker/token";
+    let bound =
+        |name: &str| json!({"spec": {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": name}}});
+    assert_eq!(client.post(path, &bound("none")).await.0, 404);
+    assert_eq!(client.post(path, &bound("others")).await.0, 400);
+    let answer = client.create(path, &bound("mine")).await;
+    let worker = Client::new(&cluster, answer["status"]["token"].as_str().unwrap());
+    assert_eq!(worker.get(MAPS).await.0, 403);
+    client.delete(&format!("{pods}/mine")).await;
+    assert_eq!(worker.get(MAPS).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_token_is_good_for_its_audiences_only() {
+    let (cluster, client) = start().await;
+    client
+        .create("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "worker"}}))
+        .await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/worker/token";
+    let answer = client.create(path, &json!({"spec": {"audiences": ["vault", "other"]}})).await;
+    let token = answer["status"]["token"].as_str().unwrap();
+    assert_eq!(Client::new(&cluster, token).get(MAPS).await.0, 401);
+    let review = async |audiences: Value| {
+        let spec = json!({"token": token, "audiences": audiences});
+        client.create("/apis/authentication.k8s.io/v1/tokenreviews", &json!({"spec": spec})).await["status"]
+            .clone()
+    };
+    assert_ne!(review(json!([])).await["authenticated"], true);
+    let status = review(json!(["vault", "third"])).await;
+    assert_eq!((&status["authenticated"], &status["audiences"]), (&json!(true), &json!(["vault"])));
+    assert_eq!(status["user"]["username"], "system:serviceaccount:default:worker");
+}
+
+#[tokio::test]
 async fn accounts_are_impersonated_with_their_groups() {
     let (_cluster, client) = start().await;
     let worker = client.with("impersonate-user", "system:serviceaccount:default:worker");

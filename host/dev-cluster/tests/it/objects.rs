@@ -124,6 +124,17 @@ async fn preconditions_of_a_delete_hold() {
 }
 
 #[tokio::test]
+async fn a_delete_of_many_honours_preconditions() {
+    let (_cluster, client) = start().await;
+    client.create(MAPS, &config_map("a", "1")).await;
+    let json = client.with("content-type", "application/json");
+    let options = json!({"preconditions": {"uid": "x"}}).to_string();
+    let (code, _, body) = json.whole(http::Method::DELETE, MAPS, &options).await;
+    assert_eq!(code, 409, "{body:?}");
+    assert_eq!(client.get(&format!("{MAPS}/a")).await.0, 200);
+}
+
+#[tokio::test]
 async fn generation_counts_what_is_wanted_and_status_is_apart() {
     let (_cluster, client) = start().await;
     let path = "/apis/apps/v1/namespaces/default/deployments";

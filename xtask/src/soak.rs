@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the tests of the whole, over and over, which is longer than `cargo xtask test` may take.
 
+mod clients;
 mod informer;
 
 use std::fs::{self, OpenOptions};
@@ -31,6 +32,8 @@ pub(crate) struct Args {
 enum What {
     /// Follows an API server on which everything goes wrong, for millions of events.
     Informer(informer::Args),
+    /// Runs other people's tests against the embedded API server and the real one.
+    Clients(clients::Args),
 }
 
 // === impl Args ===
@@ -38,8 +41,10 @@ enum What {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { what, minutes, filter } = self;
-        if let Some(What::Informer(args)) = what {
-            return args.run();
+        match what {
+            Some(What::Informer(args)) => return args.run(),
+            Some(What::Clients(args)) => return args.run(),
+            None => {}
         }
         guests::build(&[])?;
         control_plane::build()?;

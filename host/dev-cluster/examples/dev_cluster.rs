@@ -1,5 +1,7 @@
 //! Starts the embedded API server by itself: `cargo run -p oarlock-dev-cluster --example dev_cluster -- KUBECONFIG [ADDR]
-//! [FAULT]…`. Ends on Ctrl-C.
+//! [FAULT]…`. Says where the kubeconfig is in a line of JSON on standard output, and ends on Ctrl-C.
+
+#![expect(clippy::print_stdout, reason = "the line is what a program that starts it waits for")]
 
 use oarlock_dev_cluster::{Config, DevCluster};
 use std::error::Error;
@@ -15,6 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     config.faults = arguments.map(|fault| fault.parse()).collect::<Result<_, _>>()?;
     let cluster = DevCluster::start(config).await?;
     std::fs::write(&path, cluster.kubeconfig())?;
+    println!("{}", serde_json::json!({"kubeconfig": path, "url": cluster.url()}));
     eprintln!("{} answers; try: kubectl --kubeconfig {path} get namespaces", cluster.url());
     tokio::signal::ctrl_c().await?;
     cluster.shut_down().await;

@@ -6,6 +6,8 @@
 //!
 //! Order: everything that answers several objects answers them sorted by key.
 
+mod adding;
+mod by_index;
 mod hot;
 mod index;
 mod memory;
@@ -18,7 +20,7 @@ mod state;
 mod sweeper;
 mod writer;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -29,7 +31,7 @@ use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::selector::LabelSelector;
 
-pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits};
+pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits, ValuesCursor};
 pub use self::memory::Memory;
 pub use self::objects::Objects;
 pub use self::page::{Page, PageRequest};
@@ -38,7 +40,6 @@ pub(crate) use self::sweeper::Sweeper;
 pub use self::writer::IndexerWriter;
 
 use self::index::Values;
-use self::slots::Slot;
 use self::state::State;
 
 /// The index that is always there: an object's namespace. It costs nothing, since objects are sorted by it.
@@ -73,6 +74,18 @@ pub enum Error {
     /// The index cannot say what it would file the object under.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// The index left objects out because of its [`Limits`], so that an answer would lack some of them.
+    #[error(
+        "index {index:?} is incomplete: {left_out} objects of namespace {namespace:?} are beyond its limits"
+    )]
+    Incomplete {
+        /// The index.
+        index: String,
+        /// One of the namespaces that were asked for.
+        namespace: String,
+        /// How many of its objects are left out.
+        left_out: usize,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,64 +114,24 @@ impl Indexer {
     /// Returns a page of the objects, see [`PageRequest`].
     #[must_use]
     pub fn list_page(&self, request: &PageRequest) -> Page {
-        page::fill(request, |after, limit| {
-            let state = self.state.read();
-            let slots = state.order().within(state.slots(), &request.namespaces, after).take(limit);
-            slots.filter_map(|slot| state.entry(slot)).collect()
-        })
+        page::fill(request, usize::MAX, |after, limit| self.some(request, after, limit))
     }
 
-    /// Returns the objects that an index filed under a value.
-    pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Object>, Error> {
-        if name == NAMESPACE_INDEX {
-            return Ok(self.snapshot(&Namespaces::one(value)));
-        }
+    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there may be more.
+    #[must_use]
+    pub fn list_step(&self, request: &PageRequest, most_looks: usize) -> Page {
+        page::fill(request, most_looks, |after, limit| self.some(request, after, limit))
+    }
+
+    fn some(
+        &self,
+        request: &PageRequest,
+        after: Option<&ObjectKey>,
+        limit: usize,
+    ) -> Vec<(ObjectKey, Object)> {
         let state = self.state.read();
-        let Some(postings) = state.index(name)?.postings(value) else { return Ok(Vec::new()) };
-        if postings.len() <= CHUNK {
-            let mut objects = Vec::with_capacity(postings.len());
-            objects.extend(postings.iter().filter_map(|slot| state.slots().get(slot)).cloned());
-            return Ok(objects);
-        }
-        let view = View::new(state.slots().clone(), postings.to_order(state.slots()));
-        drop(state);
-        Ok(view.objects(&Namespaces::All).cloned().collect())
-    }
-
-    /// Returns the objects that an index filed under a value, without counting references; see [`Objects`].
-    pub fn view_by_index(&self, name: &str, value: &str) -> Result<Objects, Error> {
-        let state = self.state.read();
-        if name == NAMESPACE_INDEX {
-            return Ok(Objects::new(state.view(), Namespaces::one(value)));
-        }
-        let order = state.index(name)?.postings(value).map(|postings| postings.to_order(state.slots()));
-        let view = View::new(state.slots().clone(), order.unwrap_or_default());
-        Ok(Objects::new(view, Namespaces::All))
-    }
-
-    /// Returns a page of the objects that an index filed under a value.
-    ///
-    /// An index that is removed between two pages answers [`Error::UnknownIndex`].
-    pub fn by_index_page(&self, name: &str, value: &str, request: &PageRequest) -> Result<Page, Error> {
-        if name == NAMESPACE_INDEX {
-            if !request.namespaces.contains(value) {
-                return Ok(Page::default());
-            }
-            return Ok(self.list_page(&PageRequest { namespaces: Namespaces::one(value), ..request.clone() }));
-        }
-        self.state.read().index(name)?;
-        let mut is_gone = false;
-        let page = page::fill(request, |after, limit| {
-            let state = self.state.read();
-            let Ok(index) = state.index(name) else {
-                is_gone = true;
-                return Vec::new();
-            };
-            let Some(postings) = index.postings(value) else { return Vec::new() };
-            let slots = postings.within(state.slots(), &request.namespaces, after).take(limit);
-            slots.filter_map(|slot| state.entry(slot)).collect()
-        });
-        if is_gone { Err(Error::UnknownIndex(name.to_owned())) } else { Ok(page) }
+        let slots = state.order().within(state.slots(), &request.namespaces, after).take(limit);
+        slots.filter_map(|slot| state.entry(slot)).collect()
     }
 
     /// Returns the objects that an index files under any of the values that it would file this object under, each once.
@@ -169,45 +142,11 @@ impl Indexer {
         let source = self.state.read().index(name)?.source().clone();
         let values = Values::of(&source, object)?;
         let state = self.state.read();
-        let index = state.index(name)?;
+        let index = state.complete_index(name, &Namespaces::All)?;
         let found = values.iter().filter_map(|value| index.postings(value));
         let entries: BTreeMap<_, _> =
             found.flat_map(|postings| postings.iter()).filter_map(|slot| state.entry(slot)).collect();
         Ok(entries.into_values().collect())
-    }
-
-    /// Returns the keys of the objects that an index filed under a value.
-    pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, Error> {
-        let state = self.state.read();
-        if name == NAMESPACE_INDEX {
-            let view = state.view();
-            drop(state);
-            return Ok(view.keys_within(&Namespaces::one(value)).cloned().collect());
-        }
-        let Some(postings) = state.index(name)?.postings(value) else { return Ok(Vec::new()) };
-        let view = View::new(state.slots().clone(), postings.to_order(state.slots()));
-        drop(state);
-        Ok(view.keys_within(&Namespaces::All).cloned().collect())
-    }
-
-    /// Returns the values under which an index has objects in these namespaces, sorted; nothing for an unknown index.
-    ///
-    /// The lock is let go again and again meanwhile: a value that comes or goes may be among them or not.
-    #[must_use]
-    pub fn index_values(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
-        if name == NAMESPACE_INDEX {
-            return self.namespaces_with_objects(namespaces);
-        }
-        let (n_values, n_objects) = {
-            let state = self.state.read();
-            let Ok(index) = state.index(name) else { return Vec::new() };
-            (index.n_values(), state.order().count(state.slots(), namespaces))
-        };
-        if n_objects < n_values {
-            self.values_of_objects(name, namespaces)
-        } else {
-            self.values_with_objects(name, namespaces)
-        }
     }
 
     /// Returns the keys of all objects.
@@ -363,46 +302,6 @@ impl Indexer {
             let mut state = self.state.write();
             for ((key, object), filing) in chunk.into_iter().zip(filings) {
                 state.file(id, object, key, filing);
-            }
-        }
-    }
-
-    /// Finds the namespaces that have objects by skipping from one to the next.
-    fn namespaces_with_objects(&self, namespaces: &Namespaces) -> Vec<String> {
-        let view = self.view();
-        view.namespaces().filter(|it| namespaces.contains(it)).map(str::to_owned).collect()
-    }
-
-    /// Collects the values of the objects of these namespaces, which are fewer than the values.
-    fn values_of_objects(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
-        let view = self.view();
-        let mut slots = view.slots_within(namespaces);
-        let mut found = BTreeSet::new();
-        loop {
-            let chunk: Vec<Slot> = slots.by_ref().take(CHUNK).collect();
-            let state = self.state.read();
-            let Some(index) = state.index(name).ok().filter(|_| !chunk.is_empty()) else { break };
-            for slot in chunk {
-                // The slot may have come to be another object's.
-                let is_here = |key: &ObjectKey| namespaces.contains(key.namespace());
-                if state.slots().key(slot).is_some_and(is_here) {
-                    found.extend(index.values_of(slot).iter().cloned());
-                }
-            }
-        }
-        found.iter().map(|value| value.to_string()).collect()
-    }
-
-    /// Asks of every value whether it has objects in these namespaces.
-    fn values_with_objects(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut after = None;
-        loop {
-            let state = self.state.read();
-            let Ok(index) = state.index(name) else { return found };
-            after = index.values_after(after.as_ref(), CHUNK, namespaces, state.slots(), &mut found);
-            if after.is_none() {
-                return found;
             }
         }
     }

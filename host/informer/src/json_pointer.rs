@@ -8,7 +8,7 @@ mod extract;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use extract::extract;
+pub(crate) use extract::{extract, extract_within};
 
 /// The most segments a pointer may have.
 pub const MAX_SEGMENTS: usize = 64;

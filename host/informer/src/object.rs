@@ -40,7 +40,7 @@ pub(crate) use short_text::parse_number;
 use self::body::Body;
 use self::door::Parts;
 use self::short_text::parse_uuid;
-use crate::json_pointer::{JsonPointer, PointerPattern, Segment, extract};
+use crate::json_pointer::{JsonPointer, PointerPattern, Segment, extract, extract_within};
 use crate::json_scan::Cursor;
 use crate::names::{ObjectKey, TypeMeta, TypeNames};
 
@@ -250,6 +250,20 @@ impl Object {
     pub fn pointers(&self, pointers: &[JsonPointer]) -> Vec<Option<String>> {
         let segments: Vec<&[Segment]> = pointers.iter().map(JsonPointer::segments).collect();
         self.extract(&segments).into_iter().map(|mut found| found.pop()).collect()
+    }
+
+    /// Returns the same as [`pointers`](Self::pointers) if it has no more than `most` bytes together, else how many it has.
+    ///
+    /// # Errors
+    ///
+    /// When it has more. Nothing was copied then.
+    pub fn pointers_within(
+        &self,
+        pointers: &[JsonPointer],
+        most: usize,
+    ) -> Result<Vec<Option<String>>, usize> {
+        let segments: Vec<&[Segment]> = pointers.iter().map(JsonPointer::segments).collect();
+        extract_within(&self.json(), &segments, most)
     }
 
     /// Returns every JSON text that `pattern` points at, in the order in which they stand in the object.

@@ -233,6 +233,13 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.len() == 0
     }
 
+    /// Whether a key waits, now or for later, or is worked on.
+    #[must_use]
+    pub fn holds(&self, key: &K) -> bool {
+        let state = self.shared.state.lock();
+        state.dirty.contains_key(key) || state.processing.contains_key(key) || state.delayed.contains(key)
+    }
+
     /// Returns how many keys were added for later.
     #[must_use]
     pub fn n_delayed(&self) -> usize {

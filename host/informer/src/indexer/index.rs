@@ -1,11 +1,18 @@
 //! One index: what it files objects under, and the objects under each value.
 
+mod long_value;
+mod rooms;
+mod shelves;
+
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::ops::Bound;
 use std::sync::Arc;
 
+pub(super) use self::long_value::{filed_as, is_cut};
+use self::rooms::{Rooms, charge_of};
+use self::shelves::Shelves;
+pub use self::shelves::ValuesCursor;
 use super::postings::Postings;
 use super::slots::{Slot, Slots};
 use crate::json_pointer::PointerPattern;
@@ -49,12 +56,14 @@ pub(super) enum Values<'a> {
     Many(Vec<String>),
 }
 
-/// How much an index may take.
+/// How much an index may take. An object beyond a limit is left out, and reads of its namespace answer
+/// [`Error::Incomplete`](super::Error::Incomplete) until it is filed or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// An object with more values than these is not filed.
+    /// An object with more values than these is left out.
     pub values_per_object: usize,
-    /// Once an index takes this many bytes, what would need more is not filed.
+    /// How many bytes the values of an index may take, 32 counted for each beside its text. One namespace may use an eighth of
+    /// them; cluster-scoped objects may use all. Once all are used, only a namespace with less than an equal share gets more.
     pub bytes_per_index: usize,
 }
 
@@ -65,6 +74,10 @@ pub struct IndexStatus {
     pub values: usize,
     /// How many objects could not be filed.
     pub failed: usize,
+    /// How many of them were left out because of a limit. Reads of their namespaces answer an error.
+    pub left_out: usize,
+    /// How many namespaces have such objects.
+    pub incomplete_namespaces: usize,
     /// About how many bytes it takes.
     pub bytes: usize,
 }
@@ -76,13 +89,17 @@ pub(super) struct Index {
     limits: Limits,
     /// How many names it has.
     pub(super) n_users: usize,
-    /// No value without objects.
+    /// Over all namespaces, for readers of all; no value without objects.
     postings: BTreeMap<Arc<str>, Postings>,
+    /// The same by namespace, for readers of some: made when the first of them asks.
+    shelves: Option<Shelves>,
     /// What each slot's object is filed under.
     filed: Vec<Filed>,
     /// Of those that failed the first few, and why.
     failures: BTreeMap<ObjectKey, IndexError>,
     n_failed: usize,
+    /// What each namespace uses, and what was left out.
+    rooms: Rooms,
     /// About what values and postings take.
     bytes: usize,
 }
@@ -94,7 +111,12 @@ enum Filed {
     Nothing,
     One(Arc<str>),
     Many(Box<[Arc<str>]>),
+    /// The source has no value for it.
     Failed,
+    /// Left out: it waits for room.
+    Waiting,
+    /// Left out: it has too many values.
+    Refused,
 }
 
 /// About how many bytes a value takes beside its text.
@@ -221,7 +243,7 @@ fn scalars(texts: &[String], pattern: &PointerPattern) -> Result<Vec<String>, In
 impl Filed {
     fn values(&self) -> &[Arc<str>] {
         match self {
-            Self::Nothing | Self::Failed => &[],
+            Self::Nothing | Self::Failed | Self::Waiting | Self::Refused => &[],
             Self::One(one) => std::slice::from_ref(one),
             Self::Many(many) => many,
         }
@@ -229,16 +251,24 @@ impl Filed {
 
     /// Whether the object stays filed as it is.
     fn is(&self, values: &Values<'_>) -> bool {
-        *self != Self::Failed
+        !self.is_failure()
             && self.values().len() == values.len()
-            && self.values().iter().zip(values.iter()).all(|(filed, value)| **filed == *value)
+            && self.values().iter().zip(values.iter()).all(|(filed, value)| **filed == *filed_as(value))
+    }
+
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed | Self::Waiting | Self::Refused)
     }
 
     fn size(&self) -> usize {
         match self {
             Self::Many(many) => size_of_val::<[Arc<str>]>(many),
-            Self::Nothing | Self::One(_) | Self::Failed => 0,
+            _ => 0,
         }
+    }
+
+    fn charge(&self) -> usize {
+        self.values().iter().map(|value| charge_of(value)).sum()
     }
 }
 
@@ -251,9 +281,11 @@ impl Index {
             limits,
             n_users: 1,
             postings: BTreeMap::new(),
+            shelves: None,
             filed: Vec::new(),
             failures: BTreeMap::new(),
             n_failed: 0,
+            rooms: Rooms::default(),
             bytes: 0,
         }
     }
@@ -265,12 +297,11 @@ impl Index {
     /// Files a slot's object, wherever the slot's object was filed before. One that cannot be filed is in the index nowhere,
     /// but counted among its failures.
     pub(super) fn put(&mut self, slot: Slot, filing: Filing<'_>, slots: &Slots) {
-        let filing = filing.and_then(|values| self.within_limits(values));
         let values = match filing {
             Ok(values) => values,
             Err(error) => {
                 self.remove(slot, slots);
-                self.fail(slot, error, slots);
+                self.fail(slot, Filed::Failed, error, slots);
                 return;
             }
         };
@@ -278,13 +309,20 @@ impl Index {
             return;
         }
         self.remove(slot, slots);
-        let mut shared = values.iter().map(|value| self.file(value, slot, slots));
+        if let Err((failed, error)) = self.has_room_for(&values, slot, slots) {
+            self.fail(slot, failed, error, slots);
+            return;
+        }
+        let mut shared = values.iter().map(|value| self.file(&filed_as(value), slot, slots));
         let filed = match values.len() {
             0 => return,
             1 => shared.next().map_or(Filed::Nothing, Filed::One),
             _ => Filed::Many(shared.collect()),
         };
         self.bytes += filed.size();
+        if let Some(key) = slots.key(slot) {
+            self.rooms.take(key.namespace(), filed.charge());
+        }
         self.set(slot, filed);
     }
 
@@ -292,13 +330,17 @@ impl Index {
     pub(super) fn remove(&mut self, slot: Slot, slots: &Slots) {
         let Some(filed) = self.filed.get_mut(slot as usize).map(std::mem::take) else { return };
         self.bytes -= filed.size();
-        if filed == Filed::Failed {
+        if filed.is_failure() {
             self.n_failed -= 1;
             if let Some(key) = slots.key(slot) {
                 self.failures.remove(key);
+                self.rooms.forget(key.namespace(), slot, filed == Filed::Refused);
             }
         }
         for value in filed.values() {
+            if let Some(shelves) = &mut self.shelves {
+                self.bytes -= shelves.remove(value, slot, slots);
+            }
             let Some(postings) = self.postings.get_mut(value) else { continue };
             if postings.remove(slot, slots) {
                 self.postings.remove(value);
@@ -307,57 +349,120 @@ impl Index {
                 self.bytes -= POSTING_COST;
             }
         }
+        if let Some(key) = slots.key(slot) {
+            self.rooms.give_back(key.namespace(), filed.charge());
+        }
     }
 
     /// Takes everything out; returns it, to be dropped without the lock.
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         self.n_failed = 0;
         self.bytes = 0;
+        let shelves = self.shelves.as_mut().map(Shelves::clear);
         let filed = std::mem::take(&mut self.filed);
-        (filed, std::mem::take(&mut self.postings), std::mem::take(&mut self.failures))
+        let rooms = std::mem::take(&mut self.rooms);
+        (filed, std::mem::take(&mut self.postings), std::mem::take(&mut self.failures), shelves, rooms)
     }
 
+    /// Returns the postings of a value over all namespaces.
     pub(super) fn postings(&self, value: &str) -> Option<&Postings> {
-        self.postings.get(value)
+        self.postings.get(&*filed_as(value))
     }
 
-    /// Returns how many values there are.
-    pub(super) fn n_values(&self) -> usize {
-        self.postings.len()
+    /// Returns the slots under a value in these namespaces after a key, in order. What it looks at depends on these namespaces
+    /// only: for some of them, [`Index::split`] must have ended.
+    pub(super) fn within<'i>(
+        &'i self,
+        value: &str,
+        slots: &'i Slots,
+        namespaces: &'i Namespaces,
+        after: Option<&'i ObjectKey>,
+    ) -> Box<dyn Iterator<Item = Slot> + 'i> {
+        match namespaces {
+            Namespaces::All => match self.postings(value) {
+                Some(postings) => Box::new(postings.within(slots, &Namespaces::All, after)),
+                None => Box::new(std::iter::empty()),
+            },
+            Namespaces::Only(some) => match &self.shelves {
+                Some(shelves) => Box::new(shelves.within(filed_as(value).into_owned(), slots, some, after)),
+                None => Box::new(std::iter::empty()),
+            },
+        }
     }
 
-    /// Looks at no more than `limit` values after one; adds those that have an object in these namespaces to `found`.
-    /// Returns the last one that it looked at, if there may be more.
+    /// Makes the next few slots readable by namespace; answers whether all are.
+    pub(super) fn split(&mut self, n_slots: usize, slots: &Slots) -> bool {
+        let shelves = self.shelves.get_or_insert_default();
+        let Some(next) = shelves.next_slots(n_slots, self.filed.len()) else { return true };
+        for slot in next {
+            for value in self.filed[slot as usize].values() {
+                self.bytes += shelves.insert(value, slot, slots);
+            }
+        }
+        shelves.is_complete()
+    }
+
+    /// Whether readers of some namespaces can be answered.
+    pub(super) fn is_split(&self) -> bool {
+        self.shelves.as_ref().is_some_and(Shelves::is_complete)
+    }
+
+    /// Adds up to `limit` values after one that these namespaces have to `found`. Returns where to go on, none at the end.
     pub(super) fn values_after(
         &self,
-        after: Option<&Arc<str>>,
+        after: Option<&ValuesCursor>,
         limit: usize,
         namespaces: &Namespaces,
-        slots: &Slots,
-        found: &mut Vec<String>,
-    ) -> Option<Arc<str>> {
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut last = None;
-        for (value, postings) in self.postings.range::<Arc<str>, _>((start, Bound::Unbounded)).take(limit) {
-            if postings.has_any_of(slots, namespaces) {
-                found.push(value.to_string());
-            }
-            last = Some(value);
-        }
-        last.filter(|_| self.postings.len() > limit).cloned()
+        found: &mut BTreeSet<Arc<str>>,
+    ) -> Option<ValuesCursor> {
+        shelves::values_after(&self.postings, self.shelves.as_ref(), after, limit, namespaces, found)
     }
 
-    /// Returns the values of a slot's object.
-    pub(super) fn values_of(&self, slot: Slot) -> &[Arc<str>] {
-        self.filed.get(slot as usize).map_or(&[], Filed::values)
+    /// Returns an object that is filed under this key of a value in one of these namespaces.
+    pub(super) fn any_slot(&self, filed: &str, slots: &Slots, namespaces: &Namespaces) -> Option<Slot> {
+        match (namespaces, &self.shelves) {
+            (Namespaces::All, _) => self.postings.get(filed)?.iter().next(),
+            (Namespaces::Only(some), Some(shelves)) => {
+                shelves.within(filed.to_owned(), slots, some, None).next()
+            }
+            (Namespaces::Only(_), None) => None,
+        }
+    }
+
+    /// In which namespaces readers of some have looked since this was asked last, and how often.
+    #[cfg(test)]
+    pub(super) fn looks(&self) -> BTreeMap<Box<str>, usize> {
+        self.shelves.as_ref().map(|shelves| shelves.looks.take()).unwrap_or_default()
     }
 
     pub(super) fn failures(&self) -> &BTreeMap<ObjectKey, IndexError> {
         &self.failures
     }
 
+    /// Returns one of these namespaces of which objects were left out, and how many of it.
+    pub(super) fn incomplete(&self, namespaces: &Namespaces) -> Option<(&str, usize)> {
+        self.rooms.incomplete(namespaces)
+    }
+
+    /// Returns a slot that was left out and may have room by now, each once until there is more room again.
+    pub(super) fn next_left_out(&mut self) -> Option<Slot> {
+        self.rooms.next_to_try(self.limits.bytes_per_index)
+    }
+
+    /// Whether something that was left out may have room by now.
+    pub(super) fn may_have_room(&self) -> bool {
+        self.rooms.may_have_room()
+    }
+
     pub(super) fn status(&self) -> IndexStatus {
-        IndexStatus { values: self.postings.len(), failed: self.n_failed, bytes: self.size() }
+        let (left_out, incomplete_namespaces) = self.rooms.left_out();
+        IndexStatus {
+            values: self.postings.len(),
+            failed: self.n_failed,
+            left_out,
+            incomplete_namespaces,
+            bytes: self.size(),
+        }
     }
 
     /// Returns about how many bytes it takes.
@@ -365,27 +470,43 @@ impl Index {
         self.bytes + self.filed.capacity() * size_of::<Filed>()
     }
 
-    fn within_limits<'a>(&self, values: Values<'a>) -> Filing<'a> {
+    fn has_room_for(
+        &self,
+        values: &Values<'_>,
+        slot: Slot,
+        slots: &Slots,
+    ) -> Result<(), (Filed, IndexError)> {
         let Limits { values_per_object, bytes_per_index } = self.limits;
         if values.len() > values_per_object {
-            return Err(IndexError(format!("{} values, more than {values_per_object}", values.len())));
+            let error = IndexError(format!("{} values, more than {values_per_object}", values.len()));
+            return Err((Filed::Refused, error));
         }
-        if self.bytes > bytes_per_index {
-            return Err(IndexError(format!("the index has more than {bytes_per_index} bytes")));
+        let needed: usize = values.iter().map(|value| charge_of(&filed_as(value))).sum();
+        let namespace = slots.key(slot).map_or("", ObjectKey::namespace);
+        if !self.rooms.has_room(namespace, needed, bytes_per_index) {
+            let error = IndexError(format!(
+                "no room: namespace {namespace:?} uses its part of the index's {bytes_per_index} bytes"
+            ));
+            return Err((Filed::Waiting, error));
         }
-        Ok(values)
+        Ok(())
     }
 
-    fn fail(&mut self, slot: Slot, error: IndexError, slots: &Slots) {
+    fn fail(&mut self, slot: Slot, failed: Filed, error: IndexError, slots: &Slots) {
         self.n_failed += 1;
-        self.set(slot, Filed::Failed);
-        if self.failures.len() < MAX_FAILURES
-            && let Some(key) = slots.key(slot)
-        {
-            // Under the cache's lock, once for every event: who wants to know asks `index_failures`.
-            tracing::debug!(%key, %error, index = ?self.source, "an object is missing from an index");
-            self.failures.insert(key.clone(), error);
+        if let Some(key) = slots.key(slot) {
+            match failed {
+                Filed::Waiting => self.rooms.wait(key.namespace(), slot),
+                Filed::Refused => self.rooms.refuse(key.namespace()),
+                _ => {}
+            }
+            if self.failures.len() < MAX_FAILURES {
+                // Under the cache's lock, once for every event: who wants to know asks `index_failures`.
+                tracing::debug!(%key, %error, index = ?self.source, "an object is missing from an index");
+                self.failures.insert(key.clone(), error);
+            }
         }
+        self.set(slot, failed);
     }
 
     fn set(&mut self, slot: Slot, filed: Filed) {
@@ -398,17 +519,25 @@ impl Index {
 
     /// Files a slot under one value; returns the value as the index keeps it.
     fn file(&mut self, value: &str, slot: Slot, slots: &Slots) -> Arc<str> {
-        if let Some((shared, _)) = self.postings.get_key_value(value) {
-            let shared = shared.clone();
-            if let Some(postings) = self.postings.get_mut(value) {
-                postings.insert(slot, slots);
-                self.bytes += POSTING_COST;
+        let shared = match self.postings.get_key_value(value) {
+            Some((shared, _)) => {
+                let shared = shared.clone();
+                if let Some(postings) = self.postings.get_mut(value) {
+                    postings.insert(slot, slots);
+                    self.bytes += POSTING_COST;
+                }
+                shared
             }
-            return shared;
+            None => {
+                let shared: Arc<str> = Arc::from(value);
+                self.bytes += value.len() + VALUE_COST;
+                self.postings.insert(shared.clone(), Postings::One(slot));
+                shared
+            }
+        };
+        if let Some(shelves) = self.shelves.as_mut().filter(|shelves| shelves.has_reached(slot)) {
+            self.bytes += shelves.insert(&shared, slot, slots);
         }
-        let shared: Arc<str> = Arc::from(value);
-        self.bytes += value.len() + VALUE_COST;
-        self.postings.insert(shared.clone(), Postings::One(slot));
         shared
     }
 }

@@ -1,5 +1,7 @@
 //! Slots in the order of their objects' keys.
 
+use std::ops::Bound;
+
 use triomphe::Arc;
 
 use super::slots::{Slot, Slots};
@@ -69,11 +71,15 @@ impl Order {
         let everywhere = matches!(namespaces, Namespaces::All).then(|| self.from(start(None)));
         let each = match namespaces {
             Namespaces::All => None,
-            Namespaces::Only(namespaces) => Some(namespaces.iter().flat_map(move |namespace| {
-                let is_here =
-                    move |slot: &Slot| slots.key(*slot).is_some_and(|key| key.namespace() == namespace);
-                self.from(start(Some(namespace))).take_while(is_here)
-            })),
+            Namespaces::Only(namespaces) => {
+                let from = after.map_or("", ObjectKey::namespace);
+                let namespaces = namespaces.range::<str, _>((Bound::Included(from), Bound::Unbounded));
+                Some(namespaces.flat_map(move |namespace| {
+                    let is_here =
+                        move |slot: &Slot| slots.key(*slot).is_some_and(|key| key.namespace() == namespace);
+                    self.from(start(Some(namespace))).take_while(is_here)
+                }))
+            }
         };
         everywhere.into_iter().flatten().chain(each.into_iter().flatten())
     }

@@ -67,11 +67,6 @@ impl Postings {
         one.filter(is_wanted).into_iter().chain(many.into_iter().flatten())
     }
 
-    /// Whether it has a slot of one of these namespaces.
-    pub(super) fn has_any_of(&self, slots: &Slots, namespaces: &Namespaces) -> bool {
-        matches!(namespaces, Namespaces::All) || self.within(slots, namespaces, None).next().is_some()
-    }
-
     pub(super) fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,

@@ -189,6 +189,40 @@ impl State {
         id.and_then(|id| self.index_by_id(*id)).ok_or_else(|| Error::UnknownIndex(name.to_owned()))
     }
 
+    /// Returns an index of which nothing in these namespaces was left out.
+    pub(super) fn complete_index(&self, name: &str, namespaces: &Namespaces) -> Result<&Index, Error> {
+        let index = self.index(name)?;
+        match index.incomplete(namespaces) {
+            None => Ok(index),
+            Some((namespace, left_out)) => {
+                Err(Error::Incomplete { index: name.to_owned(), namespace: namespace.to_owned(), left_out })
+            }
+        }
+    }
+
+    pub(super) fn index_mut(&mut self, name: &str) -> Option<(&mut Index, &Slots)> {
+        let id = *self.names.get(name)?;
+        let Self { indices, slots, .. } = self;
+        let (_, index) = indices.iter_mut().find(|(other, _)| *other == id)?;
+        Some((index, slots.slots()))
+    }
+
+    /// Whether an index left out objects that may have room by now.
+    pub(super) fn may_file_again(&self) -> bool {
+        self.indices.iter().any(|(_, index)| index.may_have_room())
+    }
+
+    /// Returns an object that an index left out and that may have room by now, with what is needed to file it. None is returned twice
+    /// before more becomes free.
+    pub(super) fn next_left_out(&mut self) -> Option<(IndexId, IndexSource, ObjectKey, Object)> {
+        let (id, source, slot) = self.indices.iter_mut().find_map(|(id, index)| {
+            let slot = index.next_left_out()?;
+            Some((*id, index.source().clone(), slot))
+        })?;
+        let (key, object) = self.entry(slot)?;
+        Some((id, source, key, object))
+    }
+
     pub(super) fn index_by_id(&self, id: IndexId) -> Option<&Index> {
         self.indices.iter().find(|(other, _)| *other == id).map(|(_, index)| index)
     }

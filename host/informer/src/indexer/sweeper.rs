@@ -87,6 +87,9 @@ impl Sweeper {
 
     /// Does a slice of work; answers whether there may be more to do now.
     pub(crate) fn sweep(&self) -> bool {
+        if self.indexer.state.read().may_file_again() && self.indexer.file_again() {
+            return true;
+        }
         if self.training.lock().does_worse() {
             // Before more is compressed, and all of it again.
             self.learn();

@@ -78,7 +78,13 @@ impl IndexerWriter {
         if let Some(last_state) = last_state {
             state.resource_version = Version::of(last_state);
         }
-        state.delete(key)
+        let old = state.delete(key);
+        let is_to_file_again = state.may_file_again();
+        drop(state);
+        if is_to_file_again {
+            self.indexer.file_again();
+        }
+        old
     }
 
     /// Replaces everything. Of several objects with one key the last one stays.
@@ -133,7 +139,13 @@ impl IndexerWriter {
         let filings = filings(&sources, &filed);
         let mut state = self.indexer.state.write();
         state.resource_version = Version::of(&object);
-        state.put(key, object, filings)
+        let old = state.put(key, object, filings);
+        let is_to_file_again = state.may_file_again();
+        drop(state);
+        if is_to_file_again {
+            self.indexer.file_again();
+        }
+        old
     }
 }
 

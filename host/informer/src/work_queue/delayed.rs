@@ -51,6 +51,10 @@ impl<K: Clone + Eq + Hash> Delayed<K> {
         self.by_due.keys().next().map(|(due, _)| *due)
     }
 
+    pub(super) fn contains(&self, key: &K) -> bool {
+        self.places.contains_key(key)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.by_due.len()
     }

@@ -257,6 +257,13 @@ impl StateMachineTest for CacheAndItsModel {
                 let request = PageRequest { limit: 2, ..PageRequest::default() };
                 let page = indexer.by_index_page(index, value, &request).unwrap();
                 assert_eq!(names(&page.objects), expected.into_iter().take(2).collect::<Vec<_>>());
+                let request = PageRequest { limit: 9, namespaces: narrow.clone(), ..PageRequest::default() };
+                let page = indexer.by_index_page(index, value, &request).unwrap();
+                let expected = model.keys(|it| {
+                    ["a", "b"].contains(&it.namespace())
+                        && it.values(*source).is_some_and(|values| values.contains(value))
+                });
+                assert_eq!(names(&page.objects), expected);
             }
             let failures = indexer.index_failures(index).unwrap();
             let expected = model.keys(|it| it.values(*source).is_none());

@@ -4,17 +4,30 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use crate::contract::{Entry, Error};
+use crate::{
+    contract::{Entry, Error},
+    host_bytes::{Charge, HostBytes, Use},
+};
 
 const MAX_SERIES: usize = 256;
 const MAX_LABELS: usize = 8;
 const MAX_NAME: usize = 128;
 const MAX_LABEL_VALUE: usize = 256;
+/// About what a series takes beside its texts.
+const SERIES_COST: usize = 256;
 
 /// One plugin's series, shared by all its instances and kept across its generations.
 #[derive(Debug, Default)]
 pub struct GuestMetrics {
-    families: Mutex<BTreeMap<String, Family>>,
+    families: Mutex<Families>,
+    account: HostBytes,
+}
+
+#[derive(Debug, Default)]
+struct Families {
+    by_name: BTreeMap<String, Family>,
+    /// What they take, on the plugin's account.
+    charges: Vec<Charge>,
 }
 
 /// All series of one name, as [`GuestMetrics::snapshot`] returns them.
@@ -38,10 +51,16 @@ pub enum Kind {
 // === impl GuestMetrics ===
 
 impl GuestMetrics {
-    /// Returns no series.
+    /// Returns no series, on an account of their own.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns no series, which are charged to a plugin's account.
+    #[must_use]
+    pub fn charged_to(account: HostBytes) -> Self {
+        Self { families: Mutex::default(), account }
     }
 
     /// Adds to a counter.
@@ -60,7 +79,7 @@ impl GuestMetrics {
     /// Returns all series as they are now, by name.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, Family> {
-        self.families.lock().clone()
+        self.families.lock().by_name.clone()
     }
 
     fn update(
@@ -73,8 +92,8 @@ impl GuestMetrics {
         check_name("metric", name)?;
         let labels = check_labels(name, labels)?;
         let mut families = self.families.lock();
-        let n_series: usize = families.values().map(|family| family.series.len()).sum();
-        if let Some(family) = families.get_mut(name) {
+        let n_series: usize = families.by_name.values().map(|family| family.series.len()).sum();
+        if let Some(family) = families.by_name.get_mut(name) {
             if family.kind != kind {
                 return Err(Error::Invalid(format!("metric {name:?} is a {}", family.kind.word())));
             }
@@ -86,8 +105,13 @@ impl GuestMetrics {
         if n_series >= MAX_SERIES {
             return Err(Error::LimitExceeded(format!("metric {name:?}: the plugin has {MAX_SERIES} series")));
         }
-        let family =
-            families.entry(name.to_owned()).or_insert_with(|| Family { kind, series: BTreeMap::new() });
+        let texts: usize = labels.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let charge = self.account.charge(Use::Metrics, SERIES_COST + name.len() + texts)?;
+        families.charges.push(charge);
+        let family = families
+            .by_name
+            .entry(name.to_owned())
+            .or_insert_with(|| Family { kind, series: BTreeMap::new() });
         family.series.insert(labels, change(0.0));
         Ok(())
     }
@@ -139,4 +163,25 @@ fn check_name(what: &str, name: &str) -> Result<(), Error> {
     Err(Error::Invalid(format!(
         "{what} name {shown:?} is not [a-zA-Z_][a-zA-Z0-9_]*, at most {MAX_NAME} characters"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_are_charged_to_the_plugin() {
+        let account = HostBytes::new(3 * (SERIES_COST as u64 + 10));
+        let metrics = GuestMetrics::charged_to(account.clone());
+        let set = |name: &str| metrics.gauge_set(name, 1.0, Vec::new());
+        for name in ["one", "two", "three", "one"] {
+            set(name).unwrap();
+        }
+        assert!(matches!(set("four"), Err(Error::LimitExceeded(_))));
+        // What is there already goes on.
+        set("two").unwrap();
+        assert_eq!(account.view().metrics, account.view().used);
+        drop(metrics);
+        assert_eq!(account.view().used, 0);
+    }
 }

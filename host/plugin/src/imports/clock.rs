@@ -1,6 +1,8 @@
-//! `clock`: the time.
+//! `clock`: the time, to the millisecond.
+//!
+//! No finer: how long the host takes to answer could otherwise tell a guest of what it may not read.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{bindings::oarlock::plugin::clock::Host, contract::Datetime, state::State};
 
@@ -10,11 +12,30 @@ impl Host for State {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Datetime {
             seconds: u32::try_from(since.as_secs()).unwrap_or(u32::MAX),
-            nanoseconds: since.subsec_nanos(),
+            nanoseconds: since.subsec_millis() * 1_000_000,
         }
     }
 
     fn elapsed_ms(&mut self) -> f64 {
-        self.made.elapsed().as_secs_f64() * 1e3
+        whole_milliseconds(self.made.elapsed())
+    }
+}
+
+fn whole_milliseconds(elapsed: Duration) -> f64 {
+    // Exact for some 285,000 years.
+    elapsed.as_millis() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_cannot_time_what_takes_less_than_a_millisecond() {
+        for (micros, shown) in
+            [(0, 0.0), (999, 0.0), (1_000, 1.0), (1_999, 1.0), (86_400_000_123, 86_400_000.0)]
+        {
+            assert_eq!(whole_milliseconds(Duration::from_micros(micros)), shown);
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! `events`: Kubernetes Events about an object.
 
-use super::{check_short, check_target};
 use crate::{
     bindings::oarlock::plugin::events::Host,
     contract::{Error, EventType, GroupVersionResource, ObjectRef},
@@ -10,6 +9,10 @@ use crate::{
 
 const MAX_REASON_CHARS: usize = 128;
 const MAX_NOTE_BYTES: usize = 1_024;
+/// Longest label of a DNS name: versions, resources, kinds, namespaces.
+const MAX_LABEL_BYTES: usize = 63;
+/// Longest name of anything, uids and resourceVersions included.
+const MAX_NAME_BYTES: usize = 253;
 
 impl Host for State {
     fn emit(
@@ -21,12 +24,7 @@ impl Host for State {
         reason: String,
         note: String,
     ) -> Result<(), Error> {
-        check_target(&target)?;
-        check_short("kind", &kind)?;
-        check_short("namespace", &regarding.namespace)?;
-        check_short("object's name", &regarding.name)?;
-        check_short("uid", &regarding.uid)?;
-        check_short("resourceVersion", &regarding.resource_version)?;
+        check_fields(&target, &regarding, &kind)?;
         check_reason(&reason)?;
         if note.len() > MAX_NOTE_BYTES {
             return Err(Error::Invalid(format!(
@@ -36,6 +34,27 @@ impl Host for State {
         }
         self.access.event_emit(GuestEvent { target, regarding, kind, event_type, reason, note })
     }
+}
+
+/// An Event is kept until it is written, and for a while after that: none of its fields is longer than Kubernetes has it.
+fn check_fields(target: &GroupVersionResource, regarding: &ObjectRef, kind: &str) -> Result<(), Error> {
+    let GroupVersionResource { group, version, plural } = target;
+    let ObjectRef { namespace, name, uid, resource_version } = regarding;
+    for (what, text, longest) in [
+        ("group", group.as_str(), MAX_NAME_BYTES),
+        ("version", version, MAX_LABEL_BYTES),
+        ("resource", plural, MAX_LABEL_BYTES),
+        ("kind", kind, MAX_LABEL_BYTES),
+        ("namespace", namespace, MAX_LABEL_BYTES),
+        ("object's name", name, MAX_NAME_BYTES),
+        ("uid", uid, MAX_NAME_BYTES),
+        ("resourceVersion", resource_version, MAX_NAME_BYTES),
+    ] {
+        if text.len() > longest {
+            return Err(Error::Invalid(format!("the {what} has {} bytes, more than {longest}", text.len())));
+        }
+    }
+    Ok(())
 }
 
 fn check_reason(reason: &str) -> Result<(), Error> {
@@ -53,6 +72,32 @@ fn check_reason(reason: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_has_no_field_that_kubernetes_would_not_take() {
+        let text = |n: usize| "x".repeat(n);
+        let about = |name: usize, uid: usize| ObjectRef {
+            namespace: text(63),
+            name: text(name),
+            uid: text(uid),
+            resource_version: text(20),
+        };
+        let target = |plural: usize| GroupVersionResource {
+            group: text(253),
+            version: text(63),
+            plural: text(plural),
+        };
+        assert_eq!(check_fields(&target(63), &about(253, 36), &text(63)), Ok(()));
+        for (target, regarding, kind) in [
+            (target(64), about(253, 36), text(63)),
+            (target(63), about(254, 36), text(63)),
+            (target(63), about(253, 254), text(63)),
+            (target(63), about(253, 36), text(64)),
+        ] {
+            let refused = check_fields(&target, &regarding, &kind);
+            assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
+        }
+    }
 
     #[test]
     fn a_reason_is_one_camel_case_word() {

@@ -55,6 +55,22 @@ async fn allocates() {
     assert_eq!(instance.add("default", "sip").await.unwrap_err(), CallError::Dead);
 }
 
+/// What it takes of the rest of the host is in `host/controller/tests/it/hoarding.rs`.
+#[tokio::test]
+async fn hoards() {
+    let host = Host::new("hoards").await;
+    host.add_once("clock").await.unwrap().unwrap();
+    host.add_once("large-event").await.unwrap().unwrap();
+    let lines = host.lines();
+    assert!(
+        lines[0].starts_with("clock: steps of ") && lines[0].ends_with("whole milliseconds: true"),
+        "{lines:?}"
+    );
+    let step: f64 = lines[0].split(' ').nth(3).unwrap().parse().unwrap();
+    assert!(step >= 1.0 && step.fract() == 0.0, "{step}");
+    assert!(lines[1].contains("Invalid"), "{lines:?}");
+}
+
 #[tokio::test]
 async fn a_component_larger_than_its_limits_does_not_start() {
     let cannot = async |limits| {

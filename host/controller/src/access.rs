@@ -207,6 +207,23 @@ impl Gate {
         Ok(readable)
     }
 
+    /// Returns whether a namespace is among all those in which an account may both list and watch a resource.
+    ///
+    /// Nothing is asked about this namespace alone: one that is forbidden and one that does not exist are answered alike, and as
+    /// quickly.
+    pub async fn may_read_in(
+        &self,
+        account: &Account,
+        resource: &GroupVersionResource,
+        namespace: &str,
+    ) -> Result<bool, Error> {
+        let reading = Reading { account: account.clone(), resource: resource.clone(), namespace: None };
+        if let Some(read) = self.readings.lock().get(&reading).filter(|read| read.is_fresh()) {
+            return Ok(read.readable.contains(namespace));
+        }
+        Ok(self.readable(account, resource, &Namespaces::All).await?.contains(namespace))
+    }
+
     /// Returns whether the ServiceAccount exists. Always asks.
     pub async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
         tokio::time::timeout(ASK_TIMEOUT, self.reviewer.account_state(account))

@@ -110,8 +110,32 @@ impl EventRecorder {
         reason: &str,
         message: &str,
     ) -> Result<(), Dropped> {
+        self.broadcaster.emit(self.make(annotations, regarding, event_type, reason, message))
+    }
+
+    /// Emits an Event about an object, with something that is dropped once it was recorded or given up. Never waits.
+    pub fn event_holding(
+        &self,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+        held: impl Send + Sync + 'static,
+    ) -> Result<(), Dropped> {
+        let event = self.make(BTreeMap::new(), regarding, event_type, reason, message);
+        self.broadcaster.emit_holding(event, held)
+    }
+
+    fn make(
+        &self,
+        annotations: BTreeMap<String, String>,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) -> Event {
         let (now, metadata) = self.names.metadata(&regarding);
-        self.broadcaster.emit(Event {
+        Event {
             metadata: ObjectMeta { annotations: Some(annotations).filter(|it| !it.is_empty()), ..metadata },
             involved_object: regarding,
             type_: Some(event_type.as_str().to_owned()),
@@ -124,7 +148,7 @@ impl EventRecorder {
             reporting_component: self.source.component.clone(),
             reporting_instance: Some(self.instance.to_string()),
             ..Event::default()
-        })
+        }
     }
 }
 

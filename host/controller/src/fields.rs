@@ -7,27 +7,16 @@ use oarlock_plugin::contract::Error;
 /// many times the object.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
 
-/// Returns the JSON texts at several pointers, in their order; `limit-exceeded` when they are too long together.
+/// Returns the JSON texts at several pointers, in their order, from one walk over the text; `limit-exceeded` when they are too long
+/// together.
 pub(crate) fn at(object: &Object, pointers: &[JsonPointer]) -> Result<Vec<Option<String>>, Error> {
-    let most = pointers.len().saturating_mul(object.json_length());
-    if most <= MOST_BYTES || pointers.len() == 1 {
-        return Ok(object.pointers(pointers));
-    }
-    // One by one, so that what is too long is never there at once.
-    let mut length = 0;
-    let mut found = Vec::with_capacity(pointers.len());
-    for pointer in pointers {
-        let value = object.pointer(pointer);
-        length += value.as_ref().map_or(0, String::len);
-        if length > MOST_BYTES {
-            let n_pointers = pointers.len();
-            return Err(Error::LimitExceeded(format!(
-                "the fields at {n_pointers} pointers have more than {MOST_BYTES} bytes: ask for fewer at a time"
-            )));
-        }
-        found.push(value);
-    }
-    Ok(found)
+    let most = if pointers.len() > 1 { MOST_BYTES } else { usize::MAX };
+    object.pointers_within(pointers, most).map_err(|n_bytes| {
+        Error::LimitExceeded(format!(
+            "the fields at {} pointers have {n_bytes} bytes, more than {MOST_BYTES}: ask for fewer at a time",
+            pointers.len()
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -102,6 +102,7 @@ mod tests {
             compressed_bytes: 0,
             index_bytes: 0,
             dictionary_bytes: 0,
+            incomplete_indices: Vec::new(),
             queued: 0,
             listeners: 0,
             last_sign_of_life: None,

@@ -7,9 +7,12 @@ mod cache;
 mod continue_token;
 mod events;
 mod failure;
+mod own_versions;
+mod pages;
 mod rate;
 mod request;
 mod rows;
+mod slices;
 #[cfg(test)]
 mod testing;
 mod write;
@@ -18,7 +21,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oarlock_plugin::{
-    KubeAccess,
+    HostBytes, KubeAccess,
     contract::{
         Error, GroupVersionResource, Index, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
         Preconditions, Projection, Propagation, Row, WorkKey, Written,
@@ -60,6 +63,8 @@ pub struct Parts {
     pub queue: PluginQueue,
     /// How many requests it may make.
     pub rate: Rate,
+    /// What the host may keep for it.
+    pub host_bytes: HostBytes,
     /// Writes answer `suspended`.
     pub suspended: bool,
 }
@@ -91,17 +96,31 @@ impl PluginAccess {
             indices,
             queue,
             rate,
+            host_bytes,
             suspended,
         } = parts;
-        let requester = Arc::new(Requester::new(client, discovery, Arc::clone(&plugin), &account, rate));
+        let requester = Requester::new(client, discovery, Arc::clone(&plugin), &account, rate);
+        let requester = Arc::new(requester.charged_to(host_bytes));
         let (emitter, recorder) = events::channel(Arc::clone(&requester));
         let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;
         Ok((Self { cache, requester, emitter, queue, suspended }, recorder))
     }
 
     /// Builds the declared indices over what is cached already. Otherwise the first read through an index does.
-    pub fn build_indices(&self) {
-        self.cache.build_indices();
+    pub async fn build_indices(&self) {
+        self.cache.build_indices().await;
+    }
+
+    /// Remembers the version that a write was answered with, so that the plugin can wait for it.
+    fn remember(
+        &self,
+        target: &GroupVersionResource,
+        written: Result<Written, Error>,
+    ) -> Result<Written, Error> {
+        if let Ok(written) = &written {
+            self.cache.own_versions.answered(target, &written.resource_version);
+        }
+        written
     }
 
     fn may_write(&self) -> Result<(), Error> {
@@ -161,7 +180,9 @@ impl KubeAccess for PluginAccess {
     }
 
     async fn client_get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
-        self.requester.get(target, key).await
+        let text = self.requester.get(target, key).await?;
+        self.cache.own_versions.answered(target, &write::version_of(&text));
+        Ok(text)
     }
 
     async fn client_create(
@@ -171,7 +192,7 @@ impl KubeAccess for PluginAccess {
         json: String,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        self.requester.create(target, namespace, json).await
+        self.remember(target, self.requester.create(target, namespace, json).await)
     }
 
     async fn client_apply(
@@ -184,7 +205,8 @@ impl KubeAccess for PluginAccess {
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        self.requester.apply(target, key, part, json, force, preconditions).await
+        let written = self.requester.apply(target, key, part, json, force, preconditions).await;
+        self.remember(target, written)
     }
 
     async fn client_patch(
@@ -197,7 +219,8 @@ impl KubeAccess for PluginAccess {
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        self.requester.patch(target, key, part, kind, body, preconditions).await
+        let written = self.requester.patch(target, key, part, kind, body, preconditions).await;
+        self.remember(target, written)
     }
 
     async fn client_replace(
@@ -208,7 +231,7 @@ impl KubeAccess for PluginAccess {
         json: String,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        self.requester.replace(target, key, part, json).await
+        self.remember(target, self.requester.replace(target, key, part, json).await)
     }
 
     async fn client_delete(

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_plugin::GuestMetrics;
+use oarlock_plugin::{GuestMetrics, HostBytes};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -126,8 +126,9 @@ impl Metrics {
     }
 
     /// Returns where the guests of a plugin keep their series.
-    pub(crate) fn guest(&self, plugin: &Arc<str>) -> Arc<GuestMetrics> {
-        self.shared.guests.lock().entry(plugin.clone()).or_default().clone()
+    pub(crate) fn guest(&self, plugin: &Arc<str>, account: &HostBytes) -> Arc<GuestMetrics> {
+        let fresh = || Arc::new(GuestMetrics::charged_to(account.clone()));
+        self.shared.guests.lock().entry(plugin.clone()).or_insert_with(fresh).clone()
     }
 
     /// Drops every series of a plugin that is gone.

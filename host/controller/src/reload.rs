@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use oarlock_plugin::{Engine, component};
+use oarlock_plugin::{Engine, HostBytes, component};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +76,8 @@ struct Slot {
     switches: mpsc::Sender<Switch>,
     serving: Arc<Serving>,
     queue: PluginQueue,
+    /// What the host may keep for the plugin.
+    host_bytes: HostBytes,
     board: status::Entry,
     /// What the version that serves was made of.
     made_of: Mutex<Option<MadeOf>>,
@@ -165,7 +167,9 @@ impl Reload {
             file.component.display().to_string(),
             file.service_account.to_string(),
         ));
-        let queue = PluginQueue::default();
+        let host_bytes = HostBytes::default();
+        board.charges(host_bytes.clone());
+        let queue = PluginQueue::charged_to(&host_bytes);
         let (dispatcher, switches, serving) =
             Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
         let dispatcher = self
@@ -173,7 +177,8 @@ impl Reload {
             .tasks
             .spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
         let made_of = Mutex::default();
-        let slot = Arc::new(Slot { name: name.clone(), switches, serving, queue, board, made_of });
+        let slot =
+            Arc::new(Slot { name: name.clone(), switches, serving, queue, host_bytes, board, made_of });
         let preparing = begin(&self.host, &slot, file, None);
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });
     }

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_plugin::HostBytes;
+use oarlock_plugin::host_bytes::HostBytesView;
 use parking_lot::Mutex;
 use serde::Serialize;
 
@@ -51,6 +53,8 @@ pub struct PluginStatus {
     pub subscriptions: Vec<SubscriptionStatus>,
     /// Its work queue, if it has one.
     pub work_queue: Option<QueueStats>,
+    /// What the host keeps for it, and how much that may be.
+    pub host_bytes: HostBytesView,
     /// Instances lost since the plugin's first load.
     pub instances_lost: u64,
     /// What went wrong last in a call.
@@ -143,6 +147,7 @@ struct Card {
     /// One for each subscription, in the same order.
     backlogs: Vec<AskBacklog>,
     queue: Option<AskQueue>,
+    host_bytes: HostBytes,
 }
 
 // === impl Board ===
@@ -151,7 +156,12 @@ impl Board {
     /// Puts a plugin on the board; one of the same name is replaced.
     pub(crate) fn enter(&self, status: PluginStatus) -> Entry {
         let name = status.name.clone();
-        let card = Arc::new(Mutex::new(Card { status, backlogs: Vec::new(), queue: None }));
+        let card = Arc::new(Mutex::new(Card {
+            status,
+            backlogs: Vec::new(),
+            queue: None,
+            host_bytes: HostBytes::default(),
+        }));
         self.cards.lock().insert(name, card.clone());
         Entry { card }
     }
@@ -190,6 +200,11 @@ impl Entry {
         card.queue = queue;
     }
 
+    /// Names the account of what the host keeps for the plugin.
+    pub(crate) fn charges(&self, host_bytes: HostBytes) {
+        self.card.lock().host_bytes = host_bytes;
+    }
+
     /// Notes what went wrong in a call.
     pub(crate) fn trouble(&self, message: &str) {
         let trouble = Trouble { time: Timestamp::now(), message: message.to_owned() };
@@ -206,6 +221,7 @@ impl Card {
             subscription.backlog = ask();
         }
         status.work_queue = self.queue.as_ref().map(|ask| ask());
+        status.host_bytes = self.host_bytes.view();
         status
     }
 }
@@ -233,6 +249,7 @@ impl PluginStatus {
             waits_for: Vec::new(),
             subscriptions: Vec::new(),
             work_queue: None,
+            host_bytes: HostBytesView::default(),
             instances_lost: 0,
             last_error: None,
             refused: None,

@@ -16,6 +16,8 @@ mod election;
 mod events;
 #[path = "it/faults.rs"]
 mod faults;
+#[path = "it/hoarding.rs"]
+mod hoarding;
 #[path = "it/rig.rs"]
 mod rig;
 #[path = "it/rights.rs"]

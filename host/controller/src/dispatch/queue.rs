@@ -4,17 +4,23 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_informer::WorkQueue;
+use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{self, WorkKey};
+use oarlock_plugin::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
 use crate::status::{PARKED_SHOWN, QueueStats};
 
-/// Keys that may wait, now or for later.
+/// Keys that a queue may hold: waiting, delayed, parked or being worked on.
 const LIMIT: usize = 100_000;
+
+/// About what a key takes beside its texts, which all the places that it stands in share.
+const KEY_COST: usize = 320;
 
 /// A handle on one plugin's queue. Clones are handles on the same one.
 #[derive(Clone, Default)]
@@ -25,7 +31,10 @@ pub struct PluginQueue {
 
 /// What to reconcile: the contract's work key, which can be looked up.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Key {
+pub(crate) struct Key(Arc<KeyTexts>);
+
+#[derive(Debug, Eq, Hash, PartialEq)]
+pub(crate) struct KeyTexts {
     pub(crate) kind: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
@@ -46,6 +55,10 @@ pub(super) enum Outcome {
 
 #[derive(Default)]
 struct Record {
+    /// All keys that are anywhere in the queue.
+    held: HashSet<Key>,
+    /// What they take, on the plugin's account.
+    charge: Option<Charge>,
     /// In a row, by key.
     failures: HashMap<Key, u32>,
     parked: HashSet<Key>,
@@ -56,16 +69,34 @@ struct Record {
 // === impl PluginQueue ===
 
 impl PluginQueue {
-    /// Adds a key, now or after a delay. `limit-exceeded` when too many wait.
+    /// Makes an empty queue, whose keys are charged to the plugin's account.
+    #[must_use]
+    pub fn charged_to(account: &HostBytes) -> Self {
+        let queue = Self::default();
+        queue.record.lock().charge = account.charge(Use::WorkQueue, 0).ok();
+        queue
+    }
+
+    /// Adds a key, now or after a delay. `limit-exceeded` when too many wait, or the plugin's account has no room for it. There is always
+    /// room for a key that is in the queue already.
     pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
-        let n_parked = self.record.lock().parked.len();
-        if self.keys.len() + self.keys.n_delayed() + n_parked >= LIMIT {
-            return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
+        self.add_key(&Key::from(key), delay)
+    }
+
+    fn add_key(&self, key: &Key, delay: Option<Duration>) -> Result<(), contract::Error> {
+        let mut record = self.record.lock();
+        if !record.held.contains(key) {
+            if record.held.len() >= LIMIT {
+                return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
+            }
+            if let Some(charge) = &mut record.charge {
+                charge.grow(key.cost())?;
+            }
+            record.held.insert(key.clone());
         }
-        let key = Key::from(key);
         match delay {
-            Some(delay) => self.keys.add_after(key, delay),
-            None => self.keys.add(key),
+            Some(delay) => self.keys.add_after(key.clone(), delay),
+            None => self.keys.add(key.clone()),
         }
         Ok(())
     }
@@ -74,7 +105,7 @@ impl PluginQueue {
     pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
         let version = resource_version.parse().unwrap_or(0);
         let key = Key::from(key);
-        self.add(key.to_contract(), None)?;
+        self.add_key(&key, None)?;
         let mut record = self.record.lock();
         let newest = record.versions.entry(key).or_default();
         *newest = version.max(*newest);
@@ -100,23 +131,23 @@ impl PluginQueue {
 
     /// Ends the work on a key.
     pub(super) fn finish(&self, key: &Key, outcome: Outcome) {
-        {
-            let mut record = self.record.lock();
-            match outcome {
-                Outcome::Done | Outcome::RequeueAfter(_) => {
-                    record.failures.remove(key);
-                    record.versions.remove(key);
-                }
-                Outcome::Failed(_) => *record.failures.entry(key.clone()).or_default() += 1,
-                Outcome::Park => {
-                    record.failures.remove(key);
-                    record.parked.insert(key.clone());
-                }
-                Outcome::Again(_) => {}
+        // Held to the end: a key that is added meanwhile is still held, or again.
+        let mut record = self.record.lock();
+        match outcome {
+            Outcome::Done | Outcome::RequeueAfter(_) => {
+                record.failures.remove(key);
+                record.versions.remove(key);
             }
+            Outcome::Failed(_) => *record.failures.entry(key.clone()).or_default() += 1,
+            Outcome::Park => {
+                record.failures.remove(key);
+                record.parked.insert(key.clone());
+            }
+            Outcome::Again(_) => {}
         }
         self.keys.done(key);
         match outcome {
+            Outcome::Done if !self.keys.holds(key) => record.let_go(key),
             Outcome::Done | Outcome::Park => {}
             Outcome::Again(after) | Outcome::RequeueAfter(after) | Outcome::Failed(after) => {
                 self.keys.add_after(key.clone(), after);
@@ -144,25 +175,55 @@ impl PluginQueue {
     }
 }
 
+// === impl Record ===
+
+impl Record {
+    /// Gives back what a key took that is nowhere in the queue any more.
+    fn let_go(&mut self, key: &Key) {
+        if self.held.remove(key)
+            && let Some(charge) = &mut self.charge
+        {
+            charge.shrink(key.cost());
+        }
+        if self.held.is_empty() {
+            self.held = HashSet::new();
+        }
+    }
+}
+
 // === impl Key ===
 
 impl Key {
     pub(super) fn to_contract(&self) -> WorkKey {
-        let Self { kind, namespace, name } = self.clone();
-        WorkKey { kind, object: contract::ObjectKey { namespace, name } }
+        let KeyTexts { kind, namespace, name } = &*self.0;
+        let object = contract::ObjectKey { namespace: namespace.clone(), name: name.clone() };
+        WorkKey { kind: kind.clone(), object }
+    }
+
+    /// About how many bytes it takes.
+    fn cost(&self) -> usize {
+        KEY_COST + self.kind.len() + self.namespace.len() + self.name.len()
+    }
+}
+
+impl Deref for Key {
+    type Target = KeyTexts;
+
+    fn deref(&self) -> &KeyTexts {
+        &self.0
     }
 }
 
 impl From<WorkKey> for Key {
     fn from(key: WorkKey) -> Self {
         let WorkKey { kind, object: contract::ObjectKey { namespace, name } } = key;
-        Self { kind, namespace, name }
+        Self(Arc::new(KeyTexts { kind, namespace, name }))
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, namespace, name } = self;
+        let KeyTexts { kind, namespace, name } = &*self.0;
         if namespace.is_empty() { write!(f, "{kind} {name}") } else { write!(f, "{kind} {namespace}/{name}") }
     }
 }
@@ -184,5 +245,37 @@ mod tests {
             queue.finish(&next, Outcome::Park);
         }
         assert!(matches!(queue.add(key(LIMIT), None), Err(contract::Error::LimitExceeded(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn promise_4_a_plugin_cannot_fill_the_hosts_memory_with_keys() {
+        let account = HostBytes::new(4 << 20);
+        let queue = PluginQueue::charged_to(&account);
+        let key = |n: usize| WorkKey {
+            kind: "k".repeat(300),
+            object: contract::ObjectKey { namespace: String::new(), name: format!("{n:0340}") },
+        };
+        let delay = |n: usize| n.is_multiple_of(2).then_some(Duration::from_secs(1_000_000));
+        let n_keys = (0..).take_while(|n| queue.add(key(*n), delay(*n)).is_ok()).count();
+        let refused = queue.add(key(n_keys), None);
+        assert!(matches!(refused, Err(contract::Error::LimitExceeded(_))), "{refused:?}");
+        assert!(n_keys > 4_000 && account.view().work_queue <= 4 << 20, "{n_keys} {:?}", account.view());
+        // What is there already may be added again, and takes nothing more.
+        queue.add(key(0), None).unwrap();
+        queue.add(key(1), None).unwrap();
+        let before = account.view().work_queue;
+        for _ in 0..1_000 {
+            let next = queue.next().await;
+            queue.add(next.to_contract(), Some(Duration::from_secs(5))).unwrap();
+            queue.finish(&next, Outcome::Done);
+        }
+        assert_eq!(account.view().work_queue, before, "they wait for later");
+        tokio::time::advance(Duration::from_secs(2_000_000)).await;
+        for _ in 0..n_keys {
+            let next = queue.next().await;
+            queue.finish(&next, Outcome::Done);
+        }
+        assert_eq!(account.view().work_queue, 0);
+        queue.add(key(n_keys), None).unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! From one emitter to all who watch, each with a bounded queue of its own.
 
+use std::any::Any;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -19,9 +20,20 @@ pub struct Broadcaster<E> {
 
 /// One watcher's queue. Dropping it ends the watching.
 pub struct Watch<E> {
-    queue: mpsc::Receiver<Arc<E>>,
+    queue: mpsc::Receiver<Queued<E>>,
+    /// What goes with the Event that was taken last.
+    held: Option<Held>,
     closing: CancellationToken,
 }
+
+/// An Event in a queue, and what is dropped once all watchers are done with it.
+struct Queued<E> {
+    event: Arc<E>,
+    held: Option<Held>,
+}
+
+/// Something that lives as long as an Event.
+type Held = Arc<dyn Any + Send + Sync>;
 
 /// An Event was lost before it reached every queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -37,7 +49,7 @@ pub enum Dropped {
 struct Shared<E> {
     capacity: usize,
     /// None once it is shut down. Held while an Event is handed out, so that all queues have the same order.
-    watchers: Mutex<Option<Vec<mpsc::Sender<Arc<E>>>>>,
+    watchers: Mutex<Option<Vec<mpsc::Sender<Queued<E>>>>>,
     closing: CancellationToken,
     dropped: AtomicU64,
 }
@@ -66,16 +78,26 @@ impl<E> Broadcaster<E> {
         if let Some(watchers) = &mut *self.shared.watchers.lock() {
             watchers.push(sender);
         }
-        Watch { queue, closing: self.shared.closing.clone() }
+        Watch { queue, held: None, closing: self.shared.closing.clone() }
     }
 
     /// Hands an Event to every watcher that has room. Never waits.
     pub fn emit(&self, event: E) -> Result<(), Dropped> {
+        self.emit_with(event, None)
+    }
+
+    /// The same with something that is dropped when no watcher has the Event any more: when each has asked for the next one.
+    pub fn emit_holding(&self, event: E, held: impl Send + Sync + 'static) -> Result<(), Dropped> {
+        self.emit_with(event, Some(Arc::new(held)))
+    }
+
+    fn emit_with(&self, event: E, held: Option<Held>) -> Result<(), Dropped> {
         let mut watchers = self.shared.watchers.lock();
         let Some(watchers) = &mut *watchers else { return Err(Dropped::ShutDown) };
         let event = Arc::new(event);
         let mut full = 0;
-        watchers.retain(|queue| match queue.try_send(event.clone()) {
+        let queued = || Queued { event: event.clone(), held: held.clone() };
+        watchers.retain(|queue| match queue.try_send(queued()) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(_)) => {
                 full += 1;
@@ -120,7 +142,10 @@ impl<E> Clone for Broadcaster<E> {
 impl<E> Watch<E> {
     /// Waits for the next Event. None when the broadcaster is gone or shut down and the queue empty. Cancel safe.
     pub async fn next(&mut self) -> Option<Arc<E>> {
-        self.queue.recv().await
+        self.held = None;
+        let Queued { event, held } = self.queue.recv().await?;
+        self.held = held;
+        Some(event)
     }
 
     /// Cancelled once the broadcaster is shut down: what still waits is to be done quickly.
@@ -164,6 +189,24 @@ mod tests {
         broadcaster.shut_down();
         assert_eq!((slow.next().await.as_deref(), slow.next().await.as_deref()), (Some(&0), Some(&1)));
         assert_eq!(slow.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn what_goes_with_an_event_is_dropped_when_all_are_done_with_it() {
+        let broadcaster = Broadcaster::new();
+        let (mut one, mut two) = (broadcaster.watch(), broadcaster.watch());
+        let held = Arc::new(());
+        broadcaster.emit_holding(1, held.clone()).unwrap();
+        broadcaster.emit(2).unwrap();
+        one.next().await.unwrap();
+        two.next().await.unwrap();
+        one.next().await.unwrap();
+        assert_eq!(Arc::strong_count(&held), 2);
+        two.next().await.unwrap();
+        assert_eq!(Arc::strong_count(&held), 1);
+        drop((one, two));
+        broadcaster.emit_holding(3, held.clone()).unwrap();
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     // Conformance: B.2

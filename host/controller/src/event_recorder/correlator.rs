@@ -6,6 +6,7 @@
 mod aggregator;
 mod counter;
 mod spam;
+mod text_hash;
 
 use std::{num::NonZeroUsize, time::Duration};
 

@@ -36,6 +36,8 @@ pub struct InformerView {
     pub index_bytes: usize,
     /// What the dictionaries take with which texts are compressed.
     pub dictionary_bytes: usize,
+    /// Indices that lack objects which are beyond their limits.
+    pub incomplete_indices: Vec<IncompleteIndex>,
     /// Objects whose changes wait to be put into the cache.
     pub queued: usize,
     /// Subscriptions.
@@ -58,6 +60,18 @@ pub struct InformerView {
     pub wanted_by: Vec<String>,
     /// Whether the host itself cannot do without it.
     pub needed_by_host: bool,
+}
+
+/// An index that lacks objects: who reads their namespaces through it is answered `limit-exceeded`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct IncompleteIndex {
+    /// The plugin, its generation, and its name for the index.
+    pub index: String,
+    /// How many objects it lacks.
+    pub objects: usize,
+    /// In how many namespaces these are.
+    pub namespaces: usize,
 }
 
 // === impl InformerView ===
@@ -101,6 +115,7 @@ impl InformerView {
             compressed_bytes: memory.compressed,
             index_bytes: memory.indices,
             dictionary_bytes: memory.dictionaries,
+            incomplete_indices: informer.map(incomplete_indices).unwrap_or_default(),
             queued: status.map_or(0, |it| it.queued),
             listeners: status.map_or(0, |it| it.listeners),
             last_sign_of_life: status.and_then(|it| it.last_sign_of_life).map(|it| it.elapsed()),
@@ -113,6 +128,15 @@ impl InformerView {
             needed_by_host: state.is_needed_by_host(),
         }
     }
+}
+
+fn incomplete_indices(informer: &SharedInformer) -> Vec<IncompleteIndex> {
+    let indexer = informer.indexer();
+    let look = |index: String| {
+        let status = indexer.index_status(&index).ok().filter(|status| status.left_out > 0)?;
+        Some(IncompleteIndex { index, objects: status.left_out, namespaces: status.incomplete_namespaces })
+    };
+    indexer.index_names().into_iter().filter_map(look).collect()
 }
 
 fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {

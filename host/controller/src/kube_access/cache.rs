@@ -1,16 +1,26 @@
 //! The `cache` import: reads of the shared cache, narrowed to what the plugin declared and its account may read.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod waiting;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use oarlock_informer::{
     GroupVersionResource, Indexer, LabelSelector, Namespaces as Wanted, ObjectKey, PointerPattern,
     SharedInformer,
     indexer::{self, IndexSource},
-    shared_informer::WaitError,
 };
 use oarlock_plugin::contract::{self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row};
 
-use super::{continue_token, rows::Columns};
+use super::{
+    continue_token,
+    own_versions::OwnVersions,
+    pages,
+    rows::Columns,
+    slices::{LOOK, Slices},
+};
 use crate::{
     access::{self, Gate, Readable},
     account::Account,
@@ -19,6 +29,12 @@ use crate::{
 
 /// The most values that `index-values` answers.
 const MOST_INDEX_VALUES: usize = 10_000;
+
+/// How long these may be together.
+const MOST_INDEX_VALUES_BYTES: usize = pages::PAGE_BYTES;
+
+/// How many values are looked at under one hold of the cache's lock.
+const VALUES_STEP: usize = 512;
 
 /// One declared `read`, with the informer behind it.
 pub struct Reader {
@@ -39,6 +55,8 @@ pub(super) struct Cache {
     readers: BTreeMap<String, Reader>,
     /// By the plugin's name for them.
     indices: BTreeMap<String, DeclaredIndex>,
+    /// The versions that the API server answered to this plugin.
+    pub(super) own_versions: OwnVersions,
 }
 
 struct DeclaredIndex {
@@ -74,16 +92,17 @@ impl Cache {
                 return Err(Error::Invalid(format!("index {name} is declared twice")));
             }
         }
-        Ok(Self { account, gate, readers, indices: declared })
+        Ok(Self { account, gate, readers, indices: declared, own_versions: OwnVersions::default() })
     }
 
     /// Builds the indices of whatever is cached already, so that no call has to wait for it.
-    pub(super) fn build_indices(&self) {
+    pub(super) async fn build_indices(&self) {
         for index in self.indices.values() {
             let informer = self.readers.get(&index.lister).and_then(|reader| reader.lease.informer());
             if let Some(informer) = informer {
                 // An index that is there already is what is wanted.
-                let _ = informer.indexer().add_index(index.name.clone(), index.source.clone());
+                let _ =
+                    informer.indexer().add_index_in_slices(index.name.clone(), index.source.clone()).await;
             }
         }
     }
@@ -99,11 +118,12 @@ impl Cache {
         let contract::ObjectKey { namespace, name } = key;
         let wanted = self.narrow(lister, reader, &Namespaces::One(namespace.clone())).await?;
         let informer = synced(lister, reader)?;
-        let object = Some(ObjectKey::new(namespace, name))
-            .filter(|key| wanted.contains(key.namespace()))
+        let object = wanted
+            .contains(namespace)
+            .then(|| ObjectKey::new(namespace, name))
             .and_then(|key| informer.indexer().get(&key));
         let object = object.ok_or_else(|| Error::NotFound(format!("{lister} has no {namespace}/{name}")))?;
-        columns.row(&object)
+        columns.row(&object, &mut Slices::begin()).await
     }
 
     pub(super) async fn list(
@@ -119,13 +139,10 @@ impl Cache {
         let selector: LabelSelector = label_selector
             .parse()
             .map_err(|error| Error::Invalid(format!("label selector {label_selector:?}: {error}")))?;
-        let request = indexer::PageRequest {
-            after: continue_token::parse(&page.continue_token)?,
-            limit: limit(page),
-            namespaces: self.narrow(lister, reader, namespaces).await?,
-            selector,
-        };
-        columns.page(synced(lister, reader)?.indexer().list_page(&request))
+        let request = self.page_request(lister, reader, namespaces, selector, page).await?;
+        let indexer = synced(lister, reader)?.indexer().clone();
+        let step = |request: &_, looks| Ok(indexer.list_step(request, looks));
+        pages::fill(&columns, &mut Slices::begin(), request, step).await
     }
 
     pub(super) async fn by_index(
@@ -138,58 +155,58 @@ impl Cache {
     ) -> Result<Page, Error> {
         let (declared, reader) = self.index(index)?;
         let columns = Columns::parse(projection, reader.content)?;
-        let request = indexer::PageRequest {
-            after: continue_token::parse(&page.continue_token)?,
-            limit: limit(page),
-            namespaces: self.narrow(&declared.lister, reader, namespaces).await?,
-            selector: LabelSelector::everything(),
+        let everything = LabelSelector::everything();
+        let request = self.page_request(&declared.lister, reader, namespaces, everything, page).await?;
+        let mut slices = Slices::begin();
+        let indexer = self.indexed(declared, reader, &request.namespaces, &mut slices).await?;
+        let step = |request: &_, looks| {
+            indexer
+                .by_index_step(&declared.name, value, request, looks)
+                .map_err(|error| index_error(index, &error))
         };
-        let informer = synced(&declared.lister, reader)?;
-        let indexer = indexed(&informer, declared);
-        let found = indexer
-            .by_index_page(&declared.name, value, &request)
-            .map_err(|error| Error::Gone(format!("index {index}: {error}")))?;
-        columns.page(found)
+        pages::fill(&columns, &mut slices, request, step).await
     }
 
     pub(super) async fn index_values(&self, index: &str) -> Result<Vec<String>, Error> {
         let (declared, reader) = self.index(index)?;
         let wanted = self.narrow(&declared.lister, reader, &Namespaces::All).await?;
-        let informer = synced(&declared.lister, reader)?;
-        let values = indexed(&informer, declared).index_values(&declared.name, &wanted);
-        if values.len() > MOST_INDEX_VALUES {
-            return Err(Error::LimitExceeded(format!(
-                "index {index} has more than {MOST_INDEX_VALUES} values"
-            )));
+        let mut slices = Slices::begin();
+        let indexer = self.indexed(declared, reader, &wanted, &mut slices).await?;
+        let too_many = |what: String| Error::LimitExceeded(format!("index {index} has {what}"));
+        let mut found = BTreeSet::new();
+        let mut cursor = None;
+        loop {
+            indexer
+                .index_values_step(&declared.name, &wanted, VALUES_STEP, &mut cursor, &mut found)
+                .map_err(|error| index_error(index, &error))?;
+            if found.len() > MOST_INDEX_VALUES {
+                return Err(too_many(format!("more than {MOST_INDEX_VALUES} values")));
+            }
+            if cursor.is_none() {
+                break;
+            }
+            slices.worked(VALUES_STEP * LOOK / 4).await;
         }
+        let mut values = Vec::with_capacity(found.len());
+        let mut length = 0;
+        for value in found {
+            let Some(value) = indexer.whole_value(&declared.name, &wanted, &value) else { continue };
+            length += value.len();
+            if length > MOST_INDEX_VALUES_BYTES {
+                return Err(too_many(format!(
+                    "values of more than {MOST_INDEX_VALUES_BYTES} bytes together"
+                )));
+            }
+            slices.worked(LOOK / 4 + value.len()).await;
+            values.push(value);
+        }
+        values.sort_unstable();
         Ok(values)
     }
 
     pub(super) fn has_synced(&self, lister: &str) -> Result<bool, Error> {
         let reader = self.reader(lister)?;
         Ok(reader.lease.informer().is_some_and(|informer| informer.has_synced()))
-    }
-
-    pub(super) async fn wait_until_seen(
-        &self,
-        lister: &str,
-        resource_version: &str,
-        timeout: Duration,
-    ) -> Result<(), Error> {
-        let reader = self.reader(lister)?;
-        // Versions tell when something changes, which is for those to know who may read something of it.
-        self.narrow(lister, reader, &Namespaces::All).await?;
-        let informer = synced(lister, reader)?;
-        match tokio::time::timeout(timeout, informer.wait_until_seen(resource_version)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(WaitError::NotComparable(error))) => Err(Error::Invalid(error.to_string())),
-            Ok(Err(error @ (WaitError::Stopped | WaitError::WentBack { .. }))) => {
-                Err(Error::Gone(format!("{lister}: {error}")))
-            }
-            Err(_) => {
-                Err(Error::Timeout(format!("{lister} has not seen resourceVersion {resource_version} yet")))
-            }
-        }
     }
 
     fn reader(&self, lister: &str) -> Result<&Reader, Error> {
@@ -218,7 +235,7 @@ impl Cache {
                 )));
             }
         };
-        let readable = self.gate.readable(&self.account, &reader.target, asked).await.map_err(closed)?;
+        let readable = self.readable(reader, asked).await?;
         if readable.is_nowhere() {
             let place = match asked {
                 Namespaces::All => "any namespace".to_owned(),
@@ -233,6 +250,54 @@ impl Cache {
             Readable::All => Wanted::All,
             Readable::Only(namespaces) => Wanted::Only(namespaces),
         })
+    }
+
+    /// Returns what of the asked for the account may read. Of a namespace that the guest names, nothing is looked up: where all may be asked
+    /// for, it is among those that are readable, or it is not, whether or not it exists.
+    async fn readable(&self, reader: &Reader, asked: &Namespaces) -> Result<Readable, Error> {
+        let (account, target) = (&self.account, &reader.target);
+        if let (Namespaces::All, Namespaces::One(namespace)) = (&reader.namespaces, asked) {
+            let may_read = self.gate.may_read_in(account, target, namespace).await.map_err(closed)?;
+            return Ok(Readable::Only(may_read.then(|| namespace.clone()).into_iter().collect()));
+        }
+        self.gate.readable(account, target, asked).await.map_err(closed)
+    }
+
+    /// Reads what a guest asks for as a page.
+    async fn page_request(
+        &self,
+        lister: &str,
+        reader: &Reader,
+        namespaces: &Namespaces,
+        selector: LabelSelector,
+        page: &PageRequest,
+    ) -> Result<indexer::PageRequest, Error> {
+        let start = continue_token::parse(&page.continue_token)?;
+        let (after, namespaces) = start.within(self.narrow(lister, reader, namespaces).await?);
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+        Ok(indexer::PageRequest { after, limit, namespaces, selector })
+    }
+
+    /// Returns the cache with the index in it, ready for readers of these namespaces. An informer that was made anew, since its resource was
+    /// gone for a while, has none yet.
+    async fn indexed(
+        &self,
+        index: &DeclaredIndex,
+        reader: &Reader,
+        namespaces: &Wanted,
+        slices: &mut Slices,
+    ) -> Result<Indexer, Error> {
+        let indexer = synced(&index.lister, reader)?.indexer().clone();
+        if !indexer.has_index(&index.name) {
+            let _ = indexer.add_index_in_slices(index.name.clone(), index.source.clone()).await;
+        }
+        while !indexer
+            .split_step(&index.name, namespaces)
+            .map_err(|error| Error::Gone(format!("index {}: {error}", index.name)))?
+        {
+            slices.worked(VALUES_STEP * LOOK).await;
+        }
+        Ok(indexer)
     }
 }
 
@@ -255,13 +320,15 @@ fn synced(lister: &str, reader: &Reader) -> Result<SharedInformer, Error> {
         .ok_or_else(|| Error::NotSynced(format!("{lister} ({}) has not synced", reader.target)))
 }
 
-/// Returns the cache with the index in it. An informer that was made anew, since its resource was gone for a while, has none yet.
-fn indexed(informer: &SharedInformer, index: &DeclaredIndex) -> Indexer {
-    let indexer = informer.indexer().clone();
-    if !indexer.has_index(&index.name) {
-        let _ = indexer.add_index(index.name.clone(), index.source.clone());
+/// What a read through an index answers when it cannot.
+fn index_error(index: &str, error: &indexer::Error) -> Error {
+    match error {
+        indexer::Error::Incomplete { namespace, left_out, .. } => Error::LimitExceeded(format!(
+            "index {index} lacks {left_out} objects of namespace {namespace:?}, which are beyond its limits; \
+             list the namespace instead, or read other namespaces one by one"
+        )),
+        error => Error::Gone(format!("index {index}: {error}")),
     }
-    indexer
 }
 
 fn index_source(name: &str, source: contract::IndexSource) -> Result<IndexSource, Error> {
@@ -275,10 +342,6 @@ fn index_source(name: &str, source: contract::IndexSource) -> Result<IndexSource
             IndexSource::Pointer(pattern)
         }
     })
-}
-
-fn limit(page: &PageRequest) -> usize {
-    usize::try_from(page.limit).unwrap_or(usize::MAX)
 }
 
 fn closed(error: access::Error) -> Error {

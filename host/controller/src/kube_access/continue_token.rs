@@ -2,11 +2,19 @@
 //!
 //! A guest may make one up; it then starts elsewhere in what it may read anyway.
 
-use oarlock_informer::ObjectKey;
+use std::collections::BTreeSet;
+
+use oarlock_informer::{Namespaces, ObjectKey};
 use oarlock_plugin::contract::Error;
 
 /// What a token of this form begins with, so that a later form can be told apart.
 const FORM: &str = "1:";
+
+/// Where a page begins. Made of what a guest gave: nothing is looked up by it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Start<'t> {
+    after: Option<(&'t str, &'t str)>,
+}
 
 /// Makes the token that continues after a key.
 pub(super) fn after(key: &ObjectKey) -> String {
@@ -14,14 +22,31 @@ pub(super) fn after(key: &ObjectKey) -> String {
 }
 
 /// Reads a token; none for the first page.
-pub(super) fn parse(token: &str) -> Result<Option<ObjectKey>, Error> {
+pub(super) fn parse(token: &str) -> Result<Start<'_>, Error> {
     if token.is_empty() {
-        return Ok(None);
+        return Ok(Start { after: None });
     }
-    let key = token.strip_prefix(FORM).and_then(|key| key.split_once('/'));
-    let (namespace, name) =
-        key.ok_or_else(|| Error::Invalid(format!("{token:?} is no continue token of this host")))?;
-    Ok(Some(ObjectKey::new(namespace, name)))
+    let after = token.strip_prefix(FORM).and_then(|key| key.split_once('/'));
+    let after =
+        after.ok_or_else(|| Error::Invalid(format!("{token:?} is no continue token of this host")))?;
+    Ok(Start { after: Some(after) })
+}
+
+// === impl Start ===
+
+impl Start<'_> {
+    /// Returns after which key, and in which namespaces, the page looks for objects. A key is made only of a namespace that is among them.
+    pub(super) fn within(&self, namespaces: Namespaces) -> (Option<ObjectKey>, Namespaces) {
+        let Some((namespace, name)) = self.after else { return (None, namespaces) };
+        match namespaces {
+            Namespaces::All => (Some(ObjectKey::new(namespace, name)), Namespaces::All),
+            Namespaces::Only(mut some) => {
+                let rest: BTreeSet<String> = some.split_off(namespace);
+                let after = rest.contains(namespace).then(|| ObjectKey::new(namespace, name));
+                (after, Namespaces::Only(rest))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -31,11 +56,23 @@ mod tests {
     #[test]
     fn what_was_made_reads_back() {
         for key in [ObjectKey::new("a", "b"), ObjectKey::new("", "system:node")] {
-            assert_eq!(parse(&after(&key)), Ok(Some(key)));
+            let token = after(&key);
+            let start = parse(&token).unwrap();
+            assert_eq!(start.within(Namespaces::All), (Some(key), Namespaces::All));
         }
-        assert_eq!(parse(""), Ok(None));
+        assert_eq!(parse("").unwrap().within(Namespaces::one("a")), (None, Namespaces::one("a")));
         for bad in ["a/b", "1:ab", "2:a/b"] {
             assert!(matches!(parse(bad), Err(Error::Invalid(_))), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_token_that_was_made_up_leads_nowhere_else() {
+        let some = || Namespaces::Only(["a".to_owned(), "c".to_owned()].into());
+        let within = |token: &str| parse(token).unwrap().within(some());
+        assert_eq!(within("1:a/x"), (Some(ObjectKey::new("a", "x")), some()));
+        assert_eq!(within("1:b/x"), (None, Namespaces::one("c")));
+        assert_eq!(within("1:c/x"), (Some(ObjectKey::new("c", "x")), Namespaces::one("c")));
+        assert_eq!(within("1:z/x"), (None, Namespaces::Only(BTreeSet::new())));
     }
 }

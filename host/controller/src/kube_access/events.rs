@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use http::Method;
 use k8s_openapi::api::core::v1::{Event, ObjectReference};
 use oarlock_plugin::{
+    HostBytes,
     contract::{self, Error, GroupVersionResource, ObjectKey, Part},
+    host_bytes::Use,
     kube_access::GuestEvent,
 };
 use serde::Serialize;
@@ -18,12 +20,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::{Call, Requester};
 use crate::event_recorder::{
-    Broadcaster, Dropped, EventRecorder, EventSink, EventType, QUEUE, Recording, RecordingConfig, SinkError,
+    Broadcaster, CorrelatorConfig, Dropped, EventRecorder, EventSink, EventType, QUEUE, Recording,
+    RecordingConfig, SinkError,
 };
+
+/// How many keys each of the recorder's three memories has for one plugin. A key and what is kept under it have at most some 2 KB, so that
+/// together they take 6 MB at the very most.
+const REMEMBERED: usize = 1_024;
+
+/// About what an Event takes beside its texts, some of which are in it twice.
+const EVENT_COST: usize = 1_536;
 
 /// Where a plugin puts Events in.
 pub(super) struct Emitter {
     recorder: EventRecorder,
+    account: HostBytes,
 }
 
 /// Sends them to the API server. Run it on a task of its own.
@@ -36,19 +47,23 @@ struct PluginSink {
     requester: Arc<Requester>,
 }
 
-/// Makes the two ends.
+/// Makes the two ends. Events that wait are charged to the plugin's account.
 pub(super) fn channel(requester: Arc<Requester>) -> (Emitter, Recorder) {
+    let account = requester.account.clone();
     let broadcaster = Broadcaster::new();
     let watch = broadcaster.watch();
     let recorder = EventRecorder::new(broadcaster, &requester.plugin, "").with_instance("oarlock");
-    let recording = Recording::new(watch, PluginSink { requester }, RecordingConfig::default());
-    (Emitter { recorder }, Recorder { recording })
+    let correlator = CorrelatorConfig { lru_cache_size: REMEMBERED, ..CorrelatorConfig::default() };
+    let config = RecordingConfig { correlator, ..RecordingConfig::default() };
+    let recording = Recording::new(watch, PluginSink { requester }, config);
+    (Emitter { recorder, account }, Recorder { recording })
 }
 
 // === impl Emitter ===
 
 impl Emitter {
     pub(super) fn emit(&self, event: GuestEvent) -> Result<(), Error> {
+        let charge = self.account.charge(Use::Events, cost(&event))?;
         let GuestEvent { target, regarding, kind, event_type, reason, note } = event;
         let api_version = match target.group.as_str() {
             "" => target.version,
@@ -67,11 +82,23 @@ impl Emitter {
             contract::EventType::Normal => EventType::Normal,
             contract::EventType::Warning => EventType::Warning,
         };
-        self.recorder.event(regarding, event_type, &reason, &note).map_err(|dropped| match dropped {
-            Dropped::Full => Error::LimitExceeded(format!("{QUEUE} Events wait to be recorded already")),
-            Dropped::ShutDown => Error::Unavailable("no Events are recorded any more".to_owned()),
+        self.recorder.event_holding(regarding, event_type, &reason, &note, charge).map_err(|dropped| {
+            match dropped {
+                Dropped::Full => Error::LimitExceeded(format!("{QUEUE} Events wait to be recorded already")),
+                Dropped::ShutDown => Error::Unavailable("no Events are recorded any more".to_owned()),
+            }
         })
     }
+}
+
+/// About how many bytes an Event takes while it waits.
+fn cost(event: &GuestEvent) -> usize {
+    let GuestEvent { target, regarding, kind, event_type: _, reason, note } = event;
+    let GroupVersionResource { group, version, plural: _ } = target;
+    let contract::ObjectRef { namespace, name, uid, resource_version } = regarding;
+    let texts = [group, version, kind, reason, note, namespace, name, uid, resource_version];
+    // Namespace and name stand in the Event's own metadata, too.
+    EVENT_COST + namespace.len() + name.len() + texts.iter().map(|it| it.len()).sum::<usize>()
 }
 
 // === impl Recorder ===

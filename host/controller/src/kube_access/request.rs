@@ -10,7 +10,9 @@ use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use oarlock_informer::{GroupVersionResource as Resource, flow_control::TokenBucket};
+use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{Error, GroupVersionResource, ObjectKey, Part, ThrottledInfo};
+use oarlock_plugin::host_bytes::{Charge, Use};
 
 use super::{failure, rate::Rate};
 use crate::{
@@ -32,6 +34,8 @@ pub(super) struct Requester {
     client: kube::Client,
     discovery: Arc<Discovery>,
     bucket: TokenBucket,
+    /// What bodies under way are charged to.
+    pub(super) account: HostBytes,
     /// Whom every request is made as.
     impersonate: HeaderValue,
     /// The plugin's name, which is also its field manager.
@@ -67,6 +71,7 @@ impl Requester {
             client,
             discovery,
             bucket: rate.bucket(),
+            account: HostBytes::default(),
             // An account's names are DNS names, which any header takes. What is not is made useless rather than let
             // through: nobody may impersonate a user of this name.
             impersonate: HeaderValue::try_from(account.username())
@@ -75,10 +80,16 @@ impl Requester {
         }
     }
 
+    /// The same with the plugin's account, which bodies under way are charged to.
+    pub(super) fn charged_to(self, account: HostBytes) -> Self {
+        Self { account, ..self }
+    }
+
     /// Sends a request and returns the body of a successful answer.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let Call { method, path, query, content_type, body, what, preconditions } = call;
         let is_write = method != Method::GET;
+        let mut charge = self.charge(body.len())?;
         let mut uri = path;
         for (idx, (name, value)) in query.iter().enumerate() {
             uri.push(if idx == 0 { '?' } else { '&' });
@@ -99,17 +110,14 @@ impl Requester {
             let response =
                 self.client.send(request).await.map_err(|error| failure::from_transport(what, &error))?;
             let (parts, body) = response.into_parts();
-            let body = Limited::new(body, LONGEST_ANSWER).collect().await.map_err(|error| {
-                // The request was carried out or not; its answer broke off.
-                Error::Timeout(format!("{what}: the answer broke off: {error}"))
-            })?;
-            Ok::<_, Error>((parts, body.to_bytes()))
+            let body = collect(what, Limited::new(body, LONGEST_ANSWER), &mut charge).await?;
+            Ok::<_, Error>((parts, body))
         };
         let (parts, body) = tokio::time::timeout(REQUEST_TIMEOUT, answer)
             .await
             .map_err(|_| failure::no_answer(what, REQUEST_TIMEOUT))??;
         if parts.status.is_success() {
-            return Ok(body.into());
+            return Ok(body);
         }
         if parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.status.is_redirection() {
             return Err(Error::Unavailable(format!("{what}: unexpected answer {}", parts.status)));
@@ -121,6 +129,11 @@ impl Requester {
             }
             error => Err(error),
         }
+    }
+
+    /// Charges what a request keeps in the host while it is under way.
+    pub(super) fn charge(&self, bytes: usize) -> Result<Charge, Error> {
+        self.account.charge(Use::Requests, bytes)
     }
 
     /// Returns the path of an object or of a part of it.
@@ -205,6 +218,24 @@ impl Requester {
             })),
         }
     }
+}
+
+/// Reads an answer, charging what has come of it.
+async fn collect(what: &str, body: Limited<Body>, charge: &mut Charge) -> Result<Vec<u8>, Error> {
+    let mut body = std::pin::pin!(body);
+    let mut collected = Vec::new();
+    while let Some(frame) = body.frame().await {
+        // The request was carried out or not; its answer broke off.
+        let broken =
+            |why: &dyn std::fmt::Display| Error::Timeout(format!("{what}: the answer broke off: {why}"));
+        let frame = frame.map_err(|error| broken(&error))?;
+        let Some(data) = frame.data_ref() else { continue };
+        if let Err(Error::LimitExceeded(why)) = charge.grow(data.len()) {
+            return Err(broken(&why));
+        }
+        collected.extend_from_slice(data);
+    }
+    Ok(collected)
 }
 
 /// Refuses what could lead a path elsewhere. The same rule as Kubernetes' own for path segments.

@@ -1,14 +1,11 @@
 //! Objects of the cache as rows of an answer.
 
-use oarlock_informer::{JsonPointer, Object, indexer};
-use oarlock_plugin::contract::{Content, Error, ObjectRef, Page, Projection, Row};
+use oarlock_informer::{JsonPointer, Object};
+use oarlock_plugin::contract::{Content, Error, ObjectRef, Projection, Row};
 
-use super::continue_token;
+use super::slices::Slices;
 use crate::fields;
 use crate::plan::covers;
-
-/// A page ends before the row with which its text would pass this many bytes, but holds one row at least.
-pub(super) const PAGE_BYTES: usize = 4 << 20;
 
 /// A projection with its pointers parsed.
 pub(super) struct Columns {
@@ -18,12 +15,13 @@ pub(super) struct Columns {
 
 enum Parsed {
     Keys,
-    Fields(Vec<Field>),
+    Fields {
+        pointers: Vec<JsonPointer>,
+        /// For each field asked for its place among the pointers; none where the declared content has nothing to point at.
+        places: Vec<Option<usize>>,
+    },
     Json,
 }
-
-/// A pointer; none where the declared content has nothing to point at.
-type Field = Option<JsonPointer>;
 
 // === impl Columns ===
 
@@ -34,21 +32,36 @@ impl Columns {
             Projection::Keys => Parsed::Keys,
             Projection::Json => Parsed::Json,
             Projection::Fields(pointers) => {
-                let parse = |text: &String| {
+                let mut parsed = Vec::with_capacity(pointers.len());
+                let mut places = Vec::with_capacity(pointers.len());
+                for text in pointers {
                     let pointer: JsonPointer =
                         text.parse().map_err(|error: oarlock_informer::json_pointer::Error| {
                             Error::Invalid(error.to_string())
                         })?;
-                    Ok(covers(content, text).then_some(pointer))
-                };
-                Parsed::Fields(pointers.iter().map(parse).collect::<Result<_, Error>>()?)
+                    places.push(covers(content, text).then_some(parsed.len()));
+                    if covers(content, text) {
+                        parsed.push(pointer);
+                    }
+                }
+                Parsed::Fields { pointers: parsed, places }
             }
         };
         Ok(Self { projection, content })
     }
 
+    /// Returns how much text is read for an object's row.
+    pub(super) fn text_of(&self, object: &Object) -> usize {
+        match &self.projection {
+            Parsed::Keys => 0,
+            Parsed::Fields { pointers, .. } if pointers.is_empty() => 0,
+            Parsed::Fields { .. } | Parsed::Json => object.json_length(),
+        }
+    }
+
     /// Makes the row of one object.
-    pub(super) fn row(&self, object: &Object) -> Result<Row, Error> {
+    pub(super) async fn row(&self, object: &Object, slices: &mut Slices) -> Result<Row, Error> {
+        slices.reads(self.text_of(object));
         let key = object.key();
         let mut row = Row {
             object: ObjectRef {
@@ -62,44 +75,25 @@ impl Columns {
         };
         match &self.projection {
             Parsed::Keys => {}
-            Parsed::Fields(fields) => {
-                let pointers: Vec<JsonPointer> = fields.iter().flatten().cloned().collect();
-                let mut values = fields::at(object, &pointers)?.into_iter();
-                row.fields =
-                    fields.iter().map(|field| field.as_ref().and_then(|_| values.next().flatten())).collect();
+            Parsed::Fields { pointers, places } => {
+                let mut found = fields::at(object, pointers)?;
+                row.fields = places.iter().map(|place| found.get_mut((*place)?)?.take()).collect();
+                slices.worked(self.text_of(object)).await;
             }
             Parsed::Json => {
                 row.json = Some(match self.content {
                     Content::Full => object.json().to_string(),
                     Content::Metadata => object.metadata_json(),
                 });
+                slices.worked(self.text_of(object)).await;
             }
         }
         Ok(row)
     }
-
-    /// Makes a page, cut where it gets too long.
-    pub(super) fn page(&self, page: indexer::Page) -> Result<Page, Error> {
-        let indexer::Page { objects, next } = page;
-        let mut rows = Vec::with_capacity(objects.len());
-        let mut length = 0;
-        let mut last = None;
-        for object in &objects {
-            let row = self.row(object)?;
-            length += bytes(&row);
-            if length > PAGE_BYTES
-                && let Some(last) = last
-            {
-                return Ok(Page { rows, continue_token: continue_token::after(last) });
-            }
-            rows.push(row);
-            last = Some(object.key());
-        }
-        Ok(Page { rows, continue_token: next.as_ref().map(continue_token::after).unwrap_or_default() })
-    }
 }
 
-fn bytes(row: &Row) -> usize {
+/// Returns how many bytes of text a row has.
+pub(super) fn bytes(row: &Row) -> usize {
     let ObjectRef { namespace, name, uid, resource_version } = &row.object;
     let fields: usize = row.fields.iter().flatten().map(String::len).sum();
     let json = row.json.as_ref().map_or(0, String::len);
@@ -123,10 +117,14 @@ mod tests {
         Projection::Fields(pointers.iter().map(|&it| it.to_owned()).collect())
     }
 
-    #[test]
-    fn fields_come_in_the_order_asked_for() {
+    async fn row(projection: &Projection, content: Content, object: &Object) -> Row {
+        Columns::parse(projection, content).unwrap().row(object, &mut Slices::begin()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn fields_come_in_the_order_asked_for() {
         let projection = fields(&["/data/padding", "/nothing", "/metadata/labels/x", "/kind"]);
-        let row = Columns::parse(&projection, Content::Full).unwrap().row(&object("a", 2)).unwrap();
+        let row = row(&projection, Content::Full, &object("a", 2)).await;
         assert_eq!(
             row.fields,
             [Some("\"pp\"".to_owned()), None, Some("\"y\"".to_owned()), Some("\"ConfigMap\"".to_owned())]
@@ -136,24 +134,22 @@ mod tests {
         assert!(matches!(error, Some(Error::Invalid(_))), "{error:?}");
     }
 
-    #[test]
-    fn a_reader_of_metadata_sees_metadata() {
+    #[tokio::test]
+    async fn a_reader_of_metadata_sees_metadata() {
         let projection = fields(&["/data/padding", "/metadata/name"]);
-        let row = Columns::parse(&projection, Content::Metadata).unwrap().row(&object("a", 2)).unwrap();
-        assert_eq!(row.fields, [None, Some("\"a\"".to_owned())]);
-        let row = Columns::parse(&Projection::Json, Content::Metadata).unwrap().row(&object("a", 2)).unwrap();
-        assert!(!row.json.unwrap().contains("padding"));
+        let found = row(&projection, Content::Metadata, &object("a", 2)).await;
+        assert_eq!(found.fields, [None, Some("\"a\"".to_owned())]);
+        let found = row(&Projection::Json, Content::Metadata, &object("a", 2)).await;
+        assert!(!found.json.unwrap().contains("padding"));
     }
 
-    #[test]
-    fn a_page_is_cut_before_it_gets_too_long_but_never_empty() {
-        let columns = Columns::parse(&Projection::Json, Content::Full).unwrap();
-        let objects = vec![object("a", PAGE_BYTES), object("b", 10), object("c", 10)];
-        let page = columns.page(indexer::Page { objects: objects.clone(), next: None }).unwrap();
-        assert_eq!(page.rows.len(), 1);
-        assert_eq!(page.continue_token, "1:a/a");
-        let page = columns.page(indexer::Page { objects: objects[1..].to_vec(), next: None }).unwrap();
-        assert_eq!(page.rows.len(), 2);
-        assert_eq!(page.continue_token, "");
+    #[tokio::test]
+    async fn fields_that_are_too_long_together_are_never_copied() {
+        let object = object("a", 1 << 20);
+        let whole = fields(&["", "/data", "/data/padding", "", ""]);
+        let columns = Columns::parse(&whole, Content::Full).unwrap();
+        let refused = columns.row(&object, &mut Slices::begin()).await;
+        assert!(matches!(refused, Err(Error::LimitExceeded(_))), "{refused:?}");
+        assert!(row(&fields(&["", "/data"]), Content::Full, &object).await.fields[1].is_some());
     }
 }

@@ -4,6 +4,7 @@ use http::Method;
 use oarlock_plugin::contract::{
     Error, GroupVersionResource, ObjectKey, Part, PatchKind, Preconditions, Propagation, Written,
 };
+use oarlock_plugin::host_bytes::Charge;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -11,8 +12,11 @@ use super::request::{Call, Requester};
 
 const JSON: &str = "application/json";
 
+/// How many times its text a tree of JSON takes, about.
+const TREE: usize = 10;
+
 /// What is read of an answer to a write.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct Answer {
     #[serde(default)]
     metadata: Metadata,
@@ -61,6 +65,7 @@ impl Requester {
     ) -> Result<Written, Error> {
         let path = self.object_path(target, key, part).await?;
         let what = describe("apply", target, key);
+        let _tree = self.charge_tree(&json, preconditions)?;
         let body = into_metadata(&what, json, preconditions)?;
         let query = [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
         let call = Call {
@@ -85,6 +90,7 @@ impl Requester {
     ) -> Result<Written, Error> {
         let path = self.object_path(target, key, part).await?;
         let what = describe("patch", target, key);
+        let _tree = self.charge_tree(&body, preconditions)?;
         let (content_type, body) = match kind {
             PatchKind::JsonPatch => {
                 ("application/json-patch+json", into_operations(&what, body, preconditions)?)
@@ -146,6 +152,13 @@ impl Requester {
     }
 }
 
+impl Requester {
+    /// Charges the tree that a body is made into where preconditions are put into it: some ten times its text.
+    fn charge_tree(&self, body: &str, preconditions: &Preconditions) -> Result<Option<Charge>, Error> {
+        any(preconditions).then(|| self.charge(body.len().saturating_mul(TREE))).transpose()
+    }
+}
+
 fn call(method: Method, path: String, body: Vec<u8>) -> Call<'static> {
     Call { method, path, query: &[], content_type: JSON, body, what: "", preconditions: false }
 }
@@ -167,6 +180,11 @@ fn written(what: &str, body: &[u8]) -> Result<Written, Error> {
     })?;
     let Metadata { name, uid, resource_version } = metadata;
     Ok(Written { name, uid, resource_version })
+}
+
+/// Returns the resourceVersion of an object's text; empty if it has none.
+pub(super) fn version_of(json: &str) -> String {
+    serde_json::from_str::<Answer>(json).unwrap_or_default().metadata.resource_version
 }
 
 fn any(preconditions: &Preconditions) -> bool {

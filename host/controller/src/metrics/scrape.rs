@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use oarlock_plugin::guest_metrics::Kind;
+use oarlock_plugin::host_bytes::HostBytesView;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -82,6 +83,18 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
             let mut labels = labels("resource", &view.resource);
             labels.push(("content".to_owned(), view.content.to_owned()));
             (labels, 1.0)
+        }),
+    )?;
+    gauges(
+        encoder,
+        "cache_index_left_out",
+        "Objects beyond the limits of an index, whose readers are answered limit-exceeded",
+        views.iter().flat_map(|view| {
+            view.incomplete_indices.iter().map(|index| {
+                let mut labels = labels("resource", &view.resource);
+                labels.push(("index".to_owned(), index.index.clone()));
+                (labels, index.objects as f64)
+            })
         }),
     )?;
     gauges(
@@ -176,6 +189,37 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "1 while the plugin's account may not watch this",
         subscriptions()
             .map(|(plugin, it)| (labelled(plugin, &it.name), f64::from(u8::from(it.forbidden.is_some())))),
+    )?;
+    gauges(
+        encoder,
+        "plugin_host_bytes",
+        "What the host keeps for the plugin",
+        plugins.iter().flat_map(|plugin| {
+            let HostBytesView { work_queue, events, requests, metrics, .. } = plugin.host_bytes;
+            let uses = [
+                ("work-queue", work_queue),
+                ("events", events),
+                ("requests", requests),
+                ("metrics", metrics),
+            ];
+            uses.map(|(of, bytes)| {
+                let mut labels = labels("plugin", &plugin.name);
+                labels.push(("for".to_owned(), of.to_owned()));
+                (labels, bytes as f64)
+            })
+        }),
+    )?;
+    gauges(
+        encoder,
+        "plugin_host_bytes_limit",
+        "What the host keeps for the plugin at most",
+        by_plugin(|it| it.host_bytes.limit as f64),
+    )?;
+    counters(
+        encoder,
+        "plugin_host_bytes_refused",
+        "How often that limit was reached and the plugin was answered limit-exceeded",
+        by_plugin(|it| it.host_bytes.refused as f64),
     )?;
     let queues = || plugins.iter().filter_map(|plugin| Some((plugin, plugin.work_queue.as_ref()?)));
     gauges(

@@ -174,10 +174,11 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         indices,
         queue: slot.queue.clone(),
         rate: kube_access::DEFAULT_RATE,
+        host_bytes: slot.host_bytes.clone(),
         suspended: file.suspend,
     })
     .map_err(Error::Access)?;
-    access.build_indices();
+    access.build_indices().await;
     let recording = tokio_util::sync::CancellationToken::new();
     let ended = recording.clone();
     host.tasks.spawn(format!("events of {}#{number}", slot.name), Criticality::Finite, |token| async move {
@@ -201,7 +202,7 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
             limits: file.limits.clone(),
             access: Arc::new(access),
             log,
-            metrics: host.metrics.guest(&slot.name),
+            metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
         },
     });
     let instance = maker.make().await.map_err(Error::Start)?;

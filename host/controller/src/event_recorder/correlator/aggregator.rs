@@ -11,7 +11,7 @@ use lru::LruCache;
 use rand::{Rng, rngs::SmallRng};
 use tokio::time::Instant;
 
-use super::{About, Config, Source, counter::Key};
+use super::{About, Config, Source, counter::Key, text_hash::TextHash};
 use crate::event_recorder::name::event_name;
 
 /// What the message of an aggregate begins with.
@@ -38,7 +38,7 @@ pub(super) struct Aggregator {
 /// Similar Events, of which the last came not long after the one before.
 struct Similar {
     /// Each only once; fewer than `max_events` between two calls.
-    messages: Vec<String>,
+    messages: Vec<TextHash>,
     last: Instant,
 }
 
@@ -79,6 +79,7 @@ impl Aggregator {
             similar.messages.clear();
         }
         similar.last = now;
+        let message = TextHash::of(&message);
         if !similar.messages.contains(&message) {
             similar.messages.push(message);
         }

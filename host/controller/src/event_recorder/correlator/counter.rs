@@ -4,7 +4,7 @@ use k8s_openapi::{api::core::v1::Event, apimachinery::pkg::apis::meta::v1::Time}
 use lru::LruCache;
 use serde_json::json;
 
-use super::{About, Config, Correlated, Source, aggregator::AggregateKey};
+use super::{About, Config, Correlated, Source, aggregator::AggregateKey, text_hash::TextHash};
 
 /// What Events are counted under (EA-04).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -21,7 +21,7 @@ pub(super) struct EventKey {
     field_path: String,
     event_type: String,
     reason: String,
-    message: String,
+    message: TextHash,
 }
 
 pub(super) struct Counter {
@@ -46,7 +46,7 @@ impl Key {
             field_path: text(&event.involved_object.field_path),
             event_type: text(&event.type_),
             reason: text(&event.reason),
-            message: text(&event.message),
+            message: TextHash::of(event.message.as_deref().unwrap_or_default()),
         }))
     }
 }

@@ -1,3 +1,5 @@
+mod hostile;
+
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
@@ -6,6 +8,8 @@ use oarlock_informer::{
     testing::{Draft, FakeListWatch},
 };
 use tokio_util::sync::CancellationToken;
+
+use std::time::Duration;
 
 use super::*;
 use crate::{
@@ -73,13 +77,14 @@ impl Rig {
         ]
         .into();
         readers["pods"].lease.synced().await;
-        let index = Index {
-            name: "by-app".to_owned(),
-            lister: "pods".to_owned(),
-            source: contract::IndexSource::Label("app".to_owned()),
-        };
+        let index = |name: &str, source| Index { name: name.to_owned(), lister: "pods".to_owned(), source };
+        let indices = vec![
+            index("by-app", contract::IndexSource::Label("app".to_owned())),
+            index("by-name", contract::IndexSource::Pointer("/metadata/name".to_owned())),
+            index("by-part", contract::IndexSource::Pointer("/spec/parts/*".to_owned())),
+        ];
         let account = "oarlock-plugins/hello".parse().unwrap();
-        let cache = Cache::new("hello#1", account, Arc::new(gate), readers, vec![index]).unwrap();
+        let cache = Cache::new("hello#1", account, Arc::new(gate), readers, indices).unwrap();
         Self { cache, api, reviewer, _tasks: tasks }
     }
 
@@ -94,9 +99,25 @@ impl Rig {
         self.cache.list(lister, &namespaces, "", &Projection::Keys, &page).await
     }
 
+    /// Waits until the cache holds so many objects.
+    async fn has(&self, n_objects: usize) {
+        let informer = self.cache.readers["pods"].lease.informer().unwrap();
+        while informer.indexer().len() < n_objects {
+            tokio::task::yield_now().await;
+        }
+    }
+
     async fn by_app(&self, app: &str) -> Result<Vec<String>, Error> {
+        self.by_index("by-app", app).await
+    }
+
+    async fn by_part(&self, part: &str) -> Result<Vec<String>, Error> {
+        self.by_index("by-part", part).await
+    }
+
+    async fn by_index(&self, index: &str, value: &str) -> Result<Vec<String>, Error> {
         let page = PageRequest { limit: 1000, continue_token: String::new() };
-        let found = self.cache.by_index("by-app", app, &Namespaces::All, &Projection::Keys, &page).await?;
+        let found = self.cache.by_index(index, value, &Namespaces::All, &Projection::Keys, &page).await?;
         Ok(keys(&found))
     }
 }
@@ -193,6 +214,12 @@ async fn one_waits_for_ones_own_write() {
     let seen = informer.last_resource_version();
     rig.cache.wait_until_seen("pods", &seen, Duration::from_secs(1)).await.unwrap();
     let later = (seen.parse::<u64>().unwrap() + 1).to_string();
+    let pods = contract::GroupVersionResource {
+        group: String::new(),
+        version: "v1".to_owned(),
+        plural: "pods".to_owned(),
+    };
+    rig.cache.own_versions.answered(&pods, &later);
     let timeout = rig.cache.wait_until_seen("pods", &later, Duration::from_secs(1)).await;
     assert!(matches!(timeout, Err(Error::Timeout(_))), "{timeout:?}");
     rig.api.put("a/four");
@@ -204,9 +231,10 @@ async fn one_waits_for_ones_own_write() {
 #[tokio::test(start_paused = true)]
 async fn an_index_ends_with_its_plugin() {
     let rig = Rig::new(&[None]).await;
-    rig.cache.build_indices();
+    rig.cache.build_indices().await;
     let informer = rig.cache.readers["pods"].lease.informer().unwrap();
-    assert_eq!(informer.indexer().index_names(), ["hello#1/by-app"]);
+    let names = ["hello#1/by-app", "hello#1/by-name", "hello#1/by-part"];
+    assert_eq!(informer.indexer().index_names(), names);
     drop(rig.cache);
     assert!(informer.indexer().index_names().is_empty());
 }

@@ -1,3 +1,5 @@
+use oarlock_plugin::{HostBytes, host_bytes::Use};
+
 use super::*;
 use crate::{
     fake_api::{FakeApi, Reply, Seen},
@@ -146,4 +148,36 @@ async fn a_malformed_body_is_found_before_anything_is_sent() {
         assert!(matches!(error, Error::Invalid(_)), "{error:?}");
     }
     assert!(api.requests().iter().all(|it| it.path == "/api/v1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_under_way_are_charged_to_the_plugin() {
+    let account = HostBytes::new(4_000);
+    let long = r#"{"metadata":{"labels":{"a":"LONG"}}}"#.replace("LONG", &"x".repeat(3_000));
+    let api = FakeApi::new(move |request| match request.method {
+        Method::POST => Reply::json(201, ANSWER),
+        _ if request.path == "/api/v1" => core_v1(),
+        _ => Reply::json(200, long.clone()),
+    });
+    let requester = requester(&api).charged_to(account.clone());
+    let create = async |bytes: usize| {
+        let body = format!("{{}}{}", " ".repeat(bytes));
+        requester.create(&target("configmaps"), "a", body).await
+    };
+    create(3_000).await.unwrap();
+    let refused = create(4_000).await;
+    assert!(matches!(refused, Err(Error::LimitExceeded(_))), "{refused:?}");
+    assert_eq!(api.requests().iter().filter(|it| it.method == Method::POST).count(), 1, "it was not sent");
+    // A tree is made of a body that preconditions are put into.
+    let body = format!("{{}}{}", " ".repeat(500));
+    let key = key("a", "b");
+    let (config_maps, both) = (target("configmaps"), both());
+    let patched = requester.patch(&config_maps, &key, Part::Object, PatchKind::MergePatch, body, &both).await;
+    assert!(matches!(patched, Err(Error::LimitExceeded(_))), "{patched:?}");
+    // An answer has to fit as well.
+    requester.get(&target("configmaps"), &key).await.unwrap();
+    let _most = account.charge(Use::Events, 2_000).unwrap();
+    let answer = requester.get(&target("configmaps"), &key).await;
+    assert!(matches!(&answer, Err(Error::Timeout(text)) if text.contains("for one plugin")), "{answer:?}");
+    assert_eq!(account.view().requests, 0);
 }

@@ -2,13 +2,20 @@
 //!
 //! No tree is built: the text is walked once, what no pointer leads to is skipped, and what one leads to is copied out as
 //! JSON text, byte for byte. Where a document has a key twice the last one counts, as in Go's decoder and `serde_json`.
+//!
+//! Many pointers are arranged as a [`PointerSet`], so that one walk serves them all, and may be taken a slice at a time.
 
 mod extract;
+mod set;
+mod walk;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use extract::{extract, extract_within};
+pub(crate) use extract::extract;
+pub use set::{Found, PointerSet};
+pub use walk::Finding;
+pub(crate) use walk::Walk;
 
 /// The most segments a pointer may have.
 pub const MAX_SEGMENTS: usize = 64;

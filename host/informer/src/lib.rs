@@ -61,7 +61,7 @@ pub use event_handler::{EventHandler, FilteringHandler, HandlerFunctions, Handli
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use informer_factory::InformerFactory;
 pub use informer_metrics::{InformerMetrics, InformerName};
-pub use json_pointer::{JsonPointer, PointerPattern};
+pub use json_pointer::{Finding, Found, JsonPointer, PointerPattern, PointerSet};
 pub use list_watch::{ApiError, ListWatch};
 pub use listener::{
     Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,

@@ -31,6 +31,7 @@ pub use content::Content;
 pub(crate) use dictionary::Dictionary;
 pub use edit::EditError;
 pub use json::Json;
+pub(crate) use labels::LabelView;
 pub use labels::Labels;
 pub use metadata::{Error, OwnerReference};
 pub use pruning::{Fields, FieldsError, Pruning};
@@ -40,7 +41,7 @@ pub(crate) use short_text::parse_number;
 use self::body::Body;
 use self::door::Parts;
 use self::short_text::parse_uuid;
-use crate::json_pointer::{JsonPointer, PointerPattern, Segment, extract, extract_within};
+use crate::json_pointer::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segment, extract};
 use crate::json_scan::Cursor;
 use crate::names::{ObjectKey, TypeMeta, TypeNames};
 
@@ -248,8 +249,17 @@ impl Object {
 
     /// Returns the JSON texts at several pointers, in their order, from one walk over the text.
     pub fn pointers(&self, pointers: &[JsonPointer]) -> Vec<Option<String>> {
-        let segments: Vec<&[Segment]> = pointers.iter().map(JsonPointer::segments).collect();
-        self.extract(&segments).into_iter().map(|mut found| found.pop()).collect()
+        self.find(&PointerSet::new(pointers)).iter().map(|found| found.map(str::to_owned)).collect()
+    }
+
+    /// Finds what the pointers of a set point at, in one walk over the text. Nothing is copied but a text that is kept compressed.
+    pub fn find(&self, set: &PointerSet) -> Found {
+        self.finding(set).finish()
+    }
+
+    /// Begins the walk of [`find`](Self::find), for a caller who takes it a slice at a time since the text may be long.
+    pub fn finding<'s>(&self, set: &'s PointerSet) -> Finding<'s> {
+        Finding::new(set, self.json())
     }
 
     /// Returns the same as [`pointers`](Self::pointers) if it has no more than `most` bytes together, else how many it has.
@@ -262,8 +272,12 @@ impl Object {
         pointers: &[JsonPointer],
         most: usize,
     ) -> Result<Vec<Option<String>>, usize> {
-        let segments: Vec<&[Segment]> = pointers.iter().map(JsonPointer::segments).collect();
-        extract_within(&self.json(), &segments, most)
+        let found = self.find(&PointerSet::new(pointers));
+        let n_bytes = found.n_bytes();
+        if n_bytes > most {
+            return Err(n_bytes);
+        }
+        Ok(found.iter().map(|found| found.map(str::to_owned)).collect())
     }
 
     /// Returns every JSON text that `pattern` points at, in the order in which they stand in the object.

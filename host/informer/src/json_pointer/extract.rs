@@ -13,33 +13,13 @@ type Open<'p> = (usize, &'p [Segment]);
 ///
 /// A pointer without [`Segment::Every`] finds at most one.
 pub(crate) fn extract(text: &str, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
-    let own = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
-    found(text, pointers).into_iter().map(own).collect()
-}
-
-/// The same for pointers that find at most one, as long as what they find has no more than `most` bytes together: beyond that, how many
-/// it has. Nothing is copied before that is known.
-pub(crate) fn extract_within(
-    text: &str,
-    pointers: &[&[Segment]],
-    most: usize,
-) -> Result<Vec<Option<String>>, usize> {
-    let found = found(text, pointers);
-    let n_bytes = found.iter().flatten().map(|text| text.len()).sum();
-    if n_bytes > most {
-        return Err(n_bytes);
-    }
-    Ok(found.into_iter().map(|mut texts| texts.pop().map(str::to_owned)).collect())
-}
-
-fn found<'t>(text: &'t str, pointers: &[&[Segment]]) -> Vec<Vec<&'t str>> {
     let open: Vec<Open<'_>> = pointers.iter().copied().enumerate().collect();
     let mut walk = Walk { found: pointers.iter().map(|_| Vec::new()).collect() };
     let mut cursor = Cursor::new(text);
     cursor.blanks();
     // What is broken simply holds nothing.
     let _ = walk.value(&mut cursor, &open);
-    walk.found
+    walk.found.into_iter().map(|texts| texts.into_iter().map(str::to_owned).collect()).collect()
 }
 
 /// What a walk has found.

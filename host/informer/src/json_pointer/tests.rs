@@ -13,6 +13,16 @@ fn find_all(json: &str, pattern: &str) -> Vec<String> {
     extract(json, &[pattern.segments()]).remove(0)
 }
 
+/// What a walk for all of them finds, taken in slices of so much work.
+fn find_together(json: &str, pointers: &[&str], slice: usize) -> Vec<Option<String>> {
+    let pointers: Vec<JsonPointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();
+    let set = PointerSet::new(&pointers);
+    let mut walk = Walk::default();
+    walk.begin(&set);
+    while !walk.advance(&set, json, &mut { slice }) {}
+    set.places().iter().map(|place| walk.span(*place).of(json).map(str::to_owned)).collect()
+}
+
 #[test]
 fn the_examples_of_rfc_6901() {
     let json =
@@ -33,6 +43,7 @@ fn the_examples_of_rfc_6901() {
     ];
     for (pointer, value) in cases {
         assert_eq!(find(json, pointer).as_deref(), Some(value), "{pointer}");
+        assert_eq!(find_together(json, &[pointer], 1), [Some(value.to_owned())], "{pointer}");
         assert_eq!(pointer.parse::<JsonPointer>().unwrap().to_string(), pointer);
     }
     for pointer in ["/foo/2", "/foo/00", "/foo/-", "/foo/bar", "/none", "/foo/0/0", "/*", "/foo/*"] {
@@ -55,6 +66,13 @@ fn a_key_that_stands_twice_counts_the_last_time() {
     assert_eq!(find(r#"{"a":{"b":1},"a":{"c":2}}"#, "/a/b"), None);
     assert_eq!(find(r#"{"a":{"b":1},"a":3}"#, "/a/b"), None);
     assert_eq!(find_all(r#"{"a":[1,2],"a":[3]}"#, "/a/*"), ["3"]);
+    let both = ["/a", "/a/b", "/a/c"];
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        find_together(r#"{"a":{"b":1},"a":{"c":2}}"#, &both, 1),
+        [text(r#"{"c":2}"#), None, text("2")]
+    );
+    assert_eq!(find_together(r#"{"a":{"b":1},"a":3}"#, &both, 1), [text("3"), None, None]);
 }
 
 #[test]
@@ -83,6 +101,22 @@ fn pointers_into_each_other() {
     assert!(found[5].is_empty());
 }
 
+/// A plugin may declare thousands of pointers into a text with as many names.
+#[test]
+fn promise_4_a_walk_costs_what_the_text_costs_however_many_pointers_there_are() {
+    let entries: Vec<String> = (0..5_000).map(|n| format!("\"key-{n}\":\"{n}\"")).collect();
+    let json = format!("{{\"data\":{{{}}}}}", entries.join(","));
+    let n_slices = |pointers: &[JsonPointer]| {
+        let set = PointerSet::new(pointers);
+        let mut walk = Walk::default();
+        walk.begin(&set);
+        (1..).find(|_| walk.advance(&set, &json, &mut 1_000)).unwrap()
+    };
+    let pointers: Vec<JsonPointer> = (0..2_048).map(|n| format!("/data/key-{n}").parse().unwrap()).collect();
+    let (one, all) = (n_slices(&pointers[..1]), n_slices(&pointers));
+    assert!(one > 100 && all < 2 * one, "{one} slices of work for one pointer, {all} for all");
+}
+
 #[test]
 fn malformed_pointers() {
     assert_eq!("a".parse::<JsonPointer>(), Err(Error::NoLeadingSlash("a".into())));
@@ -100,6 +134,8 @@ fn broken_text_holds_nothing_and_nothing_panics() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(find(&deep, "/1"), None);
     assert_eq!(find(&deep, &"/0".repeat(64)).map(|text| text.len()), Some(200_000 - 128));
+    let together = find_together(&deep, &["/1", &"/0".repeat(64)], 1000);
+    assert_eq!((together[0].is_none(), together[1].as_ref().map(String::len)), (true, Some(200_000 - 128)));
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -120,13 +156,18 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn agrees_with_a_tree(value in any_json(), pretty in any::<bool>(), pointers in prop::collection::vec("(/([a-c*0-2é]|~0|~1){0,2}){0,4}", 1..8)) {
+    fn agrees_with_a_tree(value in any_json(), pretty in any::<bool>(), slice in 1_usize..400, pointers in prop::collection::vec("(/([a-c*0-2é]|~0|~1){0,2}){0,4}", 1..8)) {
         let json = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
         let parsed: Vec<JsonPointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();
         let segments: Vec<&[Segment]> = parsed.iter().map(JsonPointer::segments).collect();
         for (pointer, mut found) in pointers.iter().zip(extract(&json, &segments)) {
             let found: Option<Value> = found.pop().map(|text| serde_json::from_str(&text).unwrap());
             prop_assert_eq!(found.as_ref(), value.pointer(pointer), "{} in {}", pointer, json);
+        }
+        let texts: Vec<&str> = pointers.iter().map(String::as_str).collect();
+        for (pointer, found) in pointers.iter().zip(find_together(&json, &texts, slice)) {
+            let found: Option<Value> = found.map(|text| serde_json::from_str(&text).unwrap());
+            prop_assert_eq!(found.as_ref(), value.pointer(pointer), "together: {} in {}", pointer, json);
         }
     }
 
@@ -140,6 +181,7 @@ proptest! {
     fn garbage_never_panics(text in any::<String>(), pointer in "(/[a-c0-1*]{0,1}){0,4}") {
         let _ = find(&text, &pointer);
         let _ = find_all(&text, &pointer);
+        let _ = find_together(&text, &[&pointer, "/a"], 1);
         let _ = text.parse::<JsonPointer>();
     }
 }

@@ -31,6 +31,11 @@ impl<'t> Cursor<'t> {
         Self { text, position: 0, n_blanks: 0 }
     }
 
+    /// Stands at a place where a cursor has stood in this text before.
+    pub(crate) fn at(text: &'t str, position: usize) -> Self {
+        Self { text, position, n_blanks: 0 }
+    }
+
     pub(crate) fn position(&self) -> usize {
         self.position
     }
@@ -43,6 +48,16 @@ impl<'t> Cursor<'t> {
     /// Returns the text from `start` to here.
     pub(crate) fn since(&self, start: usize) -> Option<&'t str> {
         self.text.get(start..self.position)
+    }
+
+    /// Returns the text from here on.
+    pub(crate) fn rest(&self) -> &'t str {
+        self.text.get(self.position..).unwrap_or_default()
+    }
+
+    /// Passes over so many bytes, which the caller has looked at.
+    pub(crate) fn skip(&mut self, n_bytes: usize) {
+        self.position += n_bytes;
     }
 
     #[inline]
@@ -129,7 +144,7 @@ impl<'t> Cursor<'t> {
 
     /// Reads a string without a look at what its escapes mean.
     #[inline]
-    fn key(&mut self) -> Option<Quoted<'t>> {
+    pub(crate) fn key(&mut self) -> Option<Quoted<'t>> {
         self.quoted(|cursor| {
             cursor.position += 2;
             Some(())
@@ -230,13 +245,13 @@ impl<'t> Cursor<'t> {
         Some(unit)
     }
 
-    fn word(&mut self, word: &str) -> Option<()> {
+    pub(crate) fn word(&mut self, word: &str) -> Option<()> {
         let is_next = self.text.as_bytes().get(self.position..)?.starts_with(word.as_bytes());
         self.position += if is_next { word.len() } else { 0 };
         is_next.then_some(())
     }
 
-    fn number(&mut self) -> Option<()> {
+    pub(crate) fn number(&mut self) -> Option<()> {
         self.take_if(b'-');
         if !self.take_if(b'0') {
             self.digits()?;

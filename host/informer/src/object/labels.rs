@@ -20,6 +20,20 @@ pub struct Labels(Option<Entry>);
 #[derive(Clone)]
 struct Entry(ThinArc<bool, u8>);
 
+/// Labels that are about to be asked for many names.
+#[derive(Debug)]
+pub(crate) enum LabelView<'l> {
+    /// Looked through each time.
+    Few(&'l Labels),
+    /// Sorted by name.
+    Many(Vec<(&'l str, &'l str)>),
+    /// With escapes.
+    Read(StringMap),
+}
+
+/// From this many bytes on it is not worth it to look through all labels each time.
+const MANY: usize = 512;
+
 static LABELS: Interner<Entry> = Interner::new();
 
 // === impl Labels ===
@@ -52,6 +66,15 @@ impl Labels {
             return self.to_map().remove(name).map(Cow::Owned);
         }
         entry.pairs().find(|(found, _)| *found == name).map(|(_, value)| Cow::Borrowed(value))
+    }
+
+    /// Returns them in a form in which it costs little to ask for many names.
+    pub(crate) fn view(&self) -> LabelView<'_> {
+        match &self.0 {
+            Some(entry) if entry.has_escapes() => LabelView::Read(self.to_map()),
+            Some(entry) if entry.text().len() >= MANY => LabelView::Many(entry.pairs().collect()),
+            _ => LabelView::Few(self),
+        }
     }
 
     /// Whether there are none.
@@ -90,6 +113,23 @@ impl Labels {
 impl fmt::Debug for Labels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_map().fmt(f)
+    }
+}
+
+// === impl LabelView ===
+
+impl LabelView<'_> {
+    /// Returns the value of a label.
+    pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Few(labels) => labels.get(name),
+            // They were written from a map.
+            Self::Many(pairs) => {
+                let place = pairs.binary_search_by_key(&name, |(name, _)| name).ok()?;
+                Some(Cow::Borrowed(pairs[place].1))
+            }
+            Self::Read(map) => map.get(name).map(|value| Cow::Borrowed(&**value)),
+        }
     }
 }
 
@@ -166,6 +206,19 @@ mod tests {
         assert_eq!(odd.get("z").as_deref(), Some(","));
         for text in ["", "[]", r#"{"a":1}"#, r#"{"a":"\ud800"}"#, "null"] {
             assert!(Labels::from_json(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_view_answers_as_the_labels_do() {
+        let many: String = (0..100).map(|n| format!(r#","l{n}":"{n}""#)).collect();
+        let texts = ["{}", r#"{"a":"1","b":""}"#, r#"{"q\"":"x","a":","}"#, &format!(r#"{{"a":"1"{many}}}"#)];
+        for text in texts {
+            let labels = labels(text);
+            let view = labels.view();
+            for name in ["a", "b", "q\"", "l", "l0", "l57", "l99", "z", ""] {
+                assert_eq!(view.get(name), labels.get(name), "{name} of {text}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::object::{Object, StringMap};
+use crate::object::{LabelView, Object, StringMap};
 
 pub use json::JsonSelectorError;
 pub use parser::SelectorError;
@@ -40,6 +40,9 @@ enum Test {
     GreaterThan(i64),
     LessThan(i64),
 }
+
+/// From this many requirements on, labels are not looked through for each.
+const MANY: usize = 8;
 
 // === impl LabelSelector ===
 
@@ -80,7 +83,20 @@ impl LabelSelector {
     /// Whether this object is selected. Its text is not looked into.
     pub fn selects(&self, object: &Object) -> bool {
         let labels = object.label_set();
+        if self.requirements.len() < MANY {
+            return self.requirements.iter().all(|requirement| requirement.matches(|name| labels.get(name)));
+        }
+        self.selects_labels(&labels.view())
+    }
+
+    /// Whether an object with these labels is selected.
+    pub(crate) fn selects_labels(&self, labels: &LabelView<'_>) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(|name| labels.get(name)))
+    }
+
+    /// Returns how many requirements there are.
+    pub(crate) fn n_requirements(&self) -> usize {
+        self.requirements.len()
     }
 }
 

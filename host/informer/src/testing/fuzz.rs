@@ -15,7 +15,7 @@ use hyper::body::Frame;
 use kube::client::Body;
 
 use crate::api_list_watch::{ApiListWatch, Config};
-use crate::json_pointer::{JsonPointer, PointerPattern, extract};
+use crate::json_pointer::{JsonPointer, PointerPattern, PointerSet, Walk, extract};
 use crate::list_watch::{ListOptions, ListWatch, WatchOptions};
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Object, Pruning, StringMap};
@@ -125,6 +125,11 @@ pub fn json_pointer(data: &[u8]) {
     }
     let Ok(pointer) = pointer.parse::<JsonPointer>() else { return };
     let found = extract(json, &[pointer.segments()]).pop().and_then(|mut found| found.pop());
+    let set = PointerSet::new([&pointer]);
+    let mut walk = Walk::default();
+    walk.begin(&set);
+    while !walk.advance(&set, json, &mut 1) {}
+    assert_eq!(walk.span(set.place(0)).of(json), found.as_deref());
     let Some(tree) = json::tree(json.as_bytes()) else { return };
     let found = found.map(|text| json::tree(text.as_bytes()).unwrap_or_else(|| panic!("found {text:?}")));
     assert_eq!(found.as_ref(), tree.pointer(&pointer.to_string()));

@@ -1,0 +1,242 @@
+//! One walk over a JSON text that finds what the pointers of a set point at, in as many pieces as the caller likes.
+//!
+//! What no pointer leads into is passed over in blocks (`json_scan`); nothing is copied. On a text that is not JSON the walk
+//! finds something or nothing, but never panics, and never goes deeper than the longest pointer.
+
+use super::set::{Found, PointerSet};
+use crate::json_scan::Cursor;
+use crate::object::Json;
+
+/// What stepping over one key or element counts as, beside the bytes that are passed over.
+const STEP: usize = 64;
+
+/// Where a value stands in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// A walk, or what it has found; used again for the next one without new memory.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    /// By node of the set.
+    spans: Vec<Span>,
+    /// What the walk is inside of.
+    open: Vec<Open>,
+    position: usize,
+    next: Next,
+}
+
+/// A walk over the text of one object, a slice of work at a time. See [`Object::finding`](crate::Object::finding).
+#[derive(Debug)]
+pub struct Finding<'s> {
+    set: &'s PointerSet,
+    text: Json,
+    walk: Walk,
+}
+
+#[derive(Debug)]
+struct Open {
+    node: u32,
+    start: u32,
+    /// In a list: the index of the element that the walk is at.
+    element: Option<usize>,
+}
+
+/// What stands at the walk's position.
+#[derive(Clone, Copy, Debug, Default)]
+enum Next {
+    /// The value of this node.
+    Value(u32),
+    /// A key of the innermost object.
+    Key,
+    /// An element of the innermost list.
+    Element,
+    /// What follows a value.
+    After,
+    /// Nothing more.
+    #[default]
+    End,
+}
+
+// === impl Span ===
+
+impl Span {
+    const NOTHING: Self = Self { start: u32::MAX, end: u32::MAX };
+
+    /// Returns the value in its text.
+    #[inline]
+    pub(crate) fn of(self, text: &str) -> Option<&str> {
+        if self == Self::NOTHING { None } else { text.get(self.start as usize..self.end as usize) }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+}
+
+// === impl Walk ===
+
+impl Walk {
+    /// Begins anew, at the beginning of a text.
+    pub(crate) fn begin(&mut self, set: &PointerSet) {
+        self.spans.clear();
+        self.spans.resize(set.n_nodes(), Span::NOTHING);
+        self.open.clear();
+        self.position = 0;
+        self.next = Next::Value(0);
+    }
+
+    /// Goes on for about so much work, in bytes passed over, and takes off what it did; answers whether the walk has ended. Set and text
+    /// are the ones that it began with.
+    pub(crate) fn advance(&mut self, set: &PointerSet, text: &str, n_left: &mut usize) -> bool {
+        let mut cursor = Cursor::at(text, self.position);
+        if self.position == 0 {
+            cursor.blanks();
+        }
+        loop {
+            let before = cursor.position();
+            // What is broken simply holds nothing.
+            let n_cleared = self.step(set, &mut cursor).unwrap_or_else(|| {
+                self.next = Next::End;
+                0
+            });
+            *n_left = n_left.saturating_sub(STEP + n_cleared + (cursor.position() - before));
+            if matches!(self.next, Next::End) {
+                return true;
+            }
+            if *n_left == 0 {
+                self.position = cursor.position();
+                return false;
+            }
+        }
+    }
+
+    /// Returns where the value of a node stands, once the walk has ended.
+    pub(crate) fn span(&self, node: u32) -> Span {
+        self.spans[node as usize]
+    }
+
+    /// Takes one step, and answers what it has cost beside the bytes that it passed over.
+    #[inline]
+    fn step(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>) -> Option<usize> {
+        match self.next {
+            Next::Value(node) => self.value(set, cursor, node)?,
+            Next::Key => {
+                let object = self.open.last()?.node;
+                let key = cursor.key()?;
+                cursor.blanks();
+                cursor.take(b':')?;
+                cursor.blanks();
+                match set.named(object, key) {
+                    None => {
+                        cursor.skip_value()?;
+                        self.next = Next::After;
+                    }
+                    Some(node) => {
+                        self.next = Next::Value(node);
+                        return Some(self.forget(set, node));
+                    }
+                }
+            }
+            Next::Element => {
+                let Open { node: list, element, .. } = self.open.last()?;
+                match set.indexed(*list, (*element)?) {
+                    None => {
+                        cursor.skip_value()?;
+                        self.next = Next::After;
+                    }
+                    Some(node) => self.next = Next::Value(node),
+                }
+            }
+            Next::After => self.after(cursor)?,
+            Next::End => {}
+        }
+        Some(0)
+    }
+
+    fn value(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>, node: u32) -> Option<()> {
+        let start = cursor.position() as u32;
+        let (closing, element) = match cursor.peek() {
+            Some(b'{') if set.has_names(node) => (b'}', None),
+            Some(b'[') if set.has_indices(node) => (b']', Some(0)),
+            _ => {
+                cursor.skip_value()?;
+                self.end(node, start, cursor);
+                return Some(());
+            }
+        };
+        cursor.take(if closing == b'}' { b'{' } else { b'[' })?;
+        cursor.blanks();
+        if cursor.take_if(closing) {
+            self.end(node, start, cursor);
+        } else {
+            self.open.push(Open { node, start, element });
+            self.next = if element.is_some() { Next::Element } else { Next::Key };
+        }
+        Some(())
+    }
+
+    fn after(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+        let Some(open) = self.open.last_mut() else {
+            self.next = Next::End;
+            return Some(());
+        };
+        cursor.blanks();
+        if cursor.take_if(b',') {
+            cursor.blanks();
+            self.next = match &mut open.element {
+                Some(element) => {
+                    *element += 1;
+                    Next::Element
+                }
+                None => Next::Key,
+            };
+            return Some(());
+        }
+        cursor.take(if open.element.is_some() { b']' } else { b'}' })?;
+        let (node, start) = (open.node, open.start);
+        self.open.pop();
+        self.end(node, start, cursor);
+        Some(())
+    }
+
+    fn end(&mut self, node: u32, start: u32, cursor: &Cursor<'_>) {
+        self.spans[node as usize] = Span { start, end: cursor.position() as u32 };
+        self.next = Next::After;
+    }
+
+    /// Where a key stands twice the last one counts, and with it what is below. Answers what that has cost.
+    fn forget(&mut self, set: &PointerSet, node: u32) -> usize {
+        let first = node as usize;
+        if self.spans[first] == Span::NOTHING {
+            return 0;
+        }
+        let end = set.end(node) as usize;
+        self.spans[first..end].fill(Span::NOTHING);
+        (end - first) * size_of::<Span>()
+    }
+}
+
+// === impl Finding ===
+
+impl<'s> Finding<'s> {
+    pub(crate) fn new(set: &'s PointerSet, text: Json) -> Self {
+        let mut walk = Walk::default();
+        walk.begin(set);
+        Self { set, text, walk }
+    }
+
+    /// Goes on for about so much work, in bytes passed over; answers whether there is no more to do. A MiB takes about a millisecond.
+    pub fn advance(&mut self, work: usize) -> bool {
+        self.walk.advance(self.set, &self.text, &mut { work })
+    }
+
+    /// Goes on to the end, and returns what was found.
+    #[must_use]
+    pub fn finish(mut self) -> Found {
+        while !self.advance(usize::MAX) {}
+        Found::new(self.set, self.text, &self.walk)
+    }
+}

@@ -93,6 +93,14 @@ pub enum Processed {
     Requeue,
 }
 
+/// What became of the deltas of a key.
+enum Dealt {
+    /// So many of them are dealt with.
+    With(usize),
+    /// They are to come again.
+    Requeue,
+}
+
 /// How a [`DeltaFifo`] is made.
 #[derive(Clone, Default)]
 pub struct Config {
@@ -304,6 +312,23 @@ impl DeltaFifo {
     where
         F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
     {
+        self.pop_with(|key, deltas, is_in_initial_list| process(key, deltas, is_in_initial_list).into()).await
+    }
+
+    /// As [`DeltaFifo::pop`], but `process` says how many of the deltas, the oldest, it has dealt with. If these are not all the key is not
+    /// popped: it stays at the head of the queue with the others, and what comes for it meanwhile follows them.
+    pub(crate) async fn pop_some<F>(&self, process: F) -> Result<(), Closed>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> usize,
+    {
+        self.pop_with(|key, deltas, is_in_initial_list| Dealt::With(process(key, deltas, is_in_initial_list)))
+            .await
+    }
+
+    async fn pop_with<F>(&self, process: F) -> Result<(), Closed>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> Dealt,
+    {
         let mut process = Some(process);
         loop {
             let arrived = self.arrived.notified();
@@ -321,6 +346,23 @@ impl DeltaFifo {
     pub fn try_pop<F>(&self, process: F) -> Result<bool, Closed>
     where
         F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
+    {
+        self.try_pop_with(|key, deltas, is_in_initial_list| process(key, deltas, is_in_initial_list).into())
+    }
+
+    /// As [`DeltaFifo::pop_some`], but answers false at once when nothing is queued.
+    pub(crate) fn try_pop_some<F>(&self, process: F) -> Result<bool, Closed>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> usize,
+    {
+        self.try_pop_with(|key, deltas, is_in_initial_list| {
+            Dealt::With(process(key, deltas, is_in_initial_list))
+        })
+    }
+
+    fn try_pop_with<F>(&self, process: F) -> Result<bool, Closed>
+    where
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> Dealt,
     {
         match self.pop_locked(&mut self.state.lock(), &mut Some(process)) {
             Some(popped) => popped.map(|()| true),
@@ -455,7 +497,7 @@ impl DeltaFifo {
     /// Pops one key, if there is one; `None` means that the caller has to wait.
     fn pop_locked<F>(&self, state: &mut State, process: &mut Option<F>) -> Option<Result<(), Closed>>
     where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
+        F: FnOnce(&ObjectKey, &Deltas, bool) -> Dealt,
     {
         let Some((key, deltas)) = state.pop() else {
             return state.closed.then_some(Err(Closed));
@@ -464,10 +506,17 @@ impl DeltaFifo {
         let trace = Trace::of(state.len());
         let process =
             process.take().map(|process| AssertUnwindSafe(|| process(&key, &deltas, is_in_initial_list)));
-        let processed = process.map(catch_unwind);
+        let dealt = process.map(catch_unwind);
         trace.end(&key);
-        if let Some(Ok(Processed::Requeue)) = processed {
-            state.requeue(key, deltas);
+        match &dealt {
+            Some(Ok(Dealt::Requeue)) => state.requeue(key, deltas),
+            Some(Ok(Dealt::With(n_done))) => {
+                if let Some(rest) = deltas.without(*n_done) {
+                    state.put_back(key, rest);
+                    return Some(Ok(()));
+                }
+            }
+            Some(Err(_)) | None => {}
         }
         if let Some(passed) = state.seen.popped() {
             self.pass(passed);
@@ -479,11 +528,22 @@ impl DeltaFifo {
                 self.synced.send_replace(true);
             }
         }
-        if let Some(Err(panic)) = processed {
+        if let Some(Err(panic)) = dealt {
             // It is the caller's own. The queue, which others use, has gone on.
             resume_unwind(panic);
         }
         Some(Ok(()))
+    }
+}
+
+// === impl Dealt ===
+
+impl From<Processed> for Dealt {
+    fn from(processed: Processed) -> Self {
+        match processed {
+            Processed::Done => Self::With(usize::MAX),
+            Processed::Requeue => Self::Requeue,
+        }
     }
 }
 

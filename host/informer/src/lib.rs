@@ -64,7 +64,7 @@ pub use informer_metrics::{InformerMetrics, InformerName};
 pub use json_pointer::{Finding, Found, JsonPointer, PointerPattern, PointerSet};
 pub use list_watch::{ApiError, ListWatch};
 pub use listener::{
-    Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,
+    BacklogAccount, Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,
 };
 pub use lister::{Lister, NamespaceLister};
 pub use names::{GroupVersionResource, ObjectKey, TypeMeta};

@@ -8,11 +8,17 @@
 //! object merge into one that spans them; so do a failed one and whatever follows it. What waits is therefore bounded by the
 //! limit plus two per object.
 //!
+//! **Bytes.** States that no cache holds any more, but a notification does, are billed to a [`BacklogAccount`]: the old state of an
+//! update, the last one of a delete, a new one that was superseded by an update which is skipped since it changes no declared field. When it
+//! is full, notifications merge as if the limit were reached, skipped updates included.
+//!
 //! **Pull.** Nothing is called back: the consumer takes with [`Listener::next`] and answers with
 //! [`ListenerHandle::finish`]. Dropping the listener removes it, and its backlog.
 
+mod account;
 mod backlog;
 mod filter;
+mod matching;
 mod merge;
 mod notification;
 mod shared;
@@ -30,11 +36,13 @@ use crate::namespaces::Namespaces;
 use crate::processor::Processor;
 use crate::selector::{FieldCondition, LabelSelector};
 
+pub use self::account::BacklogAccount;
 use self::backlog::Backlog;
-pub(crate) use self::filter::Change;
+pub(crate) use self::filter::{Change, Verdict};
+pub(crate) use self::matching::{Matching, Plan};
 pub use self::notification::{Delivery, Notification, Outcome};
 pub(crate) use self::shared::Shared;
-use self::shared::Sync;
+use self::shared::{SLICE, Sync};
 
 /// What a listener is to be told.
 #[derive(Clone, Debug)]
@@ -53,6 +61,9 @@ pub struct ListenerConfig {
     pub resync: Option<Duration>,
     /// How many notifications wait separately, see the module's words.
     pub backlog_limit: usize,
+    /// Who answers for the superseded states that wait with them; one for all listeners of one owner. When it is full, notifications
+    /// merge as they do beyond the limit.
+    pub account: BacklogAccount,
 }
 
 /// The consumer's end: takes notifications, one consumer at a time. All else is on the [`ListenerHandle`] that it
@@ -105,6 +116,7 @@ impl Default for ListenerConfig {
             fields: Vec::new(),
             resync: None,
             backlog_limit: 1024,
+            account: BacklogAccount::default(),
         }
     }
 }
@@ -123,19 +135,30 @@ impl Listener {
     pub async fn next(&mut self) -> Option<Delivery> {
         let shared = &self.handle.shared;
         loop {
-            let next_due = {
+            let (is_loading, next_due) = {
                 let mut state = shared.state.lock();
                 if state.is_closed {
                     return None;
                 }
                 if state.early.is_some() {
-                    None
+                    (true, None)
                 } else if let Some(delivery) = state.backlog.take() {
                     return Some(delivery);
                 } else {
-                    state.backlog.next_due()
+                    (false, state.backlog.next_due())
                 }
             };
+            if is_loading {
+                // A snapshot comes first, and a long one is matched here.
+                let has_more = shared.go_on_taking_in(&mut shared.loading.lock(), SLICE);
+                if has_more {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                if shared.state.lock().early.is_none() {
+                    continue;
+                }
+            }
             // There is one consumer, so a wake-up between the look and the wait is kept for it.
             match next_due {
                 Some(due) => {
@@ -227,31 +250,29 @@ impl ListenerHandle {
     /// What is in flight stays so; it is not delivered again, whatever `finish` says, save a delete of an object that is gone.
     pub fn replay(&self) {
         let shared = &self.shared;
-        let _one_at_a_time = shared.loading.lock();
+        let mut loading = shared.loading.lock();
         let snapshot = self.processor.block_deltas(|indexer| {
-            shared.state.lock().early = Some(Vec::new());
+            shared.begin_early();
             indexer.snapshot(&shared.namespaces.read())
         });
-        let visible = shared.matching(snapshot);
-        let mut state = shared.state.lock();
-        let is_visible = |key: &ObjectKey| visible.binary_search_by(|object| object.key().cmp(key)).is_ok();
-        state.backlog.reset_for_replay(is_visible);
         shared.begin_sync();
-        shared.load(&mut state, visible);
+        shared.take_in(&mut loading, snapshot, true);
     }
 
     /// Changes which namespaces the listener sees. Objects that become visible are told as initial adds; those that are not
     /// visible any more are silently forgotten, with all that waits for them.
     pub fn set_namespaces(&self, namespaces: Namespaces) {
         let shared = &self.shared;
-        let _one_at_a_time = shared.loading.lock();
+        let mut loading = shared.loading.lock();
         if *shared.namespaces.read() == namespaces {
             return;
         }
+        // What is being taken in is of what was visible before.
+        shared.go_on_taking_in(&mut loading, usize::MAX);
         let snapshot = self.processor.block_deltas(|indexer| {
             let mut current = shared.namespaces.write();
             let before = std::mem::replace(&mut *current, namespaces.clone());
-            shared.state.lock().early = Some(Vec::new());
+            shared.begin_early();
             let mut snapshot = match (&before, &*current) {
                 (Namespaces::All, _) => return Vec::new(),
                 (Namespaces::Only(before), Namespaces::Only(now)) => {
@@ -262,14 +283,12 @@ impl ListenerHandle {
             snapshot.retain(|object| !before.contains(object.key().namespace()));
             snapshot
         });
-        let visible = shared.matching(snapshot);
-        let mut state = shared.state.lock();
-        state.backlog.drop_invisible(|key| namespaces.contains(key.namespace()));
-        if !visible.is_empty() {
+        shared.state.lock().backlog.drop_invisible(|key| namespaces.contains(key.namespace()));
+        if !snapshot.is_empty() {
             // What becomes visible is handled before the listener counts as synced again.
             shared.begin_sync();
         }
-        shared.load(&mut state, visible);
+        shared.take_in(&mut loading, snapshot, false);
     }
 
     /// Returns which namespaces the listener sees.
@@ -283,7 +302,7 @@ impl ListenerHandle {
     pub fn inherit_deletes(&self, old: Listener) {
         let deletes = {
             let mut state = old.shared.state.lock();
-            std::mem::replace(&mut state.backlog, Backlog::new(0)).into_deletes()
+            std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
         };
         drop(old);
         let namespaces = self.shared.namespaces.read().clone();
@@ -315,7 +334,7 @@ impl ListenerHandle {
         let state = self.shared.state.lock();
         let backlog = &state.backlog;
         ListenerStats {
-            pending: backlog.n_waiting() + state.early.as_ref().map_or(0, Vec::len),
+            pending: backlog.n_waiting() + state.early.as_ref().map_or(0, Backlog::n_waiting),
             in_flight: backlog.n_in_flight(),
             backing_off: backlog.n_backing_off(),
             parked: backlog.n_parked(),

@@ -125,6 +125,18 @@ impl Deltas {
         }
     }
 
+    /// Leaves out the oldest so many changes; none if that is all.
+    pub(super) fn without(self, n_oldest: usize) -> Option<Self> {
+        match self.0 {
+            _ if n_oldest == 0 => Some(self),
+            Changes::One(_) => None,
+            Changes::Many(mut many) => {
+                many.drain(..n_oldest.min(many.len()));
+                (!many.is_empty()).then_some(Self(Changes::Many(many)))
+            }
+        }
+    }
+
     /// Returns the changes, oldest first.
     #[must_use]
     pub fn as_slice(&self) -> &[Delta] {

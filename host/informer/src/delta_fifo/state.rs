@@ -74,6 +74,13 @@ impl State {
         Some((key, deltas))
     }
 
+    /// Puts a key that was popped back to the head, with deltas that are older than what is queued for it.
+    pub(super) fn put_back(&mut self, key: ObjectKey, deltas: Deltas) {
+        self.before_bulk += usize::from(!self.bulk.is_empty());
+        self.queue.push_front(key.clone());
+        self.lists.insert(key, deltas);
+    }
+
     /// Puts deltas back behind everything, unless their key is queued again.
     pub(super) fn requeue(&mut self, key: ObjectKey, deltas: Deltas) {
         if !self.has(&key) {

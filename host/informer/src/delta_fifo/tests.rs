@@ -398,3 +398,28 @@ fn marks_and_order_hold_over_a_list_that_is_still_queued() {
     "#);
     assert_eq!(seen().as_deref(), Some("4"));
 }
+
+#[test]
+fn a_key_that_is_dealt_with_in_part_stays_at_the_head() {
+    let fifo = without_known_objects();
+    let popped = std::cell::RefCell::new(Vec::new());
+    let pop = |n_done: usize| {
+        let process = |key: &ObjectKey, deltas: &Deltas, _: bool| {
+            popped.borrow_mut().push(format!("{key} {}", text(deltas)));
+            n_done
+        };
+        fifo.try_pop_some(process).unwrap()
+    };
+    fifo.replace(vec![object("a", 1), object("b", 1)]).unwrap();
+    assert!(pop(0));
+    // What comes meanwhile follows, also a whole list.
+    fifo.update(object("a", 2)).unwrap();
+    fifo.update(object("c", 2)).unwrap();
+    assert!(pop(1));
+    fifo.replace(vec![object("a", 2), object("b", 1), object("c", 2)]).unwrap();
+    assert!(pop(1) && pop(9) && !fifo.has_synced(), "of the first list b has not been popped");
+    assert!(pop(9) && fifo.has_synced());
+    assert!(pop(9) && !pop(9));
+    let expected = ["a R1", "a R1 U2", "a U2 R2", "a R2", "b R1 R1", "c U2 R2"];
+    assert_eq!(popped.take(), expected);
+}

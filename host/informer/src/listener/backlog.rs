@@ -12,10 +12,12 @@ use std::time::Duration;
 use hashbrown::hash_map::{Entry, EntryRef};
 use tokio::time::Instant;
 
+use super::account::BacklogAccount;
 use super::merge;
 use super::notification::{Delivery, Notification, Outcome};
 use crate::clock;
 use crate::names::{KeyMap, ObjectKey};
+use crate::object::Object;
 
 /// Below this many objects the map never bothers to give memory back.
 const SMALL: usize = 64;
@@ -32,6 +34,9 @@ const MIDDLE_TICKET: u64 = 1 << 48;
 pub(super) struct Backlog {
     /// Beyond this many waiting notifications those of one object merge.
     limit: usize,
+    account: BacklogAccount,
+    /// What of the account is this backlog's: by what waits and by what is in flight.
+    held: usize,
     lines: KeyMap<Line>,
     spare: Vec<VecDeque<Pending>>,
     /// The ready objects by the ticket of their first notification.
@@ -69,6 +74,8 @@ struct Line {
     state: LineState,
     /// In order of arrival; not empty when the object is ready, backing off or parked.
     waiting: VecDeque<Pending>,
+    /// What is billed for new states of these, or of what is in flight, that the object has not any more.
+    outdated: usize,
 }
 
 #[derive(Debug)]
@@ -98,9 +105,11 @@ enum Superseded {
 // === impl Backlog ===
 
 impl Backlog {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, account: BacklogAccount) -> Self {
         Self {
             limit,
+            account,
+            held: 0,
             lines: KeyMap::default(),
             spare: Vec::new(),
             ready: BTreeMap::new(),
@@ -117,6 +126,11 @@ impl Backlog {
         }
     }
 
+    /// Makes an empty one with the same bounds.
+    pub(super) fn new_like(&self) -> Self {
+        Self::new(self.limit, self.account.clone())
+    }
+
     /// Appends a notification to its object's line.
     pub(super) fn push(&mut self, key: ObjectKey, notification: Notification, now: Instant) {
         let counts_for_sync = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
@@ -125,13 +139,14 @@ impl Backlog {
         self.next_ticket += 1;
         let pending =
             Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync };
-        let is_full = self.n_waiting >= self.limit;
+        let is_full = self.n_waiting >= self.limit || self.account.is_full();
+        self.hold(n_superseded(&pending.notification));
         match self.lines.entry(key) {
             Entry::Vacant(vacant) => {
                 self.ready.insert(ticket, vacant.key().clone());
                 let mut waiting = self.spare.pop().unwrap_or_else(|| VecDeque::with_capacity(1));
                 waiting.push_back(pending);
-                vacant.insert(Line { state: LineState::Ready, waiting });
+                vacant.insert(Line { state: LineState::Ready, waiting, outdated: 0 });
                 self.n_waiting += 1;
             }
             Entry::Occupied(mut occupied) => {
@@ -167,6 +182,33 @@ impl Backlog {
                 }
             }
         }
+    }
+
+    /// The object has another state, which differs in nothing that the consumer cares about. If the account is full what waits last for it gets
+    /// that state; else the one that it has is billed from now on, since nothing else holds it.
+    pub(super) fn supersede(&mut self, before: &Object, now: &Object) {
+        if self.n_waiting == 0 {
+            return;
+        }
+        let is_full = self.account.is_full();
+        let Some(line) = self.lines.get_mut(now.key()) else { return };
+        let Some(last) = line.waiting.back_mut() else { return };
+        let held_before = n_superseded(&last.notification) + line.outdated;
+        let state = match &mut last.notification {
+            Notification::Added { object: new, .. } | Notification::Updated { new, .. } => new,
+            Notification::Deleted { .. } => return,
+        };
+        let was_current = state.is_same(before);
+        if is_full {
+            let outdated = if was_current { 0 } else { state.json_length() };
+            line.outdated = line.outdated.saturating_sub(outdated);
+            *state = now.clone();
+        } else if was_current {
+            line.outdated += before.json_length();
+        }
+        let held = n_superseded(&last.notification) + line.outdated;
+        self.release(held_before);
+        self.hold(held);
     }
 
     /// Takes the oldest ready object's first notification; the object is then in flight.
@@ -326,14 +368,18 @@ impl Backlog {
     /// Forgets an object whose delivery was handled and for which nothing else waits, which is the rule; answers whether it is so.
     fn finish_line(&mut self, key: &ObjectKey) -> bool {
         let EntryRef::Occupied(entry) = self.lines.entry_ref(key) else { return false };
-        let Line { state: LineState::InFlight(in_flight), waiting } = entry.get() else { return false };
+        let Line { state: LineState::InFlight(in_flight), waiting, outdated } = entry.get() else {
+            return false;
+        };
         if !waiting.is_empty() {
             return false;
         }
+        let held = n_superseded(&in_flight.pending.notification) + outdated;
         self.n_initial -= usize::from(in_flight.pending.counts_for_sync);
         self.n_in_flight -= 1;
         self.n_delivered += 1;
         let Line { waiting, .. } = entry.remove();
+        self.release(held);
         self.keep_spare(waiting);
         true
     }
@@ -373,9 +419,11 @@ impl Backlog {
     /// Is done with a landed notification: its object goes on with the next one, or is forgotten.
     fn settle(&mut self, key: &ObjectKey, pending: &mut Pending) {
         self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
+        self.release(n_superseded(&pending.notification));
         if self.lines.get(key).is_some_and(|line| !line.waiting.is_empty()) {
             self.become_ready(key.clone());
-        } else if let Some(Line { waiting, .. }) = self.lines.remove(key) {
+        } else if let Some(Line { waiting, outdated, .. }) = self.lines.remove(key) {
+            self.release(outdated);
             self.keep_spare(waiting);
         }
     }
@@ -397,10 +445,14 @@ impl Backlog {
         let initial =
             |line: &VecDeque<Pending>| line.iter().filter(|pending| pending.counts_for_sync).count();
         let n_initial = initial(&line.waiting);
+        let held_before = n_superseded_in(&line.waiting) + std::mem::take(&mut line.outdated);
         line.waiting = merge::fold(std::mem::take(&mut line.waiting)).into();
+        let held = n_superseded_in(&line.waiting);
         self.n_initial -= n_initial - initial(&line.waiting);
         self.n_waiting -= before - line.waiting.len();
         self.n_merged += (before - line.waiting.len()) as u64;
+        self.release(held_before);
+        self.hold(held);
     }
 
     fn forget_attempts(&mut self, key: &ObjectKey) {
@@ -416,7 +468,7 @@ impl Backlog {
             line.state = LineState::Ready;
             self.ready.insert(first.ticket, key);
         } else {
-            self.lines.remove(&key);
+            self.forget(&key);
         }
     }
 
@@ -446,7 +498,7 @@ impl Backlog {
             line.state = LineState::BackingOff { until };
             self.backing_off.insert((until, first.ticket), key);
         } else {
-            self.lines.remove(&key);
+            self.forget(&key);
         }
     }
 
@@ -456,10 +508,48 @@ impl Backlog {
         }
     }
 
+    /// Forgets an object for which nothing waits.
+    fn forget(&mut self, key: &ObjectKey) {
+        if let Some(Line { outdated, .. }) = self.lines.remove(key) {
+            self.release(outdated);
+        }
+    }
+
+    fn hold(&mut self, n_bytes: usize) {
+        self.held += n_bytes;
+        self.account.add(n_bytes);
+    }
+
+    fn release(&mut self, n_bytes: usize) {
+        self.held -= n_bytes;
+        self.account.take_off(n_bytes);
+    }
+
     /// Gives memory back after a burst.
     fn shrink(&mut self) {
         if self.lines.capacity() > SMALL && self.lines.len() < self.lines.capacity() / 8 {
             self.lines.shrink_to(SMALL.max(self.lines.len() * 2));
         }
     }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.release(self.held);
+    }
+}
+
+/// Returns how many bytes of states a notification holds that the cache has not any more.
+fn n_superseded(notification: &Notification) -> usize {
+    match notification {
+        Notification::Added { .. } => 0,
+        Notification::Updated { old, new } if old.is_same(new) => 0,
+        Notification::Updated { old: superseded, .. } | Notification::Deleted { object: superseded, .. } => {
+            superseded.json_length()
+        }
+    }
+}
+
+fn n_superseded_in(line: &VecDeque<Pending>) -> usize {
+    line.iter().map(|pending| n_superseded(&pending.notification)).sum()
 }

@@ -1,6 +1,7 @@
 //! What a listener promises, over a real processor and without an API server.
 
 mod exchange;
+mod matching;
 mod model;
 mod registration;
 

@@ -119,6 +119,11 @@ impl fmt::Debug for Labels {
 // === impl LabelView ===
 
 impl LabelView<'_> {
+    /// Whether there was something to look through.
+    pub(crate) fn is_long(&self) -> bool {
+        !matches!(self, Self::Few(_))
+    }
+
     /// Returns the value of a label.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         match self {

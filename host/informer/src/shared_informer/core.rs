@@ -12,11 +12,11 @@ use super::held::Held;
 use super::settings::{Set, Settings};
 use super::store::InformerStore;
 use super::{Config, Lifecycle};
-use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects, Processed};
+use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects};
 use crate::indexer::{Indexer, IndexerWriter, Sweeper};
 use crate::list_watch::ListWatch;
 use crate::names::ObjectKey;
-use crate::processor::Processor;
+use crate::processor::{Processor, SLICE};
 use crate::reflector::{Phase, Reflector, ReflectorStatus, Source, Sources};
 
 /// How often the cache is looked at for what can be compressed, while anything is written.
@@ -133,24 +133,28 @@ impl Core {
         let publisher = self.config.publisher.as_ref();
         let process = |_: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
             let begun_at = publisher.map(|_| Instant::now());
-            self.processor.process(deltas, is_in_initial_list);
+            let n_done = self.processor.process_some(deltas, is_in_initial_list, SLICE);
             if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
                 publisher.processed(begun_at.elapsed(), &self.indexer);
             }
-            Processed::Done
+            n_done
         };
         while !token.is_cancelled() {
-            let popped = match self.fifo.try_pop(process) {
+            let popped = match self.fifo.try_pop_some(process) {
                 Ok(true) => Ok(()),
                 Ok(false) => tokio::select! {
                     biased;
                     () = token.cancelled() => return,
-                    popped = self.fifo.pop(process) => popped,
+                    popped = self.fifo.pop_some(process) => popped,
                 },
                 Err(closed) => Err(closed),
             };
             if popped.is_err() {
                 return;
+            }
+            if self.processor.is_matching() {
+                self.match_on(token).await;
+                continue;
             }
             self.held.popped();
             if let Some(publisher) = publisher {
@@ -168,6 +172,17 @@ impl Core {
             }
             // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
             coop::consume_budget().await;
+        }
+    }
+
+    /// Goes on with the matching of a change that takes long, a slice of work at a time; it is applied when it is popped next.
+    async fn match_on(&self, token: &CancellationToken) {
+        loop {
+            // Others of this worker, and the reflector, go first.
+            tokio::task::yield_now().await;
+            if token.is_cancelled() || !self.processor.match_some(SLICE) {
+                return;
+            }
         }
     }
 

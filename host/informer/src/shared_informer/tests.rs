@@ -1,6 +1,7 @@
 //! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
 
 mod gaps;
+mod large;
 mod panicking;
 mod seen;
 mod switching;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hashbrown::hash_map::Entry;
 use tokio::time::Instant;
 
-use super::{Backlog, Line, LineState, Pending, Superseded};
+use super::{Backlog, Line, LineState, Pending, Superseded, n_superseded, n_superseded_in};
 use crate::listener::merge;
 use crate::listener::notification::Notification;
 use crate::names::ObjectKey;
@@ -22,8 +22,10 @@ impl Backlog {
         self.n_waiting = 0;
         self.n_parked = 0;
         self.n_initial = 0;
+        self.release(self.held);
         let mut kept = Vec::new();
         for (key, mut line) in std::mem::take(&mut self.lines) {
+            line.outdated = 0;
             let line_folded = merge::fold(std::mem::take(&mut line.waiting));
             line.waiting = line_folded
                 .into_iter()
@@ -32,7 +34,10 @@ impl Backlog {
                 })
                 .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
                 .collect();
+            self.hold(n_superseded_in(&line.waiting));
             if let LineState::InFlight(in_flight) = &mut line.state {
+                let held = n_superseded(&in_flight.pending.notification);
+                self.hold(held);
                 in_flight.pending.counts_for_sync = false;
                 if in_flight.superseded == Superseded::No {
                     in_flight.superseded = Superseded::ByReplay;
@@ -57,11 +62,13 @@ impl Backlog {
     /// Drops all that waits for objects for which `is_visible` answers false.
     pub(in crate::listener) fn drop_invisible(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
         let keys: Vec<_> = self.lines.keys().filter(|key| !is_visible(key)).cloned().collect();
+        let mut released = 0;
         for key in keys {
             self.leave_ready(&key);
             let Some(line) = self.lines.get_mut(&key) else { continue };
             let dropped = std::mem::take(&mut line.waiting);
             self.n_waiting -= dropped.len();
+            released += n_superseded_in(&dropped);
             self.n_initial -= dropped.iter().filter(|pending| pending.counts_for_sync).count();
             match &mut line.state {
                 LineState::InFlight(in_flight) => {
@@ -76,9 +83,20 @@ impl Backlog {
                 LineState::Parked => self.n_parked -= 1,
                 LineState::Ready => {}
             }
+            released += line.outdated;
             self.lines.remove(&key);
         }
+        self.release(released);
         self.shrink();
+    }
+
+    /// Takes out what waits, in the order in which it came. Nothing of it was ever taken.
+    pub(in crate::listener) fn into_notifications(mut self) -> Vec<(ObjectKey, Notification, Instant)> {
+        let lines = std::mem::take(&mut self.lines).into_iter();
+        let mut waiting: Vec<_> =
+            lines.flat_map(|(key, line)| line.waiting.into_iter().map(move |it| (key.clone(), it))).collect();
+        waiting.sort_by_key(|(_, pending)| pending.ticket);
+        waiting.into_iter().map(|(key, it)| (key, it.notification, it.arrived)).collect()
     }
 
     /// Takes out the deletes that wait or are in flight, leaving nothing behind.
@@ -104,6 +122,7 @@ impl Backlog {
         now: Instant,
     ) {
         self.first_ticket -= notifications.len() as u64;
+        let mut held = 0;
         for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
             if let Entry::Vacant(vacant) = self.lines.entry(key) {
                 let pending = Pending {
@@ -114,10 +133,16 @@ impl Backlog {
                     tried: false,
                     counts_for_sync: false,
                 };
+                held += n_superseded(&pending.notification);
                 self.ready.insert(ticket, vacant.key().clone());
-                vacant.insert(Line { state: LineState::Ready, waiting: VecDeque::from([pending]) });
+                vacant.insert(Line {
+                    state: LineState::Ready,
+                    waiting: VecDeque::from([pending]),
+                    outdated: 0,
+                });
                 self.n_waiting += 1;
             }
         }
+        self.hold(held);
     }
 }

@@ -12,7 +12,7 @@ fn updated(old: &Draft, new: &Draft) -> Change {
 }
 
 fn told(filter: &Filter, change: &Change) -> Option<String> {
-    filter.notification(change).map(|notification| outline(&notification))
+    filter.judge(change).notification(change).map(|notification| outline(&notification))
 }
 
 fn with_label(value: &str) -> Draft {

@@ -13,6 +13,7 @@
 
 mod call;
 mod current;
+mod declared;
 mod deliver;
 mod enqueue;
 mod fault;

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource, JsonPointer, LabelSelector};
+use oarlock_informer::{
+    FieldCondition, FieldTest, GroupVersionResource, JsonPointer, LabelSelector, PointerSet,
+};
 use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 
 use crate::dispatch::EnqueueRule;
@@ -42,6 +44,8 @@ pub struct SubscriptionPlan {
     pub conditions: Vec<FieldCondition>,
     /// What it cares about.
     pub fields: Vec<JsonPointer>,
+    /// The same, to be looked up together.
+    pub declared: PointerSet,
     /// How often it wants everything again.
     pub resync: Option<Duration>,
     /// How much of each object.
@@ -158,7 +162,7 @@ impl SubscriptionPlan {
             );
             return Err(Error::Malformed { subscription: said.name, message });
         }
-        let fields = said.fields.iter().map(pointer).collect::<Result<_, _>>()?;
+        let fields = said.fields.iter().map(pointer).collect::<Result<Vec<_>, _>>()?;
         let enqueue = EnqueueRule::of(&said).map_err(|error| malformed(&error))?;
         Ok(Self {
             name: said.name.clone(),
@@ -166,6 +170,7 @@ impl SubscriptionPlan {
             namespaces: said.namespaces.clone(),
             selector,
             conditions,
+            declared: PointerSet::new(&fields),
             fields,
             resync: (said.resync_seconds > 0).then(|| Duration::from_secs(said.resync_seconds.into())),
             content: kept(said.content),

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use oarlock_informer::BacklogAccount;
 use oarlock_plugin::{Engine, HostBytes, component};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -31,6 +32,7 @@ use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::report::{Event, Reporter, Timestamp};
 use crate::status::{self, Board, PluginStatus, Trouble};
+use crate::subscriptions;
 use crate::tasks::{Criticality, Task, Tasks};
 
 /// The parts of the host that a plugin is made with. Cheap to clone.
@@ -79,6 +81,8 @@ struct Slot {
     /// What the host may keep for the plugin.
     host_bytes: HostBytes,
     board: status::Entry,
+    /// What all its generations' backlogs hold.
+    backlogs: BacklogAccount,
     /// What the version that serves was made of.
     made_of: Mutex<Option<MadeOf>>,
 }
@@ -177,8 +181,17 @@ impl Reload {
             .tasks
             .spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
         let made_of = Mutex::default();
-        let slot =
-            Arc::new(Slot { name: name.clone(), switches, serving, queue, host_bytes, board, made_of });
+        let backlogs = subscriptions::backlog_account();
+        let slot = Arc::new(Slot {
+            name: name.clone(),
+            switches,
+            serving,
+            queue,
+            host_bytes,
+            board,
+            backlogs,
+            made_of,
+        });
         let preparing = begin(&self.host, &slot, file, None);
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });
     }

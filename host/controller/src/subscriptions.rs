@@ -8,7 +8,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{GroupVersionResource, Listener, ListenerConfig, Namespaces, SharedInformer};
+use oarlock_informer::{
+    BacklogAccount, GroupVersionResource, Listener, ListenerConfig, Namespaces, SharedInformer,
+};
 use oarlock_plugin::contract;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -23,6 +25,9 @@ const ASK_AGAIN: Duration = Duration::from_secs(3);
 
 /// How many notifications wait for a plugin one by one; beyond it, those of one object merge.
 const BACKLOG_LIMIT: usize = 4_096;
+
+/// How many bytes of old states a plugin's backlogs hold before the same happens. The contract says so, too.
+const BACKLOG_BYTES: usize = 64 << 20;
 
 /// What the gate says about one subscription.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +106,13 @@ pub(crate) fn listener_config(plan: &SubscriptionPlan, namespaces: Namespaces) -
         fields: plan.fields.clone(),
         resync: Some(plan.resync.unwrap_or(Duration::ZERO)),
         backlog_limit: BACKLOG_LIMIT,
+        account: BacklogAccount::default(),
     }
+}
+
+/// Returns the account of a plugin: what all its backlogs together may hold of states that the caches have not any more.
+pub(crate) fn backlog_account() -> BacklogAccount {
+    BacklogAccount::new(BACKLOG_BYTES)
 }
 
 /// Opens a subscription's Listener; none when the informer has stopped.
@@ -110,12 +121,14 @@ pub(crate) fn open(
     informer: &SharedInformer,
     following: Following,
     lease: impl Any + Send,
+    account: BacklogAccount,
 ) -> Option<Subscription> {
     let namespaces = match &*following.access.borrow() {
         Access::Open(namespaces) => namespaces.clone(),
         Access::Unknown(_) | Access::Forbidden(_) => Namespaces::Only(Default::default()),
     };
-    let listener = informer.add_listener(listener_config(&plan, namespaces)).ok()?;
+    let config = ListenerConfig { account, ..listener_config(&plan, namespaces) };
+    let listener = informer.add_listener(config).ok()?;
     let Following { access, guard } = following;
     Some(Subscription { plan, listener, access, guards: vec![Box::new(guard), Box::new(lease)] })
 }

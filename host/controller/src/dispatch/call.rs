@@ -8,6 +8,7 @@ use oarlock_informer::{Content, JsonPointer, Notification, Object};
 use oarlock_plugin::contract::{self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
 
+use super::declared;
 use crate::fields;
 use crate::plan::{self, SubscriptionPlan};
 use crate::report::NotificationType;
@@ -86,9 +87,9 @@ pub(crate) fn backtrace(error: &CallError) -> &str {
 
 impl Call {
     /// Makes the call that tells of a notification, with the fields that the subscription declares.
-    pub(crate) fn of(plan: &SubscriptionPlan, notification: &Notification) -> Self {
+    pub(crate) async fn of(plan: &SubscriptionPlan, notification: &Notification) -> Self {
         let subscription = plan.name.clone();
-        let fields = &plan.fields;
+        let fields = &plan.declared;
         let told = |object: &Object| Told { object: object.clone(), content: plan.content };
         match notification {
             Notification::Added { object, is_in_initial_list } => {
@@ -96,7 +97,7 @@ impl Call {
                     subscription,
                     object: reference(object),
                     is_in_initial_list: *is_in_initial_list,
-                    fields: values(object, fields),
+                    fields: declared::values(object, fields).await,
                 };
                 Self::Add(added, told(object))
             }
@@ -105,8 +106,8 @@ impl Call {
                     subscription,
                     object: reference(new),
                     old: reference(old),
-                    fields: values(new, fields),
-                    old_fields: values(old, fields),
+                    fields: declared::values(new, fields).await,
+                    old_fields: declared::values(old, fields).await,
                 };
                 Self::Update(updated, told(old), told(new))
             }
@@ -115,7 +116,7 @@ impl Call {
                     subscription,
                     object: reference(object),
                     final_state_unknown: *final_state_unknown,
-                    fields: values(object, fields),
+                    fields: declared::values(object, fields).await,
                 };
                 Self::Delete(deleted, told(object))
             }
@@ -150,10 +151,6 @@ fn reference(object: &Object) -> ObjectRef {
         uid: object.uid().to_owned(),
         resource_version: object.resource_version().to_owned(),
     }
-}
-
-fn values(object: &Object, fields: &[JsonPointer]) -> Vec<Option<String>> {
-    if fields.is_empty() { Vec::new() } else { object.pointers(fields) }
 }
 
 // === impl Maker ===

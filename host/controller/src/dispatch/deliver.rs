@@ -51,7 +51,7 @@ impl Dispatcher {
         if self.shared.fault.swallows() {
             return current.subscriptions[index].listener.finish(&key, Outcome::Done);
         }
-        let call = Call::of(&plan, &notification);
+        let call = Call::of(&plan, &notification).await;
         let ended = self.call(current, &call, token).await;
         let (after, message, took) = match ended {
             Ended::GivenUp => return,

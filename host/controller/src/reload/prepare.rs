@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use oarlock_informer::GroupVersionResource;
+use oarlock_informer::{BacklogAccount, GroupVersionResource};
 use oarlock_plugin::{DescribeError, GuestLog, InstanceConfig, component, contract};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -209,7 +209,7 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     // What was there may have gone meanwhile; from here to the Listeners nothing is awaited.
     wait(host, slot, &reporter, account, &wanted, &read_leases).await;
     // The Listeners come last: what they gather while nobody takes it off takes memory.
-    let subscriptions = wanted.into_iter().map(open).collect::<Result<_, _>>()?;
+    let subscriptions = wanted.into_iter().map(|it| open(it, &slot.backlogs)).collect::<Result<_, _>>()?;
     let generation = Generation {
         number,
         version,
@@ -263,14 +263,15 @@ async fn lease(
     }
 }
 
-fn open(wanted: Wanted) -> Result<dispatch::Slot, Error> {
+fn open(wanted: Wanted, account: &BacklogAccount) -> Result<dispatch::Slot, Error> {
     let (plan, lease, following) = match wanted {
         Wanted::GoesOn(plan) => return Ok(dispatch::Slot::GoesOn(plan)),
         Wanted::Fresh { plan, lease, following } => (plan, lease, following),
     };
     let stopped = || Error::Stopped { resource: plan.resource.to_string() };
     let informer = lease.informer().ok_or_else(stopped)?;
-    let subscription = subscriptions::open(plan.clone(), &informer, following, lease).ok_or_else(stopped)?;
+    let subscription = subscriptions::open(plan.clone(), &informer, following, lease, account.clone())
+        .ok_or_else(stopped)?;
     Ok(dispatch::Slot::Open(Box::new(subscription)))
 }
 

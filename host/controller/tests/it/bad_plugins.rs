@@ -56,3 +56,28 @@ async fn terminal_parks_and_retry_tries_again() {
     assert_eq!(rig.lines().iter().filter(|line| line["event"] == "instance-lost").count(), 0);
     rig.end().await;
 }
+
+/// The one has 32 subscriptions with 64 fields, 16 conditions and a long selector each; the other receives every change, in order.
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_a_plugin_that_declares_all_it_may_delays_no_other() {
+    for nested in [false, true] {
+        let rig = Rig::start().await;
+        rig.plugin_with("declares-the-most", "declares-the-most", json!({"config": {"nested": nested}}));
+        rig.plugin("hello", "hello-rust");
+        rig.serves("declares-the-most", 1).await;
+        rig.serves("hello", 1).await;
+        let keys = (0..2_048).map(|n| (format!("key-{n}"), json!("x".repeat(350))));
+        let mut data: serde_json::Map<_, _> = keys.collect();
+        data.insert("large".to_owned(), json!("y".repeat(64 << 10)));
+        rig.create("large").await;
+        rig.patch("large", &json!({"data": data})).await;
+        for n in 0..5 {
+            rig.change("large", &format!("greeting {n}")).await;
+            rig.create(&format!("small-{n}")).await;
+        }
+        told::converges(&rig, "hello", 1).await;
+        let told = told::of(&rig, "hello", "large");
+        assert_eq!(told.len(), 7, "an add and an update for each change: {told:?}");
+        rig.end().await;
+    }
+}

@@ -176,8 +176,12 @@ impl Rig {
 
     /// Changes it.
     pub(crate) async fn change(&self, name: &str, to: &str) {
-        let patch = Patch::Merge(json!({"data": {"greeting": to}}));
-        self.config_maps().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        self.patch(name, &json!({"data": {"greeting": to}})).await;
+    }
+
+    /// Merges something into it.
+    pub(crate) async fn patch(&self, name: &str, patch: &Value) {
+        self.config_maps().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
     /// Deletes it, over another connection if this one breaks.

@@ -41,6 +41,15 @@ pub(crate) fn state(lines: &[Value], plugin: &str, generation: u64) -> Vec<(Stri
     objects.into_iter().collect()
 }
 
+/// What a plugin received of one object, by the type of the notification.
+pub(crate) fn of(rig: &Rig, plugin: &str, name: &str) -> Vec<String> {
+    let lines = rig.lines();
+    let notified = lines.iter().filter(|line| {
+        line["message"] == "notified" && line["plugin"] == plugin && line["pairs"]["name"] == name
+    });
+    notified.map(|line| line["pairs"]["type"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
 /// Waits until what a generation was told is what there is.
 pub(crate) async fn converges(rig: &Rig, plugin: &str, generation: u64) {
     let wanted = rig.there_is().await;

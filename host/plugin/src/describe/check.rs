@@ -15,6 +15,8 @@ use crate::{
 pub(super) const MAX_TEXT_BYTES: usize = 4 << 10;
 
 const MAX_NAME_BYTES: usize = 63;
+/// Every change of an object is matched for each subscription to its resource.
+const MAX_SUBSCRIPTIONS: usize = 32;
 const MAX_FIELDS: usize = 64;
 const MAX_CONDITIONS: usize = 16;
 const MAX_PARTS: usize = 256;
@@ -47,7 +49,7 @@ impl Checker {
         let Description { name, version, subscriptions, reads, indices, writes, stateless: _ } = description;
         check_name("name", name)?;
         check_text("version", version)?;
-        check_count("subscriptions", subscriptions.len(), MAX_PARTS)?;
+        check_count("subscriptions", subscriptions.len(), MAX_SUBSCRIPTIONS)?;
         check_count("reads", reads.len(), MAX_PARTS)?;
         check_count("indices", indices.len(), MAX_PARTS)?;
         check_count("writes", writes.len(), MAX_PARTS)?;
@@ -72,7 +74,7 @@ impl Checker {
             }
             match &index.source {
                 IndexSource::Label(label) => check_label(&format!("{at}.source"), label)?,
-                IndexSource::Pointer(pointer) => check_pointer(&format!("{at}.source"), pointer)?,
+                IndexSource::Pointer(pointer) => check_part(&format!("{at}.source"), pointer)?,
                 IndexSource::OwnerUid => {}
             }
         }
@@ -119,7 +121,7 @@ impl Checker {
         }
         check_count(&format!("{at}.fields"), fields.len(), MAX_FIELDS)?;
         for (idx, pointer) in fields.iter().enumerate() {
-            check_pointer(&format!("{at}.fields[{idx}]"), pointer)?;
+            check_part(&format!("{at}.fields[{idx}]"), pointer)?;
         }
         self.check_enqueue(&format!("{at}.enqueue"), enqueue)
     }
@@ -138,7 +140,7 @@ impl Checker {
             }
             Enqueue::Itself => {}
             Enqueue::ControllerOwner(kind) => check_name(at, kind)?,
-            Enqueue::Pointer(pointer) => check_pointer(at, pointer)?,
+            Enqueue::Pointer(pointer) => check_part(at, pointer)?,
             Enqueue::Label(label) => check_label(at, label)?,
         }
         Ok(())
@@ -146,7 +148,7 @@ impl Checker {
 }
 
 fn check_condition(at: &str, condition: &FieldCondition) -> Result<(), Invalid> {
-    check_pointer(&format!("{at}.pointer"), &condition.pointer)?;
+    check_part(&format!("{at}.pointer"), &condition.pointer)?;
     match &condition.test {
         Test::Exists | Test::Absent => Ok(()),
         Test::Equals(json) | Test::Differs(json) => {
@@ -196,6 +198,18 @@ fn check_namespaces(at: &str, namespaces: &Namespaces) -> Result<(), Invalid> {
 
 fn check_pointer(at: &str, text: &str) -> Result<(), Invalid> {
     pointer::check(text).map_err(|reason| invalid(at, reason))
+}
+
+/// A pointer that is looked up at every change of an object, and so must not lead to the whole of it.
+fn check_part(at: &str, text: &str) -> Result<(), Invalid> {
+    check_pointer(at, text)?;
+    if text.is_empty() {
+        return Err(invalid(
+            at,
+            "the empty JSON pointer means the whole object: name a field of it, such as /spec",
+        ));
+    }
+    Ok(())
 }
 
 fn check_label(at: &str, label: &str) -> Result<(), Invalid> {
@@ -282,6 +296,7 @@ mod tests {
         insta::assert_snapshot!(told(false, true, Enqueue::Nothing).unwrap_err(), @"subscriptions[pods].enqueue: `nothing` calls the handler, which the component does not export");
         insta::assert_snapshot!(told(true, false, Enqueue::Itself).unwrap_err(), @"subscriptions[pods].enqueue: the component does not export `reconciler`, so it can only be `nothing`");
         insta::assert_snapshot!(told(true, true, Enqueue::Pointer("spec".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
+        insta::assert_snapshot!(told(true, true, Enqueue::Pointer(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
         insta::assert_snapshot!(told(true, true, Enqueue::Label(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
         insta::assert_snapshot!(told(true, true, Enqueue::ControllerOwner("a b".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is no name (at most 63 bytes, no white space)"#);
     }

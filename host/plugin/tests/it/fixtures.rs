@@ -71,6 +71,20 @@ async fn hoards() {
     assert!(lines[1].contains("Invalid"), "{lines:?}");
 }
 
+/// What it declares is the most that is taken; what becomes of it is seen in `host/controller/tests/it/bad_plugins.rs`.
+#[tokio::test]
+async fn declares_the_most() {
+    for nested in [false, true] {
+        let host = Host::with("declares-the-most", Limits::default(), json!({ "nested": nested })).await;
+        let description = host.describe().await.unwrap();
+        assert_eq!((description.subscriptions.len(), description.reads.len()), (32, 256));
+        for subscription in &description.subscriptions {
+            assert_eq!((subscription.fields.len(), subscription.conditions.len()), (64, 16));
+            assert!(subscription.label_selector.len() > 4_000);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_component_larger_than_its_limits_does_not_start() {
     let cannot = async |limits| {
@@ -186,6 +200,9 @@ async fn misdescribes() {
         "no name",
         "same name twice",
         "bad field",
+        "the whole object",
+        "a condition on the whole object",
+        "33 subscriptions",
         "65 fields",
         "17 conditions",
         "bad condition",
@@ -204,6 +221,9 @@ async fn misdescribes() {
     the plugin's description is invalid: name: it is empty
     the plugin's description is invalid: subscriptions[1].name: "configmaps" is there twice
     the plugin's description is invalid: subscriptions[configmaps].fields[1]: the JSON pointer "spec" does not begin with /, such as /metadata/name
+    the plugin's description is invalid: subscriptions[configmaps].fields[1]: the empty JSON pointer means the whole object: name a field of it, such as /spec
+    the plugin's description is invalid: subscriptions[configmaps].conditions[0].pointer: the empty JSON pointer means the whole object: name a field of it, such as /spec
+    the plugin's description is invalid: subscriptions: 33 of them, more than 32
     the plugin's description is invalid: subscriptions[configmaps].fields: 65 of them, more than 64
     the plugin's description is invalid: subscriptions[configmaps].conditions: 17 of them, more than 16
     the plugin's description is invalid: subscriptions[configmaps].conditions[0].test: "no quotes" is not JSON (expected ident at line 1 column 2); a string needs its quotes

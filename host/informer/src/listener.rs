@@ -92,6 +92,8 @@ pub struct ListenerStats {
     pub in_flight: usize,
     /// Objects that are backing off.
     pub backing_off: usize,
+    /// Objects that wait until they are asked for.
+    pub deferred: usize,
     /// Dead letters.
     pub parked: usize,
     /// Notifications that were merged away, ever.
@@ -100,7 +102,7 @@ pub struct ListenerStats {
     pub delivered: u64,
     /// Deliveries that ended in [`Outcome::Retry`], ever.
     pub retried: u64,
-    /// How long the oldest notification that is ready or backing off has waited.
+    /// How long the oldest notification that is ready, backing off or deferred has waited.
     pub oldest_age: Duration,
 }
 
@@ -233,6 +235,26 @@ impl ListenerHandle {
         }
     }
 
+    /// Takes the notification of an object that was [deferred](Outcome::Defer), which is in flight from then on; none if it is not
+    /// deferred (any more): a replay or a narrowing came in between, or what happened since has cancelled it out.
+    #[must_use]
+    pub fn take_deferred(&self, key: &ObjectKey) -> Option<Delivery> {
+        let mut state = self.shared.state.lock();
+        if state.is_closed || state.early.is_some() {
+            return None;
+        }
+        state.backlog.take_deferred(key)
+    }
+
+    /// Makes all that was [deferred](Outcome::Defer) ready. Returns how many objects.
+    pub fn release_deferred(&self) -> usize {
+        let n_released = self.shared.state.lock().backlog.release_deferred();
+        if n_released > 0 {
+            self.shared.wake.notify_one();
+        }
+        n_released
+    }
+
     /// Gives back what is in flight: it is delivered again, to whoever calls [`Listener::next`], and does not count as tried.
     /// Returns how many.
     pub fn abandon_in_flight(&self) -> usize {
@@ -337,6 +359,7 @@ impl ListenerHandle {
             pending: backlog.n_waiting() + state.early.as_ref().map_or(0, Backlog::n_waiting),
             in_flight: backlog.n_in_flight(),
             backing_off: backlog.n_backing_off(),
+            deferred: backlog.n_deferred(),
             parked: backlog.n_parked(),
             merged: backlog.n_merged,
             delivered: backlog.n_delivered,

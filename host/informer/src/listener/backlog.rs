@@ -1,7 +1,7 @@
 //! What waits for one listener: a line of notifications per object.
 //!
 //! A plain data structure: it does not wait, lock or match, and reads the clock only for what backs off. An object is *ready*, *in
-//! flight*, *backing off* or *parked*; it is in the map exactly while it is one of these. Among the ready objects the one whose first
+//! flight*, *backing off*, *deferred* or *parked*; it is in the map exactly while it is one of these. Among the ready objects the one whose first
 //! notification arrived first goes first, so that with one line and no failures everything leaves in the order in which it came.
 
 mod exchange;
@@ -43,6 +43,8 @@ pub(super) struct Backlog {
     ready: BTreeMap<u64, ObjectKey>,
     /// The objects in back-off by when it ends.
     backing_off: BTreeMap<(Instant, u64), ObjectKey>,
+    /// The objects that wait until they are asked for.
+    deferred: BTreeSet<ObjectKey>,
     first_ticket: u64,
     next_ticket: u64,
     n_waiting: usize,
@@ -83,6 +85,7 @@ enum LineState {
     Ready,
     InFlight(InFlight),
     BackingOff { until: Instant },
+    Deferred,
     Parked,
 }
 
@@ -114,6 +117,7 @@ impl Backlog {
             spare: Vec::new(),
             ready: BTreeMap::new(),
             backing_off: BTreeMap::new(),
+            deferred: BTreeSet::new(),
             first_ticket: MIDDLE_TICKET,
             next_ticket: MIDDLE_TICKET,
             n_waiting: 0,
@@ -172,6 +176,11 @@ impl Backlog {
                         self.collapse(&key);
                         self.back_off(key, until);
                     }
+                    LineState::Deferred => {
+                        let key = occupied.key().clone();
+                        self.collapse(&key);
+                        self.defer(key);
+                    }
                     LineState::Parked => {
                         let key = occupied.key().clone();
                         self.n_parked -= 1;
@@ -215,6 +224,24 @@ impl Backlog {
     pub(super) fn take(&mut self) -> Option<Delivery> {
         self.end_back_off();
         let (_, key) = self.ready.pop_first()?;
+        self.take_first(key)
+    }
+
+    /// Takes a deferred object's notification, as [`Backlog::take`]; none if the object is not deferred.
+    pub(super) fn take_deferred(&mut self, key: &ObjectKey) -> Option<Delivery> {
+        let key = self.deferred.take(key)?;
+        self.take_first(key)
+    }
+
+    /// Makes all that is deferred ready; returns how many.
+    pub(super) fn release_deferred(&mut self) -> usize {
+        let deferred = std::mem::take(&mut self.deferred);
+        let n_released = deferred.len();
+        deferred.into_iter().for_each(|key| self.become_ready(key));
+        n_released
+    }
+
+    fn take_first(&mut self, key: ObjectKey) -> Option<Delivery> {
         let line = self.lines.get_mut(&key)?;
         let mut pending = line.waiting.pop_front()?;
         pending.tried = true;
@@ -249,7 +276,9 @@ impl Backlog {
                 self.n_delivered += 1;
                 self.settle(key, &mut pending);
             }
-            Outcome::Retry { .. } | Outcome::Park if !is_worth_retrying => self.settle(key, &mut pending),
+            Outcome::Retry { .. } | Outcome::Defer | Outcome::Park if !is_worth_retrying => {
+                self.settle(key, &mut pending);
+            }
             Outcome::Retry { after } => {
                 self.n_retried += 1;
                 pending.attempts = pending.attempts.saturating_add(1);
@@ -260,6 +289,11 @@ impl Backlog {
                 } else {
                     self.back_off(key.clone(), clock::after(Instant::now(), after));
                 }
+            }
+            Outcome::Defer => {
+                self.put_back(key, pending);
+                self.collapse(key);
+                self.defer(key.clone());
             }
             Outcome::Park => {
                 self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
@@ -346,6 +380,10 @@ impl Backlog {
         self.lines.capacity()
     }
 
+    pub(super) fn n_deferred(&self) -> usize {
+        self.deferred.len()
+    }
+
     /// Returns how many objects there are that a consumer will be given without anything further happening.
     pub(super) fn n_to_come(&self) -> usize {
         self.ready.len() + self.backing_off.len()
@@ -356,10 +394,10 @@ impl Backlog {
         self.n_initial
     }
 
-    /// Returns how long the oldest notification that is ready or backing off has waited.
+    /// Returns how long the oldest notification that is ready, backing off or deferred has waited.
     pub(super) fn oldest_age(&self, now: Instant) -> Duration {
         let ready = self.ready.values().take(1);
-        let waiting = ready.chain(self.backing_off.values());
+        let waiting = ready.chain(self.backing_off.values()).chain(&self.deferred);
         let arrived =
             waiting.filter_map(|key| self.lines.get(key)?.waiting.front()).map(|first| first.arrived).min();
         arrived.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
@@ -499,6 +537,18 @@ impl Backlog {
             self.backing_off.insert((until, first.ticket), key);
         } else {
             self.forget(&key);
+        }
+    }
+
+    /// Makes an object wait until it is asked for, or forgets it when nothing waits for it.
+    fn defer(&mut self, key: ObjectKey) {
+        let Some(line) = self.lines.get_mut(&key) else { return };
+        if line.waiting.is_empty() {
+            self.deferred.remove(&key);
+            self.lines.remove(&key);
+        } else {
+            line.state = LineState::Deferred;
+            self.deferred.insert(key);
         }
     }
 

@@ -56,6 +56,9 @@ pub enum Outcome {
         /// How long to wait. Other objects do not wait.
         after: Duration,
     },
+    /// It waits, merged with what follows, until the consumer asks for this very object with
+    /// [`ListenerHandle::take_deferred`](super::ListenerHandle::take_deferred). It does not count as tried.
+    Defer,
     /// It failed for good: it becomes a dead letter, tried again (merged into the current state) at the object's next event, at
     /// a replay, or by [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
     Park,

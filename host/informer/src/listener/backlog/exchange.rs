@@ -19,6 +19,7 @@ impl Backlog {
     pub(in crate::listener) fn reset_for_replay(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
         self.ready.clear();
         self.backing_off.clear();
+        self.deferred.clear();
         self.n_waiting = 0;
         self.n_parked = 0;
         self.n_initial = 0;
@@ -79,6 +80,9 @@ impl Backlog {
                     let until = *until;
                     let ticket = dropped.front().map_or(0, |pending| pending.ticket);
                     self.backing_off.remove(&(until, ticket));
+                }
+                LineState::Deferred => {
+                    self.deferred.remove(&key);
                 }
                 LineState::Parked => self.n_parked -= 1,
                 LineState::Ready => {}

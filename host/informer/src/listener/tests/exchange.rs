@@ -145,3 +145,35 @@ async fn narrowing_ends_the_wait_for_initial_adds_that_will_not_come() {
     listener.finish(&key("a/x"), Outcome::Done);
     assert!(listener.has_synced());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deferred_object_waits_until_it_is_asked_for_and_holds_up_no_other() {
+    let mut bench = Bench::new();
+    let mut listener = bench.listener();
+    bench.put("a");
+    bench.put("b");
+    let defer = |listener: &mut Listener| {
+        let delivery = take(listener).unwrap();
+        listener.finish(&delivery.key, Outcome::Defer);
+    };
+    defer(&mut listener);
+    assert_eq!(drain(&mut listener), ["add b@2"]);
+    bench.put("a");
+    bench.put("a");
+    assert_eq!((drain(&mut listener), listener.stats().deferred), (Vec::new(), 1));
+    assert!(listener.take_deferred(&key("b")).is_none());
+    let delivery = listener.take_deferred(&key("a")).unwrap();
+    assert_eq!((outline(&delivery.notification).as_str(), delivery.attempts), ("add a@4", 0));
+    assert!(listener.take_deferred(&key("a")).is_none(), "it is in flight");
+    listener.finish(&key("a"), Outcome::Defer);
+    assert_eq!(listener.release_deferred(), 1);
+    assert_eq!(drain(&mut listener), ["add a@4"]);
+    // A replay brings it back among all others; a delete of it that was deferred is kept.
+    bench.put("a");
+    defer(&mut listener);
+    bench.delete("b");
+    defer(&mut listener);
+    listener.replay();
+    assert_eq!(listener.stats().deferred, 0);
+    assert_eq!(drain(&mut listener), ["delete b@2", "add a@5 (initial)"]);
+}

@@ -25,6 +25,7 @@ enum Step {
     Relist(BTreeSet<usize>),
     Resync,
     Take,
+    TakeDeferred(usize),
     Finish { which: usize, end: End },
     Advance,
     Replay,
@@ -38,6 +39,7 @@ enum End {
     Done,
     RetryAtOnce,
     RetryLater,
+    Defer,
     Park,
 }
 
@@ -121,15 +123,16 @@ impl ReferenceStateMachine for ModelOfTheWorld {
 
     fn transitions(_: &World) -> BoxedStrategy<Step> {
         let key = 0..KEYS.len();
-        let end = prop_oneof![4 => Just(End::Done), 1 => Just(End::RetryAtOnce), 1 => Just(End::RetryLater), 1 => Just(End::Park)];
+        let end = prop_oneof![4 => Just(End::Done), 1 => Just(End::RetryAtOnce), 1 => Just(End::RetryLater), 1 => Just(End::Defer), 1 => Just(End::Park)];
         let thing =
             (prop::bool::weighted(0.8), 0_u8..2).prop_map(|(matches, field)| Thing { matches, field });
         prop_oneof![
             12 => (key.clone(), thing).prop_map(|(key, thing)| Step::Put(key, thing)),
             5 => key.clone().prop_map(Step::Delete),
-            1 => proptest::collection::btree_set(key, 0..4).prop_map(Step::Relist),
+            1 => proptest::collection::btree_set(key.clone(), 0..4).prop_map(Step::Relist),
             1 => Just(Step::Resync),
             12 => Just(Step::Take),
+            3 => key.clone().prop_map(Step::TakeDeferred),
             12 => (0_usize..3, end).prop_map(|(which, end)| Step::Finish { which, end }),
             3 => Just(Step::Advance),
             1 => Just(Step::Replay),
@@ -186,6 +189,15 @@ impl Consumer {
 
     fn take(&mut self) {
         let Some(delivery) = take(&mut self.listener) else { return };
+        self.took(delivery);
+    }
+
+    fn take_deferred(&mut self, key: usize) {
+        let Some(delivery) = self.listener.take_deferred(&KEYS[key].parse().unwrap()) else { return };
+        self.took(delivery);
+    }
+
+    fn took(&mut self, delivery: Delivery) {
         let key = &delivery.key;
         let doing = format!("{} (attempt {})", outline(&delivery.notification), delivery.attempts);
         assert!(self.in_flight.iter().all(|(other, _)| other.key != *key), "{doing}: already in flight");
@@ -215,6 +227,7 @@ impl Consumer {
             End::Done => Outcome::Done,
             End::RetryAtOnce => Outcome::Retry { after: Duration::ZERO },
             End::RetryLater => Outcome::Retry { after: second() },
+            End::Defer => Outcome::Defer,
             End::Park => Outcome::Park,
         };
         self.listener.finish(&delivery.key, outcome);
@@ -264,10 +277,13 @@ impl Consumer {
             self.listener.retry_parked();
             loop {
                 self.take();
+                (0..KEYS.len()).for_each(|key| self.take_deferred(key));
                 if self.in_flight.is_empty() {
                     break;
                 }
-                self.finish(0, End::Done);
+                while !self.in_flight.is_empty() {
+                    self.finish(0, End::Done);
+                }
             }
         }
         self.bench.process();
@@ -317,6 +333,7 @@ impl StateMachineTest for ConsumerInTheWorld {
             }
             Step::Resync => consumer.bench.resync(),
             Step::Take => consumer.take(),
+            Step::TakeDeferred(key) => consumer.take_deferred(key),
             Step::Finish { which, end } => consumer.finish(which, end),
             Step::Advance => {}
             Step::Replay => {
@@ -349,7 +366,8 @@ impl StateMachineTest for ConsumerInTheWorld {
         assert_eq!(told.collect::<BTreeMap<_, _>>(), world.visible());
         assert!(consumer.listener.has_synced());
         let stats = consumer.listener.stats();
-        assert_eq!((stats.pending, stats.in_flight, stats.backing_off, stats.parked), (0, 0, 0, 0));
+        let ListenerStats { pending, in_flight, backing_off, deferred, parked, .. } = stats;
+        assert_eq!((pending, in_flight, backing_off, deferred, parked), (0, 0, 0, 0, 0));
         let state = consumer.listener.shared.state.lock();
         assert_eq!(state.backlog.n_initial(), 0);
         assert!(state.backlog.is_empty());

@@ -7,6 +7,7 @@
 // Who owns what: arguments of our exports and results of imports are ours to free; results of our exports are freed by
 // the bindings, so they lie on the heap; arguments of imports are only lent.
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,8 @@ static bool is_cached(const object_ref_t *object, bool *cached, failure_t *err) 
 // Adds what the declared fields, the event and the cache say of the object, and logs the line.
 static bool finish(notice_t *notice, oarlock_plugin_event_version_t which, const object_ref_t *object, fields_t *fields,
                    failure_t *err) {
+    // What an assertion says goes to standard error, which the host shows with the trap.
+    assert(fields->len == N_FIELDS);
     text_pair(notice, "greeting", &fields->ptr[GREETING]);
     string_t pointer = lend("/metadata/creationTimestamp");
     option_t created;

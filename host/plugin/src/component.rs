@@ -20,8 +20,9 @@ use wasmtime::{
 
 use crate::{
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
-    compiler,
+    call_error, compiler,
     engine::Engine,
+    guest_text,
     inspect::{self, NoComponent, Surface},
     state::State,
 };
@@ -486,7 +487,9 @@ impl NoComponent {
             },
             Self::CoreModule => Error::CoreModule,
             Self::Truncated { offset } => Error::Truncated { offset, bytes: bytes.len() },
-            Self::Malformed(reason) => Error::Compile(reason),
+            Self::Malformed(reason) => {
+                Error::Compile(guest_text::line(reason, call_error::MAX_MESSAGE_BYTES))
+            }
         }
     }
 }

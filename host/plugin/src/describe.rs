@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     CallError, Component, GuestLog, GuestMetrics, Instance, InstanceConfig, contract::Description,
-    limits::Limits,
+    guest_text, limits::Limits,
 };
 
 pub use check::Invalid;
@@ -24,7 +24,7 @@ pub enum DescribeError {
     #[error("the plugin's description is invalid: {0}")]
     Invalid(#[from] Invalid),
     /// It did not get to an answer.
-    #[error("the plugin did not describe itself: {0}")]
+    #[error("the plugin did not describe itself: {}", .0.in_full())]
     Call(#[from] CallError),
 }
 
@@ -51,9 +51,10 @@ pub async fn describe(
         metrics: Arc::new(GuestMetrics::new()),
     };
     let mut instance = Instance::new(component, config).await?;
-    let description = instance.describe().await?.map_err(|text| {
-        DescribeError::Refused(text[..text.floor_char_boundary(check::MAX_TEXT_BYTES)].to_owned())
-    })?;
+    let description = instance
+        .describe()
+        .await?
+        .map_err(|text| DescribeError::Refused(guest_text::lines(text, check::MAX_TEXT_BYTES)))?;
     check::check(&description, component)?;
     Ok(description)
 }

@@ -1,7 +1,8 @@
 //! One living instance of a component: a store, its exports, and how it is called.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use wasmtime::{Store, UpdateDeadline};
 
@@ -86,7 +87,11 @@ impl Instance {
         let running = component.engine().running();
         let started = within(limit, exports.pre.instantiate_async(&mut store)).await;
         drop(running);
-        let instance = started.map_err(|error| call_error::classify(&error, store.data(), During::Start))?;
+        let instance = started.map_err(|error| {
+            let output = store.data().output.take();
+            call_error::classify(&error, store.data(), During::Start, output)
+        })?;
+        store.data().output.flush();
         let Guests { metadata, handler, reconciler } =
             exports.load(&mut store, &instance).map_err(|error| call_error::mismatch(&error))?;
         Ok(Self {
@@ -220,10 +225,14 @@ impl Instance {
         state.log.call_ends();
         match answer {
             Ok(answer) => {
+                state.output.flush();
                 self.alive = true;
                 Ok(answer)
             }
-            Err(error) => Err(call_error::classify(&error, state, During::Call)),
+            Err(error) => {
+                let output = state.output.take();
+                Err(call_error::classify(&error, state, During::Call, output))
+            }
         }
     }
 }
@@ -235,12 +244,15 @@ struct Call {
 }
 
 /// Ends what waits for the host longer than it may; what computes too long is ended by the epochs.
+///
+/// The one place where a panic of the host within a call is caught: it costs the instance, which is then as dead as after a trap.
 async fn within<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, wasmtime::Error>>,
 ) -> Result<T, wasmtime::Error> {
-    match tokio::time::timeout(limit + GRACE, call).await {
-        Ok(answer) => answer,
+    match tokio::time::timeout(limit + GRACE, AssertUnwindSafe(call).catch_unwind()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(panic)) => Err(call_error::panicked(panic.as_ref())),
         Err(_) => Err(DeadlinePassed.into()),
     }
 }

@@ -11,7 +11,7 @@ use wasmtime_wasi::WasiCtx;
 
 use crate::{
     GuestLog, GuestMetrics, KubeAccess, kube_access::EventObject, limiter::Limiter, limits::Limits,
-    replaceable::Replaceable,
+    output::Output, replaceable::Replaceable,
 };
 
 /// The data of a store.
@@ -19,6 +19,7 @@ pub(crate) struct State {
     pub(crate) access: Arc<dyn KubeAccess>,
     pub(crate) config: Arc<Value>,
     pub(crate) log: Arc<GuestLog>,
+    pub(crate) output: Arc<Output>,
     pub(crate) metrics: Arc<GuestMetrics>,
     pub(crate) old: Option<Arc<dyn EventObject>>,
     pub(crate) new: Option<Arc<dyn EventObject>>,
@@ -57,6 +58,7 @@ impl State {
         Self {
             access,
             config,
+            output: Arc::new(Output::new(Arc::clone(&log))),
             log,
             metrics,
             old: None,
@@ -73,6 +75,8 @@ impl State {
     /// Waits for the host, so that a call which ends meanwhile can say for what.
     pub(crate) async fn waits_for<T>(&mut self, import: &'static str, answer: impl Future<Output = T>) -> T {
         self.waiting_for = Some(import);
+        // A guest that asks for something is not about to break of what it wrote before.
+        self.output.flush();
         let answer = answer.await;
         self.waiting_for = None;
         answer

@@ -4,10 +4,12 @@
 mod it {
     mod compiling;
     mod endurance;
+    mod exceptions;
     mod fairness;
     mod fake;
     mod fixtures;
     mod hostile;
+    mod hostile_names;
     mod refusals;
     mod support;
 }

@@ -80,6 +80,6 @@ impl LogSink for Stderr {
     }
 
     fn write(&self, line: LogLine<'_>) {
-        eprintln!("{}: {}", line.plugin, line.message);
+        eprintln!("{}: {}", line.plugin, oarlock_plugin::guest_text::one_line(line.message));
     }
 }

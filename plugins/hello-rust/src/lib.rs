@@ -6,7 +6,7 @@
 
 mod bindings;
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once};
 
 use bindings::exports::oarlock::plugin::{handler, metadata};
 use bindings::oarlock::plugin::types::{
@@ -33,6 +33,7 @@ struct Hello;
 
 impl metadata::Guest for Hello {
     fn describe() -> Result<Description, String> {
+        log_panics();
         let configmaps =
             GroupVersionResource { group: String::new(), version: "v1".into(), plural: "configmaps".into() };
         let label_selector = match config::get("/labelSelector").map_err(|error| format!("{error:?}"))? {
@@ -68,12 +69,14 @@ impl metadata::Guest for Hello {
 
 impl handler::Guest for Hello {
     fn on_add(added: Added) -> Result<(), Failure> {
+        log_panics();
         let mut notice = Notice::new("add", &added.subscription, &added.object);
         notice.pair("initial", added.is_in_initial_list);
         notice.finish(event::Version::New, &added.object, &added.fields)
     }
 
     fn on_update(updated: Updated) -> Result<(), Failure> {
+        log_panics();
         let mut notice = Notice::new("update", &updated.subscription, &updated.object);
         notice.pair("old-resource-version", &updated.old.resource_version);
         notice.text_pair("old-greeting", updated.old_fields[1].as_deref());
@@ -81,12 +84,14 @@ impl handler::Guest for Hello {
     }
 
     fn on_delete(deleted: Deleted) -> Result<(), Failure> {
+        log_panics();
         let mut notice = Notice::new("delete", &deleted.subscription, &deleted.object);
         notice.pair("unknown", deleted.final_state_unknown);
         notice.finish(event::Version::Old, &deleted.object, &deleted.fields)
     }
 
     fn on_synced(synced: Synced) -> Result<(), Failure> {
+        log_panics();
         let mut notice = Notice(vec![]);
         notice.pair("type", "synced");
         notice.pair("subscription", synced.subscription);
@@ -94,6 +99,15 @@ impl handler::Guest for Hello {
         notice.log();
         Ok(())
     }
+}
+
+/// Has panics logged: on this target there is no standard error, and only the trap would be seen. The host shows what was logged
+/// just before a trap with it, once.
+fn log_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        std::panic::set_hook(Box::new(|panic| log::log(log::Level::Error, &panic.to_string(), &[])));
+    });
 }
 
 /// What the log line will say.

@@ -47,6 +47,10 @@ fn link(guest: &Guest, toolchain: &Toolchain, linker: &Linker) -> Result<PathBuf
         if source.starts_with(&guest.folder) {
             clang.args(["-Wall", "-Wextra", "-Werror"]);
         }
+        // Assertions name their file, without the folder that the checkout lies in.
+        if let Some(parent) = source.parent() {
+            clang.arg(format!("-ffile-prefix-map={}/=", parent.display()));
+        }
         clang.arg("-I").arg(&folder).arg("-c").arg(source).arg("-o").arg(&object);
         command::run(&mut clang)?;
         objects.push(object);

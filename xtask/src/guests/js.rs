@@ -38,8 +38,8 @@ fn compile(guest: &Guest, packages: &Packages) -> Result<PathBuf> {
     let mut componentize = packages.program("jco");
     componentize.current_dir(&project).arg("componentize").arg(main(&project.join("package.json"))?);
     componentize.arg("--wit").arg(checkout::wit()).args(["--world-name", WORLD]);
-    // Without async and WASI: the contract has neither.
-    componentize.args(["--backend", "quickjs", "--backend-qjs-disable-async", "--backend-qjs-stub-wasi"]);
+    // Without async: the contract has none. Its WASI is not stubbed: exceptions and console.log go through it.
+    componentize.args(["--backend", "quickjs", "--backend-qjs-disable-async"]);
     componentize.arg("--out").arg(&component);
     command::run(&mut componentize)?;
     Ok(component)

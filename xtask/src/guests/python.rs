@@ -29,7 +29,8 @@ fn compile(guest: &Guest, packages: &Packages) -> Result<PathBuf> {
     let component = folder.join("component.wasm");
     let mut componentize = packages.program("componentize-py");
     componentize.current_dir(&project).arg("--quiet").arg("--wit-path").arg(checkout::wit());
-    componentize.args(["--world", WORLD, "componentize", "--stub-wasi", "--python-path", "."]);
+    // Its WASI is not stubbed: exceptions and print go through it.
+    componentize.args(["--world", WORLD, "componentize", "--python-path", "."]);
     componentize.arg(module(&project)?).arg("--output").arg(&component);
     command::run(&mut componentize)?;
     Ok(component)

@@ -55,8 +55,17 @@ pub(crate) struct Told {
 }
 
 /// Why an instance is lost, as metrics and reports call it.
-pub(crate) const LOSS_REASONS: [&str; 8] =
-    ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "other"];
+pub(crate) const LOSS_REASONS: [&str; 9] = [
+    "trap",
+    "exit",
+    "deadline",
+    "memory",
+    "table",
+    "bad-handover",
+    "cannot-start",
+    "host-panic",
+    "other",
+];
 
 /// Returns the one of [`LOSS_REASONS`] that an error is.
 pub(crate) fn loss_reason(error: &CallError) -> &'static str {
@@ -68,6 +77,7 @@ pub(crate) fn loss_reason(error: &CallError) -> &'static str {
         CallError::TableLimit { .. } => "table",
         CallError::BadHandover { .. } => "bad-handover",
         CallError::CannotStart { .. } => "cannot-start",
+        CallError::HostPanicked { .. } => "host-panic",
         CallError::NotExported { .. } | CallError::Mismatch { .. } | CallError::Dead => "other",
     }
 }

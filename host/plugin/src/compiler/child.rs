@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::EngineTag;
-use crate::{component::MAX_COMPONENT_BYTES, engine::wasmtime_config};
+use crate::{component::MAX_COMPONENT_BYTES, engine::wasmtime_config, guest_text};
 
 /// The component is to blame; stderr says how.
 pub(super) const EXIT_REFUSED: u8 = 10;
@@ -127,9 +127,8 @@ impl Ready {
             let code = match engine.precompile_component(&component) {
                 Ok(code) => code,
                 Err(error) => {
-                    let mut message = format!("{error:#}");
-                    message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
-                    eprint!("{message}");
+                    // It may quote names of the component's.
+                    eprint!("{}", guest_text::line(format_args!("{error:#}"), MAX_MESSAGE_BYTES));
                     exit(EXIT_REFUSED.into());
                 }
             };

@@ -12,6 +12,7 @@ use wasmparser::{
 };
 
 use super::Error;
+use crate::guest_text;
 
 /// Components and modules in one another. Composed components have three or four levels.
 const NESTING: u64 = 16;
@@ -83,7 +84,7 @@ fn within(what: &'static str, found: u64, limit: u64) -> Result<(), Error> {
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn malformed(error: wasmparser::BinaryReaderError) -> Error {
-    Error::Compile(error.to_string())
+    Error::Compile(guest_text::one_line(error))
 }
 
 // === impl Counter ===

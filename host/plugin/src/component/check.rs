@@ -1,6 +1,10 @@
 //! The component's names against the contract's, so that the error can say what is wrong before wasmtime says how.
 
+use std::fmt::Write as _;
+
 use super::Error;
+use crate::call_error;
+use crate::guest_text::{self, Bounded};
 use crate::inspect::{InterfaceName, Surface};
 
 /// The package that the host speaks.
@@ -12,8 +16,44 @@ const WANTED: &str = "oarlock:plugin@0.1.0";
 const IMPORTS: [&str; 10] =
     ["types", "event", "cache", "client", "work-queue", "events", "log", "clock", "config", "metrics"];
 
-/// Every package of WASI of which a component gets the empty version.
-const WASI: [&str; 5] = ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random"];
+/// Every interface of WASI of which a component gets the empty version, by package.
+const WASI: [(&str, &[&str]); 6] = [
+    (
+        "wasi:cli",
+        &[
+            "environment",
+            "exit",
+            "stderr",
+            "stdin",
+            "stdout",
+            "terminal-input",
+            "terminal-output",
+            "terminal-stderr",
+            "terminal-stdin",
+            "terminal-stdout",
+        ],
+    ),
+    ("wasi:clocks", &["monotonic-clock", "wall-clock"]),
+    ("wasi:filesystem", &["preopens", "types"]),
+    ("wasi:io", &["error", "poll", "streams"]),
+    ("wasi:random", &["insecure", "insecure-seed", "random"]),
+    (
+        "wasi:sockets",
+        &[
+            "instance-network",
+            "ip-name-lookup",
+            "network",
+            "tcp",
+            "tcp-create-socket",
+            "udp",
+            "udp-create-socket",
+        ],
+    ),
+];
+
+/// Where lists of a component's names are cut, and a version in its names.
+const MAX_NAMES_BYTES: usize = 2 << 10;
+const MAX_VERSION_BYTES: usize = 64;
 
 /// What the names promise.
 #[derive(Debug)]
@@ -49,7 +89,7 @@ pub(super) fn check(surface: &Surface) -> Result<Claims, Error> {
 /// Wraps what wasmtime finds wrong with functions and types.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn mismatch(error: wasmtime::Error) -> Error {
-    Error::Mismatch { reason: format!("{error:#}"), wanted: WANTED }
+    Error::Mismatch { reason: call_error::text(&error), wanted: WANTED }
 }
 
 fn check_version(surface: &Surface) -> Result<(), Error> {
@@ -63,7 +103,7 @@ fn check_version(surface: &Surface) -> Result<(), Error> {
         Some(name) => Err(Error::WrongVersion {
             found: match name.version {
                 "" => format!("{PACKAGE} without a version"),
-                version => format!("{PACKAGE}@{version}"),
+                version => format!("{PACKAGE}@{}", guest_text::line(version, MAX_VERSION_BYTES)),
             },
             wanted: WANTED,
         }),
@@ -76,10 +116,10 @@ fn check_imports(surface: &Surface) -> Result<(), Error> {
     match unknown {
         None => Ok(()),
         Some(imports) => Err(Error::UnknownImports {
-            hint: if imports.contains("wasi:sockets") || imports.contains("wasi:http") {
+            hint: if imports.contains("wasi:http") {
                 "a plugin has no network; use `client` to reach the API server"
             } else {
-                "a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 clocks, random, io, cli and filesystem (all empty)"
+                "a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 cli, clocks, filesystem, io, random and sockets (all empty)"
             },
             imports,
         }),
@@ -89,7 +129,11 @@ fn check_imports(surface: &Surface) -> Result<(), Error> {
 fn is_provided(name: &str) -> bool {
     IMPORTS.iter().any(|interface| is_ours(name, interface))
         || InterfaceName::parse(name)
-            .is_some_and(|name| WASI.contains(&name.package) && name.version.starts_with("0.2."))
+            .is_some_and(|name| name.version.starts_with("0.2.") && is_wasi(name.package, name.interface))
+}
+
+fn is_wasi(package: &str, interface: &str) -> bool {
+    WASI.iter().any(|(name, interfaces)| *name == package && interfaces.contains(&interface))
 }
 
 fn is_ours(name: &str, interface: &str) -> bool {
@@ -98,8 +142,12 @@ fn is_ours(name: &str, interface: &str) -> bool {
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
-    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-    (!names.is_empty()).then(|| names.join(", "))
+    let mut names = names.map(|name| format!("`{name}`")).peekable();
+    names.peek()?;
+    let mut text = Bounded::new(MAX_NAMES_BYTES, false);
+    // It fails when it is full.
+    let _ = text.write_str(&names.next()?).and_then(|()| names.try_for_each(|name| write!(text, ", {name}")));
+    Some(text.into_text())
 }
 
 #[cfg(test)]
@@ -144,7 +192,29 @@ mod tests {
         insta::assert_snapshot!(refusal(&[], &[METADATA]), @"not an Oarlock plugin: it lacks `handler` or `reconciler`; it exports `oarlock:plugin/metadata@0.1.0`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
         insta::assert_snapshot!(refusal(&[], &[]), @"not an Oarlock plugin: it lacks `metadata` and `handler` or `reconciler`; it exports nothing. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
         insta::assert_snapshot!(refusal(&["oarlock:plugin/log@0.2.0"], &["oarlock:plugin/metadata@0.2.0"]), @"made for oarlock:plugin@0.2.0, this host has oarlock:plugin@0.1.0: build the plugin again with the wit/ folder of this version (wit/CHANGELOG.md says what changed)");
-        insta::assert_snapshot!(refusal(&["wasi:sockets/tcp@0.2.6", "oarlock:plugin/log@0.1.0"], &[METADATA, HANDLER]), @"it imports `wasi:sockets/tcp@0.2.6`, which this host does not provide: a plugin has no network; use `client` to reach the API server");
-        insta::assert_snapshot!(refusal(&["my:own/thing", "oarlock:plugin/magic@0.1.0"], &[METADATA, HANDLER]), @"it imports `my:own/thing`, `oarlock:plugin/magic@0.1.0`, which this host does not provide: a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 clocks, random, io, cli and filesystem (all empty)");
+        insta::assert_snapshot!(refusal(&["wasi:http/outgoing-handler@0.2.6", "oarlock:plugin/log@0.1.0"], &[METADATA, HANDLER]), @"it imports `wasi:http/outgoing-handler@0.2.6`, which this host does not provide: a plugin has no network; use `client` to reach the API server");
+        insta::assert_snapshot!(refusal(&["my:own/thing", "oarlock:plugin/magic@0.1.0"], &[METADATA, HANDLER]), @"it imports `my:own/thing`, `oarlock:plugin/magic@0.1.0`, which this host does not provide: a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 cli, clocks, filesystem, io, random and sockets (all empty)");
+    }
+    #[test]
+    fn promise_4_names_of_any_length_are_refused_in_a_few_words() {
+        let evil = format!("my:own/\u{1b}[2J\n{}", "x".repeat(100_000));
+        let names: Vec<&str> = std::iter::repeat_n(evil.as_str(), 100).collect();
+        let version = format!("oarlock:plugin/log@{evil}");
+        for surface in [
+            surface(&names, &[METADATA, HANDLER]),
+            surface(&[], &names),
+            surface(&[&version], &[METADATA, HANDLER]),
+        ] {
+            let text = check(&surface).unwrap_err().to_string();
+            assert!(text.len() < 3 << 10 && !text.contains(char::is_control), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_that_asks_for_sockets_may_start() {
+        let sockets = ["wasi:sockets/tcp@0.2.0", "wasi:sockets/udp-create-socket@0.2.12"];
+        assert!(check(&surface(&sockets, &[METADATA, HANDLER])).unwrap().wasi);
+        check(&surface(&["wasi:sockets/tcp-like@0.2.0"], &[METADATA, HANDLER])).unwrap_err();
+        check(&surface(&["wasi:sockets/tcp@0.3.0"], &[METADATA, HANDLER])).unwrap_err();
     }
 }

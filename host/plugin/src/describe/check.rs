@@ -8,7 +8,7 @@ use crate::{
         Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, Subscription,
         Test,
     },
-    pointer,
+    guest_text, pointer,
 };
 
 /// Longest text that a description may carry.
@@ -260,7 +260,8 @@ fn shown(text: &str) -> String {
 }
 
 fn invalid(field: impl Into<String>, reason: impl Display) -> Invalid {
-    Invalid { field: field.into(), reason: reason.to_string() }
+    // Both quote what the guest said.
+    Invalid { field: guest_text::line(field.into(), 256), reason: guest_text::line(reason, 1 << 10) }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ impl Host for State {
             .take(MAX_PAIRS)
             .map(|Entry { name, value }| (name.as_str(), value.as_str()))
             .collect();
-        self.log.write(level, &message, &pairs);
+        self.output.log(level, &message, &pairs);
     }
 
     fn enabled(&mut self, level: Level) -> bool {

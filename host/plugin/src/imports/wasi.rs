@@ -1,9 +1,10 @@
 //! The empty WASI: for language runtimes that will not start without one.
 //!
-//! Clocks and randomness work, and what is written to stdout and stderr (a Go or Python guest's panic) goes to the plugin's
-//! log. There are no files, no arguments, no environment, nothing to read on stdin; sockets are not even linked, so that a
-//! component which wants them is refused by name when it is loaded.
+//! Clocks work, at a millisecond, and so does randomness; what is written to stdout and stderr (a Go, Python or JavaScript guest's
+//! exception) goes to the plugin's log, or explains why its instance broke. There are no files, no arguments, no environment, nothing
+//! to read on stdin; every socket and every look-up of a name is denied before the system is asked for anything.
 
+mod coarse;
 mod stdio;
 
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use wasmtime_wasi::{
     cli::{WasiCli, WasiCliView as _},
     clocks::{WasiClocks, WasiClocksView as _},
     filesystem::{WasiFilesystem, WasiFilesystemView as _},
-    p2::bindings::{cli, clocks, filesystem, io, random},
+    p2::bindings::{cli, clocks, filesystem, io, random, sockets},
     random::WasiRandom,
+    sockets::{WasiSockets, WasiSocketsView as _},
 };
 
 use self::stdio::Stdio;
 use crate::{
-    contract::Level,
+    output::Stream,
     state::{State, Wasi},
 };
 
@@ -49,17 +51,35 @@ pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> 
     cli::terminal_output::add_to_linker::<State, WasiCli>(l, State::cli)?;
     cli::terminal_stdin::add_to_linker::<State, WasiCli>(l, State::cli)?;
     cli::terminal_stdout::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::terminal_stderr::add_to_linker::<State, WasiCli>(l, State::cli)
+    cli::terminal_stderr::add_to_linker::<State, WasiCli>(l, State::cli)?;
+    sockets::instance_network::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
+    sockets::network::add_to_linker::<State, WasiSockets>(
+        l,
+        &sockets::network::LinkOptions::default(),
+        State::sockets,
+    )?;
+    sockets::ip_name_lookup::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
+    sockets::tcp_create_socket::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
+    sockets::tcp::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
+    sockets::udp_create_socket::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
+    sockets::udp::add_to_linker::<State, WasiSockets>(l, State::sockets)
 }
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let log = &self.log;
+        let output = &self.output;
+        let made = self.made;
         let Wasi { context, table } = &mut **self.wasi.get_or_insert_with(|| {
             let context = WasiCtx::builder()
                 .max_random_size(MAX_RANDOM_BYTES)
-                .stdout(Stdio::new(Arc::clone(log), Level::Info))
-                .stderr(Stdio::new(Arc::clone(log), Level::Warn))
+                .stdout(Stdio::new(Arc::clone(output), Stream::Stdout))
+                .stderr(Stdio::new(Arc::clone(output), Stream::Stderr))
+                .wall_clock(coarse::WallClock)
+                .monotonic_clock(coarse::MonotonicClock(made))
+                // No socket is ever made: each would be a file of the host's.
+                .allow_tcp(false)
+                .allow_udp(false)
+                .allow_ip_name_lookup(false)
                 .build();
             Box::new(Wasi { context, table: ResourceTable::new() })
         });

@@ -17,11 +17,11 @@ fn every_fixture_has_a_test() {
     let fixtures: BTreeSet<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.join("Cargo.toml").is_file())
+        .filter(|path| path.join("Cargo.toml").is_file() || path.join("requirements.txt").is_file())
         .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     assert!(!fixtures.is_empty());
-    let source = include_str!("fixtures.rs");
+    let source = [include_str!("fixtures.rs"), include_str!("exceptions.rs")].concat();
     let untested: Vec<_> = fixtures
         .iter()
         .filter(|name| !source.contains(&format!("async fn {}(", name.replace('-', "_"))))
@@ -35,7 +35,7 @@ async fn allocates() {
     let host = Host::with("allocates", Limits { memory: limit, ..Limits::default() }, json!({})).await;
     for name in ["gulp", "without end"] {
         match host.add_once(name).await.unwrap_err() {
-            CallError::MemoryLimit { wanted, limit: told, backtrace } => {
+            CallError::MemoryLimit { wanted, limit: told, backtrace, .. } => {
                 assert_eq!(told, limit);
                 assert!(wanted > limit, "{wanted}");
                 assert!(backtrace.contains("on-add") || backtrace.contains("on_add"), "{backtrace}");
@@ -145,7 +145,7 @@ async fn loops() {
     let limit = Duration::from_millis(30);
     let host = Host::with("loops", deadline(limit), json!({})).await;
     match host.add_once("any").await.unwrap_err() {
-        CallError::DeadlineExceeded { limit: told, waiting_for, backtrace } => {
+        CallError::DeadlineExceeded { limit: told, waiting_for, backtrace, .. } => {
             assert_eq!((told, waiting_for), (limit, None));
             assert!(backtrace.contains("compute_for_ever"), "says where it was: {backtrace}");
         }
@@ -293,7 +293,7 @@ async fn traps() {
         let mut instance = host.instance().await.unwrap();
         instance.add("default", "any").await.unwrap().unwrap();
         match instance.add("default", name).await.unwrap_err() {
-            CallError::Trap { message, backtrace } => {
+            CallError::Trap { message, backtrace, .. } => {
                 assert_eq!(message, expected);
                 assert!(
                     backtrace.contains("wasm backtrace") && backtrace.lines().count() < 40,

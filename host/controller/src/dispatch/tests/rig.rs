@@ -94,7 +94,11 @@ pub(super) fn terminal() -> Answering {
 }
 
 pub(super) fn trap() -> Answering {
-    Err(CallError::Trap { message: "unreachable".to_owned(), backtrace: String::new() })
+    Err(CallError::Trap {
+        message: "unreachable".to_owned(),
+        output: String::new(),
+        backtrace: String::new(),
+    })
 }
 
 // === impl Rig ===

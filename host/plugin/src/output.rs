@@ -1,0 +1,253 @@
+//! What one instance writes: lines for the plugin's log, or the explanation of its end.
+//!
+//! A language runtime writes an exception to standard error, or has it logged, and then traps. So that it is shown once, with
+//! the trap, such lines are held until the call goes on in a way that shows that they were none: it ends with an answer, waits for the
+//! host, logs something less grave, or writes more than is held. What is held when the instance breaks is [taken](Output::take).
+
+use std::{collections::VecDeque, sync::Arc};
+
+use parking_lot::Mutex;
+
+use crate::{
+    GuestLog,
+    contract::Level,
+    guest_log::{MAX_MESSAGE_BYTES, MAX_PAIRS},
+    guest_text,
+};
+
+/// So many bytes of lines are held; the oldest beyond go to the log.
+const MAX_HELD_BYTES: usize = 8 << 10;
+/// Where the explanation of an end is cut, its characters escaped.
+const MAX_TEXT_BYTES: usize = 2 * MAX_HELD_BYTES;
+
+/// Which stream of WASI is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// The output of one instance.
+pub(crate) struct Output {
+    log: Arc<GuestLog>,
+    written: Mutex<Written>,
+}
+
+#[derive(Default)]
+struct Written {
+    held: VecDeque<Line>,
+    held_bytes: usize,
+    /// The lines of the two streams that have no end yet.
+    partial: [Vec<u8>; 2],
+}
+
+struct Line {
+    level: Level,
+    message: String,
+    pairs: Vec<(String, String)>,
+}
+
+// === impl Output ===
+
+impl Output {
+    pub(crate) fn new(log: Arc<GuestLog>) -> Self {
+        Self { log, written: Mutex::default() }
+    }
+
+    /// Takes a line that the guest logs.
+    pub(crate) fn log(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
+        let mut written = self.written.lock();
+        if level == Level::Error {
+            let pairs = pairs.iter().take(MAX_PAIRS).map(|(name, value)| (cut(name), cut(value))).collect();
+            written.hold(Line { level, message: cut(message), pairs }, &self.log);
+            return;
+        }
+        written.flush(&self.log);
+        drop(written);
+        self.log.write(level, message, pairs);
+    }
+
+    /// Takes bytes that the guest writes to a stream.
+    pub(crate) fn write(&self, stream: Stream, bytes: &[u8]) {
+        let mut written = self.written.lock();
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let last = lines.next_back();
+        for line in lines {
+            written.append(stream, line);
+            written.end_line(stream, &self.log);
+        }
+        written.append(stream, last.unwrap_or_default());
+    }
+
+    /// Hands what is held to the log: it explains no end.
+    pub(crate) fn flush(&self) {
+        self.written.lock().flush(&self.log);
+    }
+
+    /// Takes what is held as the explanation of the instance's end. It may have several lines.
+    pub(crate) fn take(&self) -> String {
+        let mut written = self.written.lock();
+        let Written { held, held_bytes, partial } = &mut *written;
+        *held_bytes = 0;
+        let mut text = String::new();
+        for Line { message, pairs, .. } in held.drain(..) {
+            text.push_str(&message);
+            pairs.iter().for_each(|(name, value)| {
+                [" ", name, "=", value].iter().for_each(|part| text.push_str(part));
+            });
+            text.push('\n');
+        }
+        for stream in partial.iter_mut().filter(|stream| !stream.is_empty()) {
+            text.push_str(&String::from_utf8_lossy(stream));
+            text.push('\n');
+            stream.clear();
+        }
+        guest_text::lines(text.trim_end_matches('\n'), MAX_TEXT_BYTES)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        let written = self.written.get_mut();
+        written.end_line(Stream::Stdout, &self.log);
+        written.end_line(Stream::Stderr, &self.log);
+        written.flush(&self.log);
+    }
+}
+
+// === impl Written ===
+
+impl Written {
+    /// Adds to a stream's line as much as the log would keep of it.
+    fn append(&mut self, stream: Stream, bytes: &[u8]) {
+        let partial = &mut self.partial[stream as usize];
+        let room = MAX_MESSAGE_BYTES - partial.len();
+        partial.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn end_line(&mut self, stream: Stream, log: &GuestLog) {
+        let partial = &mut self.partial[stream as usize];
+        if partial.is_empty() {
+            return;
+        }
+        let message = String::from_utf8_lossy(partial).into_owned();
+        partial.clear();
+        let level = match stream {
+            Stream::Stdout => Level::Info,
+            Stream::Stderr => Level::Warn,
+        };
+        self.hold(Line { level, message, pairs: Vec::new() }, log);
+    }
+
+    fn hold(&mut self, line: Line, log: &GuestLog) {
+        self.held_bytes += line.bytes();
+        self.held.push_back(line);
+        while self.held_bytes > MAX_HELD_BYTES && self.held.len() > 1 {
+            if let Some(oldest) = self.held.pop_front() {
+                self.held_bytes -= oldest.bytes();
+                oldest.write(log);
+            }
+        }
+    }
+
+    fn flush(&mut self, log: &GuestLog) {
+        self.held_bytes = 0;
+        self.held.drain(..).for_each(|line| line.write(log));
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn bytes(&self) -> usize {
+        self.message.len() + self.pairs.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+    }
+
+    fn write(self, log: &GuestLog) {
+        let pairs: Vec<_> = self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        log.write(self.level, &self.message, &pairs);
+    }
+}
+
+/// Cuts at a character's boundary.
+fn cut(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LogLine, LogSink};
+
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl LogSink for Lines {
+        fn enabled(&self, _: &str, _: Level) -> bool {
+            true
+        }
+
+        fn write(&self, line: LogLine<'_>) {
+            self.0.lock().push(format!("{:?} {}", line.level, line.message));
+        }
+    }
+
+    fn output() -> (Output, Arc<Lines>) {
+        let lines = Arc::new(Lines::default());
+        let log = GuestLog::new("p".into(), 1, 100_000, Arc::clone(&lines) as _);
+        (Output::new(Arc::new(log)), lines)
+    }
+
+    #[test]
+    fn bytes_become_lines() {
+        let (output, lines) = output();
+        for chunk in ["pan", "ic: as asked\n\ngorou", "tine 1\n"] {
+            output.write(Stream::Stderr, chunk.as_bytes());
+        }
+        output.write(Stream::Stdout, b"printed\n");
+        assert!(lines.0.lock().is_empty(), "it may yet explain a trap");
+        output.flush();
+        let told = ["Level::Warn panic: as asked", "Level::Warn goroutine 1", "Level::Info printed"];
+        assert_eq!(*lines.0.lock(), told);
+        output.write(Stream::Stderr, &vec![b'x'; 3 * MAX_MESSAGE_BYTES]);
+        drop(output);
+        assert_eq!(lines.0.lock()[3], format!("Level::Warn {}", "x".repeat(MAX_MESSAGE_BYTES)));
+    }
+
+    #[test]
+    fn an_exception_is_taken_and_logged_no_more() {
+        let (output, lines) = output();
+        output.write(Stream::Stderr, b"Traceback:\n  File \"a.py\", line 3\nValueError: \x1b[31mno");
+        assert_eq!(output.take(), "Traceback:\n  File \"a.py\", line 3\nValueError: \\u{1b}[31mno");
+        assert_eq!(output.take(), "");
+        output.log(Level::Error, "panicked at a.rs:3:5:\nno", &[("with", "pairs")]);
+        assert_eq!(output.take(), "panicked at a.rs:3:5:\nno with=pairs");
+        drop(output);
+        assert!(lines.0.lock().is_empty());
+    }
+
+    #[test]
+    fn lines_keep_their_order() {
+        let (output, lines) = output();
+        output.log(Level::Error, "one", &[]);
+        output.write(Stream::Stdout, b"two\n");
+        output.log(Level::Info, "three", &[]);
+        output.log(Level::Error, "four", &[]);
+        drop(output);
+        assert_eq!(
+            *lines.0.lock(),
+            ["Level::Error one", "Level::Info two", "Level::Info three", "Level::Error four"]
+        );
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_and_nothing_is_lost() {
+        let (output, lines) = output();
+        for n in 0..1000 {
+            output.write(Stream::Stderr, format!("line {n:>90}\n").as_bytes());
+        }
+        let taken = output.take();
+        assert!(taken.len() <= MAX_HELD_BYTES + 100 && taken.ends_with("999"), "{}", taken.len());
+        assert_eq!(lines.0.lock().len() + taken.lines().count(), 1000);
+    }
+}

@@ -23,7 +23,9 @@ pub trait Plugin: Sized + 'static {
 ///
 /// # Errors
 ///
-/// Of every method: [`Failure::Retry`] has the object delivered again with back-off, [`Failure::Terminal`] parks it until its next event.
+/// Of every method: [`Failure::Retry`] has the object delivered again with back-off, and parks it after a number of tries (the
+/// setting `limits.tries` of the plugin's file); [`Failure::Terminal`] parks it at once. What is parked is delivered again at the
+/// object's next event, when another version of the plugin takes over, and every few minutes, always in its current state.
 pub trait Handler: Plugin {
     /// An object began to exist, or to match.
     #[expect(unused_variables, reason = "named for the reader of the trait")]
@@ -56,6 +58,9 @@ pub trait Reconciler: Plugin {
     ///
     /// # Errors
     ///
-    /// [`Failure::Retry`] puts the key back with back-off, [`Failure::Terminal`] drops it.
+    /// [`Failure::Retry`] puts the key back with back-off, and parks it after a number of tries (the setting `limits.tries` of the
+    /// plugin's file); [`Failure::Terminal`] parks it at once. It does not drop the key: what is parked is reconciled again at
+    /// the key's next event, when another version of the plugin takes over, and every few minutes. To drop a key, answer
+    /// [`Outcome::Done`].
     fn reconcile(&mut self, key: &WorkKey) -> Result<Outcome, Failure>;
 }

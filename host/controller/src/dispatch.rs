@@ -3,13 +3,13 @@
 //! ```text
 //!   Listener ─┐                         ┌ done
 //!   Listener ─┼─► next ─► judge ─► call ┼ retry, park      the object alone waits
-//!   queue ────┘     ▲                   └ instance lost    fresh one, after a back-off
+//!   queue ────┘     ▲                   └ instance lost    fresh one; what it was lost with is tried last
 //!                   └── access changes, slow timer, switch to another generation
 //! ```
 //!
 //! A plugin has one [`Dispatcher`] for its whole life, and [`Generation`]s come and go in it. What an error costs is one object's
 //! delay ([`retry`]); what a trap costs is the instance, and the object that it happened with is tried again
-//! with care ([`suspects`]). A stateful plugin's fresh instance is told everything anew, a stateless one goes on.
+//! alone and last ([`suspects`], [`loss`]). A stateful plugin's fresh instance gets everything anew, a stateless one goes on.
 
 mod call;
 mod current;
@@ -18,6 +18,7 @@ mod deliver;
 mod enqueue;
 mod fault;
 mod generation;
+mod loss;
 mod queue;
 mod reconcile;
 mod retry;
@@ -33,7 +34,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::call::{Answer, Call, LOSS_REASONS, MakeInstance, Maker};
-use self::current::{Current, Step};
+use self::current::{CallKey, Current, Step};
 pub use self::enqueue::EnqueueRule;
 pub use self::fault::FaultHook;
 pub(crate) use self::generation::{Generation, Serving, Slot, Switch};
@@ -104,7 +105,7 @@ impl Dispatcher {
                     }
                     continue;
                 }
-                step = next_step(current.as_mut(), &self.queue, &self.shared.retry) => step,
+                step = next_step(current.as_mut(), &self.queue) => step,
             };
             if let Some(current) = &mut current {
                 self.take(current, step, &token).await;
@@ -115,14 +116,33 @@ impl Dispatcher {
     async fn take(&self, current: &mut Current, step: Step, token: &CancellationToken) {
         match step {
             Step::Access(index) => current.apply_access(index, &self.board),
-            Step::RetryParked => {
-                current.subscriptions.iter_mut().for_each(current::Open::retry_parked);
-                self.queue.retry_parked();
-            }
+            Step::RetryParked => current.retry_parked(&self.queue),
             Step::Restart => self.restart(current, token).await,
             Step::Synced(index) => self.tell_synced(current, index, token).await,
             Step::Deliver(index, delivery) => self.deliver(current, index, delivery, token).await,
             Step::Reconcile(key) => self.reconcile(current, key, token).await,
+            Step::Suspect(key) => self.try_suspect(current, key, token).await,
+        }
+    }
+
+    /// Tries what cost an instance before, if it still waits.
+    async fn try_suspect(&self, current: &mut Current, key: CallKey, token: &CancellationToken) {
+        match key {
+            CallKey::Object(index, key) => {
+                if let Some(delivery) = current.subscriptions[index].listener.take_deferred(&key) {
+                    self.notify(current, index, delivery, token).await;
+                }
+            }
+            CallKey::Synced(index) => {
+                if current.subscriptions[index].synced_deferred {
+                    self.call_synced(current, index, token).await;
+                }
+            }
+            CallKey::Work(key) => {
+                if self.queue.take_deferred(&key) {
+                    self.reconcile_now(current, key, token).await;
+                }
+            }
         }
     }
 
@@ -132,6 +152,9 @@ impl Dispatcher {
             biased;
             () = grace(token) => return Ended::GivenUp,
             () = current.reporter.room() => {}
+        }
+        if current.exported.reconciler {
+            self.queue.set_replaying(call.is_replay());
         }
         let Some(instance) = current.instance() else {
             return Ended::Lost(CallError::Dead);
@@ -143,29 +166,12 @@ impl Dispatcher {
             () = grace(token) => return Ended::GivenUp,
         };
         match answer {
-            Ok(answer) => Ended::Answered(answer, began.elapsed()),
+            Ok(answer) => {
+                current.restarts.answered();
+                Ended::Answered(answer, began.elapsed())
+            }
             Err(error) => Ended::Lost(error),
         }
-    }
-
-    /// The instance is gone. The next one comes after a wait that grows with every loss.
-    fn lose(&self, current: &mut Current, function: &'static str, error: &CallError) {
-        let (losses, wait) = current.restarts.lost(&self.shared.restart);
-        current.lose(Instant::now() + wait);
-        let reason = call::loss_reason(error);
-        self.shared.metrics.lost(&self.plugin, reason);
-        self.board.update(|status| {
-            status.phase = status::Phase::Restarting;
-            status.instances_lost += 1;
-        });
-        current.reporter.report(Event::InstanceLost {
-            function,
-            reason,
-            message: error.to_string(),
-            backtrace: call::backtrace(error).to_owned(),
-            losses,
-            restart_after_ms: milliseconds(wait),
-        });
     }
 
     /// Makes a fresh instance, and has it told everything anew unless the plugin is stateless.
@@ -188,8 +194,7 @@ impl Dispatcher {
                 current.reporter.report(Event::InstanceRestarted { mode });
             }
             Err(error) => {
-                self.board.trouble(&format!("a fresh instance: {error}"));
-                self.lose(current, "start", &error);
+                self.cannot_start(current, &error);
             }
         }
     }
@@ -209,6 +214,7 @@ impl Dispatcher {
         };
         self.serving.set(view);
         // What the version before gave up on, this one may be able to do.
+        self.queue.release_deferred();
         self.queue.retry_parked();
         self.board.update(|status| {
             status.generation = current.number;
@@ -224,22 +230,14 @@ impl Dispatcher {
         (Some(current), true)
     }
 
-    /// Returns what to report of a failure, and when to try again; none for parking.
-    fn after_failure(&self, failure: Failure, attempts: u32) -> (String, Option<Duration>) {
-        match failure {
-            Failure::Retry(message) => (message, self.shared.retry.after(attempts.saturating_add(1))),
-            Failure::Terminal(message) => (message, None),
-        }
-    }
-
     fn count(&self, call: &Call, outcome: &'static str, took: Duration) {
         self.shared.metrics.called(&self.plugin, call.function(), outcome, took);
     }
 }
 
-async fn next_step(current: Option<&mut Current>, queue: &PluginQueue, retry: &RetryPolicy) -> Step {
+async fn next_step(current: Option<&mut Current>, queue: &PluginQueue) -> Step {
     match current {
-        Some(current) => current.next_step(queue, retry).await,
+        Some(current) => current.next_step(queue).await,
         None => std::future::pending().await,
     }
 }

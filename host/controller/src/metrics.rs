@@ -40,6 +40,7 @@ struct Calls {
     ended: Family<CallLabels, Counter>,
     seconds: Family<FunctionLabels, Histogram, fn() -> Histogram>,
     lost: Family<LostLabels, Counter>,
+    panics: Family<PluginLabels, Counter>,
 }
 
 /// The series of the guests' own, by plugin; they outlive a generation.
@@ -65,6 +66,11 @@ struct LostLabels {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct PluginLabels {
+    plugin: Arc<str>,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct LeaseLabels {
     name: String,
 }
@@ -86,6 +92,11 @@ impl Metrics {
             "plugin_instances_lost",
             "Instances lost to traps, deadlines and limits",
             calls.lost.clone(),
+        );
+        registry.register(
+            "plugin_host_panics",
+            "Panics of the host in tasks that serve one plugin",
+            calls.panics.clone(),
         );
         let leads = Family::default();
         // As in client-go.
@@ -118,6 +129,11 @@ impl Metrics {
     /// Counts one instance that was lost.
     pub(crate) fn lost(&self, plugin: &Arc<str>, reason: &'static str) {
         self.shared.calls.lost.get_or_create(&LostLabels { plugin: plugin.clone(), reason }).inc();
+    }
+
+    /// Counts one panic of the host in a task that serves one plugin.
+    pub(crate) fn panicked(&self, plugin: &Arc<str>) {
+        self.shared.calls.panics.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
     }
 
     /// Shows whether the host leads by the Lease of this name.
@@ -164,6 +180,7 @@ impl Calls {
             ended: Family::default(),
             seconds: Family::new_with_constructor(buckets),
             lost: Family::default(),
+            panics: Family::default(),
         }
     }
 }

@@ -13,11 +13,13 @@ mod prepare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use oarlock_informer::BacklogAccount;
-use oarlock_plugin::{Engine, HostBytes, component};
+use oarlock_plugin::{Engine, HostBytes, component, guest_text};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::files::{FileWatch, Stamp};
@@ -33,7 +35,10 @@ use crate::provision::Provision;
 use crate::report::{Event, Reporter, Timestamp};
 use crate::status::{self, Board, PluginStatus, Trouble};
 use crate::subscriptions;
-use crate::tasks::{Criticality, Task, Tasks};
+use crate::tasks::{Task, Tasks};
+
+/// How long after a panic in a plugin's task the plugin is loaded anew.
+const AFTER_PANIC: Duration = Duration::from_secs(10);
 
 /// The parts of the host that a plugin is made with. Cheap to clone.
 #[derive(Clone)]
@@ -61,6 +66,8 @@ pub(crate) struct Reload {
     /// What was last said about a bad file.
     told: BTreeMap<PathBuf, String>,
     has_looked: bool,
+    /// A plugin's task panicked.
+    panicked: Arc<Notify>,
 }
 
 /// One plugin that has a file.
@@ -99,7 +106,15 @@ struct MadeOf {
 impl Reload {
     /// Makes one for the plugins of these files and folders.
     pub(crate) fn new(host: Host, health: Health, sources: Vec<PathBuf>) -> Self {
-        Self { host, health, sources, plugins: BTreeMap::new(), told: BTreeMap::new(), has_looked: false }
+        Self {
+            host,
+            health,
+            sources,
+            plugins: BTreeMap::new(),
+            told: BTreeMap::new(),
+            has_looked: false,
+            panicked: Arc::default(),
+        }
     }
 
     /// Follows the files until the token is cancelled.
@@ -110,10 +125,15 @@ impl Reload {
             watch.set(self.folders(&loaded));
             self.take(loaded, &stamps);
             self.health.plugins_looked_at();
-            tokio::select! {
-                biased;
-                () = token.cancelled() => return,
-                () = watch.changed() => {}
+            let mut again_at = None;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = token.cancelled() => return,
+                    () = watch.changed() => break,
+                    () = self.panicked.notified() => again_at = Some(Instant::now() + AFTER_PANIC),
+                    () = at(again_at) => break,
+                }
             }
         }
     }
@@ -158,6 +178,10 @@ impl Reload {
     fn load(&mut self, file: PluginFile, stamp: Option<Stamp>) {
         let name: Arc<str> = file.name.as_str().into();
         let newest = (file.clone(), stamp);
+        if self.plugins.get(&name).is_some_and(|plugin| plugin.dispatcher.is_gone()) {
+            // It panicked: what is left of it goes, and it is loaded anew.
+            self.unload(&name);
+        }
         if let Some(plugin) = self.plugins.get_mut(&name) {
             if plugin.newest != newest {
                 plugin.preparing = begin(&self.host, &plugin.slot, file, Some(plugin.preparing.clone()));
@@ -176,10 +200,15 @@ impl Reload {
         let queue = PluginQueue::charged_to(&host_bytes);
         let (dispatcher, switches, serving) =
             Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
-        let dispatcher = self
-            .host
-            .tasks
-            .spawn(format!("plugin {name}"), Criticality::Essential, |token| dispatcher.run(token));
+        let (host, panicked, of) = (self.host.clone(), self.panicked.clone(), name.clone());
+        let dispatcher = self.host.tasks.spawn_contained(
+            format!("plugin {name}"),
+            |token| dispatcher.run(token),
+            move |message| {
+                report_panic(&host, &of, "its calls", &message);
+                panicked.notify_one();
+            },
+        );
         let made_of = Mutex::default();
         let backlogs = subscriptions::backlog_account();
         let slot = Arc::new(Slot {
@@ -253,8 +282,13 @@ impl Reload {
 /// Begins to prepare a version. One that is being prepared is given up first.
 fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) -> Task {
     let (host, slot) = (host.clone(), slot.clone());
-    let tasks = host.tasks.clone();
-    tasks.spawn(format!("loading {}", slot.name), Criticality::Finite, |token| async move {
+    let (tasks, name) = (host.tasks.clone(), slot.name.clone());
+    let (panicked_host, panicked_slot, panicked_file) = (host.clone(), slot.clone(), file.clone());
+    let on_panic = move |message: String| {
+        report_panic(&panicked_host, &panicked_slot.name, "its loading", &message);
+        refuse(&panicked_host, &panicked_slot, &panicked_file, &prepare::Error::Panicked(message));
+    };
+    let load = |token: CancellationToken| async move {
         if let Some(before) = before {
             before.cancel();
             before.gone().await;
@@ -282,7 +316,23 @@ fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) 
             Err(prepare::Error::Stopped { .. }) => {}
             Err(error) => refuse(&host, &slot, &file, &error),
         }
-    })
+    };
+    tasks.spawn_contained(format!("loading {name}"), load, on_panic)
+}
+
+/// Names and counts a panic of the host in a task that serves one plugin.
+fn report_panic(host: &Host, plugin: &Arc<str>, doing: &str, message: &str) {
+    let message = guest_text::one_line(message);
+    host.metrics.panicked(plugin);
+    host.board.trouble(plugin, &format!("the host panicked in {doing}: {message}"));
+    host.reporter.about(plugin, 0).report(Event::PluginPanicked { doing: doing.to_owned(), message });
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Hands a generation to the dispatcher, and waits until it has been switched to; answers whether it was.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-pub use self::event::{Delivery, Event, Level, Mode, NotificationType, Pairs};
+pub use self::event::{Again, Delivery, Event, Level, Mode, NotificationType, Pairs};
 pub use self::timestamp::Timestamp;
 
 /// What a full channel does to those who make lines.

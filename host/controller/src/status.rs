@@ -171,6 +171,14 @@ impl Board {
         self.cards.lock().remove(name);
     }
 
+    /// Notes what went wrong with a plugin, if it is on the board.
+    pub(crate) fn trouble(&self, name: &str, message: &str) {
+        let card = self.cards.lock().get(name).cloned();
+        if let Some(card) = card {
+            Entry { card }.trouble(message);
+        }
+    }
+
     /// Every plugin's state, by name.
     #[must_use]
     pub fn snapshot(&self) -> Vec<PluginStatus> {

@@ -2,7 +2,7 @@
 //!
 //! Every task has a name, a token that asks it to end, and a criticality. Its end is an event: an essential task that ends
 //! while nobody asked it to ends the process, because a host that has quietly lost a part is worse than one that
-//! is restarted. [`Supervisor::run`] returns only when every task is gone.
+//! is restarted. Tasks that serve one plugin are contained: a panic in one costs that plugin alone. [`Supervisor::run`] returns only when every task is gone.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -110,27 +110,60 @@ impl Tasks {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let name: Arc<str> = name.into();
+        let failures = self.shared.failures.clone();
+        let of = name.clone();
+        self.spawn_with(name, start, move |ended, was_asked| {
+            let failure = match ended {
+                Err(message) => Error::Panicked { name: of, message },
+                Ok(()) if criticality == Criticality::Essential && !was_asked => Error::Ended { name: of },
+                Ok(()) => return,
+            };
+            tracing::error!(%failure, "a task failed");
+            // Nobody listens any more only when the process ends already.
+            let _ = failures.send(failure);
+        })
+    }
+
+    /// Starts a task that serves one plugin, and may end when its work is done. A panic in it does not end the process: `on_panic` is
+    /// given what it said once the task is gone, to name it, count it, and see to the plugin.
+    pub fn spawn_contained<F, Fut>(
+        &self,
+        name: impl Into<Arc<str>>,
+        start: F,
+        on_panic: impl FnOnce(String) + Send + 'static,
+    ) -> Task
+    where
+        F: FnOnce(CancellationToken) -> Fut,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.spawn_with(name.into(), start, |ended, _| {
+            if let Err(message) = ended {
+                on_panic(message);
+            }
+        })
+    }
+
+    /// Starts a task, and says at its end how it ended (with what its panic said, if it did) and whether it was asked to.
+    fn spawn_with<F, Fut>(
+        &self,
+        name: Arc<str>,
+        start: F,
+        at_end: impl FnOnce(Result<(), String>, bool) + Send + 'static,
+    ) -> Task
+    where
+        F: FnOnce(CancellationToken) -> Fut,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
         let token = self.token.child_token();
         let gone = CancellationToken::new();
         let entry = Entry { shared: self.shared.clone(), id: self.shared.enter(&name), gone: gone.clone() };
-        let failures = self.shared.failures.clone();
         let asked = token.clone();
         let work = AssertUnwindSafe(start(token.clone())).catch_unwind();
         let task = async move {
-            let ended = work.await;
-            let failure = match ended {
-                Err(panic) => Some(Error::Panicked { name, message: panic_message(panic.as_ref()) }),
-                Ok(()) if criticality == Criticality::Essential && !asked.is_cancelled() => {
-                    Some(Error::Ended { name })
-                }
-                Ok(()) => None,
-            };
-            if let Some(failure) = failure {
-                tracing::error!(%failure, "a task failed");
-                // Nobody listens any more only when the process ends already.
-                let _ = failures.send(failure);
-            }
+            let ended = work.await.map_err(|panic| panic_message(panic.as_ref()));
+            let was_asked = asked.is_cancelled();
             drop(entry);
+            at_end(ended, was_asked);
         };
         #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
         tokio::spawn(self.shared.tracker.track_future(task));
@@ -193,6 +226,12 @@ impl Task {
         self.token.cancel();
     }
 
+    /// Whether the task is gone.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.gone.is_cancelled()
+    }
+
     /// Waits until the task is gone.
     pub async fn gone(&self) {
         self.gone.cancelled().await;
@@ -252,6 +291,25 @@ mod tests {
         tasks.spawn("clumsy", Criticality::Finite, |_| async { panic!("oops") });
         let error = supervisor.run().await.unwrap_err();
         assert_eq!(error.to_string(), "the task \"clumsy\" panicked: oops");
+    }
+
+    #[tokio::test]
+    async fn promise_4_a_panic_in_a_contained_task_ends_nothing_else() {
+        let token = CancellationToken::new();
+        let (tasks, supervisor) = Tasks::new(token.clone());
+        let other =
+            tasks.spawn("other", Criticality::Essential, |token| async move { token.cancelled().await });
+        let (sender, said) = tokio::sync::oneshot::channel();
+        let contained = tasks.spawn_contained(
+            "plugin p",
+            |_| async { panic!("oops") },
+            move |message| sender.send(message).unwrap(),
+        );
+        assert_eq!(said.await.unwrap(), "oops");
+        assert!(contained.is_gone() && !other.is_gone());
+        assert_eq!(tasks.names().iter().map(|it| &**it).collect::<Vec<_>>(), ["other"]);
+        token.cancel();
+        supervisor.run().await.unwrap();
     }
 
     #[tokio::test]

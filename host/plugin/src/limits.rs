@@ -31,6 +31,11 @@ pub struct Limits {
     pub table_elements: u32,
     /// Core instances that the component may be made of. 200 if not said.
     pub core_instances: u32,
+    /// After so many calls for one object or key that answered a failure it is parked. 1 to 1,000; 6 if not said.
+    pub tries: u32,
+    /// After so many calls for one object or key that cost the instance (a trap, the deadline, the memory limit) it is parked. 1
+    /// to 1,000; 3 if not said.
+    pub loss_tries: u32,
 }
 
 /// A limit outside of what makes sense.
@@ -59,6 +64,8 @@ impl Default for Limits {
             hostcall: 8 << 20,
             table_elements: 100_000,
             core_instances: 200,
+            tries: 6,
+            loss_tries: 3,
         }
     }
 }
@@ -78,6 +85,8 @@ impl Limits {
             hostcall,
             table_elements,
             core_instances,
+            tries,
+            loss_tries,
         } = self;
         bytes("memory", *memory, 64 << 10, 4 << 30)?;
         duration("callDeadline", *call_deadline)?;
@@ -85,7 +94,9 @@ impl Limits {
         count("logLinesPerSecond", *log_lines_per_second, 0, 100_000)?;
         bytes("hostcall", *hostcall, 64 << 10, 64 << 20)?;
         count("tableElements", *table_elements, 1, 10_000_000)?;
-        count("coreInstances", *core_instances, 1, 10_000)
+        count("coreInstances", *core_instances, 1, 10_000)?;
+        count("tries", *tries, 1, 1_000)?;
+        count("lossTries", *loss_tries, 1, 1_000)
     }
 }
 

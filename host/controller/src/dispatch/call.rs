@@ -55,17 +55,8 @@ pub(crate) struct Told {
 }
 
 /// Why an instance is lost, as metrics and reports call it.
-pub(crate) const LOSS_REASONS: [&str; 9] = [
-    "trap",
-    "exit",
-    "deadline",
-    "memory",
-    "table",
-    "bad-handover",
-    "cannot-start",
-    "host-panic",
-    "other",
-];
+pub(crate) const LOSS_REASONS: [&str; 9] =
+    ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "host-panic", "other"];
 
 /// Returns the one of [`LOSS_REASONS`] that an error is.
 pub(crate) fn loss_reason(error: &CallError) -> &'static str {
@@ -79,17 +70,6 @@ pub(crate) fn loss_reason(error: &CallError) -> &'static str {
         CallError::CannotStart { .. } => "cannot-start",
         CallError::HostPanicked { .. } => "host-panic",
         CallError::NotExported { .. } | CallError::Mismatch { .. } | CallError::Dead => "other",
-    }
-}
-
-/// Returns the guest's frames, if there are any.
-pub(crate) fn backtrace(error: &CallError) -> &str {
-    match error {
-        CallError::Trap { backtrace, .. }
-        | CallError::DeadlineExceeded { backtrace, .. }
-        | CallError::MemoryLimit { backtrace, .. }
-        | CallError::BadHandover { backtrace, .. } => backtrace,
-        _ => "",
     }
 }
 
@@ -131,6 +111,11 @@ impl Call {
                 Self::Delete(deleted, told(object))
             }
         }
+    }
+
+    /// Whether it brings no news but what there is, to an instance that knows nothing yet.
+    pub(crate) fn is_replay(&self) -> bool {
+        matches!(self, Self::Add(Added { is_in_initial_list: true, .. }, _) | Self::Synced(_))
     }
 
     /// The function of the contract that is called.

@@ -14,7 +14,7 @@ use self::open::{Door, names};
 use super::call::{Instance, MakeInstance};
 use super::generation::{Generation, Slot};
 use super::queue::{self, PluginQueue};
-use super::retry::Restarts;
+use super::retry::{Restarts, RetryPolicy};
 use super::suspects::Suspects;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::{Event, Mode, Reporter};
@@ -29,6 +29,7 @@ pub(super) struct Current {
     pub(super) subscriptions: Vec<Open>,
     pub(super) suspects: Suspects<CallKey>,
     pub(super) restarts: Restarts,
+    pub(super) retry: RetryPolicy,
     stateless: bool,
     maker: Arc<dyn MakeInstance>,
     life: Life,
@@ -66,6 +67,8 @@ pub(super) enum Step {
     Synced(usize),
     Deliver(usize, Delivery),
     Reconcile(queue::Key),
+    /// What cost an instance before is tried again, alone.
+    Suspect(CallKey),
 }
 
 // === impl Current ===
@@ -83,7 +86,16 @@ impl Current {
             return Err(Box::new(old));
         }
         let Generation {
-            number, stateless, exported, maker, instance, subscriptions, reporter, guards, ..
+            number,
+            stateless,
+            exported,
+            retry,
+            maker,
+            instance,
+            subscriptions,
+            reporter,
+            guards,
+            ..
         } = generation;
         let mode = match &old {
             None => Mode::First,
@@ -119,6 +131,7 @@ impl Current {
             subscriptions: opened,
             suspects: Suspects::new(),
             restarts: Restarts::default(),
+            retry,
             stateless,
             maker,
             life: Life::Alive(instance),
@@ -171,6 +184,9 @@ impl Current {
         let open = &mut self.subscriptions[index];
         let access = open.access.borrow_and_update().clone();
         let before = open.door;
+        // What waits for a try of its own may not be visible any more.
+        self.suspects.forget_waiting(|key| key.subscription() == Some(index));
+        open.release_deferred();
         open.door = match &access {
             Access::Open(namespaces) => {
                 open.listener.set_namespaces(namespaces.clone());
@@ -234,10 +250,6 @@ impl Current {
         }
     }
 
-    pub(super) fn is_alive(&self) -> bool {
-        matches!(self.life, Life::Alive(_))
-    }
-
     /// Drops the instance; a fresh one is made when the time has come.
     pub(super) fn lose(&mut self, until: Instant) {
         self.life = Life::Lost { until };
@@ -255,7 +267,16 @@ impl Current {
             return Mode::TakeOver;
         }
         self.subscriptions.iter_mut().for_each(Open::start_over);
+        // They are seen again among all others.
+        self.suspects.forget_waiting(|key| key.subscription().is_some());
         Mode::Replay
+    }
+
+    /// The slow timer: what was given up is tried again.
+    pub(super) fn retry_parked(&mut self, queue: &PluginQueue) {
+        self.suspects.release_parked(&self.retry);
+        self.subscriptions.iter_mut().for_each(Open::retry_parked);
+        queue.retry_parked();
     }
 
     fn report_open(&self, open: &Open) {
@@ -265,6 +286,18 @@ impl Current {
                 resource: open.plan.resource.to_string(),
                 namespaces: names(&open.listener.namespaces()),
             });
+        }
+    }
+}
+
+// === impl CallKey ===
+
+impl CallKey {
+    /// The subscription that it is about, if it is about one.
+    pub(super) fn subscription(&self) -> Option<usize> {
+        match self {
+            Self::Object(index, _) | Self::Synced(index) => Some(*index),
+            Self::Work(_) => None,
         }
     }
 }

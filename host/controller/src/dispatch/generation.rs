@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::call::{Instance, MakeInstance};
+use super::retry::RetryPolicy;
 use crate::account::Account;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::Reporter;
@@ -21,6 +22,8 @@ pub(crate) struct Generation {
     pub(crate) account: Account,
     pub(crate) stateless: bool,
     pub(crate) exported: Exported,
+    /// With the plugin's own numbers of tries.
+    pub(crate) retry: RetryPolicy,
     pub(crate) maker: Arc<dyn MakeInstance>,
     pub(crate) instance: Box<dyn Instance>,
     pub(crate) subscriptions: Vec<Slot>,

@@ -49,6 +49,8 @@ pub(super) enum Outcome {
     Failed(Duration),
     /// It was not worked on after all.
     Again(Duration),
+    /// It waits until [`PluginQueue::take_deferred`] asks for it.
+    Defer,
     /// It failed too often, or for good.
     Park,
 }
@@ -62,8 +64,20 @@ struct Record {
     /// In a row, by key.
     failures: HashMap<Key, u32>,
     parked: HashSet<Key>,
+    /// Those that wait until they are asked for.
+    deferred: HashSet<Key>,
     /// The newest version of an object that named the key, for the keys that wait or failed.
-    versions: HashMap<Key, u64>,
+    versions: HashMap<Key, Version>,
+    is_replaying: bool,
+}
+
+/// What changes with everything that is news for a key, but not with a replay.
+#[derive(Clone, Copy, Default)]
+struct Version {
+    /// The newest version of an object that named the key.
+    object: u64,
+    /// How often the plugin itself added the key while it was parked.
+    n_added: u64,
 }
 
 // === impl PluginQueue ===
@@ -80,7 +94,14 @@ impl PluginQueue {
     /// Adds a key, now or after a delay. `limit-exceeded` when too many wait, or the plugin's account has no room for it. There is always
     /// room for a key that is in the queue already.
     pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
-        self.add_key(&Key::from(key), delay)
+        let key = Key::from(key);
+        {
+            let mut record = self.record.lock();
+            if record.parked.contains(&key) && !record.is_replaying {
+                record.versions.entry(key.clone()).or_default().n_added += 1;
+            }
+        }
+        self.add_key(&key, delay)
     }
 
     fn add_key(&self, key: &Key, delay: Option<Duration>) -> Result<(), contract::Error> {
@@ -101,6 +122,11 @@ impl PluginQueue {
         Ok(())
     }
 
+    /// Says whether the plugin is called with what is not news: keys that it adds meanwhile are no events.
+    pub(super) fn set_replaying(&self, is_replaying: bool) {
+        self.record.lock().is_replaying = is_replaying;
+    }
+
     /// Adds the key that an object names, as [`PluginQueue::add`]. The object's version becomes the key's if it is newer.
     pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
         let version = resource_version.parse().unwrap_or(0);
@@ -108,25 +134,34 @@ impl PluginQueue {
         self.add_key(&key, None)?;
         let mut record = self.record.lock();
         let newest = record.versions.entry(key).or_default();
-        *newest = version.max(*newest);
+        newest.object = version.max(newest.object);
         Ok(())
     }
 
-    /// What changes with the objects that name the key, but not when they are told again.
+    /// What changes with everything that is news for the key.
     pub(super) fn version(&self, key: &Key) -> String {
-        self.record.lock().versions.get(key).map(u64::to_string).unwrap_or_default()
+        let Version { object, n_added } = self.record.lock().versions.get(key).copied().unwrap_or_default();
+        format!("{object} {n_added}")
     }
 
     /// Waits for a key to work on; [`PluginQueue::finish`] must follow. Cancelling the wait loses nothing.
     pub(super) async fn next(&self) -> Key {
         match self.keys.get().await {
             Some(key) => {
-                self.record.lock().parked.remove(&key);
+                let mut record = self.record.lock();
+                record.parked.remove(&key);
+                record.deferred.remove(&key);
+                drop(record);
                 key
             }
             // It is never shut down while someone waits.
             None => std::future::pending().await,
         }
+    }
+
+    /// Takes a key that was deferred, to work on; [`PluginQueue::finish`] must follow. Answers whether it was.
+    pub(super) fn take_deferred(&self, key: &Key) -> bool {
+        self.record.lock().deferred.remove(key)
     }
 
     /// Ends the work on a key.
@@ -143,12 +178,15 @@ impl PluginQueue {
                 record.failures.remove(key);
                 record.parked.insert(key.clone());
             }
+            Outcome::Defer => {
+                record.deferred.insert(key.clone());
+            }
             Outcome::Again(_) => {}
         }
         self.keys.done(key);
         match outcome {
             Outcome::Done if !self.keys.holds(key) => record.let_go(key),
-            Outcome::Done | Outcome::Park => {}
+            Outcome::Done | Outcome::Defer | Outcome::Park => {}
             Outcome::Again(after) | Outcome::RequeueAfter(after) | Outcome::Failed(after) => {
                 self.keys.add_after(key.clone(), after);
             }
@@ -166,9 +204,15 @@ impl PluginQueue {
         parked.into_iter().for_each(|key| self.keys.add(key));
     }
 
+    /// Makes what was deferred wait like all others.
+    pub(super) fn release_deferred(&self) {
+        let deferred = std::mem::take(&mut self.record.lock().deferred);
+        deferred.into_iter().for_each(|key| self.keys.add(key));
+    }
+
     pub(super) fn stats(&self) -> QueueStats {
-        let pending = self.keys.len() + self.keys.n_delayed();
         let record = self.record.lock();
+        let pending = self.keys.len() + self.keys.n_delayed() + record.deferred.len();
         let mut parked_keys: Vec<_> = record.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
         parked_keys.sort();
         QueueStats { pending: pending as u64, parked: record.parked.len() as u64, parked_keys }
@@ -277,5 +321,30 @@ mod tests {
         }
         assert_eq!(account.view().work_queue, 0);
         queue.add(key(n_keys), None).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_the_plugin_adds_is_news_unless_it_handles_a_replay() {
+        let queue = PluginQueue::default();
+        let key = WorkKey {
+            kind: "it".into(),
+            object: contract::ObjectKey { namespace: String::new(), name: "a".into() },
+        };
+        queue.add(key.clone(), None).unwrap();
+        let next = queue.next().await;
+        queue.finish(&next, Outcome::Park);
+        let parked = queue.version(&next);
+        queue.set_replaying(true);
+        queue.add(key.clone(), None).unwrap();
+        assert_eq!(queue.version(&queue.next().await), parked);
+        queue.finish(&next, Outcome::Park);
+        queue.set_replaying(false);
+        queue.add(key, None).unwrap();
+        assert_ne!(queue.version(&queue.next().await), parked);
+        queue.finish(&next, Outcome::Defer);
+        assert_eq!(queue.stats().pending, 1);
+        assert!(queue.take_deferred(&next) && !queue.take_deferred(&next));
+        queue.finish(&next, Outcome::Done);
+        assert_eq!(queue.stats().pending, 0);
     }
 }

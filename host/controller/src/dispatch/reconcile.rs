@@ -6,6 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::{Answer, Call};
 use super::current::{CallKey, Current};
+use super::deliver::after_failure;
+use super::loss::{About, Fate, given_up};
 use super::queue;
 use super::suspects::Verdict;
 use super::{Dispatcher, Ended, milliseconds};
@@ -16,52 +18,69 @@ use crate::report::{self, Event};
 impl Dispatcher {
     /// Has the plugin reconcile one key.
     pub(super) async fn reconcile(&self, current: &mut Current, key: queue::Key, token: &CancellationToken) {
-        let suspect = CallKey::Work(key.clone());
-        let version = self.queue.version(&key);
-        match current.suspects.judge(&suspect, &version, &self.shared.retry) {
-            Verdict::Call => {}
-            Verdict::Wait(after) => return self.queue.finish(&key, queue::Outcome::Again(after)),
-            Verdict::Park => return self.queue.finish(&key, queue::Outcome::Park),
-        }
-        let call = Call::Reconcile(key.to_contract());
-        let (after, message, took) = match self.call(current, &call, token).await {
-            Ended::GivenUp => return self.queue.finish(&key, queue::Outcome::Again(Duration::ZERO)),
-            Ended::Answered(Ok(answer), took) => {
-                current.suspects.clear(&suspect);
-                self.count(&call, "done", took);
-                self.queue.finish(
-                    &key,
-                    match answer {
-                        Answer::Done => queue::Outcome::Done,
-                        Answer::RequeueAfter(after) => queue::Outcome::RequeueAfter(after),
-                    },
-                );
-                return report_reconcile(current, &key, took, report::Delivery::Done);
+        if !current.suspects.is_empty() {
+            let suspect = CallKey::Work(key.clone());
+            match current.suspects.judge(&suspect, &self.queue.version(&key), &current.retry) {
+                Verdict::Call => {}
+                Verdict::Defer => return self.queue.finish(&key, queue::Outcome::Defer),
+                Verdict::Park => return self.queue.finish(&key, queue::Outcome::Park),
             }
-            Ended::Answered(Err(failure), took) => {
-                current.suspects.clear(&suspect);
-                let (message, after) = self.after_failure(failure, self.queue.failures(&key));
-                (after, message, took)
+        }
+        self.reconcile_now(current, key, token).await;
+    }
+
+    /// The same, be the key a suspect or not.
+    pub(super) async fn reconcile_now(
+        &self,
+        current: &mut Current,
+        key: queue::Key,
+        token: &CancellationToken,
+    ) {
+        let call = Call::Reconcile(key.to_contract());
+        let suspect = || CallKey::Work(key.clone());
+        let (outcome, reported, took) = match self.call(current, &call, token).await {
+            Ended::GivenUp => return self.queue.finish(&key, queue::Outcome::Again(Duration::ZERO)),
+            Ended::Answered(answer, took) => {
+                if !current.suspects.is_empty() {
+                    current.suspects.clear(&suspect());
+                }
+                match answer {
+                    Ok(answer) => {
+                        self.count(&call, "done", took);
+                        let outcome = match answer {
+                            Answer::Done => queue::Outcome::Done,
+                            Answer::RequeueAfter(after) => queue::Outcome::RequeueAfter(after),
+                        };
+                        (outcome, report::Delivery::Done, took)
+                    }
+                    Err(failure) => {
+                        let (message, after) = after_failure(current, failure, self.queue.failures(&key));
+                        self.board.trouble(&format!("reconcile of {key}: {message}"));
+                        self.count(&call, if after.is_some() { "retry" } else { "parked" }, took);
+                        match after {
+                            Some(after) => {
+                                let after_ms = milliseconds(after);
+                                let reported = report::Delivery::Retry { message, after_ms };
+                                (queue::Outcome::Failed(after), reported, took)
+                            }
+                            None => (queue::Outcome::Park, report::Delivery::Parked { message }, took),
+                        }
+                    }
+                }
             }
             Ended::Lost(error) => {
-                let after = current.suspects.lost(suspect, &version, &self.shared.retry);
-                let message = error.to_string();
-                self.lose(current, call.function(), &error);
-                (after, message, Duration::ZERO)
+                let version = self.queue.version(&key);
+                let what = (suspect(), version.as_str(), About::key(&key));
+                match self.lost(current, &call, Some(what), &error) {
+                    Fate::Again => return self.queue.finish(&key, queue::Outcome::Defer),
+                    Fate::Parked(losses) => {
+                        let message = given_up(losses);
+                        (queue::Outcome::Park, report::Delivery::Parked { message }, Duration::ZERO)
+                    }
+                }
             }
-        };
-        self.board.trouble(&format!("reconcile of {key}: {message}"));
-        let (outcome, reported, counted) = match after {
-            Some(after) => {
-                let after_ms = milliseconds(after);
-                (queue::Outcome::Failed(after), report::Delivery::Retry { message, after_ms }, "retry")
-            }
-            None => (queue::Outcome::Park, report::Delivery::Parked { message }, "parked"),
         };
         self.queue.finish(&key, outcome);
-        if current.is_alive() {
-            self.count(&call, counted, took);
-        }
         report_reconcile(current, &key, took, reported);
     }
 }

@@ -9,16 +9,26 @@ pub struct RetryPolicy {
     pub base: Duration,
     /// It grows no longer than this.
     pub cap: Duration,
-    /// After so many failed tries the object is parked.
+    /// After so many calls that answered a failure the object is parked. A plugin's file says it: `limits.tries`.
     pub tries: u32,
-    /// What is parked is tried again after this, should nothing happen to it before.
+    /// After so many calls that cost the instance the object is parked. A plugin's file says it: `limits.lossTries`.
+    pub loss_tries: u32,
+    /// So often everything that is parked is tried again, should nothing happen to it before.
     pub parked_again: Duration,
 }
 
+/// Losses in a row that a few bad objects may explain: what is healthy must not wait long behind them.
+const FEW: u32 = 10;
+/// No wait is longer before the losses in a row are more than a few.
+const CAP_OF_FEW: Duration = Duration::from_secs(4);
+
 /// How fresh instances follow lost ones, so that a plugin that always breaks costs little.
+///
+/// Losses are in a row while no call is answered between them. Those of suspects do not count: they have a back-off of their own.
 #[derive(Clone, Debug)]
 pub struct RestartPolicy {
-    /// The wait after the second loss in a row; the first is made good at once. Doubles with each further one.
+    /// The wait after the second loss in a row; the first is made good at once. Doubles with each further one, up to 4 s for
+    /// the first ten.
     pub base: Duration,
     /// It grows no longer than this.
     pub cap: Duration,
@@ -41,6 +51,7 @@ impl Default for RetryPolicy {
             base: Duration::from_millis(200),
             cap: Duration::from_secs(30),
             tries: 6,
+            loss_tries: 3,
             parked_again: Duration::from_secs(300),
         }
     }
@@ -50,7 +61,12 @@ impl RetryPolicy {
     /// Returns how long to wait after so many failures, at least one; none when it is time to park.
     #[must_use]
     pub fn after(&self, failures: u32) -> Option<Duration> {
-        (failures < self.tries).then(|| doubled(self.base, failures.saturating_sub(1), self.cap))
+        (failures < self.tries).then(|| self.back_off(failures))
+    }
+
+    /// Returns how long to wait after so many failures, at least one, however many they are.
+    pub(super) fn back_off(&self, failures: u32) -> Duration {
+        doubled(self.base, failures.saturating_sub(1), self.cap)
     }
 }
 
@@ -82,10 +98,20 @@ impl Restarts {
         (self.in_a_row, self.delay(policy))
     }
 
+    /// A call was answered, which ends the row.
+    pub(super) fn answered(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    pub(super) fn in_a_row(&self) -> u32 {
+        self.in_a_row
+    }
+
     fn delay(&self, policy: &RestartPolicy) -> Duration {
         match self.in_a_row {
             0 | 1 => Duration::ZERO,
-            n => doubled(policy.base, n - 2, policy.cap),
+            n if n <= FEW => doubled(policy.base, n - 2, CAP_OF_FEW.min(policy.cap)),
+            n => doubled(CAP_OF_FEW, n - FEW, policy.cap),
         }
     }
 }
@@ -112,14 +138,25 @@ mod tests {
         let policy = RestartPolicy::default();
         let mut restarts = Restarts::default();
         let mut waits = Vec::new();
-        for _ in 0..12 {
+        for _ in 0..18 {
             let (_, wait) = restarts.lost(&policy);
             waits.push(wait.as_millis());
             tokio::time::advance(wait).await;
         }
-        assert_eq!(waits[..5], [0, 500, 1000, 2000, 4000]);
-        assert_eq!(waits[11], 300_000);
+        assert_eq!(waits[..6], [0, 500, 1000, 2000, 4000, 4000]);
+        assert_eq!(waits[9..12], [4000, 8000, 16_000]);
+        assert_eq!(waits[17], 300_000);
         tokio::time::advance(policy.calm).await;
         assert_eq!(restarts.lost(&policy), (1, Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn promise_4_a_call_that_is_answered_ends_the_row() {
+        let policy = RestartPolicy::default();
+        let mut restarts = Restarts::default();
+        for _ in 0..100 {
+            assert_eq!(restarts.lost(&policy), (1, Duration::ZERO));
+            restarts.answered();
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod failing;
 mod keys;
 mod losing;
+mod poison;
 mod rig;
 mod swapping;
 mod telling;

@@ -15,12 +15,13 @@ use oarlock_informer::{BacklogAccount, GroupVersionResource};
 use oarlock_plugin::{DescribeError, GuestLog, InstanceConfig, component, contract};
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{Host, MadeOf, Slot};
 use crate::access::AccountState;
 use crate::account::Account;
 use crate::config::PluginFile;
-use crate::dispatch::{self, Generation, MakeInstance, Maker};
+use crate::dispatch::{self, Generation, MakeInstance, Maker, RetryPolicy};
 use crate::informers::{Lease, Purpose, Refused};
 use crate::kube_access::{self, PluginAccess, Reader};
 use crate::plan::{self, Exported, Plan, ReadPlan, SubscriptionPlan};
@@ -28,7 +29,6 @@ use crate::provision;
 use crate::rbac::Needs;
 use crate::report::{Event, Reporter};
 use crate::subscriptions::{self, Access, Following};
-use crate::tasks::Criticality;
 
 /// How often it is looked whether what is waited for is there, and the wait explained if not.
 const LOOK: Duration = Duration::from_secs(1);
@@ -51,10 +51,12 @@ pub(super) enum Error {
     Provision(#[from] provision::Error),
     #[error("its reads and indices cannot be set up: {0:?}")]
     Access(contract::Error),
-    #[error("its first instance cannot be made: {0}")]
+    #[error("its first instance cannot be made: {}", .0.in_full())]
     Start(oarlock_plugin::CallError),
     #[error(transparent)]
     Budget(Refused),
+    #[error("the host panicked while it loaded this version: {0}; this is a bug of the host")]
+    Panicked(String),
     #[error("nothing has changed")]
     Unchanged,
     /// The host is ending.
@@ -179,20 +181,24 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     })
     .map_err(Error::Access)?;
     access.build_indices().await;
-    let recording = tokio_util::sync::CancellationToken::new();
+    let recording = CancellationToken::new();
     let ended = recording.clone();
-    host.tasks.spawn(format!("events of {}#{number}", slot.name), Criticality::Finite, |token| async move {
+    let (panicked_host, name) = (host.clone(), slot.name.clone());
+    let record = |token: CancellationToken| async move {
         let either = async {
             tokio::select! {
                 () = token.cancelled() => {}
                 () = ended.cancelled() => {}
             }
         };
-        let end = tokio_util::sync::CancellationToken::new();
+        let end = CancellationToken::new();
         tokio::join!(recorder.run(end.clone()), async {
             either.await;
             end.cancel();
         });
+    };
+    host.tasks.spawn_contained(format!("events of {}#{number}", slot.name), record, move |message| {
+        super::report_panic(&panicked_host, &name, "recording its Events", &message);
     });
     let recording = recording.drop_guard();
     let maker = Arc::new(Maker {
@@ -217,6 +223,11 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         account: account.clone(),
         stateless,
         exported,
+        retry: RetryPolicy {
+            tries: file.limits.tries,
+            loss_tries: file.limits.loss_tries,
+            ..host.dispatch.retry.clone()
+        },
         maker,
         instance,
         subscriptions,

@@ -57,11 +57,21 @@ pub enum Delivery {
         /// When, from now.
         after_ms: u64,
     },
-    /// It is not called again until something changes or much time has passed.
+    /// It is called again at its next event, at a swap of the plugin, and every few minutes with all that is parked.
     Parked {
         /// What the plugin said, or what happened to it.
         message: String,
     },
+}
+
+/// What becomes of what cost an instance.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Again {
+    /// How many tries of it cost an instance.
+    pub tries: u32,
+    /// When it is tried again, from now: then, or as soon after as nothing else is ready. None when it is parked.
+    pub after_ms: Option<u64>,
 }
 
 /// A guest's names and values, in its order. A JSON object.
@@ -139,6 +149,13 @@ pub enum Event {
     PluginWaiting {
         /// What it waits for, in words.
         waits_for: Vec<String>,
+    },
+    /// The host panicked in a task that serves this plugin alone, which is a bug of the host. The plugin is loaded anew.
+    PluginPanicked {
+        /// Which task.
+        doing: String,
+        /// What the panic said.
+        message: String,
     },
     /// A plugin's file is gone, and so is the plugin.
     PluginUnloaded,
@@ -234,10 +251,16 @@ pub enum Event {
     InstanceLost {
         /// The function that was called.
         function: &'static str,
+        /// What it was called for, such as `pods default/web`; empty when it was for nothing in particular.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        about: String,
         /// `trap`, `deadline`, `memory` and so on.
         reason: &'static str,
         /// What happened.
         message: String,
+        /// What the guest wrote just before, such as an exception; it may have several lines.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        output: String,
         /// The guest's frames, innermost first, one a line.
         #[serde(skip_serializing_if = "String::is_empty")]
         backtrace: String,
@@ -245,6 +268,9 @@ pub enum Event {
         losses: u32,
         /// When a fresh one is made, from now.
         restart_after_ms: u64,
+        /// What becomes of what it was called for.
+        #[serde(flatten)]
+        again: Option<Again>,
     },
     /// A fresh instance took the place of a lost one.
     InstanceRestarted {
@@ -362,6 +388,7 @@ impl Event {
             | Self::SyncedFailed { outcome: Delivery::Parked { .. }, .. }
             | Self::LeadershipLost { .. }
             | Self::PluginRefused { .. }
+            | Self::PluginPanicked { .. }
             | Self::SubscriptionForbidden { .. }
             | Self::ResourceForbidden { .. }
             | Self::ResourceOverBudget { .. }

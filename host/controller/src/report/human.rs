@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use oarlock_plugin::guest_text::is_escaped;
+
 use super::Line;
-use super::event::{Delivery, Event, Level, Mode, NotificationType};
+use super::event::{Again, Delivery, Event, Level, Mode, NotificationType};
 use crate::size::Size;
 
 /// A guest's text: whatever is in it, it stays on its line and does not move the cursor.
@@ -13,9 +15,9 @@ struct OneLine<'a>(&'a str);
 
 impl Display for OneLine<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(char::is_control) {
+        for part in self.0.split_inclusive(is_escaped) {
             match part.char_indices().next_back() {
-                Some((at, last)) if last.is_control() => {
+                Some((at, last)) if is_escaped(last) => {
                     write!(f, "{}{}", &part[..at], last.escape_default())?
                 }
                 _ => f.write_str(part)?,
@@ -76,6 +78,12 @@ impl Display for Event {
                 if *before > 0 { write!(f, ", after {before} others") } else { Ok(()) }
             }
             Self::PluginWaiting { waits_for } => write!(f, "waits for {}", waits_for.join(", ")),
+            Self::PluginPanicked { doing, message } => {
+                write!(
+                    f,
+                    "the host panicked in {doing}: {message}; this is a bug of the host, which goes on without it"
+                )
+            }
             Self::PluginUnloaded => f.write_str("unloaded"),
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
                 write!(f, "watches {resource} as {subscription}")?;
@@ -122,10 +130,33 @@ impl Display for Event {
                     .iter()
                     .try_for_each(|(name, value)| write!(f, " {}={}", OneLine(name), OneLine(value)))
             }
-            Self::InstanceLost { function, reason, message, backtrace, losses, restart_after_ms } => {
-                write!(f, "instance lost in {function} ({reason}): {message}; ")?;
-                write!(f, "loss {losses} in a row, a fresh one in {restart_after_ms} ms")?;
-                backtrace.lines().try_for_each(|frame| write!(f, "\n    {}", frame.trim()))
+            Self::InstanceLost {
+                function,
+                about,
+                reason,
+                message,
+                output,
+                backtrace,
+                losses,
+                restart_after_ms,
+                again,
+            } => {
+                match about.as_str() {
+                    "" => write!(f, "instance lost in {function} ({reason}): {message}; ")?,
+                    about => write!(f, "instance lost in {function} of {about} ({reason}): {message}; ")?,
+                }
+                match restart_after_ms {
+                    0 => f.write_str("a fresh one starts at once")?,
+                    wait => write!(f, "loss {losses} in a row, a fresh one starts in {wait} ms")?,
+                }
+                again.iter().try_for_each(|Again { tries, after_ms }| match after_ms {
+                    Some(after) => write!(f, "; {about} is tried again in {after} ms, when nothing else waits (tried {tries} times)"),
+                    None => write!(f, "; {about} is parked (tried {tries} times)"),
+                })?;
+                indented(f, output.lines())?;
+                // Where the guest said itself what happened, frames without names add nothing.
+                let is_worth_showing = |frame: &&str| output.is_empty() || !frame.contains("<wasm function");
+                indented(f, backtrace.lines().filter(is_worth_showing))
             }
             Self::InstanceRestarted { mode } => write!(f, "fresh instance, {mode}"),
             Self::ResourceAbsent { resource, message, wanted_by } => {
@@ -159,8 +190,20 @@ fn outcome_of(f: &mut Formatter<'_>, outcome: &Delivery, took_us: u64) -> fmt::R
     match outcome {
         Delivery::Done => write!(f, ": done in {took_us} µs"),
         Delivery::Retry { message, after_ms } => write!(f, ": {}; again in {after_ms} ms", OneLine(message)),
-        Delivery::Parked { message } => write!(f, ": {}; parked until something changes", OneLine(message)),
+        Delivery::Parked { message } => write!(
+            f,
+            ": {}; parked: tried again at its next event, at a swap of the plugin, and every few minutes",
+            OneLine(message)
+        ),
     }
+}
+
+/// A guest's lines, each on a line of its own.
+fn indented<'a>(f: &mut Formatter<'_>, lines: impl Iterator<Item = &'a str>) -> fmt::Result {
+    for line in lines {
+        write!(f, "\n    {}", OneLine(line.trim_end()))?;
+    }
+    Ok(())
 }
 
 fn wanted(f: &mut Formatter<'_>, by: &[String]) -> fmt::Result {

@@ -57,6 +57,36 @@ fn a_line_for_people() {
     insta::assert_snapshot!(at(refused), @"22:13:20.123 error hello#2: plugins/hello.yaml is not used: no component; build it (the version before goes on)");
 }
 
+#[test]
+fn an_exception_is_shown_once_with_its_lines_and_its_object() {
+    let lost = Event::InstanceLost {
+        function: "on-add",
+        about: "pods default/web".into(),
+        reason: "trap",
+        message: "the guest trapped: unreachable".into(),
+        output: "Traceback:\n  File \"a.py\", line 3\nValueError: \u{1b}[31mno".into(),
+        backtrace: "wasm backtrace:\n    0: a!<wasm function 7>\n    1: a!on-add".into(),
+        losses: 1,
+        restart_after_ms: 0,
+        again: Some(Again { tries: 1, after_ms: Some(200) }),
+    };
+    let mut event = serde_json::to_value(&lost).unwrap();
+    assert_eq!(event["tries"], 1);
+    assert_eq!(event["after-ms"].take(), 200);
+    assert_eq!(
+        at(lost).to_string().lines().collect::<Vec<_>>(),
+        [
+            "22:13:20.123 warn  hello#2: instance lost in on-add of pods default/web (trap): the guest trapped: unreachable; \
+             a fresh one starts at once; pods default/web is tried again in 200 ms, when nothing else waits (tried 1 times)",
+            "    Traceback:",
+            "      File \"a.py\", line 3",
+            "    ValueError: \\u{1b}[31mno",
+            "    wasm backtrace:",
+            "        1: a!on-add",
+        ]
+    );
+}
+
 #[tokio::test]
 async fn what_does_not_fit_is_counted() {
     let (reporter, mut reports) =

@@ -82,7 +82,6 @@ fn within(what: &'static str, found: u64, limit: u64) -> Result<(), Error> {
     if found > limit { Err(Error::TooComplex { what, found, limit }) } else { Ok(()) }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn malformed(error: wasmparser::BinaryReaderError) -> Error {
     Error::Compile(guest_text::one_line(error))
 }

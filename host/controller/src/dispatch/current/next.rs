@@ -4,20 +4,19 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, select_all};
 use tokio::time::Instant;
 
-use super::{Current, Door, Life, Open, Step};
+use super::{CallKey, Current, Door, Life, Open, Step};
 use crate::dispatch::queue::PluginQueue;
-use crate::dispatch::retry::RetryPolicy;
 
 // === impl Current ===
 
 impl Current {
     /// Waits for what happens next. Cancelling the wait loses nothing.
-    pub(in crate::dispatch) async fn next_step(&mut self, queue: &PluginQueue, retry: &RetryPolicy) -> Step {
+    pub(in crate::dispatch) async fn next_step(&mut self, queue: &PluginQueue) -> Step {
         loop {
             // Busy plugins never wait for anything; others must get their turn all the same.
             tokio::task::coop::consume_budget().await;
             let now = Instant::now();
-            let parked_due = *self.parked_due.get_or_insert(now + retry.parked_again);
+            let parked_due = *self.parked_due.get_or_insert(now + self.retry.parked_again);
             if parked_due <= now {
                 self.parked_due = None;
                 return Step::RetryParked;
@@ -35,12 +34,22 @@ impl Current {
                 if let Some(index) = self.subscriptions.iter().position(|it| it.is_to_be_told(now)) {
                     return Step::Synced(index);
                 }
+                // Patience is with those who are served: a plugin that answers nothing has no healthy work.
+                let is_serving = self.restarts.in_a_row() == 0;
+                if let Some(key) = is_serving.then(|| self.take_suspect(now, true)).flatten() {
+                    return Step::Suspect(key);
+                }
                 if let Some(step) = self.next_call(queue).now_or_never() {
                     self.turn = self.turn.wrapping_add(1);
                     return step;
                 }
+                if let Some(key) = self.take_suspect(now, false) {
+                    return Step::Suspect(key);
+                }
             }
             let due = self.subscriptions.iter().filter_map(Open::due).fold(parked_due, Instant::min);
+            let suspect_due = self.suspects.next_due(|key| may_be_tried(&self.subscriptions, key));
+            let due = suspect_due.map_or(due, |suspect_due| suspect_due.min(due));
             let wake = restart_at.map_or(due, |at| if at <= now { at } else { at.min(parked_due) });
             let changes = self.changes();
             tokio::select! {
@@ -57,6 +66,11 @@ impl Current {
                 }
             }
         }
+    }
+
+    fn take_suspect(&mut self, now: Instant, healthy_is_ready: bool) -> Option<CallKey> {
+        let Self { suspects, subscriptions, .. } = self;
+        suspects.take(now, healthy_is_ready, |key| may_be_tried(subscriptions, key))
     }
 
     /// Waits until a subscription's access changes or its initial adds are done.
@@ -123,4 +137,9 @@ impl Current {
         waits.rotate_left(first);
         select_all(waits).await.0
     }
+}
+
+/// Whether notifications of its subscription may pass.
+fn may_be_tried(subscriptions: &[Open], key: &CallKey) -> bool {
+    key.subscription().is_none_or(|index| subscriptions[index].door != Door::Shut)
 }

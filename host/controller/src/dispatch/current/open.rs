@@ -20,6 +20,8 @@ pub(in crate::dispatch) struct Open {
     pub(in crate::dispatch) synced_attempts: u32,
     /// Telling it so failed too often: the slow timer tries again.
     pub(in crate::dispatch) synced_parked: bool,
+    /// The call that says so cost the instance: it is made when the suspects have their turn.
+    pub(in crate::dispatch) synced_deferred: bool,
     /// It is not told so before.
     pub(in crate::dispatch) tell_after: Instant,
     pub(super) access: watch::Receiver<Access>,
@@ -59,6 +61,7 @@ impl Open {
             told_synced: false,
             synced_attempts: 0,
             synced_parked: false,
+            synced_deferred: false,
             tell_after: Instant::now(),
             access,
             door,
@@ -74,6 +77,7 @@ impl Open {
             self.access.mark_changed();
         }
         if mode == Mode::TakeOver {
+            self.release_deferred();
             self.retry_parked();
         } else {
             self.start_over();
@@ -86,6 +90,7 @@ impl Open {
         self.told_synced = false;
         self.synced_attempts = 0;
         self.synced_parked = false;
+        self.synced_deferred = false;
         self.tell_after = Instant::now();
     }
 
@@ -99,13 +104,22 @@ impl Open {
         }
     }
 
+    /// Makes what was deferred wait like all others, to be judged anew.
+    pub(super) fn release_deferred(&mut self) {
+        self.listener.release_deferred();
+        self.synced_deferred = false;
+    }
+
     pub(super) fn is_to_be_told(&self, now: Instant) -> bool {
         self.due().is_some_and(|due| due <= now)
     }
 
     /// When the plugin is to be told that the initial adds are done, if they are and it was not.
     pub(super) fn due(&self) -> Option<Instant> {
-        let is_due = !self.told_synced && self.door == Door::Open && self.listener.has_synced();
+        let is_due = !self.told_synced
+            && !self.synced_deferred
+            && self.door == Door::Open
+            && self.listener.has_synced();
         is_due.then_some(self.tell_after)
     }
 }

@@ -46,6 +46,8 @@ pub(super) struct Told {
 #[derive(Clone)]
 pub(super) struct Guests {
     told: watch::Sender<Vec<Told>>,
+    /// How long each call takes.
+    pub(super) takes: Arc<Mutex<Duration>>,
     instances: Arc<Mutex<usize>>,
     began: Instant,
 }
@@ -60,6 +62,7 @@ pub(super) struct Rig {
     pub(super) exported: Exported,
     pub(super) enqueue: Enqueue,
     pub(super) selector: &'static str,
+    pub(super) retry: RetryPolicy,
     informer: SharedInformer,
     switches: mpsc::Sender<Switch>,
     reporter: report::Reporter,
@@ -128,7 +131,7 @@ impl Rig {
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
         let shared = Shared {
             metrics: Metrics::new(board.clone(), informers, reporter.clone()),
-            retry,
+            retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
         };
@@ -142,6 +145,7 @@ impl Rig {
             api,
             guests: Guests {
                 told: watch::Sender::new(Vec::new()),
+                takes: Arc::default(),
                 instances: Arc::default(),
                 began: Instant::now(),
             },
@@ -152,6 +156,7 @@ impl Rig {
             exported: Exported { handler: true, reconciler: true },
             enqueue: Enqueue::Nothing,
             selector: "",
+            retry,
             informer,
             switches,
             reporter,
@@ -186,6 +191,7 @@ impl Rig {
             account,
             stateless: self.stateless,
             exported: self.exported,
+            retry: self.retry.clone(),
             instance: maker.make().await.unwrap(),
             maker,
             subscriptions: vec![slot],
@@ -223,6 +229,11 @@ impl Rig {
 
     pub(super) fn instances(&self) -> usize {
         *self.guests.instances.lock()
+    }
+
+    /// The time since the rig was made.
+    pub(super) fn now(&self) -> Duration {
+        self.guests.began.elapsed()
     }
 
     /// Lets everything happen that is going to happen within this time.
@@ -296,7 +307,16 @@ impl Instance for Guest {
         });
         // A call takes time; others get theirs.
         tokio::task::yield_now().await;
-        (self.script)(&told)
+        let takes = *self.guests.takes.lock();
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
+        let answer = (self.script)(&told);
+        // One that passes its deadline takes that long.
+        if let Err(CallError::DeadlineExceeded { limit, .. }) = &answer {
+            tokio::time::sleep(*limit).await;
+        }
+        answer
     }
 }
 

@@ -209,8 +209,8 @@ impl Gate {
 
     /// Returns whether a namespace is among all those in which an account may both list and watch a resource.
     ///
-    /// Nothing is asked about this namespace alone: one that is forbidden and one that does not exist are answered alike, and as
-    /// quickly.
+    /// Nothing is asked about this namespace alone: one that is forbidden and one that does not exist are
+    /// answered alike, and as quickly.
     pub async fn may_read_in(
         &self,
         account: &Account,

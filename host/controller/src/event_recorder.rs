@@ -113,7 +113,8 @@ impl EventRecorder {
         self.broadcaster.emit(self.make(annotations, regarding, event_type, reason, message))
     }
 
-    /// Emits an Event about an object, with something that is dropped once it was recorded or given up. Never waits.
+    /// Emits an Event about an object, with something that is dropped once it was recorded or given up. Never
+    /// waits.
     pub fn event_holding(
         &self,
         regarding: ObjectReference,

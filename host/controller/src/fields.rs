@@ -7,8 +7,8 @@ use oarlock_plugin::contract::Error;
 /// many times the object.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
 
-/// Returns the JSON texts at several pointers, in their order, from one walk over the text; `limit-exceeded` when they are too long
-/// together.
+/// Returns the JSON texts at several pointers, in their order, from one walk over the text; `limit-exceeded`
+/// when they are too long together.
 pub(crate) fn at(object: &Object, pointers: &[JsonPointer]) -> Result<Vec<Option<String>>, Error> {
     let most = if pointers.len() > 1 { MOST_BYTES } else { usize::MAX };
     object.pointers_within(pointers, most).map_err(|n_bytes| {

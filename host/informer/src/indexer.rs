@@ -117,7 +117,8 @@ impl Indexer {
         page::fill(request, usize::MAX, |after, limit| self.some(request, after, limit))
     }
 
-    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there may be more.
+    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there
+    /// may be more.
     #[must_use]
     pub fn list_step(&self, request: &PageRequest, most_looks: usize) -> Page {
         page::fill(request, most_looks, |after, limit| self.some(request, after, limit))

@@ -262,7 +262,8 @@ impl Object {
         Finding::new(set, self.json())
     }
 
-    /// Returns the same as [`pointers`](Self::pointers) if it has no more than `most` bytes together, else how many it has.
+    /// Returns the same as [`pointers`](Self::pointers) if it has no more than `most` bytes together, else
+    /// how many it has.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! What the host keeps for one plugin, and how much that may be together.
 //!
-//! A guest's own memory has a limit of its own. This is about the host's: keys in its work queue, Events that wait to be
-//! written, bodies of requests under way, series of its metrics. Whatever a guest can make the host keep is charged here before it is
-//! kept; what does not fit is answered with `limit-exceeded`.
+//! A guest's own memory has a limit of its own. This is about the host's: keys in its work queue, Events that
+//! wait to be written, bodies of requests under way, series of its metrics. Whatever a guest can make the
+//! host keep is charged here before it is kept; what does not fit is answered with `limit-exceeded`.
 
 use std::sync::{
     Arc,

@@ -91,8 +91,8 @@ impl PluginQueue {
         queue
     }
 
-    /// Adds a key, now or after a delay. `limit-exceeded` when too many wait, or the plugin's account has no room for it. There is always
-    /// room for a key that is in the queue already.
+    /// Adds a key, now or after a delay. `limit-exceeded` when too many wait, or the plugin's account has no
+    /// room for it. There is always room for a key that is in the queue already.
     pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
         {

@@ -86,7 +86,8 @@ impl<E> Broadcaster<E> {
         self.emit_with(event, None)
     }
 
-    /// The same with something that is dropped when no watcher has the Event any more: when each has asked for the next one.
+    /// The same with something that is dropped when no watcher has the Event any more: when each has asked
+    /// for the next one.
     pub fn emit_holding(&self, event: E, held: impl Send + Sync + 'static) -> Result<(), Dropped> {
         self.emit_with(event, Some(Arc::new(held)))
     }

@@ -252,8 +252,9 @@ impl Cache {
         })
     }
 
-    /// Returns what of the asked for the account may read. Of a namespace that the guest names, nothing is looked up: where all may be asked
-    /// for, it is among those that are readable, or it is not, whether or not it exists.
+    /// Returns in which of the namespaces the account may read. A read that is declared for all namespaces
+    /// never asks Kubernetes about one that the guest names: it is among the readable ones or it is not,
+    /// whether or not it exists.
     async fn readable(&self, reader: &Reader, asked: &Namespaces) -> Result<Readable, Error> {
         let (account, target) = (&self.account, &reader.target);
         if let (Namespaces::All, Namespaces::One(namespace)) = (&reader.namespaces, asked) {
@@ -278,8 +279,8 @@ impl Cache {
         Ok(indexer::PageRequest { after, limit, namespaces, selector })
     }
 
-    /// Returns the cache with the index in it, ready for readers of these namespaces. An informer that was made anew, since its resource was
-    /// gone for a while, has none yet.
+    /// Returns the cache with the index in it, ready for readers of these namespaces. An informer that was
+    /// made anew, since its resource was gone for a while, has none yet.
     async fn indexed(
         &self,
         index: &DeclaredIndex,

@@ -35,7 +35,8 @@ pub(super) fn parse(token: &str) -> Result<Start<'_>, Error> {
 // === impl Start ===
 
 impl Start<'_> {
-    /// Returns after which key, and in which namespaces, the page looks for objects. A key is made only of a namespace that is among them.
+    /// Returns after which key, and in which namespaces, the page looks for objects. A key is made only of a
+    /// namespace that is among them.
     pub(super) fn within(&self, namespaces: Namespaces) -> (Option<ObjectKey>, Namespaces) {
         let Some((namespace, name)) = self.after else { return (None, namespaces) };
         match namespaces {

@@ -24,8 +24,8 @@ use crate::event_recorder::{
     RecordingConfig, SinkError,
 };
 
-/// How many keys each of the recorder's three memories has for one plugin. A key and what is kept under it have at most some 2 KB, so that
-/// together they take 6 MB at the very most.
+/// How many keys each of the recorder's three memories has for one plugin. A key and what is kept under it
+/// have at most some 2 KB, so that together they take 6 MB at the very most.
 const REMEMBERED: usize = 1_024;
 
 /// About what an Event takes beside its texts, some of which are in it twice.

@@ -1,7 +1,8 @@
-//! The versions that the API server answered to this plugin, so that it can wait for its own writes and for nothing else.
+//! The versions that the API server answered to this plugin, so that it can wait for its own writes and for
+//! nothing else.
 //!
-//! A version is counted up with every change of a resource, in any namespace. Who could ask whether the cache has seen an arbitrary one would
-//! hear of changes in namespaces that it may not read.
+//! A version is counted up with every change of a resource, in any namespace. A plugin that could
+//! ask whether the cache has seen an arbitrary one would learn of changes in namespaces that it may not read.
 
 use std::collections::VecDeque;
 

@@ -17,7 +17,8 @@ const STEP: usize = 32;
 
 /// Fills a page with what `step` finds for a request, of which it looks at no more objects than it is told.
 ///
-/// The page ends where it is full, where its text gets too long, or where enough text was read for one call; its token goes on there.
+/// The page ends where it is full, where its text gets too long, or where enough text was read for one call;
+/// its token goes on there.
 pub(super) async fn fill(
     columns: &Columns,
     slices: &mut Slices,
@@ -41,7 +42,8 @@ pub(super) async fn fill(
             }
             let row = match (columns.row(&object, slices).await, &last) {
                 (Ok(row), _) => row,
-                // The rows before it are answered; it is the first of the next page, and the error is of that.
+                // The rows before it are answered; it is the first of the next page, and the error is of
+                // that.
                 (Err(_), Some(last)) => return cut(rows, last),
                 (Err(error), None) => return Err(error),
             };

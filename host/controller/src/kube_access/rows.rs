@@ -17,7 +17,8 @@ enum Parsed {
     Keys,
     Fields {
         pointers: Vec<JsonPointer>,
-        /// For each field asked for its place among the pointers; none where the declared content has nothing to point at.
+        /// For each field asked for its place among the pointers; none where the declared content has nothing
+        /// to point at.
         places: Vec<Option<usize>>,
     },
     Json,

@@ -153,7 +153,8 @@ impl Requester {
 }
 
 impl Requester {
-    /// Charges the tree that a body is made into where preconditions are put into it: some ten times its text.
+    /// Charges the tree that a body is made into where preconditions are put into it: some ten times its
+    /// text.
     fn charge_tree(&self, body: &str, preconditions: &Preconditions) -> Result<Option<Charge>, Error> {
         any(preconditions).then(|| self.charge(body.len().saturating_mul(TREE))).transpose()
     }

@@ -15,8 +15,8 @@ struct Unnamed<'i> {
 // === impl Indexer ===
 
 impl Indexer {
-    /// Adds an index as [`Indexer::add_index`] does, but yields to other tasks again and again. The objects that are there are indexed
-    /// when this returns; dropped before, it adds nothing.
+    /// Adds an index as [`Indexer::add_index`] does, but yields to other tasks again and again. The objects
+    /// that are there are indexed when this returns; dropped before, it adds nothing.
     ///
     /// # Errors
     ///

@@ -10,7 +10,8 @@ use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 
-/// How many objects that were left out are filed between two writes at most, and how much of their text is read for it.
+/// How many objects that were left out are filed between two writes at most, and how much of their text is
+/// read for it.
 const FILED_AGAIN: usize = 32;
 const FILED_AGAIN_BYTES: usize = 128 << 10;
 
@@ -62,13 +63,14 @@ impl Indexer {
     ///
     /// # Errors
     ///
-    /// As [`by_index`](Self::by_index), for the namespaces that are asked for. An index that is removed between two pages
-    /// answers [`Error::UnknownIndex`].
+    /// As [`by_index`](Self::by_index), for the namespaces that are asked for. An index that is removed
+    /// between two pages answers [`Error::UnknownIndex`].
     pub fn by_index_page(&self, name: &str, value: &str, request: &PageRequest) -> Result<Page, Error> {
         self.by_index_step(name, value, request, usize::MAX)
     }
 
-    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there may be more.
+    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there
+    /// may be more.
     ///
     /// # Errors
     ///
@@ -125,8 +127,8 @@ impl Indexer {
         Ok(view.keys_within(&Namespaces::All).cloned().collect())
     }
 
-    /// Returns the values under which an index has objects in these namespaces, sorted; nothing for an unknown index. What an
-    /// incomplete index left out is missing, see [`Indexer::index_values_step`].
+    /// Returns the values under which an index has objects in these namespaces, sorted; nothing for an
+    /// unknown index. What an incomplete index left out is missing, see [`Indexer::index_values_step`].
     ///
     /// The lock is let go again and again meanwhile: a value that comes or goes may be among them or not.
     #[must_use]
@@ -156,8 +158,9 @@ impl Indexer {
         values
     }
 
-    /// Walks over the values that an index has in these namespaces, at most so many at a time: adds them to `found` and moves the cursor,
-    /// which is none at the end. A long value is added in a short form, see [`Indexer::whole_value`].
+    /// Walks over the values that an index has in these namespaces, at most so many at a time: adds them to
+    /// `found` and moves the cursor, which is none at the end. A long value is added in a short form, see
+    /// [`Indexer::whole_value`].
     ///
     /// # Errors
     ///
@@ -178,7 +181,8 @@ impl Indexer {
 
     /// Returns a value as it is in the objects that have it; none if the last one of them has just gone.
     ///
-    /// An index keeps a long value in a short form. The whole is read from one of its objects, whose text that is.
+    /// An index keeps a long value in a short form. The whole is read from one of its objects, whose text
+    /// that is.
     #[must_use]
     pub fn whole_value(&self, name: &str, namespaces: &Namespaces, value: &str) -> Option<String> {
         if !index::is_cut(value) {
@@ -194,7 +198,8 @@ impl Indexer {
         values.iter().find(|whole| index::filed_as(whole) == value).map(str::to_owned)
     }
 
-    /// Makes an index ready for readers of these namespaces, unless it is: one for readers of some is made when the first of them asks.
+    /// Makes an index ready for readers of these namespaces, unless it is: one for readers of some is made
+    /// when the first of them asks.
     ///
     /// # Errors
     ///
@@ -223,7 +228,8 @@ impl Indexer {
         Ok(index.split(CHUNK, slots))
     }
 
-    /// Files a few of the objects that indices left out, where there is room by now; answers whether there may be more.
+    /// Files a few of the objects that indices left out, where there is room by now; answers whether there
+    /// may be more.
     pub(super) fn file_again(&self) -> bool {
         let mut bytes = 0;
         for _ in 0..FILED_AGAIN {

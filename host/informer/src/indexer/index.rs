@@ -62,8 +62,9 @@ pub(super) enum Values<'a> {
 pub struct Limits {
     /// An object with more values than these is left out.
     pub values_per_object: usize,
-    /// How many bytes the values of an index may take, 32 counted for each beside its text. One namespace may use an eighth of
-    /// them; cluster-scoped objects may use all. Once all are used, only a namespace with less than an equal share gets more.
+    /// How many bytes the values of an index may take, 32 counted for each beside its text. One namespace may
+    /// use an eighth of them; cluster-scoped objects may use all. Once all are used, only a namespace with
+    /// less than an equal share gets more.
     pub bytes_per_index: usize,
 }
 
@@ -369,8 +370,8 @@ impl Index {
         self.postings.get(&*filed_as(value))
     }
 
-    /// Returns the slots under a value in these namespaces after a key, in order. What it looks at depends on these namespaces
-    /// only: for some of them, [`Index::split`] must have ended.
+    /// Returns the slots under a value in these namespaces after a key, in order. What it looks at depends on
+    /// these namespaces only: for some of them, [`Index::split`] must have ended.
     pub(super) fn within<'i>(
         &'i self,
         value: &str,
@@ -407,7 +408,8 @@ impl Index {
         self.shelves.as_ref().is_some_and(Shelves::is_complete)
     }
 
-    /// Adds up to `limit` values after one that these namespaces have to `found`. Returns where to go on, none at the end.
+    /// Adds up to `limit` values after one that these namespaces have to `found`. Returns where to go on,
+    /// none at the end.
     pub(super) fn values_after(
         &self,
         after: Option<&ValuesCursor>,

@@ -32,7 +32,8 @@ pub struct Page {
     pub next: Option<ObjectKey>,
 }
 
-/// Fills a page from chunks, matching the labels between them. No more objects than `most_looks` are looked at.
+/// Fills a page from chunks, matching the labels between them. No more objects than `most_looks` are looked
+/// at.
 pub(super) fn fill(
     request: &PageRequest,
     most_looks: usize,

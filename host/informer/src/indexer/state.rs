@@ -212,8 +212,8 @@ impl State {
         self.indices.iter().any(|(_, index)| index.may_have_room())
     }
 
-    /// Returns an object that an index left out and that may have room by now, with what is needed to file it. None is returned twice
-    /// before more becomes free.
+    /// Returns an object that an index left out and that may have room by now, with what is needed to file
+    /// it. None is returned twice before more becomes free.
     pub(super) fn next_left_out(&mut self) -> Option<(IndexId, IndexSource, ObjectKey, Object)> {
         let (id, source, slot) = self.indices.iter_mut().find_map(|(id, index)| {
             let slot = index.next_left_out()?;

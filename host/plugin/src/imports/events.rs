@@ -36,7 +36,8 @@ impl Host for State {
     }
 }
 
-/// An Event is kept until it is written, and for a while after that: none of its fields is longer than Kubernetes has it.
+/// An Event is kept until it is written, and for a while after that: none of its fields is longer than
+/// Kubernetes has it.
 fn check_fields(target: &GroupVersionResource, regarding: &ObjectRef, kind: &str) -> Result<(), Error> {
     let GroupVersionResource { group, version, plural } = target;
     let ObjectRef { namespace, name, uid, resource_version } = regarding;

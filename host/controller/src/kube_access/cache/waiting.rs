@@ -16,8 +16,8 @@ const STEP: usize = 256;
 // === impl Cache ===
 
 impl Cache {
-    /// Waits for a version that the API server answered to this plugin. For any other, only what the plugin may read is looked at: when
-    /// something changes elsewhere is not for it to know.
+    /// Waits for a version that the API server answered to this plugin. For any other, only what the plugin
+    /// may read is looked at: when something changes elsewhere is not for it to know.
     pub(in crate::kube_access) async fn wait_until_seen(
         &self,
         lister: &str,

@@ -1,8 +1,8 @@
 //! What stands for a long value in an index.
 //!
-//! A value of some length is kept once for each namespace that has it, and values are chosen by those who write objects. So
-//! a long one is kept as its beginning and a hash of the whole, which no other value has: the hash is keyed, and the
-//! result is longer than any value that is kept as it is.
+//! A value of some length is kept once for each namespace that has it, and values are chosen by those who
+//! write objects. So a long one is kept as its beginning and a hash of the whole, which no other value has:
+//! the hash is keyed, and the result is longer than any value that is kept as it is.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};

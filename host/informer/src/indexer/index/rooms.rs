@@ -1,7 +1,8 @@
 //! How much of an index each namespace uses, and what was left out of it.
 //!
-//! What one namespace uses must not be missing for another: each has a part of its own. Once all is used, only a namespace that has
-//! less than an equal share of the whole gets more, so that what an index takes stays bounded.
+//! What one namespace uses must not be missing for another: each has a part of its own. Once all is used,
+//! only a namespace that has less than an equal share of the whole gets more, so that what an index takes
+//! stays bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,8 +10,8 @@ use std::ops::Bound;
 use super::super::slots::Slot;
 use crate::namespaces::Namespaces;
 
-/// An index has so many parts, of which one namespace may use one. Cluster-scoped objects may use all of them: among these there
-/// are no others.
+/// An index has so many parts, of which one namespace may use one. Cluster-scoped objects may use all of
+/// them: among these there are no others.
 const PARTS: usize = 8;
 
 /// What is charged for each value of each object, beside its text.
@@ -121,7 +122,8 @@ impl Rooms {
         self.has_changed
     }
 
-    /// Returns the next one that waits in a namespace which is not full. At the end there is none until something becomes free.
+    /// Returns the next one that waits in a namespace which is not full. At the end there is none until
+    /// something becomes free.
     pub(super) fn next_to_try(&mut self, limit: usize) -> Option<Slot> {
         if !self.has_changed {
             return None;

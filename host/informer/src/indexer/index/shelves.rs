@@ -1,7 +1,8 @@
 //! The values of an index by namespace, for readers who may not read all namespaces.
 //!
-//! What they are answered, and how long it takes, must not depend on objects that they may not read. So a value is looked up in their
-//! namespaces only; who may read everything is answered from the postings over all namespaces.
+//! What they are answered, and how long it takes, must not depend on objects that they may not read. So a
+//! value is looked up in their namespaces only; who may read everything is answered from the postings over
+//! all namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
@@ -15,7 +16,8 @@ use crate::namespaces::Namespaces;
 
 type Values = BTreeMap<Arc<str>, Postings>;
 
-/// The values by namespace. It is made a few slots at a time; what is written meanwhile is entered where that has got to.
+/// The values by namespace. It is made a few slots at a time; what is written meanwhile is entered where that
+/// has got to.
 #[derive(Debug, Default)]
 pub(super) struct Shelves {
     by_namespace: BTreeMap<Box<str>, Values>,
@@ -131,8 +133,8 @@ impl Shelves {
     }
 }
 
-/// Adds up to `most` values after a place to `found`: of the postings over all namespaces, or of the shelves of some. Returns where to go
-/// on, none at the end.
+/// Adds up to `most` values after a place to `found`: of the postings over all namespaces, or of the shelves
+/// of some. Returns where to go on, none at the end.
 pub(super) fn values_after(
     everywhere: &Values,
     shelves: Option<&Shelves>,

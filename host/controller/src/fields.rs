@@ -11,12 +11,14 @@ pub(crate) const MOST_BYTES: usize = 4 << 20;
 /// when they are too long together.
 pub(crate) fn at(object: &Object, pointers: &[JsonPointer]) -> Result<Vec<Option<String>>, Error> {
     let most = if pointers.len() > 1 { MOST_BYTES } else { usize::MAX };
-    object.pointers_within(pointers, most).map_err(|n_bytes| {
-        Error::LimitExceeded(format!(
-            "the fields at {} pointers have {n_bytes} bytes, more than {MOST_BYTES}: ask for fewer at a time",
-            pointers.len()
-        ))
-    })
+    object.pointers_within(pointers, most).map_err(|n_bytes| too_long(pointers.len(), n_bytes))
+}
+
+/// What is answered for fields that are too long together. They were found, but not copied.
+pub(crate) fn too_long(n_pointers: usize, n_bytes: usize) -> Error {
+    Error::LimitExceeded(format!(
+        "the fields at {n_pointers} pointers have {n_bytes} bytes, more than {MOST_BYTES}: ask for fewer at a time"
+    ))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::contract::Error;
 
-/// How much the host keeps for one plugin.
-pub const MOST_BYTES: u64 = 64 << 20;
+/// How much the host keeps for one plugin: the parts of all uses together.
+pub const MOST_BYTES: u64 = 96 << 20;
 
 /// The account of one plugin over all its versions and instances. Cheap to clone; clones are the same one.
 #[derive(Debug, Clone)]
@@ -47,7 +47,8 @@ pub struct Charge {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostBytesView {
-    /// How much may be kept together.
+    /// How much may be kept together. Each use has a part of its own: a full work queue does not stop the requests
+    /// that would empty it.
     pub limit: u64,
     /// How much is kept.
     pub used: u64,
@@ -129,17 +130,24 @@ impl Charge {
     pub fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let Shared { limit, used, by_use, refused } = &*self.account.shared;
         let bytes = bytes as u64;
-        let fits = |used: u64| used.checked_add(bytes).filter(|after| after <= limit);
-        if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
-            refused.fetch_add(1, Ordering::Relaxed);
-            return Err(Error::LimitExceeded(format!(
-                "no room for {bytes} bytes of {}: the host keeps up to {limit} bytes for one plugin",
-                self.of.words()
-            )));
+        let add = |to: &AtomicU64, most: u64| {
+            let fits = |used: u64| used.checked_add(bytes).filter(|after| *after <= most);
+            to.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+        };
+        let of_use = &by_use[self.of as usize];
+        let part = self.of.part().min(*limit);
+        if add(of_use, part) {
+            if add(used, *limit) {
+                self.bytes += bytes;
+                return Ok(());
+            }
+            of_use.fetch_sub(bytes, Ordering::Relaxed);
         }
-        by_use[self.of as usize].fetch_add(bytes, Ordering::Relaxed);
-        self.bytes += bytes;
-        Ok(())
+        refused.fetch_add(1, Ordering::Relaxed);
+        let words = self.of.words();
+        Err(Error::LimitExceeded(format!(
+            "no room for {bytes} bytes of {words}: the host keeps up to {part} bytes of them for one plugin"
+        )))
     }
 
     /// Gives so much back.
@@ -161,6 +169,16 @@ impl Drop for Charge {
 // === impl Use ===
 
 impl Use {
+    /// How much of the account it may take.
+    fn part(self) -> u64 {
+        match self {
+            Self::WorkQueue => 40 << 20,
+            Self::Events => 4 << 20,
+            Self::Requests => 50 << 20,
+            Self::Metrics => 2 << 20,
+        }
+    }
+
     fn words(self) -> &'static str {
         match self {
             Self::WorkQueue => "keys in the work queue",
@@ -181,7 +199,7 @@ mod tests {
         let mut queue = account.charge(Use::WorkQueue, 60).unwrap();
         let events = account.charge(Use::Events, 40).unwrap();
         let error = queue.grow(1).unwrap_err();
-        insta::assert_snapshot!(format!("{error:?}"), @r#"Error::LimitExceeded("no room for 1 bytes of keys in the work queue: the host keeps up to 100 bytes for one plugin")"#);
+        insta::assert_snapshot!(format!("{error:?}"), @r#"Error::LimitExceeded("no room for 1 bytes of keys in the work queue: the host keeps up to 100 bytes of them for one plugin")"#);
         assert!(account.charge(Use::Requests, 1).is_err());
         drop(events);
         queue.shrink(10);
@@ -193,10 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn a_full_work_queue_leaves_room_for_the_requests_that_empty_it() {
+        let account = HostBytes::default();
+        let _keys = account.charge(Use::WorkQueue, 40 << 20).unwrap();
+        assert!(account.charge(Use::WorkQueue, 1).is_err());
+        let uses = [(Use::Events, 4 << 20), (Use::Requests, 50 << 20), (Use::Metrics, 2 << 20)];
+        let _all = uses.map(|(of, part)| account.charge(of, part).unwrap());
+        assert_eq!(account.view().used, MOST_BYTES);
+    }
+
+    #[test]
     fn sizes_beyond_all_measure_do_not_wrap() {
         let account = HostBytes::new(u64::MAX);
-        let _most = account.charge(Use::Metrics, usize::MAX).unwrap();
+        let _one = account.charge(Use::Metrics, 1).unwrap();
         assert!(account.charge(Use::Metrics, usize::MAX).is_err());
-        assert!(account.charge(Use::Metrics, 1).is_err());
+        assert_eq!(account.view().used, 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Objects of the cache as rows of an answer.
 
-use oarlock_informer::{JsonPointer, Object};
+use oarlock_informer::{JsonPointer, Object, PointerSet};
 use oarlock_plugin::contract::{Content, Error, ObjectRef, Projection, Row};
 
 use super::slices::Slices;
@@ -16,7 +16,7 @@ pub(super) struct Columns {
 enum Parsed {
     Keys,
     Fields {
-        pointers: Vec<JsonPointer>,
+        pointers: PointerSet,
         /// For each field asked for its place among the pointers; none where the declared content has nothing
         /// to point at.
         places: Vec<Option<usize>>,
@@ -45,7 +45,7 @@ impl Columns {
                         parsed.push(pointer);
                     }
                 }
-                Parsed::Fields { pointers: parsed, places }
+                Parsed::Fields { pointers: PointerSet::new(&parsed), places }
             }
         };
         Ok(Self { projection, content })
@@ -77,9 +77,23 @@ impl Columns {
         match &self.projection {
             Parsed::Keys => {}
             Parsed::Fields { pointers, places } => {
-                let mut found = fields::at(object, pointers)?;
-                row.fields = places.iter().map(|place| found.get_mut((*place)?)?.take()).collect();
-                slices.worked(self.text_of(object)).await;
+                let mut left = self.text_of(object);
+                let mut finding = object.finding(pointers);
+                loop {
+                    let work = slices.left();
+                    if finding.advance(work) {
+                        slices.worked(work.min(left)).await;
+                        break;
+                    }
+                    slices.worked(work).await;
+                    left = left.saturating_sub(work);
+                }
+                let found = finding.finish();
+                if pointers.len() > 1 && found.n_bytes() > fields::MOST_BYTES {
+                    return Err(fields::too_long(pointers.len(), found.n_bytes()));
+                }
+                let value = |place: &Option<usize>| found.get((*place)?).map(str::to_owned);
+                row.fields = places.iter().map(value).collect();
             }
             Parsed::Json => {
                 row.json = Some(match self.content {

@@ -26,6 +26,11 @@ impl Slices {
         Self { left_in_slice: SLICE, text_left: TEXT_PER_CALL }
     }
 
+    /// Returns how much work is left of this slice.
+    pub(super) fn left(&self) -> usize {
+        self.left_in_slice
+    }
+
     /// Counts work that was done; lets the others have their turn once the slice is over. No lock may be
     /// held.
     pub(super) async fn worked(&mut self, work: usize) {

@@ -63,6 +63,17 @@ async fn a_list_of_large_objects_lets_others_have_their_turn_and_goes_on_page_by
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_large_object_is_read_in_slices() {
+    let rig = Rig::new(&[None]).await;
+    rig.api.put(Draft::new("big/one").field("spec", large(900 << 10)));
+    rig.has(6).await;
+    let (key, absent) = (key("big", "one"), absent_pointers());
+    let (row, turns) = with_turns(rig.cache.get("pods", &key, &absent)).await;
+    assert_eq!(row.unwrap().fields, vec![None; 64]);
+    assert!(turns >= 4, "{turns} turns");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_selector_that_matches_nothing_lets_others_have_their_turn() {
     let rig = Rig::new(&[None]).await;
     for n in 0..5_000 {

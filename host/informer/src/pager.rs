@@ -19,7 +19,8 @@ pub struct Config {
     pub page_size: Option<NonZeroU32>,
     /// What to do when a later page has expired.
     pub on_expired: OnExpired,
-    /// How many pages are fetched ahead of who looks at each object (PG-05).
+    /// How many pages may wait in the buffer, beside the one that is looked at and the one that was fetched last (PG-05): with 0, the
+    /// second page is fetched while the first is looked at, and the third not before the second is.
     pub n_buffered_pages: usize,
 }
 

@@ -201,6 +201,47 @@ async fn pg_05_pages_are_fetched_ahead_up_to_the_buffer() {
     assert_eq!(n_pages, 10);
 }
 
+/// As in client-go: one page is looked at, the next is in the hand of who fetches, and so many lie between them.
+#[tokio::test]
+async fn pg_05_with_and_without_a_buffer_the_pages_fetched_are_client_gos() {
+    for (n_buffered_pages, n_looked_at, n_fetched) in [
+        (0, 1, 2),
+        (0, 2, 3),
+        (0, 4, 5),
+        (0, 5, 5),
+        (1, 1, 3),
+        (1, 2, 4),
+        (1, 5, 5),
+        (10, 1, 5),
+        (usize::MAX, 1, 5),
+    ] {
+        // Whether `look` waits for the fetching to come to rest, or never waits.
+        for waits in [true, false] {
+            let server = paged(50);
+            let config = Config { n_buffered_pages, ..pages_of(10) };
+            let mut n_pages = 0;
+            let result = Pager::new(&server, config)
+                .each_page(ListOptions::default(), &CancellationToken::new(), async |_| {
+                    n_pages += 1;
+                    for _ in 0..if waits { 100 } else { 0 } {
+                        tokio::task::yield_now().await;
+                    }
+                    if n_pages == n_looked_at { Err("enough") } else { Ok(()) }
+                })
+                .await;
+            assert!(matches!(result, Err(EachError::Stopped("enough"))));
+            // One who never waits gives the fetching one turn a page, so what lies in a buffer may be less.
+            let n_lists = server.lists().len();
+            let is_right =
+                if waits || n_buffered_pages == 0 { n_lists == n_fetched } else { n_lists <= n_fetched };
+            assert!(
+                is_right,
+                "buffer {n_buffered_pages}, {n_looked_at} looked at, waits {waits}: {n_lists} fetched"
+            );
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn pg_05_cancelled_while_a_page_does_not_come() {
     let server = paged(11);

@@ -68,7 +68,7 @@ struct Inner {
     rare: Option<Box<Rare>>,
     /// How long the text is.
     length: u32,
-    /// One more than the generation, where there is one and it is small; else zero.
+    /// One more than the generation, where there is one and it is small; else zero. Beside it [`METADATA_ALONE`].
     generation: u16,
     /// Where in the text the metadata stands; zero where that is not within the first 64 KiB.
     metadata_start: u16,
@@ -87,6 +87,9 @@ struct Rare {
 const NO_UUID: [u8; 16] = [0; 16];
 
 const NOT_A_NUMBER: u64 = u64::MAX;
+
+/// The bit beside a small generation that says that the object is kept as [`Content::Metadata`].
+const METADATA_ALONE: u16 = 1 << 15;
 
 static METADATA: LazyLock<Box<[Segment]>> = LazyLock::new(|| Box::new([Segment::named("metadata".into())]));
 
@@ -141,8 +144,14 @@ impl Object {
         let uid = parse_uuid(parts.uid).filter(|uid| *uid != NO_UUID);
         let resource_version =
             parse_number(parts.resource_version).filter(|version| *version != NOT_A_NUMBER);
-        let small_generation =
-            parts.generation.and_then(|generation| u16::try_from(generation).ok()?.checked_add(1));
+        let small_generation = parts
+            .generation
+            .and_then(|generation| u16::try_from(generation).ok())
+            .and_then(|generation| generation.checked_add(1).filter(|one_more| *one_more < METADATA_ALONE));
+        let metadata_alone = match parts.content {
+            Content::Metadata => METADATA_ALONE,
+            Content::Full => 0,
+        };
         let rare = Rare {
             uid: if uid.is_some() { "" } else { parts.uid }.into(),
             resource_version: if resource_version.is_some() { "" } else { parts.resource_version }.into(),
@@ -158,7 +167,7 @@ impl Object {
             rare: rare.is_needed().then(|| Box::new(rare)),
             // The door has seen that it fits.
             length: text.len() as u32,
-            generation: small_generation.unwrap_or_default(),
+            generation: small_generation.unwrap_or_default() | metadata_alone,
             metadata_start: u16::try_from(metadata_start).unwrap_or_default(),
             body: Mutex::new(Body::plain(text.into_boxed_str())),
         }))
@@ -192,10 +201,15 @@ impl Object {
 
     /// Returns the generation, where the resource counts any.
     pub fn generation(&self) -> Option<i64> {
-        match self.0.generation {
+        match self.0.generation & !METADATA_ALONE {
             0 => self.0.rare.as_ref()?.generation,
             one_more => Some(i64::from(one_more) - 1),
         }
+    }
+
+    /// Returns how much of the object this is, which what changes objects on their way in does not change.
+    pub fn content(&self) -> Content {
+        if self.0.generation & METADATA_ALONE == 0 { Content::Full } else { Content::Metadata }
     }
 
     /// Returns the time from which on the object is being deleted, if it is.
@@ -309,10 +323,13 @@ impl Object {
         self.0.uid == other.0.uid && (self.0.uid != NO_UUID || self.uid() == other.uid())
     }
 
-    /// Gives the object the uid and resourceVersion of another, whatever its text says: nobody who changes objects on their way in
-    /// can take these away (PD-43).
+    /// Gives the object the uid, resourceVersion and content of another, whatever its text says: nobody who changes objects on their
+    /// way in can take these away (PD-43).
     pub(crate) fn identified_as(self, original: &Self) -> Self {
-        if self.is_at_version_of(original) && self.has_uid_of(original) {
+        if self.is_at_version_of(original)
+            && self.has_uid_of(original)
+            && self.content() == original.content()
+        {
             return self;
         }
         let (own, other) = (self.0.rare.as_deref(), original.0.rare.as_deref());
@@ -330,18 +347,21 @@ impl Object {
             resource_version: original.0.resource_version,
             rare: rare.is_needed().then(|| Box::new(rare)),
             length: self.0.length,
-            generation: self.0.generation,
+            generation: self.0.generation & !METADATA_ALONE | original.0.generation & METADATA_ALONE,
             metadata_start: self.0.metadata_start,
             body: Mutex::new(self.0.body.lock().clone()),
         }))
     }
 
-    /// Whether the two are one version of one object, in one form: the uid, the resourceVersion and how much of it there is.
+    /// Whether the two are one version of one object: the same uid and resourceVersion. The text may be another all the same, since the
+    /// server makes it from what it has stored: after a change of a CRD's conversion or defaults, for instance.
     pub(crate) fn is_version_of(&self, other: &Self) -> bool {
-        self.is_at_version_of(other)
-            && self.has_uid_of(other)
-            && self.json_length() == other.json_length()
-            && !self.resource_version().is_empty()
+        self.is_at_version_of(other) && self.has_uid_of(other) && !self.resource_version().is_empty()
+    }
+
+    /// Whether the two are one version of one object in one form, to the last byte. A compressed text is read for that, and stays as it is.
+    pub(crate) fn is_equal_version_of(&self, other: &Self) -> bool {
+        self.is_same(other) || self.is_version_of(other) && self.content() == other.content() && self == other
     }
 
     /// Returns the resourceVersion as a number, if it is one.

@@ -34,7 +34,7 @@ impl ReflectorStore for DeltaFifo {
 
     fn arrived(&self, object: Object) -> Object {
         let known = self.config.known_objects.as_ref().and_then(|known| known.known(object.key()));
-        known.filter(|known| known.is_version_of(&object)).unwrap_or(object)
+        known.filter(|known| known.is_equal_version_of(&object)).unwrap_or(object)
     }
 
     /// Own keys are those of objects as they came, so these are transformed when they are queued.

@@ -45,7 +45,7 @@ impl Sweeper {
     /// Takes an object that a list brings: returns the cached one if it is its equal, else this one, compressed if that can be.
     pub(crate) fn arrived(&self, object: Object) -> Object {
         let cached = self.indexer.get(object.key());
-        if let Some(cached) = cached.filter(|cached| cached.is_version_of(&object)) {
+        if let Some(cached) = cached.filter(|cached| cached.is_equal_version_of(&object)) {
             return cached;
         }
         self.training.lock().arrived(&object);

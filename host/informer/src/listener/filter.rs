@@ -54,10 +54,15 @@ pub(crate) enum Verdict {
 // === impl Change ===
 
 impl Change {
-    /// Whether it is an update from one resourceVersion to the same.
+    /// Whether it is an update that changes nothing: from one resourceVersion to the same, and to the same text.
+    ///
+    /// client-go looks at the versions alone. But another text at the same version is a change like any other: a listener that was not
+    /// told would find in its next update an old state that it never saw.
     pub(crate) fn is_sync(&self) -> bool {
         match self {
-            Self::Updated { old, new, .. } => old.is_at_version_of(new),
+            Self::Updated { old, new, .. } => {
+                old.is_same(new) || old.is_at_version_of(new) && old.has_uid_of(new) && old == new
+            }
             Self::Added { .. } | Self::Deleted { .. } => false,
         }
     }

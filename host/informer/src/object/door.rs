@@ -29,6 +29,8 @@ pub(super) struct Parts<'a> {
     pub(super) labels: Labels,
     /// In its final form; less than 4 GiB.
     pub(super) text: String,
+    /// How much of the object the text is.
+    pub(super) content: Content,
     /// Where in the text the value of `metadata` begins.
     pub(super) metadata_start: usize,
 }

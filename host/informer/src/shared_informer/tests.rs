@@ -1,5 +1,6 @@
 //! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
 
+mod another_text;
 mod gaps;
 mod large;
 mod panicking;

@@ -30,11 +30,17 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Result<Object, Error> {
         Content::Full => (with_type_meta(head, filled_api_version, filled_kind), tail),
         Content::Metadata => (metadata_head(&type_meta), "}"),
     };
-    read([&*head, metadata, tail].concat(), metadata, type_meta, head.len())
+    read([&*head, metadata, tail].concat(), metadata, type_meta, terms.content, head.len())
 }
 
 /// Makes an object of a text in its final form, in which `metadata` begins at `start`.
-fn read(json: String, metadata: &str, type_meta: TypeMeta, start: usize) -> Result<Object, Error> {
+fn read(
+    json: String,
+    metadata: &str,
+    type_meta: TypeMeta,
+    content: Content,
+    start: usize,
+) -> Result<Object, Error> {
     if u32::try_from(json.len()).is_err() {
         return Err(Error::TooLarge(json.len()));
     }
@@ -60,6 +66,7 @@ fn read(json: String, metadata: &str, type_meta: TypeMeta, start: usize) -> Resu
         deletion_timestamp: metadata.deletion_timestamp.as_ref().map(|text| &*text.0),
         labels,
         text: json,
+        content,
         metadata_start: start,
     }))
 }

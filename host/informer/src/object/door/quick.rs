@@ -73,6 +73,7 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
         deletion_timestamp: metadata.deletion_timestamp.flatten(),
         labels: metadata.labels.unwrap_or_default(),
         text: json,
+        content: terms.content,
         metadata_start,
     }))
 }

@@ -429,9 +429,24 @@ impl DeltaFifo {
     fn delete_key(&self, key: ObjectKey, object: DeltaObject) {
         let mut state = self.state.lock();
         self.populate(&mut state);
-        let known = self.config.known_objects.as_ref();
-        if !state.has(&key) && known.is_none_or(|known| known.known(&key).is_none()) {
-            return;
+        let newest = match state.deltas(&key) {
+            Some(deltas) => match deltas.newest() {
+                Delta::Deleted(_) => None,
+                newest => newest.last_known().cloned(),
+            },
+            None => match self.config.known_objects.as_ref().and_then(|known| known.known(&key)) {
+                Some(known) => Some(known),
+                None => return,
+            },
+        };
+        if let (Some(newest), DeltaObject::Object(deleted)) = (newest, &object)
+            && !newest.has_uid_of(deleted)
+        {
+            // It is another object of that name, created after the newest one had gone, and both were missed: three changes, since
+            // nobody who knows the one should hear of the end of the other.
+            let missed = Tombstone { key: key.clone(), object: Some(newest) };
+            state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(missed)));
+            state.push(key.clone(), Delta::Added(deleted.clone()));
         }
         state.push(key, Delta::Deleted(object));
         drop(state);

@@ -323,7 +323,8 @@ fn change(delta: &Delta, old: Option<Object>, is_in_initial_list: bool) -> Optio
         Delta::Deleted(deleted) => {
             // No listener was given an object that the cache did not hold, so none is given its end.
             let old = old?;
-            let object = deleted.last_known().unwrap_or(&old).clone();
+            // Never the state of another object of that name: no listener was given that one.
+            let object = deleted.last_known().filter(|object| object.has_uid_of(&old)).unwrap_or(&old).clone();
             Some(Change::Deleted { old, object, final_state_unknown: deleted.is_tombstone() })
         }
     }

@@ -7,19 +7,45 @@
 //! | delete | – | – | delete, then add |
 //! | delete, add | delete, add(newest) | delete | – |
 //!
+//! An update from one uid to another stands for the delete of the old object, which was missed, and the add of the new one. It merges with the
+//! new one's delete as these two would, so that no consumer hears of the end of an object that it does not know. If it was tried, it stays, and
+//! the delete behind it.
+//!
 //! An add that was tried and failed may have had effects, so its delete is told. The dashes cannot come about while the
 //! chain holds; they are mapped to what leaves the object in its newest state.
 
 use super::backlog::Pending;
 use super::notification::Notification;
+use crate::object::Object;
 
 /// Appends `next` to the notifications in `merged`, which holds one or two of an object, merging where the table says so.
-/// Afterwards there are none, one, or a delete and an add.
+/// Afterwards there are none, one, or a delete and an add; the delete may stand behind an update from one uid to another.
 pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
     let Some(last) = merged.pop() else {
         merged.push(next);
         return;
     };
+    match (&last.notification, &next.notification) {
+        (Notification::Added { .. }, Notification::Updated { old, new })
+            if last.tried && !old.has_uid_of(new) =>
+        {
+            let [deleted, added] = split(&next, old, new);
+            merged.push(last);
+            append(merged, deleted);
+            append(merged, added);
+            return;
+        }
+        (Notification::Updated { old, new }, Notification::Deleted { .. }) if !old.has_uid_of(new) => {
+            if last.tried {
+                merged.extend([last, next]);
+            } else {
+                merged.extend(split(&last, old, new));
+                append(merged, next);
+            }
+            return;
+        }
+        _ => {}
+    }
     let is_known =
         last.tried || matches!(last.notification, Notification::Added { is_in_initial_list: true, .. });
     let notification = match (last.notification, next.notification) {
@@ -59,6 +85,22 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
         tried: last.tried || next.tried,
         counts_for_sync: last.counts_for_sync || next.counts_for_sync,
     });
+}
+
+/// Takes an update from one object to another of its name apart.
+fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
+    let &Pending { notification: _, ticket, arrived, attempts, tried, counts_for_sync } = pending;
+    let part = |notification, counts_for_sync| Pending {
+        notification,
+        ticket,
+        arrived,
+        attempts,
+        tried,
+        counts_for_sync,
+    };
+    let deleted = Notification::Deleted { object: old.clone(), final_state_unknown: true };
+    let added = Notification::Added { object: new.clone(), is_in_initial_list: false };
+    [part(deleted, counts_for_sync), part(added, false)]
 }
 
 /// Merges a whole line of notifications.

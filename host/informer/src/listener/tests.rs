@@ -48,6 +48,18 @@ impl Bench {
         self.process();
     }
 
+    /// Takes an object as it is in a watch event.
+    fn update(&self, object: Object) {
+        self.fifo.update(object).unwrap();
+        self.process();
+    }
+
+    /// Takes a last state as it is in a watch event.
+    fn deleted(&self, object: Object) {
+        self.fifo.delete(object).unwrap();
+        self.process();
+    }
+
     pub(super) fn relist(&mut self, objects: Vec<Object>) {
         self.fifo.replace(objects).unwrap();
         self.process();

@@ -7,6 +7,8 @@ mod panicking;
 mod seen;
 mod switching;
 mod transforming;
+mod uids;
+mod undecodable;
 mod upstream;
 
 use std::pin::pin;

@@ -108,12 +108,8 @@ impl Backlog {
         self.abandon_in_flight();
         let mut deletes: Vec<_> = std::mem::take(&mut self.lines)
             .into_iter()
-            .filter_map(|(key, line)| match <[Pending; 1]>::try_from(merge::fold(line.waiting)) {
-                Ok([pending]) if matches!(pending.notification, Notification::Deleted { .. }) => {
-                    Some((key, pending))
-                }
-                _ => None,
-            })
+            .filter_map(|(key, line)| Some((key, merge::fold(line.waiting).pop()?)))
+            .filter(|(_, last)| matches!(last.notification, Notification::Deleted { .. }))
             .collect();
         deletes.sort_by_key(|(_, pending)| pending.ticket);
         deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()

@@ -21,15 +21,25 @@ const NEVER_MERGES: usize = 1000;
 #[derive(Clone, Debug)]
 enum Step {
     Put(usize, Thing),
+    /// The object was deleted and created anew, and only the latter was seen.
+    Recreate(usize, Thing),
     Delete(usize),
-    Relist(BTreeSet<usize>),
+    /// The object was deleted, created anew and deleted again, and only the last was seen.
+    DeleteAnother(usize),
+    /// What there is; true for what is another object of its name than before.
+    Relist(BTreeMap<usize, bool>),
     Resync,
     Take,
     TakeDeferred(usize),
-    Finish { which: usize, end: End },
+    Finish {
+        which: usize,
+        end: End,
+    },
     Advance,
     Replay,
-    Narrow { to: Option<&'static str> },
+    Narrow {
+        to: Option<&'static str>,
+    },
     RetryParked,
     Abandon,
 }
@@ -62,8 +72,8 @@ struct Setup {
 struct World {
     setup: Setup,
     version: u32,
-    /// With their versions.
-    things: BTreeMap<usize, (Thing, u32)>,
+    /// With their versions, and the versions at which they were created, which are their uids.
+    things: BTreeMap<usize, (Thing, u32, u32)>,
     namespace: Option<&'static str>,
 }
 
@@ -94,8 +104,8 @@ impl World {
         let Setup { selects, declares, .. } = self.setup;
         let sees = |key: &str| self.namespace.is_none_or(|namespace| key.starts_with(namespace));
         let things =
-            self.things.iter().filter(|(key, (thing, _))| sees(KEYS[**key]) && (!selects || thing.matches));
-        let told = |(thing, version): &(Thing, u32)| match declares {
+            self.things.iter().filter(|(key, (thing, ..))| sees(KEYS[**key]) && (!selects || thing.matches));
+        let told = |(thing, version, _): &(Thing, u32, u32)| match declares {
             true => thing.field.to_string(),
             false => version.to_string(),
         };
@@ -115,7 +125,7 @@ impl ReferenceStateMachine for ModelOfTheWorld {
             .prop_map(|(backlog_limit, selects, declares)| World {
                 setup: Setup { backlog_limit, selects, declares },
                 version: 0,
-                things: BTreeMap::from([(0, (LISTED, 0))]),
+                things: BTreeMap::from([(0, (LISTED, 0, 0))]),
                 namespace: None,
             })
             .boxed()
@@ -127,9 +137,11 @@ impl ReferenceStateMachine for ModelOfTheWorld {
         let thing =
             (prop::bool::weighted(0.8), 0_u8..2).prop_map(|(matches, field)| Thing { matches, field });
         prop_oneof![
-            12 => (key.clone(), thing).prop_map(|(key, thing)| Step::Put(key, thing)),
+            12 => (key.clone(), thing.clone()).prop_map(|(key, thing)| Step::Put(key, thing)),
+            3 => (key.clone(), thing).prop_map(|(key, thing)| Step::Recreate(key, thing)),
             5 => key.clone().prop_map(Step::Delete),
-            1 => proptest::collection::btree_set(key.clone(), 0..4).prop_map(Step::Relist),
+            1 => key.clone().prop_map(Step::DeleteAnother),
+            1 => proptest::collection::btree_map(key.clone(), any::<bool>(), 0..4).prop_map(Step::Relist),
             1 => Just(Step::Resync),
             12 => Just(Step::Take),
             3 => key.clone().prop_map(Step::TakeDeferred),
@@ -147,15 +159,27 @@ impl ReferenceStateMachine for ModelOfTheWorld {
         match step {
             Step::Put(key, thing) => {
                 world.version += 1;
-                world.things.insert(*key, (*thing, world.version));
+                let uid = world.things.get(key).map_or(world.version, |(_, _, uid)| *uid);
+                world.things.insert(*key, (*thing, world.version, uid));
             }
-            Step::Delete(key) => {
+            Step::Recreate(key, thing) => {
+                world.version += 1;
+                world.things.insert(*key, (*thing, world.version, world.version));
+            }
+            Step::Delete(key) | Step::DeleteAnother(key) => {
                 world.version += 1;
                 world.things.remove(key);
             }
             Step::Relist(keys) => {
                 world.version += 1;
-                world.things = keys.iter().map(|key| (*key, (LISTED, world.version))).collect();
+                let version = world.version;
+                let uid = |key: &usize, is_another: bool| match world.things.get(key) {
+                    Some((_, _, uid)) if !is_another => *uid,
+                    _ => version,
+                };
+                let listed =
+                    |(key, is_another): (&usize, &bool)| (*key, (LISTED, version, uid(key, *is_another)));
+                world.things = keys.iter().map(listed).collect();
             }
             Step::Narrow { to } => world.namespace = *to,
             _ => {}
@@ -170,6 +194,10 @@ const LISTED: Thing = Thing { matches: true, field: 0 };
 fn draft(key: usize, thing: Thing) -> Draft {
     let draft = Draft::new(KEYS[key]).field("spec", json!({ "field": thing.field }));
     if thing.matches { draft.label("app", "web") } else { draft }
+}
+
+fn thing_at(key: usize, (thing, version, uid): (Thing, u32, u32)) -> Object {
+    draft(key, thing).at(&TypeMeta::new("v1", "Pod"), &format!("uid-{uid}"), &version.to_string())
 }
 
 fn pointer() -> JsonPointer {
@@ -211,8 +239,10 @@ impl Consumer {
                 let is_next = told.is_some_and(|told| self.promised(told) == self.promised(old));
                 assert!(is_next, "{doing}, but {told:?} was told");
             }
-            Notification::Deleted { .. } => {
+            Notification::Deleted { object, .. } => {
                 assert!(told.is_some() || self.may_be_deleted.contains(key), "{doing} out of the blue");
+                let is_it = told.is_none_or(|told| told.has_uid_of(object));
+                assert!(is_it, "{doing} of {}, but {} was told", object.uid(), told.unwrap().uid());
             }
         }
         self.in_flight.push((delivery, false));
@@ -309,7 +339,7 @@ impl StateMachineTest for ConsumerInTheWorld {
             fields: if setup.declares { vec![pointer()] } else { vec![] },
             ..ListenerConfig::default()
         });
-        bench.relist(vec![at(&draft(0, LISTED), 0)]);
+        bench.relist(vec![thing_at(0, (LISTED, 0, 0))]);
         let may_be_deleted = indexer.keys().into_iter().collect();
         let (told, in_flight) = (BTreeMap::new(), Vec::new());
         drop(entered);
@@ -324,12 +354,27 @@ impl StateMachineTest for ConsumerInTheWorld {
         }
         let _entered = handle.enter();
         match step {
-            Step::Put(key, thing) => assert_eq!(consumer.bench.put(draft(key, thing)), world.version),
-            Step::Delete(key) => consumer.bench.delete(KEYS[key]),
-            Step::Relist(keys) => {
-                consumer.bench.version = world.version;
-                let listed = keys.into_iter().map(|key| at(&draft(key, LISTED), world.version));
-                consumer.bench.relist(listed.collect());
+            Step::Put(key, _) | Step::Recreate(key, _) => {
+                consumer.bench.update(thing_at(key, world.things[&key]));
+            }
+            Step::Delete(key) => {
+                let cached = consumer.indexer.get(&KEYS[key].parse().unwrap());
+                let uid = cached.map_or_else(String::new, |cached| cached.uid().to_string());
+                let last = Draft::new(KEYS[key]).label("app", "web");
+                let last = last.field("spec", json!({ "field": 0 }));
+                consumer.bench.deleted(last.at(
+                    &TypeMeta::new("v1", "Pod"),
+                    &uid,
+                    &world.version.to_string(),
+                ));
+            }
+            Step::DeleteAnother(key) => {
+                consumer.bench.deleted(thing_at(key, (LISTED, world.version, world.version)));
+            }
+            Step::Relist(_) => {
+                consumer
+                    .bench
+                    .relist(world.things.iter().map(|(key, thing)| thing_at(*key, *thing)).collect());
             }
             Step::Resync => consumer.bench.resync(),
             Step::Take => consumer.take(),
@@ -354,7 +399,8 @@ impl StateMachineTest for ConsumerInTheWorld {
 
     fn check_invariants(consumer: &Consumer, _: &World) {
         let stats = consumer.listener.stats();
-        assert!(stats.pending + stats.parked <= consumer.setup.backlog_limit + 2 * KEYS.len(), "{stats:?}");
+        // Per object at most an update to another object that was tried, its delete, and another add.
+        assert!(stats.pending + stats.parked <= consumer.setup.backlog_limit + 3 * KEYS.len(), "{stats:?}");
         assert_eq!(stats.in_flight, consumer.in_flight.len());
     }
 

@@ -111,6 +111,9 @@ mod tests {
             last_error: None,
             relists: 0,
             watches: 1,
+            undecodable: 0,
+            undecodable_objects: Vec::new(),
+            undecodable_events: 0,
             wanted_by: Vec::new(),
             needed_by_host: false,
         }

@@ -5,6 +5,7 @@
 
 mod body;
 mod event;
+mod glimpse;
 mod lines;
 mod page;
 mod request;
@@ -143,7 +144,7 @@ async fn next_event(lines: &mut Lines, config: &Config) -> Option<Result<WatchEv
     };
     match event::parse(&line.bytes, config) {
         // The connection ended in the middle of an event: that is an end like any other, the event comes again.
-        Err(_) if !line.is_whole => None,
+        Err(_) | Ok(WatchEvent::Undecodable { .. }) if !line.is_whole => None,
         result => Some(result.map_err(ApiError::from)),
     }
 }

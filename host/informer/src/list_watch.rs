@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 pub use error::{ApiError, Cause, DecodeError, Status};
 pub use options::{ListOptions, VersionMatch, WatchOptions};
 
-use crate::names::TypeMeta;
+use crate::names::{ObjectKey, TypeMeta};
 use crate::object::Object;
 
 /// Lists and watches one resource.
@@ -52,6 +52,17 @@ pub struct ListPage {
     pub continue_token: Option<String>,
     /// The objects, in the server's order, each with `apiVersion` and `kind`.
     pub items: Vec<Object>,
+    /// The objects that cannot be decoded, which are not among the items.
+    pub undecodable: Vec<Undecodable>,
+}
+
+/// An object that the server has and that cannot be decoded.
+#[derive(Clone, Debug)]
+pub struct Undecodable {
+    /// Its namespace and name, if these can be read.
+    pub key: Option<ObjectKey>,
+    /// Why it cannot be decoded.
+    pub error: Arc<DecodeError>,
 }
 
 /// What a watch sends, until the server ends it.
@@ -73,8 +84,16 @@ pub enum WatchEvent {
     Bookmark(Bookmark),
     /// The server gives the watch up.
     Error(Status),
-    /// An event whose object cannot be taken in. The watch goes on behind it (RL-55).
+    /// An event with something that is no object of the resource: of another type, a table, or without metadata. The watch goes on behind
+    /// it (RL-55).
     Rejected(Arc<DecodeError>),
+    /// A change of an object that cannot be decoded. What the store has of the object is not what the server has.
+    Undecodable {
+        /// Whether the object is gone.
+        is_deleted: bool,
+        /// The object.
+        object: Undecodable,
+    },
     /// An event of a type that is not known here.
     Unknown {
         /// What the server called it.
@@ -93,6 +112,17 @@ pub struct Bookmark {
     pub type_meta: Option<TypeMeta>,
     /// Whether it ends the initial events of a watch that asked for them.
     pub is_initial_events_end: bool,
+}
+
+// === impl Undecodable ===
+
+impl Undecodable {
+    /// Returns how to call the object in messages.
+    pub fn name(&self) -> String {
+        self.key
+            .as_ref()
+            .map_or_else(|| "an object whose name cannot be read".to_owned(), ObjectKey::to_string)
+    }
 }
 
 /// Whether something is a table for people to read, which no store can take (RL-26).

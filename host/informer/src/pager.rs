@@ -4,7 +4,7 @@ mod each;
 
 use std::num::NonZeroU32;
 
-use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch};
+use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch, Undecodable};
 use crate::object::Object;
 
 pub use each::EachError;
@@ -48,6 +48,8 @@ pub struct Listing {
     pub resource_version: String,
     /// The objects, in the server's order.
     pub items: Vec<Object>,
+    /// The objects that cannot be decoded, which are not among the items.
+    pub undecodable: Vec<Undecodable>,
     /// Whether a second page was asked for.
     pub is_paginated: bool,
 }
@@ -74,15 +76,15 @@ impl<'l> Pager<'l> {
     pub async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<Listing, ApiError> {
         let mut next = self.first(options.clone());
         let page = self.list_watch.list(next.clone(), keep).await?;
-        let mut listing =
-            Listing { resource_version: page.resource_version, items: page.items, is_paginated: false };
-        let mut continue_token = page.continue_token;
+        let ListPage { resource_version, mut continue_token, items, undecodable } = page;
+        let mut listing = Listing { resource_version, items, undecodable, is_paginated: false };
         while let Some(token) = continue_token {
             listing.is_paginated = true;
             next = following(next, token);
             match self.list_watch.list(next.clone(), keep).await {
                 Ok(page) => {
                     listing.items.extend(page.items);
+                    listing.undecodable.extend(page.undecodable);
                     continue_token = page.continue_token;
                 }
                 Err(error) if error.is_expired() && self.config.on_expired == OnExpired::ListWhole => {
@@ -90,8 +92,8 @@ impl<'l> Pager<'l> {
                     listing.items = Vec::new();
                     let whole = ListOptions { limit: None, continue_token: None, ..options };
                     let page = self.list_watch.list(whole, keep).await?;
-                    let ListPage { resource_version, items, .. } = page;
-                    return Ok(Listing { resource_version, items, is_paginated: true });
+                    let ListPage { resource_version, continue_token: _, items, undecodable } = page;
+                    return Ok(Listing { resource_version, items, undecodable, is_paginated: true });
                 }
                 Err(error) => return Err(error),
             }

@@ -18,6 +18,7 @@ mod store;
 mod streaming;
 mod timed;
 mod watching;
+mod undecodable;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub use config::{Config, ConsistencyCheck, InitialList};
 pub use ended::Error;
 pub use error_handler::WatchErrorHandler;
 pub use source::{Source, Sources};
-pub use status::{Failure, Phase, ReflectorStatus};
+pub use status::{Failure, Phase, ReflectorStatus, UndecodableObject};
 pub use store::{ReflectorStore, StoreError};
 
 use crate::backoff::Backoff;
@@ -39,6 +40,7 @@ use crate::clock;
 use crate::list_watch::{ListWatch, WatchStream};
 use crate::names::TypeMeta;
 use ended::{Ended, in_full};
+use crate::object::Object;
 use source::Numbered;
 use status::StatusSender;
 
@@ -81,6 +83,8 @@ struct Running<'r> {
 
 // === impl Reflector ===
 
+    /// What the last list could not decode, and what came since.
+    undecodable: UndecodableObjects,
 impl Reflector {
     /// Makes a reflector that does nothing until it is [run](Self::run).
     pub fn new(list_watch: Arc<dyn ListWatch>, store: Arc<dyn ReflectorStore>, config: Config) -> Self {
@@ -164,6 +168,7 @@ impl<'r> Running<'r> {
     }
 
     async fn run_forever(&mut self) {
+            undecodable: UndecodableObjects::default(),
         loop {
             let ended = Box::pin(self.list_and_watch()).await;
             self.report(&ended);
@@ -207,6 +212,26 @@ impl<'r> Running<'r> {
     fn description(&self) -> String {
         match (&self.config.description, &self.type_meta) {
             (Some(description), _) => description.clone(),
+    /// Replaces the store's contents by what a list brought, and by what is known of the objects that it could not decode.
+    fn replace(
+        &mut self,
+        items: Vec<Object>,
+        undecodable: UndecodableObjects,
+        resource_version: String,
+    ) -> Result<(), StoreError> {
+        let items = undecodable.with_last_known(items, self.store);
+        self.store.replace(items, &resource_version)?;
+        undecodable.log(&self.description(), &self.undecodable);
+        self.undecodable = undecodable;
+        self.resource_version = resource_version;
+        self.status.note(|status| {
+            status.n_lists += 1;
+            status.resource_version.clone_from(&self.resource_version);
+        });
+        self.status.undecodable(&self.undecodable);
+        Ok(())
+    }
+
             (None, Some(type_meta)) => type_meta.to_string(),
             (None, None) => "<unspecified>".to_owned(),
         }
@@ -232,7 +257,7 @@ impl<'r> Running<'r> {
                 None => error.log(),
             },
             Ended::Expired => tracing::debug!("{ended}"),
-            Ended::Broken { .. } | Ended::VeryShortWatch | Ended::Resync(_) => {
+            Ended::Broken { .. } | Ended::Undecodable { .. } | Ended::VeryShortWatch | Ended::Resync(_) => {
                 tracing::warn!("{}", in_full(ended));
             }
         }

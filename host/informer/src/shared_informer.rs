@@ -260,6 +260,9 @@ impl SharedInformer {
             n_lists,
             n_watches,
             n_events,
+            n_undecodable_events,
+            n_undecodable,
+            undecodable,
             resource_version,
             ..
         } = reflector.unwrap_or_default();
@@ -276,6 +279,9 @@ impl SharedInformer {
             relists: n_lists.saturating_sub(1),
             watches: n_watches,
             events: n_events,
+            undecodable_events: n_undecodable_events,
+            undecodable: n_undecodable,
+            undecodable_objects: undecodable,
             resource_version,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oarlock_informer::reflector::Phase;
+use oarlock_informer::reflector::{Phase, UndecodableObject};
 use oarlock_informer::{Content, GroupVersionResource, SharedInformer};
 use serde::{Serialize, Serializer};
 
@@ -56,6 +56,12 @@ pub struct InformerView {
     pub relists: u64,
     /// Watches begun.
     pub watches: u64,
+    /// Objects that the API server has and that cannot be decoded. The cache keeps the last state of each that could be.
+    pub undecodable: usize,
+    /// The first of them, with what is wrong.
+    pub undecodable_objects: Vec<String>,
+    /// Events that brought an object that could not be decoded.
+    pub undecodable_events: u64,
     /// Plugins that want it.
     pub wanted_by: Vec<String>,
     /// Whether the host itself cannot do without it.
@@ -124,6 +130,10 @@ impl InformerView {
             last_error: trouble.map(|it| it.message.clone()).or(last_error),
             relists: status.map_or(0, |it| it.relists),
             watches: status.map_or(0, |it| it.watches),
+            undecodable: status.map_or(0, |it| it.undecodable),
+            undecodable_objects: status
+                .map_or_else(Vec::new, |it| it.undecodable_objects.iter().map(undecodable).collect()),
+            undecodable_events: status.map_or(0, |it| it.undecodable_events),
             wanted_by: state.wanted_by(),
             needed_by_host: state.is_needed_by_host(),
         }
@@ -137,6 +147,11 @@ fn incomplete_indices(informer: &SharedInformer) -> Vec<IncompleteIndex> {
         Some(IncompleteIndex { index, objects: status.left_out, namespaces: status.incomplete_namespaces })
     };
     indexer.index_names().into_iter().filter_map(look).collect()
+}
+
+fn undecodable(object: &UndecodableObject) -> String {
+    let UndecodableObject { key, message } = object;
+    key.as_ref().map_or_else(|| format!("(name not readable): {message}"), |key| format!("{key}: {message}"))
 }
 
 fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -128,7 +128,19 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
         by_resource(|it| it.last_sign_of_life.map(|it| it.as_secs_f64())),
     )?;
     counters(encoder, "watch_relists", "Lists beyond the first", by_resource(|it| Some(it.relists as f64)))?;
-    counters(encoder, "watch_starts", "Watches begun", by_resource(|it| Some(it.watches as f64)))
+    counters(encoder, "watch_starts", "Watches begun", by_resource(|it| Some(it.watches as f64)))?;
+    gauges(
+        encoder,
+        "cache_undecodable_objects",
+        "Objects that the API server has and that cannot be decoded: the cache keeps their last known state",
+        by_resource(|it| Some(it.undecodable as f64)),
+    )?;
+    counters(
+        encoder,
+        "watch_undecodable_events",
+        "Events with an object that could not be decoded",
+        by_resource(|it| Some(it.undecodable_events as f64)),
+    )
 }
 
 fn budget(encoder: &mut DescriptorEncoder<'_>, budget: &BudgetView) -> Result<(), fmt::Error> {

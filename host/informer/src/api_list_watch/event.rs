@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::glimpse::{Glimpse, has_no_identity};
 use super::{Config, status};
 use crate::list_watch::{Bookmark, DecodeError, WatchEvent};
 use crate::names::TypeMeta;
-use crate::object::Object;
+use crate::object::{self, Object};
 
 const WHAT: &str = "watch event";
 
@@ -51,12 +52,47 @@ struct PartialMetadata {
     annotations: Option<crate::object::StringMap>,
 }
 
+// === impl Frame ===
+
+impl Frame<'_> {
+    fn is_change(&self) -> bool {
+        matches!(&*self.event_type, "ADDED" | "MODIFIED" | "DELETED")
+    }
+
+    /// Returns the event for a change whose object is no good.
+    fn of_bad_object(&self, error: object::Error, expected: Option<&TypeMeta>) -> WatchEvent {
+        let is_another_thing =
+            has_no_identity(&error) || Glimpse::of(self.object.get().as_bytes()).is_of_another_type(expected);
+        if is_another_thing {
+            WatchEvent::Rejected(Arc::new(error.into()))
+        } else {
+            self.undecodable(error.into())
+        }
+    }
+
+    fn undecodable(&self, error: DecodeError) -> WatchEvent {
+        let object = Glimpse::of(self.object.get().as_bytes()).undecodable(error);
+        WatchEvent::Undecodable { is_deleted: self.event_type == "DELETED", object }
+    }
+}
+
 /// Reads an event from its line.
 pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeError> {
     if let Some(event) = common(line, config) {
         return Ok(event);
     }
-    let text = std::str::from_utf8(line).map_err(|source| DecodeError::NotUtf8 { what: WHAT, source })?;
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => text,
+        Err(source) => {
+            // Its JSON may be whole all the same, and say which object it is.
+            let lossy = String::from_utf8_lossy(line);
+            let error = DecodeError::NotUtf8 { what: WHAT, source };
+            return match serde_json::from_str::<Frame<'_>>(&lossy) {
+                Ok(frame) if frame.is_change() => Ok(frame.undecodable(error)),
+                _ => Err(error),
+            };
+        }
+    };
     let malformed = |source| DecodeError::Malformed { what: WHAT, source };
     let frame: Frame<'_> = serde_json::from_str(text).map_err(malformed)?;
     let Config { type_meta, pruning, content, .. } = config;
@@ -64,8 +100,7 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
         || Object::parse_content(frame.object.get().as_bytes(), type_meta.as_ref(), pruning, *content);
     let of = |to_event: fn(Object) -> WatchEvent| match object() {
         Ok(object) => to_event(object),
-        // The next line may be better (RL-55).
-        Err(error) => WatchEvent::Rejected(Arc::new(error.into())),
+        Err(error) => frame.of_bad_object(error, type_meta.as_ref()),
     };
     Ok(match &*frame.event_type {
         "ADDED" => of(WatchEvent::Added),

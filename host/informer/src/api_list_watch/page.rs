@@ -1,6 +1,7 @@
 //! One page of a list, taken apart while it arrives.
 //!
-//! Each item becomes an object as soon as its last byte is there, from the bytes as they came if all of it is in one chunk.
+//! Each item becomes an object as soon as its last byte is there, from the bytes as they came if all of it is in one chunk. One that cannot be
+//! decoded, or is too long, is left out and named; the items behind it are read all the same.
 //! The answer as a whole is never in memory (RL-28). What remains, the page's envelope, is small and read at the end.
 
 use std::mem;
@@ -11,10 +12,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Config;
+use super::glimpse::{self, Glimpse};
 use crate::json_scan::Nesting;
-use crate::list_watch::{DecodeError, Keep, ListPage};
+use crate::list_watch::{DecodeError, Keep, ListPage, Undecodable};
 use crate::names::TypeMeta;
-use crate::object::Object;
+use crate::object::{self, Object};
 
 const WHAT: &str = "list";
 
@@ -26,6 +28,7 @@ pub(super) struct PageDecoder<'c> {
     config: &'c Config,
     keep: Keep<'c>,
     items: Vec<Object>,
+    undecodable: Vec<Undecodable>,
     envelope: EnvelopeScan,
     /// The beginning of an item that did not come whole in one chunk.
     item: Vec<u8>,
@@ -42,6 +45,8 @@ enum Place {
     BeforeItem,
     /// An item.
     Item(Nesting),
+    /// An item that is too long; of which only the beginning is kept, to read its name from.
+    LongItem(Nesting),
     /// The items: one has ended, and a comma or the end follows.
     AfterItem,
 }
@@ -94,6 +99,7 @@ impl<'c> PageDecoder<'c> {
             config,
             keep,
             items: Vec::new(),
+            undecodable: Vec::new(),
             envelope: EnvelopeScan::default(),
             item: Vec::new(),
             type_meta: None,
@@ -108,8 +114,12 @@ impl<'c> PageDecoder<'c> {
                 Place::Envelope => self.envelope(chunk)?,
                 Place::BeforeItem => self.before_item(chunk)?,
                 Place::Item(nesting) => match nesting.end_in(chunk) {
-                    Some(end) => self.end_item(chunk, end)?,
-                    None => self.go_on_with_item(chunk)?,
+                    Some(end) => self.end_item(chunk, end),
+                    None => self.go_on_with_item(chunk),
+                },
+                Place::LongItem(nesting) => match nesting.end_in(chunk) {
+                    Some(end) => self.end_long_item(&chunk[end..]),
+                    None => &[],
                 },
                 Place::AfterItem => self.after_item(chunk)?,
             };
@@ -141,6 +151,7 @@ impl<'c> PageDecoder<'c> {
             resource_version: metadata.resource_version.unwrap_or_default(),
             continue_token: metadata.continue_token.filter(|token| !token.is_empty()),
             items: self.items,
+            undecodable: self.undecodable,
         })
     }
 
@@ -188,45 +199,72 @@ impl<'c> PageDecoder<'c> {
             [] | [b',', ..] => return Ok(rest.get(1..).unwrap_or_default()),
             [b']', ..] => self.end_items(),
             [b'{' | b'[', ..] => self.place = Place::Item(Nesting::default()),
-            // No object: the door says so.
-            _ => return self.take_in(rest).map(|()| Default::default()),
+            // No object, so this is no list of objects.
+            _ => {
+                let source = serde_json::Error::custom("expected an object as an item");
+                return Err(object::Error::Json(source).into());
+            }
         }
         Ok(rest)
     }
 
-    fn end_item<'b>(&mut self, chunk: &'b [u8], end: usize) -> Result<&'b [u8], DecodeError> {
+    fn end_item<'b>(&mut self, chunk: &'b [u8], end: usize) -> &'b [u8] {
         let (last, rest) = chunk.split_at(end);
-        self.check_length(last)?;
+        if self.is_too_long_with(last) {
+            self.keep_beginning(last);
+            return self.end_long_item(rest);
+        }
         if self.item.is_empty() {
-            self.take_in(last)?;
+            self.take_in(last);
         } else {
             self.item.extend_from_slice(last);
             let mut item = mem::take(&mut self.item);
-            self.take_in(&item)?;
+            self.take_in(&item);
             item.clear();
             self.item = item;
         }
         self.place = Place::AfterItem;
-        Ok(rest)
+        rest
     }
 
-    fn go_on_with_item<'b>(&mut self, chunk: &[u8]) -> Result<&'b [u8], DecodeError> {
-        self.check_length(chunk)?;
-        self.item.extend_from_slice(chunk);
-        Ok(&[])
+    fn go_on_with_item<'b>(&mut self, chunk: &[u8]) -> &'b [u8] {
+        if self.is_too_long_with(chunk) {
+            self.keep_beginning(chunk);
+            if let Place::Item(nesting) = &mut self.place {
+                self.place = Place::LongItem(mem::take(nesting));
+            }
+        } else {
+            self.item.extend_from_slice(chunk);
+        }
+        &[]
     }
 
-    fn check_length(&self, more: &[u8]) -> Result<(), DecodeError> {
-        let limit = self.config.max_object_bytes;
-        let is_too_long = self.item.len() + more.len() > limit;
-        if is_too_long { Err(DecodeError::TooLong { what: "list item", limit }) } else { Ok(()) }
+    fn end_long_item<'b>(&mut self, rest: &'b [u8]) -> &'b [u8] {
+        let beginning = mem::take(&mut self.item);
+        let error = DecodeError::TooLong { what: "list item", limit: self.config.max_object_bytes };
+        self.undecodable.push(Glimpse::of(&beginning).undecodable(error));
+        self.place = Place::AfterItem;
+        rest
     }
 
-    fn take_in(&mut self, item: &[u8]) -> Result<(), DecodeError> {
+    fn is_too_long_with(&self, more: &[u8]) -> bool {
+        self.item.len() + more.len() > self.config.max_object_bytes
+    }
+
+    /// Keeps so much of an item that is too long as may have its name.
+    fn keep_beginning(&mut self, more: &[u8]) {
+        let n_missing = glimpse::MAX_BYTES.saturating_sub(self.item.len());
+        self.item.truncate(glimpse::MAX_BYTES);
+        self.item.extend_from_slice(&more[..more.len().min(n_missing)]);
+        self.item.shrink_to_fit();
+    }
+
+    fn take_in(&mut self, item: &[u8]) {
         let Config { pruning, content, .. } = self.config;
-        let item = Object::parse_content(item, self.type_meta.as_ref(), pruning, *content)?;
-        self.items.push((self.keep)(item));
-        Ok(())
+        match Object::parse_content(item, self.type_meta.as_ref(), pruning, *content) {
+            Ok(item) => self.items.push((self.keep)(item)),
+            Err(error) => self.undecodable.push(Glimpse::of(item).undecodable(error.into())),
+        }
     }
 
     fn after_item<'b>(&mut self, chunk: &'b [u8]) -> Result<&'b [u8], DecodeError> {

@@ -35,7 +35,6 @@ impl Bulk {
         self.len() == 0
     }
 
-    #[cfg(test)]
     pub(super) fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.0.as_slice().iter().map(Object::key)
     }

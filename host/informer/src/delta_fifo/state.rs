@@ -41,6 +41,11 @@ impl State {
         self.lists.get(key).cloned().or_else(of_bulk)
     }
 
+    /// Returns all queued keys, in any order; some of them twice.
+    pub(super) fn all_keys(&self) -> Vec<ObjectKey> {
+        self.lists.keys().chain(self.bulk.keys()).cloned().collect()
+    }
+
     /// Returns the queued keys, oldest first. There must be no bulk.
     pub(super) fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
         debug_assert!(self.bulk.is_empty(), "its keys would be missing");

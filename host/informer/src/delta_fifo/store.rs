@@ -1,8 +1,32 @@
 //! The queue as what a reflector writes into.
 
-use super::DeltaFifo;
+use super::{Delta, DeltaFifo};
+use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::reflector::{ReflectorStore, StoreError};
+
+// === impl DeltaFifo ===
+
+impl DeltaFifo {
+    /// Returns the newest state of an object: what is queued last, or else what is known. None if that is that it is gone.
+    pub(crate) fn newest(&self, key: &ObjectKey) -> Option<Object> {
+        let state = self.state.lock();
+        match state.deltas(key) {
+            Some(deltas) => match deltas.newest() {
+                Delta::Deleted(_) => None,
+                delta => delta.last_known().cloned(),
+            },
+            None => self.config.known_objects.as_ref()?.known(key),
+        }
+    }
+
+    /// Returns the keys of all that is queued or known.
+    pub(crate) fn queued_and_known_keys(&self) -> Vec<ObjectKey> {
+        let mut keys = self.state.lock().all_keys();
+        keys.extend(self.config.known_objects.iter().flat_map(|known| known.known_keys()));
+        keys
+    }
+}
 
 impl ReflectorStore for DeltaFifo {
     fn add(&self, object: Object) -> Result<(), StoreError> {
@@ -40,6 +64,14 @@ impl ReflectorStore for DeltaFifo {
     /// Own keys are those of objects as they came, so these are transformed when they are queued.
     fn transformed(&self, object: Object) -> Result<Object, StoreError> {
         Ok(if self.config.key_function.is_default() { self.transform(object)? } else { object })
+    }
+
+    fn newest(&self, key: &ObjectKey) -> Option<Object> {
+        self.newest(key)
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        self.queued_and_known_keys()
     }
 
     fn update_resource_version(&self, resource_version: &str) {

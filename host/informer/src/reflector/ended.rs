@@ -2,10 +2,11 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Phase, StoreError};
-use crate::list_watch::ApiError;
+use crate::list_watch::{ApiError, DecodeError};
 
 /// Why a round of list and watch failed. After a while there is another.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,9 @@ pub(super) enum Ended {
     Expired,
     #[error("failed to watch {what}")]
     Broken { what: String, source: ApiError },
+    /// What the store has of the object is not what the server has, which only a list can tell.
+    #[error("failed to watch {what}: an event of {name} cannot be decoded, everything is listed again")]
+    Undecodable { what: String, name: String, source: Arc<DecodeError> },
     #[error("very short watch: it ended within a second and brought nothing")]
     VeryShortWatch,
     #[error("failed to resync")]
@@ -93,7 +97,7 @@ impl Ended {
         match self {
             Self::Failed(error) => error.api_error(),
             Self::Broken { source, .. } => Some(source),
-            Self::Expired | Self::VeryShortWatch | Self::Resync(_) => None,
+            Self::Expired | Self::Undecodable { .. } | Self::VeryShortWatch | Self::Resync(_) => None,
         }
     }
 }

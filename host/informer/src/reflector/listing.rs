@@ -41,12 +41,9 @@ impl Running<'_> {
         if let Some(refused) = refused {
             return Err(Error::Replace(refused).into());
         }
-        self.store.replace(listing.items, &listing.resource_version).map_err(Error::Replace)?;
-        self.resource_version = listing.resource_version;
-        self.status.note(|status| {
-            status.n_lists += 1;
-            status.resource_version.clone_from(&self.resource_version);
-        });
+        let Listing { resource_version, items, undecodable, .. } = listing;
+        let undecodable = UndecodableObjects::new(undecodable);
+        self.replace(items, undecodable, resource_version).map_err(Error::Replace)?;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use tokio::task::coop;
 
 use super::{Running, in_full};
-use crate::list_watch::{ApiError, Status, WatchEvent, WatchStream, is_table};
+use crate::list_watch::{ApiError, Status, Undecodable, WatchEvent, WatchStream, is_table};
 use crate::names::TypeMeta;
 
 /// How one watch ended.
@@ -19,6 +19,8 @@ pub(super) enum WatchEnd {
     Status(Status),
     /// It sent what cannot be read.
     Unreadable(ApiError),
+    /// It sent an object that cannot be decoded.
+    Undecodable(Undecodable),
 }
 
 // === impl Running ===
@@ -74,6 +76,11 @@ impl Running<'_> {
             WatchEvent::Rejected(error) => {
                 tracing::error!("dropped a watch event: {}", in_full(&**error));
                 false
+            }
+            // What comes of it is decided where it is known what there is of the object.
+            WatchEvent::Undecodable { .. } => {
+                self.status.note(|status| status.n_undecodable_events += 1);
+                true
             }
             WatchEvent::Error(_) => true,
         }

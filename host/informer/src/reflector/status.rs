@@ -1,7 +1,12 @@
 //! What a reflector tells about itself.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+use super::undecodable::UndecodableObjects;
+use crate::names::ObjectKey;
 
 /// How a reflector is doing.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +29,23 @@ pub struct ReflectorStatus {
     pub n_bookmarks: u64,
     /// How many watches were given up because nothing came for too long.
     pub n_silences: u64,
+    /// How many events brought an object that could not be decoded.
+    pub n_undecodable_events: u64,
+    /// How many objects the server has that cannot be decoded. Of each, the last state that could be decoded stays in the store.
+    pub n_undecodable: usize,
+    /// The first of them.
+    pub undecodable: Arc<[UndecodableObject]>,
     /// The last version seen; empty before the first list.
     pub resource_version: String,
+}
+
+/// An object that the server has and that cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndecodableObject {
+    /// Its namespace and name, if these can be read.
+    pub key: Option<ObjectKey>,
+    /// Why it cannot be decoded.
+    pub message: String,
 }
 
 /// What a reflector is at. The last three last until a list or watch succeeds again, through the tries in between.
@@ -75,6 +95,9 @@ impl Default for ReflectorStatus {
             n_events: 0,
             n_bookmarks: 0,
             n_silences: 0,
+            n_undecodable_events: 0,
+            n_undecodable: 0,
+            undecodable: Arc::default(),
             resource_version: String::new(),
         }
     }
@@ -132,6 +155,18 @@ impl StatusSender {
             false
         });
         self.failed(Phase::Failing { message: message.clone() }, message);
+    }
+
+    /// These objects cannot be decoded.
+    pub(super) fn undecodable(&self, objects: &UndecodableObjects) {
+        self.0.send_if_modified(|status| {
+            let is_news = status.n_undecodable != objects.len() || !objects.is_empty();
+            if is_news {
+                status.n_undecodable = objects.len();
+                status.undecodable = objects.shown();
+            }
+            is_news
+        });
     }
 
     /// Something went wrong, and this is what it amounts to.

@@ -1,5 +1,6 @@
 //! Where a reflector puts what it learns.
 
+use crate::names::ObjectKey;
 use crate::object::Object;
 
 /// Why a store did not take something.
@@ -46,6 +47,18 @@ pub trait ReflectorStore: Send + Sync {
     /// Returns what the store makes of an object before it keeps it (WL-02): asked for each object of a list, or of the beginning of a watch
     /// that stands for one. What comes by [`add`](Self::add), [`update`](Self::update) and [`delete`](Self::delete) it transforms itself.
     fn transformed(&self, object: Object) -> Result<Object, StoreError>;
+
+    /// Returns the newest state that the store has of an object, be it stored already or on its way there; none where the newest is that the
+    /// object is gone. It stands in for the object in a list that has it but cannot decode it.
+    fn newest(&self, key: &ObjectKey) -> Option<Object> {
+        let _ = key;
+        None
+    }
+
+    /// Returns the keys of all objects of which the store has a [`newest`](Self::newest) state, and maybe of others.
+    fn keys(&self) -> Vec<ObjectKey> {
+        Vec::new()
+    }
 
     /// Learns that nothing else has happened up to this version; told before the version itself (RL-54).
     fn bookmark(&self, resource_version: &str) {

@@ -1,14 +1,19 @@
 //! Everything there is as the beginning of the watch (WL, KEP-3157): no list, no second request, no gap between the two.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use super::arrivals::Arrivals;
 use super::late_bookmark::LateBookmark;
 use super::receiving::WatchEnd;
 use super::timed::Timed;
+use super::undecodable::UndecodableObjects;
 use super::watching::VERY_SHORT;
 use super::{ConsistencyCheck, Running, StoreError, consistency, in_full};
-use crate::list_watch::{ApiError, ListOptions, ListWatch, WatchEvent, WatchOptions, WatchStream};
+use crate::list_watch::{
+    ApiError, DecodeError, ListOptions, ListWatch, WatchEvent, WatchOptions, WatchStream,
+};
 
 /// After so many streams in a row that ended too early, a list in pages may be what gets through.
 const MAX_BROKEN_OFF: u32 = 5;
@@ -24,6 +29,8 @@ pub(super) enum CannotStream {
     VeryShort,
     #[error("nothing came on the watch for too long")]
     Silent,
+    #[error("an object is gone whose name cannot be read")]
+    Undecodable(#[source] Arc<DecodeError>),
     #[error("unable to sync what streamed in")]
     Replace(#[source] StoreError),
 }
@@ -31,7 +38,12 @@ pub(super) enum CannotStream {
 /// How the initial events of one watch ended.
 enum InitialEnd {
     /// There they are, and the watch goes on at this version.
-    Whole { arrivals: Arrivals, resource_version: String, stream: WatchStream },
+    Whole {
+        arrivals: Arrivals,
+        undecodable: UndecodableObjects,
+        resource_version: String,
+        stream: WatchStream,
+    },
     /// Not all of them came.
     Broken { n_accepted: u64, end: WatchEnd },
 }
@@ -56,8 +68,8 @@ impl Running<'_> {
                 }
             };
             let (n_accepted, end) = match self.receive_initial(stream).await {
-                InitialEnd::Whole { arrivals, resource_version, stream } => {
-                    self.replace_with(arrivals, resource_version).await?;
+                InitialEnd::Whole { arrivals, undecodable, resource_version, stream } => {
+                    self.replace_with(arrivals, undecodable, resource_version).await?;
                     return Ok(stream);
                 }
                 InitialEnd::Broken { n_accepted, end } => (n_accepted, end),
@@ -88,6 +100,7 @@ impl Running<'_> {
                 }
                 WatchEnd::Status(status) => self.prepare_to_stream_again(status.into()).await?,
                 WatchEnd::Unreadable(error) => return Err(CannotStream::Watch(error)),
+                WatchEnd::Undecodable(object) => return Err(CannotStream::Undecodable(object.error)),
             }
         }
     }
@@ -132,6 +145,7 @@ impl Running<'_> {
     /// Collects what there is until the server says that this was all (WL-02, WL-03).
     async fn receive_initial(&mut self, mut stream: WatchStream) -> InitialEnd {
         let mut arrivals = Arrivals::default();
+        let mut undecodable = UndecodableObjects::default();
         let mut late = LateBookmark::new();
         let mut n_accepted = 0;
         loop {
@@ -143,14 +157,31 @@ impl Running<'_> {
             };
             n_accepted += 1;
             late.event_came();
-            if let WatchEvent::Bookmark(bookmark) = event {
-                self.status.note(|status| status.n_bookmarks += 1);
-                if bookmark.is_initial_events_end {
-                    let resource_version = bookmark.resource_version;
-                    return InitialEnd::Whole { arrivals, resource_version, stream };
+            match event {
+                WatchEvent::Bookmark(bookmark) => {
+                    self.status.note(|status| status.n_bookmarks += 1);
+                    if bookmark.is_initial_events_end {
+                        let resource_version = bookmark.resource_version;
+                        return InitialEnd::Whole { arrivals, undecodable, resource_version, stream };
+                    }
                 }
-            } else {
-                self.arrive(&mut arrivals, event);
+                WatchEvent::Undecodable { is_deleted: false, object } => undecodable.note(object),
+                WatchEvent::Undecodable { is_deleted: true, object } => {
+                    let Some(key) = &object.key else {
+                        return InitialEnd::Broken { n_accepted, end: WatchEnd::Undecodable(object) };
+                    };
+                    undecodable.forget(key);
+                    arrivals.remove(key);
+                }
+                event => {
+                    if let WatchEvent::Added(object)
+                    | WatchEvent::Modified(object)
+                    | WatchEvent::Deleted(object) = &event
+                    {
+                        undecodable.forget(object.key());
+                    }
+                    self.arrive(&mut arrivals, event);
+                }
             }
         }
     }
@@ -170,6 +201,7 @@ impl Running<'_> {
             WatchEvent::Bookmark(_)
             | WatchEvent::Unknown { .. }
             | WatchEvent::Error(_)
+            | WatchEvent::Undecodable { .. }
             | WatchEvent::Rejected(_) => {}
         }
     }
@@ -178,6 +210,7 @@ impl Running<'_> {
     async fn replace_with(
         &mut self,
         arrivals: Arrivals,
+        undecodable: UndecodableObjects,
         resource_version: String,
     ) -> Result<(), CannotStream> {
         self.is_last_version_unavailable = false;
@@ -185,13 +218,8 @@ impl Running<'_> {
         if self.config.consistency_check == ConsistencyCheck::Panic {
             self.check_consistency(&objects, &resource_version).await;
         }
-        self.store.replace(objects, &resource_version).map_err(CannotStream::Replace)?;
-        self.resource_version = resource_version;
-        self.status.note(|status| {
-            status.n_lists += 1;
-            status.n_streamed += 1;
-            status.resource_version.clone_from(&self.resource_version);
-        });
+        self.replace(objects, undecodable, resource_version).map_err(CannotStream::Replace)?;
+        self.status.note(|status| status.n_streamed += 1);
         Ok(())
     }
 

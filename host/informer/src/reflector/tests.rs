@@ -6,5 +6,6 @@ mod streaming;
 mod support;
 mod switching;
 mod upstream;
+mod undecodable;
 mod warnings;
 mod watching;

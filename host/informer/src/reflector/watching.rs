@@ -73,6 +73,10 @@ impl Running<'_> {
                     }
                     return self.broken(status.into());
                 }
+                WatchEnd::Undecodable(object) => {
+                    let (what, name) = (self.description(), object.name());
+                    return Ended::Undecodable { what, name, source: object.error };
+                }
                 WatchEnd::Unreadable(error) => return self.broken(error),
             }
         }
@@ -115,6 +119,13 @@ impl Running<'_> {
     async fn receive(&mut self, mut stream: WatchStream, mut versions: Versions) -> (u64, WatchEnd) {
         let mut n_accepted = 0;
         loop {
+                Ok(WatchEvent::Undecodable { is_deleted, object }) => {
+                    // What the list could not decode another list will not decode either. But that it is gone, a list says.
+                    let is_known = object.key.as_ref().is_some_and(|key| self.undecodable.contains(key));
+                    if is_deleted || !is_known {
+                        return (n_accepted, WatchEnd::Undecodable(object));
+                    }
+                }
             let silence_limit = self.sends_bookmarks.then_some(self.config.silence_limit);
             match self.next_event(&mut stream, silence_limit).await {
                 Ok(event) => self.accept(event, &mut versions),
@@ -142,6 +153,7 @@ impl Running<'_> {
                 resource_version
             }
             // Have ended the watch or were dropped before they came here.
+            | WatchEvent::Undecodable { .. }
             WatchEvent::Unknown { resource_version: None, .. }
             | WatchEvent::Error(_)
             | WatchEvent::Rejected(_) => return,
@@ -158,8 +170,11 @@ impl Running<'_> {
 
     /// Returns the object's version. A store that does not take the object does not stop the watch (RL-51).
     fn store_event(
-        &self,
+        &mut self,
         object: Object,
+        if self.undecodable.forget(object.key()) {
+            self.status.undecodable(&self.undecodable);
+        }
         call: impl FnOnce(&dyn ReflectorStore, Object) -> Result<(), StoreError>,
     ) -> String {
         self.status.note(|status| status.n_events += 1);

@@ -1,9 +1,11 @@
 //! How an informer is doing.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use crate::indexer::Memory;
-use crate::reflector::{Failure, Phase};
+use crate::reflector::{Failure, Phase, UndecodableObject};
 
 /// A look at an informer.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +34,12 @@ pub struct InformerStatus {
     pub watches: u64,
     /// How many changes of objects came in.
     pub events: u64,
+    /// How many events brought an object that could not be decoded.
+    pub undecodable_events: u64,
+    /// How many objects the API server has that cannot be decoded. Of each, the last state that could be decoded stays in the cache.
+    pub undecodable: usize,
+    /// The first of them.
+    pub undecodable_objects: Arc<[UndecodableObject]>,
     /// The last version that the reflector saw.
     pub resource_version: String,
 }

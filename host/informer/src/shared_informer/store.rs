@@ -8,6 +8,7 @@ use super::held::Held;
 use crate::delta_fifo::{self, DeltaFifo};
 use crate::indexer::Sweeper;
 use crate::informer_metrics::Publisher;
+use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::processor::Processor;
 use crate::reflector::{ReflectorStore, StoreError};
@@ -76,6 +77,14 @@ impl ReflectorStore for InformerStore {
 
     fn transformed(&self, object: Object) -> Result<Object, StoreError> {
         Ok(self.fifo.transform(object)?)
+    }
+
+    fn newest(&self, key: &ObjectKey) -> Option<Object> {
+        self.fifo.newest(key)
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        self.fifo.queued_and_known_keys()
     }
 
     fn update_resource_version(&self, resource_version: &str) {

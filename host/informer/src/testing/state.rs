@@ -144,6 +144,7 @@ impl State {
             WatchEvent::Bookmark(_)
             | WatchEvent::Error(_)
             | WatchEvent::Rejected(_)
+            | WatchEvent::Undecodable { .. }
             | WatchEvent::Unknown { .. } => unreachable!("a change is none of these"),
         }
     }
@@ -184,6 +185,7 @@ impl State {
             resource_version: if self.lists_without_version { String::new() } else { version.to_string() },
             continue_token: (end < objects.len()).then(|| format!("{}:{snapshot_idx}:{end}", self.token_age)),
             items: objects[start..end].to_vec(),
+            undecodable: Vec::new(),
         })
     }
 
@@ -213,6 +215,7 @@ impl State {
                 WatchEvent::Bookmark(_)
                 | WatchEvent::Error(_)
                 | WatchEvent::Rejected(_)
+                | WatchEvent::Undecodable { .. }
                 | WatchEvent::Unknown { .. } => {}
             }
         }

@@ -226,6 +226,14 @@ impl ReflectorStore for Ledger {
         }
     }
 
+    fn newest(&self, key: &ObjectKey) -> Option<Object> {
+        self.cache.lock().get(key).cloned()
+    }
+
+    fn keys(&self) -> Vec<ObjectKey> {
+        self.cache.lock().keys().cloned().collect()
+    }
+
     fn bookmark(&self, resource_version: &str) {
         // Cannot be refused.
         let _ = self.note("bookmark", resource_version);

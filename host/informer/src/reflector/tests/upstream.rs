@@ -32,6 +32,7 @@ fn list_of(n_pods: usize) -> ListPage {
         resource_version: "10".into(),
         continue_token: None,
         items: (0..n_pods).map(|idx| pod(&format!("x/{idx}"), "7")).collect(),
+        undecodable: vec![],
     }
 }
 
@@ -179,6 +180,7 @@ async fn rl_25_rl_27_rl_41_reflector_list_and_watch_with_errors() {
                 resource_version: "1".into(),
                 continue_token: None,
                 items: pods.iter().map(|(key, version)| pod(key, version)).collect(),
+                undecodable: vec![],
             }),
             Err(error) => server.fail_list(error),
         }
@@ -470,6 +472,7 @@ async fn rl_05_a_list_is_not_filtered_by_type_and_a_watch_is() {
         resource_version: "10".into(),
         continue_token: None,
         items: vec![secret("x/listed", "7")],
+        undecodable: vec![],
     });
     let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..listed() };
     play(server, config, async |scene| {

@@ -1,0 +1,89 @@
+//! What can still be read of an object that cannot be decoded: its type and its name, as far as they stand before the fault.
+
+use crate::json_scan::Cursor;
+use crate::list_watch::{DecodeError, Undecodable};
+use crate::names::{ObjectKey, TypeMeta};
+use crate::object;
+
+/// Of a longer text no more is looked at: type and metadata stand at its beginning.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+
+/// The type and the name of an object, where they could be read.
+#[derive(Default)]
+pub(super) struct Glimpse {
+    api_version: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+// === impl Glimpse ===
+
+impl Glimpse {
+    /// Reads as far as the text can be read.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_BYTES)]);
+        let mut cursor = Cursor::new(text.trim_ascii());
+        let mut glimpse = Self::default();
+        let Self { api_version, kind, namespace, name } = &mut glimpse;
+        // None where the fault is; what stood before it has been read.
+        let _ = cursor.object(|cursor, _, key| {
+            if key.is("metadata") {
+                return cursor.object(|cursor, _, key| match () {
+                    () if key.is("name") => read(cursor, name),
+                    () if key.is("namespace") => read(cursor, namespace),
+                    () => cursor.skip_value(),
+                });
+            }
+            match () {
+                () if key.is("apiVersion") => read(cursor, api_version),
+                () if key.is("kind") => read(cursor, kind),
+                () => cursor.skip_value(),
+            }
+        });
+        glimpse
+    }
+
+    /// Whether the watch would drop the object even if it could be decoded: it is a table, or of another type than was asked for (RL-55).
+    pub(super) fn is_of_another_type(&self, expected: Option<&TypeMeta>) -> bool {
+        let (Some(api_version), Some(kind)) = (&self.api_version, &self.kind) else { return false };
+        let is_meta = api_version.starts_with("meta.k8s.io/");
+        if is_meta && kind == "PartialObjectMetadata" {
+            return false;
+        }
+        let is_table = is_meta && kind == "Table";
+        is_table
+            || expected
+                .is_some_and(|expected| *expected.api_version != **api_version || *expected.kind != **kind)
+    }
+
+    /// Returns what to show of an object that cannot be decoded.
+    pub(super) fn undecodable(self, error: DecodeError) -> Undecodable {
+        let namespace = self.namespace.unwrap_or_default();
+        let name = self.name.filter(|name| !name.is_empty());
+        let is_key = |name: &String| !name.contains('/') && !namespace.contains('/');
+        let key = name.filter(is_key).map(|name| ObjectKey::new(&namespace, &name));
+        Undecodable { key, error: error.into() }
+    }
+}
+
+/// Whether something is not even the shape of an object of a resource, so that a watch drops it (RL-55).
+pub(super) fn has_no_identity(error: &object::Error) -> bool {
+    use object::Error;
+    match error {
+        Error::MissingMetadata | Error::MissingName | Error::MissingType(_) => true,
+        Error::NotUtf8(_) | Error::Json(_) | Error::Metadata(_) | Error::BadName(_) | Error::TooLarge(_) => {
+            false
+        }
+    }
+}
+
+/// Reads a text; passes over anything else.
+fn read(cursor: &mut Cursor<'_>, into: &mut Option<String>) -> Option<()> {
+    if cursor.peek() != Some(b'"') {
+        return cursor.skip_value();
+    }
+    let text = cursor.string()?.text()?;
+    into.get_or_insert_with(|| text.into_owned());
+    Some(())
+}

@@ -9,6 +9,7 @@
 mod informer;
 mod reads;
 mod real;
+mod recovery;
 mod soak;
 mod subject;
 mod transport;
@@ -39,6 +40,8 @@ enum Command {
     Follow(real::Follow),
     /// Follows an API server on which everything goes wrong, and says whether memory stays flat and every view is right.
     Soak(soak::Args),
+    /// Follows API servers that fail for a while, and says how soon afterwards everything is there.
+    Recovery(recovery::Args),
     /// Says how small zstd gets what comes on stdin, at level 19.
     Zstd,
 }
@@ -52,6 +55,7 @@ async fn main() -> Result<()> {
         Command::Real(args) => print(&real::run(args).await?),
         Command::Follow(args) => real::follow(args).await,
         Command::Soak(args) => soak::run(args).await,
+        Command::Recovery(args) => recovery::run(args).await,
         Command::Zstd => zstd(),
     }
 }

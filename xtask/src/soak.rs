@@ -2,6 +2,7 @@
 
 mod clients;
 mod informer;
+mod recovery;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -34,6 +35,8 @@ enum What {
     Informer(informer::Args),
     /// Runs other people's tests against the embedded API server and the real one.
     Clients(clients::Args),
+    /// Measures how soon informers have everything again after API servers that failed for a while, beside client-go's.
+    Recovery(recovery::Args),
 }
 
 // === impl Args ===
@@ -44,6 +47,7 @@ impl Args {
         match what {
             Some(What::Informer(args)) => return args.run(),
             Some(What::Clients(args)) => return args.run(),
+            Some(What::Recovery(args)) => return args.run(),
             None => {}
         }
         guests::build(&[])?;

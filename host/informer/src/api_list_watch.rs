@@ -10,6 +10,7 @@ mod lines;
 mod page;
 mod request;
 mod status;
+mod unanswered;
 
 use std::io;
 use std::sync::Arc;
@@ -92,8 +93,9 @@ impl ApiListWatch {
     async fn get(&self, path_and_query: &str, accept: &'static str) -> Result<Body, ApiError> {
         let request = request::get(path_and_query, accept)?;
         let response = within(self.config.response_timeout, "no answer", self.client.send(request))
-            .await?
-            .map_err(|error| ApiError::Transport(error.into()))?;
+            .await
+            .map_err(unanswered::timed_out)?
+            .map_err(unanswered::classify)?;
         let (parts, body) = response.into_parts();
         if parts.status.is_success() {
             return Ok(body);

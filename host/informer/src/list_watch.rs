@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-pub use error::{ApiError, Cause, DecodeError, Status};
+pub use error::{ApiError, Cause, DecodeError, Status, Unanswered};
 pub use options::{ListOptions, VersionMatch, WatchOptions};
 
 use crate::names::{ObjectKey, TypeMeta};

@@ -12,13 +12,14 @@ mod internal_errors;
 mod late_bookmark;
 mod listing;
 mod receiving;
+mod repeating;
 mod source;
 mod status;
 mod store;
 mod streaming;
 mod timed;
-mod watching;
 mod undecodable;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,10 +40,13 @@ use crate::backoff::Backoff;
 use crate::clock;
 use crate::list_watch::{ListWatch, WatchStream};
 use crate::names::TypeMeta;
-use ended::{Ended, in_full};
 use crate::object::Object;
+use ended::{Ended, in_full};
+use repeating::Repeating;
 use source::Numbered;
 use status::StatusSender;
+use timed::Timed;
+use undecodable::UndecodableObjects;
 
 /// No server may make a reflector wait longer than this, whatever its `Retry-After` says.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -79,12 +83,12 @@ struct Running<'r> {
     is_paginated: bool,
     /// The server sends bookmarks.
     sends_bookmarks: bool,
+    /// What the last list could not decode, and what came since.
+    undecodable: UndecodableObjects,
 }
 
 // === impl Reflector ===
 
-    /// What the last list could not decode, and what came since.
-    undecodable: UndecodableObjects,
 impl Reflector {
     /// Makes a reflector that does nothing until it is [run](Self::run).
     pub fn new(list_watch: Arc<dyn ListWatch>, store: Arc<dyn ReflectorStore>, config: Config) -> Self {
@@ -164,11 +168,11 @@ impl<'r> Running<'r> {
             is_last_version_unavailable: false,
             is_paginated: false,
             sends_bookmarks: false,
+            undecodable: UndecodableObjects::default(),
         }
     }
 
     async fn run_forever(&mut self) {
-            undecodable: UndecodableObjects::default(),
         loop {
             let ended = Box::pin(self.list_and_watch()).await;
             self.report(&ended);
@@ -208,10 +212,6 @@ impl<'r> Running<'r> {
         Ok(None)
     }
 
-    /// Returns what is listed and watched, for messages (RL-06).
-    fn description(&self) -> String {
-        match (&self.config.description, &self.type_meta) {
-            (Some(description), _) => description.clone(),
     /// Replaces the store's contents by what a list brought, and by what is known of the objects that it could not decode.
     fn replace(
         &mut self,
@@ -232,9 +232,19 @@ impl<'r> Running<'r> {
         Ok(())
     }
 
+    /// Returns what is listed and watched, for messages (RL-06).
+    fn description(&self) -> String {
+        match (&self.config.description, &self.type_meta) {
+            (Some(description), _) => description.clone(),
             (None, Some(type_meta)) => type_meta.to_string(),
             (None, None) => "<unspecified>".to_owned(),
         }
+    }
+
+    /// Returns the way to make requests.
+    fn requests(&self) -> Repeating<'_> {
+        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
+        Repeating { timed, status: self.status, what: self.description() }
     }
 
     async fn back_off(&mut self, retry_after: Option<Duration>) {

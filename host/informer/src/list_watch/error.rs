@@ -85,6 +85,11 @@ pub enum DecodeError {
     UnsupportedList(String),
 }
 
+/// The connection broke, or was silent for too long, before there was an answer. So nothing is known of what the server would have said.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer came")]
+pub struct Unanswered(#[source] pub Box<dyn StdError + Send + Sync>);
+
 // === impl ApiError ===
 
 impl ApiError {
@@ -105,6 +110,11 @@ impl ApiError {
             Self::Transport(source) => is_connection_refused(&**source),
             Self::Decode(_) => false,
         }
+    }
+
+    /// Whether the way to the server broke before it answered, as far as the source says so: see [`Unanswered`].
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Transport(source) if source.is::<Unanswered>())
     }
 
     /// Whether the server failed inside: reason `InternalError`, or code 500 with an unknown reason (RL-33).
@@ -157,6 +167,12 @@ impl Status {
     /// Whether the server asks to slow down, by reason or by code.
     pub fn is_too_many_requests(&self) -> bool {
         self.reason == "TooManyRequests" || self.code == 429
+    }
+
+    /// Whether the server has no time at the moment and may say when to come back: 429, or any failure of its own, but for a version that it does
+    /// not have, against which no waiting helps.
+    pub fn asks_to_come_back(&self) -> bool {
+        (self.is_too_many_requests() || self.code >= 500) && !self.is_too_large_rv()
     }
 
     /// See [`ApiError::is_internal`].

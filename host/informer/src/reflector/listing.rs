@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
-use super::timed::Timed;
+use super::undecodable::UndecodableObjects;
 use super::{Ended, Error, Running, StoreError};
 use crate::list_watch::{ApiError, ListOptions};
 use crate::object::Object;
@@ -54,7 +54,7 @@ impl Running<'_> {
         resource_version: &str,
         limit: Option<NonZeroU32>,
     ) -> Result<(Listing, Option<StoreError>), ApiError> {
-        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
+        let requests = self.requests();
         let refused = OnceLock::new();
         let keep = |item: Object| {
             self.status.note(|_| {});
@@ -72,7 +72,7 @@ impl Running<'_> {
         };
         let options =
             ListOptions { resource_version: resource_version.to_owned(), limit, ..ListOptions::default() };
-        let pager = Pager::new(&timed, pager::Config { page_size: None, ..pager::Config::default() });
+        let pager = Pager::new(&requests, pager::Config { page_size: None, ..pager::Config::default() });
         let listing = pager.list(options, &keep).await?;
         Ok((listing, refused.into_inner()))
     }

@@ -11,6 +11,7 @@ use super::timed::Timed;
 use super::undecodable::UndecodableObjects;
 use super::watching::VERY_SHORT;
 use super::{ConsistencyCheck, Running, StoreError, consistency, in_full};
+use crate::backoff::Backoff;
 use crate::list_watch::{
     ApiError, DecodeError, ListOptions, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
@@ -86,7 +87,7 @@ impl Running<'_> {
                         return Err(CannotStream::BrokenOff);
                     }
                     if n_broken_off > 1 && lasted < VERY_SHORT {
-                        self.back_off(None).await;
+                        self.pause_between_streams().await;
                     }
                 }
                 WatchEnd::Silent => {
@@ -105,6 +106,12 @@ impl Running<'_> {
         }
     }
 
+    /// Waits as for the first failure, however many there were: the server answers, and the back-off is for one that does not.
+    async fn pause_between_streams(&mut self) {
+        let pause = Backoff::new(self.config.backoff.clone()).step(&mut self.random);
+        tokio::time::sleep(pause).await;
+    }
+
     /// Asks for the watch (WL-01).
     async fn begin_stream(&mut self) -> Result<WatchStream, ApiError> {
         let resource_version = match &*self.resource_version {
@@ -121,8 +128,7 @@ impl Running<'_> {
             send_initial_events: true,
             ..WatchOptions::default()
         };
-        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
-        let stream = timed.watch(options).await?;
+        let stream = self.requests().watch(options).await?;
         self.status.watch_begins();
         Ok(stream)
     }

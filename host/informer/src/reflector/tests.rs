@@ -2,10 +2,11 @@
 
 mod listing;
 mod recovering;
+mod repeating;
 mod streaming;
 mod support;
 mod switching;
-mod upstream;
 mod undecodable;
+mod upstream;
 mod warnings;
 mod watching;

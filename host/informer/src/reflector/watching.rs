@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use super::internal_errors::InternalErrors;
 use super::receiving::WatchEnd;
-use super::timed::Timed;
 use super::{Ended, Error, Phase, ReflectorStore, Running, StoreError, in_full};
 use crate::list_watch::{ApiError, ListWatch, WatchEvent, WatchOptions, WatchStream};
 use crate::object::Object;
@@ -73,11 +72,11 @@ impl Running<'_> {
                     }
                     return self.broken(status.into());
                 }
+                WatchEnd::Unreadable(error) => return self.broken(error),
                 WatchEnd::Undecodable(object) => {
                     let (what, name) = (self.description(), object.name());
                     return Ended::Undecodable { what, name, source: object.error };
                 }
-                WatchEnd::Unreadable(error) => return self.broken(error),
             }
         }
     }
@@ -89,8 +88,7 @@ impl Running<'_> {
             allow_bookmarks: true,
             ..WatchOptions::default()
         };
-        let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
-        let stream = timed.watch(options).await?;
+        let stream = self.requests().watch(options).await?;
         self.status.watch_begins();
         Ok(stream)
     }
@@ -119,6 +117,8 @@ impl Running<'_> {
     async fn receive(&mut self, mut stream: WatchStream, mut versions: Versions) -> (u64, WatchEnd) {
         let mut n_accepted = 0;
         loop {
+            let silence_limit = self.sends_bookmarks.then_some(self.config.silence_limit);
+            match self.next_event(&mut stream, silence_limit).await {
                 Ok(WatchEvent::Undecodable { is_deleted, object }) => {
                     // What the list could not decode another list will not decode either. But that it is gone, a list says.
                     let is_known = object.key.as_ref().is_some_and(|key| self.undecodable.contains(key));
@@ -126,8 +126,6 @@ impl Running<'_> {
                         return (n_accepted, WatchEnd::Undecodable(object));
                     }
                 }
-            let silence_limit = self.sends_bookmarks.then_some(self.config.silence_limit);
-            match self.next_event(&mut stream, silence_limit).await {
                 Ok(event) => self.accept(event, &mut versions),
                 Err(end) => return (n_accepted, end),
             }
@@ -153,9 +151,9 @@ impl Running<'_> {
                 resource_version
             }
             // Have ended the watch or were dropped before they came here.
-            | WatchEvent::Undecodable { .. }
             WatchEvent::Unknown { resource_version: None, .. }
             | WatchEvent::Error(_)
+            | WatchEvent::Undecodable { .. }
             | WatchEvent::Rejected(_) => return,
         };
         if !is_add {
@@ -172,11 +170,11 @@ impl Running<'_> {
     fn store_event(
         &mut self,
         object: Object,
+        call: impl FnOnce(&dyn ReflectorStore, Object) -> Result<(), StoreError>,
+    ) -> String {
         if self.undecodable.forget(object.key()) {
             self.status.undecodable(&self.undecodable);
         }
-        call: impl FnOnce(&dyn ReflectorStore, Object) -> Result<(), StoreError>,
-    ) -> String {
         self.status.note(|status| status.n_events += 1);
         let resource_version = object.resource_version().to_owned();
         if let Err(error) = call(self.store, object) {

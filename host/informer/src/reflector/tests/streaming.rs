@@ -267,9 +267,8 @@ async fn wl_06_a_server_that_breaks_every_stream_off_is_asked_with_pauses_and_th
         let at = scene.asked_at();
         let waits: Vec<u128> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(waits[0], 0, "the first time at once");
-        for (wait, delay) in waits[1..].iter().zip([800, 1600, 3200]) {
-            assert!((delay..=2 * delay).contains(wait), "{waits:?}");
-        }
+        // As after a first failure, each time: the server is there, so this is no reason to wait longer and longer.
+        assert!(waits[1..4].iter().all(|wait| (800..=1600).contains(wait)), "{waits:?}");
     })
     .await;
 }

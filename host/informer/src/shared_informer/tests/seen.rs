@@ -22,7 +22,7 @@ fn pod(name: &str, version: &str) -> Object {
 
 fn list(items: &[(&str, &str)], version: &str) -> ListPage {
     let items = items.iter().map(|(name, version)| pod(name, version)).collect();
-    ListPage { resource_version: version.to_owned(), continue_token: None, items }
+    ListPage { resource_version: version.to_owned(), items, ..ListPage::default() }
 }
 
 /// An informer that lists `page` first, and whose watch is in the test's hands.

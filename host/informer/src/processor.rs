@@ -324,7 +324,8 @@ fn change(delta: &Delta, old: Option<Object>, is_in_initial_list: bool) -> Optio
             // No listener was given an object that the cache did not hold, so none is given its end.
             let old = old?;
             // Never the state of another object of that name: no listener was given that one.
-            let object = deleted.last_known().filter(|object| object.has_uid_of(&old)).unwrap_or(&old).clone();
+            let object =
+                deleted.last_known().filter(|object| object.has_uid_of(&old)).unwrap_or(&old).clone();
             Some(Change::Deleted { old, object, final_state_unknown: deleted.is_tombstone() })
         }
     }
@@ -344,13 +345,4 @@ fn key(delta: &Delta) -> &ObjectKey {
 /// Whether the two are one version of one object, the one whole and the other its metadata alone: to nobody that is news.
 fn is_another_form(old: &Object, new: &Object) -> bool {
     old.content() != new.content() && new.is_version_of(old)
-}
-
-/// Returns what a delete stands for whose object is not the one in the cache but another of its name, which was created after the cached one
-/// had gone, both unseen: listeners hear of the end of what they know, of what came in its place, and of its end.
-fn missed_recreation(indexer: &Indexer, delta: &Delta) -> Option<[Delta; 3]> {
-    let Delta::Deleted(DeltaObject::Object(object)) = delta else { return None };
-    let cached = indexer.get(object.key()).filter(|cached| !cached.has_uid_of(object))?;
-    let missed = Tombstone { key: object.key().clone(), object: Some(cached) };
-    Some([Delta::Deleted(DeltaObject::Tombstone(missed)), Delta::Added(object.clone()), delta.clone()])
 }

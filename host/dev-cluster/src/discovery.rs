@@ -89,6 +89,11 @@ fn group(versions: &[GroupVersion<'_>], name: &str) -> Value {
 
 fn resource_list(gv: &GroupVersion<'_>) -> Value {
     let mut entries = Vec::new();
+    if gv.group.is_empty() {
+        entries.push(json!({
+            "name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding", "verbs": ["create"],
+        }));
+    }
     for resource in &gv.resources {
         entries.push(entry(resource));
         for below in subresources::of(resource) {
@@ -179,6 +184,15 @@ fn aggregated_version(gv: &GroupVersion<'_>) -> Value {
             entry
         })
         .collect();
+    if gv.group.is_empty() {
+        resources.insert(
+            0,
+            json!({
+                "resource": "bindings", "responseKind": kind("Binding"), "scope": scope(true),
+                "singularResource": "binding", "verbs": ["create"],
+            }),
+        );
+    }
     for (_, plural, of, namespaced) in REVIEWS.iter().filter(|(group, ..)| *group == gv.group) {
         resources.push(json!({
             "resource": plural, "responseKind": kind(of), "scope": scope(*namespaced),

@@ -61,11 +61,13 @@ mod reviews;
 mod service_account_tokens;
 
 // Objects.
+mod certificates;
 mod collector;
 mod deletion;
 mod event_view;
 mod form;
 mod namespaces;
+mod priorities;
 mod selector;
 mod services;
 mod store;

@@ -163,6 +163,18 @@ impl Model {
         self.refuse(new, causes)
     }
 
+    /// Readies a decision on a request for a certificate: what is asked stays.
+    pub(crate) fn prepare_decision(&self, new: &mut Value, old: &Value) {
+        new["spec"] = old["spec"].clone();
+    }
+
+    /// Refuses, with 422, a decision on a request for a certificate that takes another back.
+    pub(crate) fn validate_decision(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
+        let mut causes = validation::metadata_update(new, old, self.namespaced);
+        causes.extend(validation::certificate_decisions(new, old));
+        self.refuse(new, causes)
+    }
+
     /// Refuses, with 422, a change of a Pod's ephemeral containers that must not be made.
     pub(crate) fn validate_ephemeral_containers(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);

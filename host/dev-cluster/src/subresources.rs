@@ -10,6 +10,7 @@ mod scale;
 pub(crate) use scale::{ScalePaths, SelectorAt};
 
 use crate::call::Call;
+use crate::certificates;
 use crate::handlers;
 use crate::model::Model;
 use crate::negotiation;
@@ -91,7 +92,8 @@ pub(crate) fn restrict(call: &Call, new: &mut Value, old: &Value) {
     let pointer = match call.target.subresource.as_str() {
         "ephemeralcontainers" => ("spec", "ephemeralContainers"),
         "finalize" => ("spec", "finalizers"),
-        "approval" => ("status", "conditions"),
+        "approval" => return certificates::decide(new, old),
+        "status" if certificates::is_request(&call.resource) => return certificates::date(new),
         _ => return,
     };
     let (parent, field) = pointer;

@@ -3,6 +3,7 @@
 mod builtin;
 mod cells;
 mod json_path;
+mod others;
 
 use crate::resource::Resource;
 use crate::status::StatusError;

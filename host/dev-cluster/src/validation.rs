@@ -3,6 +3,7 @@
 
 mod metadata;
 mod names;
+mod others;
 mod pods;
 mod workloads;
 
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use metadata::{metadata, metadata_update};
 pub(crate) use names::{NameRule, label_value_faults, qualified_name_faults};
+pub(crate) use others::certificate_decisions;
 pub(crate) use pods::ephemeral_containers;
 
 /// Where in an object a rule is applied.
@@ -62,6 +64,11 @@ pub(crate) fn builtin(kind: &GroupKind, object: &Value) -> Vec<Cause> {
             vec![Cause::invalid("spec", &Value::Null, "either `defaultBackend` or `rules` must be specified")]
         }
         "PersistentVolumeClaim" => claim(object),
+        "HorizontalPodAutoscaler" => others::autoscaler(object),
+        "EndpointSlice" => others::endpoint_slice(object),
+        "StorageClass" => others::storage_class(object),
+        "PriorityClass" => others::priority_class(object),
+        "CertificateSigningRequest" => others::certificate_request(object),
         "Event" if kind.group.is_empty() => event(object),
         "CustomResourceDefinition" => crate::crd::validate(object),
         _ => Vec::new(),
@@ -79,6 +86,18 @@ pub(crate) fn builtin_update(kind: &GroupKind, new: &Value, old: &Value) -> Vec<
     };
     match kind.kind.as_str() {
         "Secret" => immutable("/type", "type"),
+        "EndpointSlice" => immutable("/addressType", "addressType"),
+        "StorageClass" => {
+            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+                immutable(&format!("/{field}"), field);
+            }
+        }
+        "PriorityClass" => {
+            immutable("/preemptionPolicy", "preemptionPolicy");
+            if new.get("value") != old.get("value") {
+                causes.push(Cause::forbidden("value", "may not be changed in an update."));
+            }
+        }
         "Deployment" | "ReplicaSet" | "DaemonSet" => immutable("/spec/selector", "spec.selector"),
         "Job" => {
             immutable("/spec/selector", "spec.selector");

@@ -2,17 +2,19 @@
 
 use crate::call::{Call, now};
 use crate::catalog::Served;
+use crate::certificates;
 use crate::definitions;
 use crate::managed_fields::{self, Writer};
 use crate::model::Model;
 use crate::namespaces;
+use crate::priorities;
 use crate::resource::Resource;
 use crate::services;
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
 use crate::subresources;
 use rand::Rng;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The letters of generated names: no vowels, so no words.
@@ -224,8 +226,11 @@ pub(crate) fn create(
         metadata.insert("generation".into(), 1.into());
     }
     call.model().prepare_create(&mut object);
-    if resource.is("certificates.k8s.io", "certificatesigningrequests") {
-        sign_request(call, &mut object);
+    if certificates::is_request(resource) {
+        certificates::sign(call, &mut object);
+    }
+    if resource.is("", "pods") {
+        priorities::admit(transaction, &mut object)?;
     }
     if resource.is("", "services") {
         call.cluster.cluster_ips.assign(&mut object);
@@ -237,19 +242,6 @@ pub(crate) fn create(
     }
     check_rights_granted(call, &object)?;
     Ok(transaction.put(resource, &key, resource.stored(object)))
-}
-
-/// Writes into a CertificateSigningRequest who asks.
-fn sign_request(call: &Call, object: &mut Value) {
-    let user = &call.user;
-    object["spec"]["username"] = user.name.as_str().into();
-    object["spec"]["groups"] = json!(user.groups);
-    if !user.uid.is_empty() {
-        object["spec"]["uid"] = user.uid.as_str().into();
-    }
-    if !user.extra.is_empty() {
-        object["spec"]["extra"] = json!(user.extra);
-    }
 }
 
 /// Stores a changed object; it is removed instead when that was the last thing its deletion waited for.
@@ -295,8 +287,12 @@ pub(crate) fn update(
     if call.target.subresource == "ephemeralcontainers" {
         count_generation(call, &mut new, old);
         call.model().validate_ephemeral_containers(&new, old)?;
-    } else if matches!(call.target.subresource.as_str(), "finalize" | "approval") {
+    } else if call.target.subresource == "finalize" {
         call.model().validate_status_update(&new, old)?;
+    } else if call.target.subresource == "approval" || call.is_status() && certificates::is_request(resource)
+    {
+        call.model().prepare_decision(&mut new, old);
+        call.model().validate_decision(&new, old)?;
     } else if call.is_status() {
         call.model().prepare_status_update(&mut new, old);
         call.model().validate_status_update(&new, old)?;

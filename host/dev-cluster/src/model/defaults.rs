@@ -189,7 +189,32 @@ fn of_type(name: &str, object: &mut Object) {
             missing(object, "name", json!(""));
             missing(object, "protocol", json!("TCP"));
         }
-        "autoscaling.v2.HorizontalPodAutoscalerSpec" => missing(object, "minReplicas", json!(1)),
+        "autoscaling.v2.HorizontalPodAutoscalerSpec" => {
+            missing(object, "minReplicas", json!(1));
+            if object.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+                let target = json!({"type": "Utilization", "averageUtilization": 80});
+                object.insert(
+                    "metrics".into(),
+                    json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]),
+                );
+            }
+        }
+        "autoscaling.v2.HorizontalPodAutoscalerBehavior" => {
+            let scale_up = object_in(object, "scaleUp");
+            missing(scale_up, "stabilizationWindowSeconds", json!(0));
+            missing(scale_up, "selectPolicy", json!("Max"));
+            missing(
+                scale_up,
+                "policies",
+                json!([
+                    {"type": "Pods", "value": 4, "periodSeconds": 15},
+                    {"type": "Percent", "value": 100, "periodSeconds": 15},
+                ]),
+            );
+            let scale_down = object_in(object, "scaleDown");
+            missing(scale_down, "selectPolicy", json!("Max"));
+            missing(scale_down, "policies", json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]));
+        }
         "apiextensions.v1.CustomResourceDefinitionSpec" => {
             missing(object, "conversion", json!({"strategy": "None"}));
             let names = object_in(object, "names");

@@ -2,6 +2,7 @@
 
 use super::Column;
 use super::cells::{age, entries, items, joined, labels, number, pod, text};
+use super::others;
 use crate::resource::Resource;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -49,6 +50,11 @@ const COLUMNS: &[(&str, &str)] = &[
     ("IngressClass", "Name|Controller|Parameters|Age"),
     ("Ingress", "Name|Class|Hosts|Address|Ports|Age"),
     ("NetworkPolicy", "Name|Pod-Selector|Age"),
+    ("HorizontalPodAutoscaler", "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age"),
+    ("EndpointSlice", "Name|AddressType|Ports|Endpoints|Age"),
+    ("StorageClass", "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age"),
+    ("PriorityClass", "Name|Value#|Global-Default?|Age|PreemptionPolicy"),
+    ("CertificateSigningRequest", "Name|Age|SignerName|Requestor|RequestedDuration|Condition"),
 ];
 
 pub(super) fn name_column() -> Column {
@@ -259,7 +265,8 @@ pub(super) fn cells(resource: &Resource, o: &Value, now: Timestamp) -> Vec<Value
             age_text,
             text(o, "/spec/volumeMode", "<unset>"),
         ]),
-        _ => json!([name, text(o, "/metadata/creationTimestamp", "")]),
+        kind => others::cells(kind, o, name, &age_text)
+            .unwrap_or_else(|| json!([name, text(o, "/metadata/creationTimestamp", "")])),
     };
     match cells {
         Value::Array(cells) => cells,

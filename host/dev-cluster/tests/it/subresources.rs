@@ -218,7 +218,7 @@ async fn custom_resources_are_scaled_where_they_say() {
 async fn a_certificate_request_says_who_asks_and_is_approved() {
     let (_cluster, client) = start().await;
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-    let spec = json!({"request": "LS0t", "signerName": "x.dev/signer", "usages": ["client auth"], "username": "forged"});
+    let spec = json!({"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "x.dev/signer", "usages": ["client auth"], "username": "forged"});
     let created = client.create(path, &json!({"metadata": {"name": "c"}, "spec": spec})).await;
     assert_eq!(created["spec"]["username"], "kubernetes-admin");
     let mut approved = created.clone();
@@ -228,4 +228,50 @@ async fn a_certificate_request_says_who_asks_and_is_approved() {
     let (code, now) = client.put(&format!("{path}/c/approval"), &approved).await;
     assert_eq!((code, &now["status"]["conditions"][0]["type"]), (200, &json!("Approved")), "{now}");
     assert_eq!(now["spec"]["username"], "kubernetes-admin");
+    // What is decided stays.
+    let back = json!({"status": {"conditions": []}});
+    assert_eq!(client.merge(&format!("{path}/c/approval"), &back).await.0, 422);
+    assert_eq!(client.merge(&format!("{path}/c/status"), &back).await.0, 422);
+    let none = json!({"metadata": {"name": "w"}, "spec": {"request": "YQ==", "signerName": "x"}});
+    let (_, refused) = client.post(path, &none).await;
+    assert_eq!(refused["details"]["causes"].as_array().unwrap().len(), 3, "{refused}");
+}
+
+#[tokio::test]
+async fn kinds_that_nobody_acts_on_are_kept_and_checked() {
+    let (_cluster, client) = start().await;
+    let scale = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
+    for (path, good, wrong) in [
+        (
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            json!({"metadata": {"name": "a"}, "spec": {"maxReplicas": 3, "scaleTargetRef": scale}}),
+            json!({"metadata": {"name": "b"}, "spec": {"minReplicas": 4, "maxReplicas": 3, "scaleTargetRef": scale}}),
+        ),
+        (
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            json!({"metadata": {"name": "a"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}]}),
+            json!({"metadata": {"name": "b"}, "addressType": "IPv5", "endpoints": []}),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            json!({"metadata": {"name": "a"}, "provisioner": "x.dev/y"}),
+            json!({"metadata": {"name": "b"}}),
+        ),
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            json!({"metadata": {"name": "a"}, "value": 7}),
+            json!({"metadata": {"name": "system-b"}, "value": 7}),
+        ),
+    ] {
+        client.create(path, &good).await;
+        let (code, refused) = client.post(path, &wrong).await;
+        assert_eq!(code, 422, "{refused}");
+        assert_eq!(client.names(path).await, ["a"]);
+    }
+    let mut of_class = pod("p");
+    of_class["spec"]["priorityClassName"] = "a".into();
+    assert_eq!(client.create(PODS, &of_class).await["spec"]["priority"], 7);
+    of_class["metadata"]["name"] = "q".into();
+    of_class["spec"]["priorityClassName"] = "none".into();
+    assert_eq!(client.post(PODS, &of_class).await.0, 403);
 }

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run(args: Args) -> ExitCode {
     let Args { log, cache_dir, environment, command } = args;
-    telemetry::install(&log);
+    let log = telemetry::install(&log);
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
             Command::Run(args) => commands::run::run(args, &environment, engine).await,
@@ -46,6 +46,7 @@ async fn run(args: Args) -> ExitCode {
         },
         Err(failure) => Err(failure),
     };
+    log.flush();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,52 +1,123 @@
 //! Standard output: one line for each thing that happens.
+//!
+//! A thread of its own writes them, since standard output may block for as long as it likes: a pipe that nobody reads, a terminal that was
+//! stopped. Nothing else waits for that thread, not even the end of the process, but for a moment.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use futures::FutureExt;
 use oarlock_controller::report::{Line, Reports};
-use tokio::{runtime::Handle, task::spawn_blocking};
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::args::Output;
 
-/// Prints until every reporter is gone, on a thread of its own, since standard output may block.
-///
-/// When nobody reads it any more, the token is cancelled: a host that cannot be heard has no reason to go on.
-pub(crate) async fn print(mut reports: Reports, output: Output, token: CancellationToken) {
-    let runtime = Handle::current();
-    let printing = spawn_blocking(move || {
-        let mut stdout = BufWriter::new(std::io::stdout().lock());
-        while let Some(line) = runtime.block_on(reports.next()) {
-            if let Err(error) = write_batch(&mut stdout, line, &mut reports, output) {
-                tracing::warn!(%error, "standard output is closed; ending");
-                token.cancel();
-                break;
+/// An output that takes nothing for this long is not waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the printer waits before it tries again to write.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// So many bytes are written at once, and the rest of the last line.
+const BATCH: usize = 64 << 10;
+
+/// The printing thread.
+pub(crate) struct Printer {
+    ended: oneshot::Receiver<()>,
+    n_written: Arc<AtomicU64>,
+}
+
+/// An output, and what went wrong with it.
+struct Sink<W> {
+    out: W,
+    n_written: Arc<AtomicU64>,
+    /// The last thing that was written is half a line.
+    is_mid_line: bool,
+    has_failed: bool,
+}
+
+/// The output will never take anything again.
+#[derive(Debug, PartialEq, Eq)]
+struct Closed;
+
+// === impl Printer ===
+
+impl Printer {
+    /// Starts to print, until every reporter is gone or the output is closed. The host goes on without it.
+    pub(crate) fn start(reports: Reports, output: Output) -> io::Result<Self> {
+        let n_written = Arc::new(AtomicU64::new(0));
+        let (end, ended) = oneshot::channel();
+        let runtime = Handle::current();
+        let counter = n_written.clone();
+        thread::Builder::new().name("printer".to_owned()).spawn(move || {
+            // Not through the lock of `std::io::stdout`, which would be held as long as a write blocks.
+            match io::stdout().as_fd().try_clone_to_owned() {
+                Ok(stdout) => print(reports, output, &runtime, Sink::new(File::from(stdout), counter)),
+                Err(error) => tracing::warn!(%error, "there is no standard output; no lines are printed"),
+            }
+            // Whoever waits for the end knows it by the sender being gone, too.
+            let _ = end.send(());
+        })?;
+        Ok(Self { ended, n_written })
+    }
+
+    /// Waits until all is printed, for no longer than the output takes some of it.
+    pub(crate) async fn finish(mut self) {
+        let mut n_before = u64::MAX;
+        loop {
+            let n_written = self.n_written.load(Ordering::Relaxed);
+            if n_written == n_before {
+                tracing::warn!("standard output takes nothing: the last lines are not printed");
+                return;
+            }
+            n_before = n_written;
+            if tokio::time::timeout(PATIENCE, &mut self.ended).await.is_ok() {
+                return;
             }
         }
-        // Those who wait for room are let go.
-        drop(reports);
-    });
-    if let Err(error) = printing.await {
-        tracing::error!(%error, "the printer failed");
     }
 }
 
-/// Writes a line and those that are there already, then lets them be seen.
-fn write_batch(
-    into: &mut impl Write,
-    first: Line,
-    reports: &mut Reports,
-    output: Output,
-) -> std::io::Result<()> {
-    let mut next = Some(first);
+fn print(mut reports: Reports, output: Output, runtime: &Handle, mut sink: Sink<impl Write>) {
+    let mut batch = Vec::new();
+    while let Some(line) = runtime.block_on(reports.next()) {
+        let n_lines = fill(&mut batch, line, &mut reports, output);
+        match sink.write(&batch) {
+            Ok(true) => {}
+            Ok(false) => reports.lost(n_lines),
+            Err(Closed) => {
+                reports.lost(n_lines);
+                tracing::warn!(
+                    "standard output is closed: lines are counted and not printed, the host goes on"
+                );
+                return;
+            }
+        }
+    }
+}
+
+/// Puts a line, and those that are there already, into the batch; returns how many.
+fn fill(batch: &mut Vec<u8>, first: Line, reports: &mut Reports, output: Output) -> u64 {
+    batch.clear();
+    let (mut n_lines, mut next) = (0, Some(first));
     while let Some(line) = next {
-        write(into, &line, output)?;
-        next = reports.next().now_or_never().flatten();
+        // Writing to memory does not fail, and lines can be serialised.
+        if let Err(error) = write(batch, &line, output) {
+            tracing::error!(%error, "a line cannot be written");
+        }
+        n_lines += 1;
+        next = if batch.len() < BATCH { reports.next().now_or_never().flatten() } else { None };
     }
-    into.flush()
+    n_lines
 }
 
-fn write(into: &mut impl Write, line: &Line, output: Output) -> std::io::Result<()> {
+fn write(into: &mut impl Write, line: &Line, output: Output) -> io::Result<()> {
     match output {
         Output::Human => writeln!(into, "{line}"),
         Output::Json => {
@@ -55,3 +126,57 @@ fn write(into: &mut impl Write, line: &Line, output: Output) -> std::io::Result<
         }
     }
 }
+
+// === impl Sink ===
+
+impl<W: Write> Sink<W> {
+    fn new(out: W, n_written: Arc<AtomicU64>) -> Self {
+        Self { out, n_written, is_mid_line: false, has_failed: false }
+    }
+
+    /// Writes whole lines; answers false when they could not be written now, as on a disk that is full.
+    fn write(&mut self, lines: &[u8]) -> Result<bool, Closed> {
+        let written = match self.is_mid_line {
+            // What was cut off ends there.
+            true => self.write_all(b"\n").and_then(|()| self.write_all(lines)),
+            false => self.write_all(lines),
+        };
+        match written {
+            Ok(()) => {
+                if std::mem::take(&mut self.has_failed) {
+                    tracing::info!("standard output takes lines again");
+                }
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed),
+            Err(error) => {
+                if !std::mem::replace(&mut self.has_failed, true) {
+                    tracing::warn!(%error, "standard output takes no lines: they are counted, and tried again");
+                }
+                thread::park_timeout(AGAIN);
+                Ok(false)
+            }
+        }
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.out.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    self.is_mid_line = bytes[n - 1] != b'\n';
+                    self.n_written.fetch_add(n as u64, Ordering::Relaxed);
+                    bytes = &bytes[n..];
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // Somebody made the pipe one that does not block.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::park_timeout(AGAIN),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 #[path = "it/beginning_and_ending.rs"]
 mod beginning_and_ending;
+#[path = "it/output.rs"]
+mod output;
 #[path = "it/refusals.rs"]
 mod refusals;
 #[path = "it/rig.rs"]

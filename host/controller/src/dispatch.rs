@@ -148,11 +148,6 @@ impl Dispatcher {
 
     /// Makes one call. The instance is taken along, and gone when the call does not come back with an answer.
     async fn call(&self, current: &mut Current, call: &Call, token: &CancellationToken) -> Ended {
-        tokio::select! {
-            biased;
-            () = grace(token) => return Ended::GivenUp,
-            () = current.reporter.room() => {}
-        }
         if current.exported.reconciler {
             self.queue.set_replaying(call.is_replay());
         }

@@ -1,16 +1,16 @@
 //! What happens, as it happens: the typed stream behind every line that `oarlock run` and `oarlock dev` print.
 //!
-//! A [`Reporter`] is handed to every part of the host, [`Reports`] is read by one printer. The channel between them is bounded and
-//! never loses a line in silence: what finds it full is counted, and the count is the next line. Whoever can wait, waits
-//! with [`Reporter::room`] before it makes more lines, so that a slow printer slows the plugins' calls
-//! down instead.
+//! A [`Reporter`] is handed to every part of the host, [`Reports`] is read by one printer. The channel between them is bounded in bytes,
+//! and nobody ever waits for the printer: a line that finds the channel full is counted, and the count is a line once the printer
+//! reads again. The lines of one plugin fill a part of the channel only, those of all plugins leave room for the host's own.
 
 mod event;
 mod human;
 mod timestamp;
+mod weight;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -18,25 +18,14 @@ use tokio::sync::mpsc;
 pub use self::event::{Again, Delivery, Event, Level, Mode, NotificationType, Pairs};
 pub use self::timestamp::Timestamp;
 
-/// What a full channel does to those who make lines.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum WhenFull {
-    /// They wait where they can, between two calls of a plugin, until half of the channel is free.
-    #[default]
-    Wait,
-    /// They never wait; lines are counted and dropped.
-    Drop,
-}
-
 /// How much is reported, and how.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Lines below this level are not made.
     pub level: Level,
-    /// Lines that may wait for the printer.
-    pub capacity: usize,
-    /// What happens when that many wait.
-    pub when_full: WhenFull,
+    /// How much memory the lines that wait for the printer may take: all together; those about plugins three quarters of it, those about one
+    /// generation of a plugin a quarter.
+    pub max_bytes: usize,
 }
 
 /// One thing that happened. Serialises to one JSON object, displays as one line for people.
@@ -59,20 +48,41 @@ pub struct Line {
 #[derive(Clone, Debug)]
 pub struct Reporter {
     shared: Arc<Shared>,
-    sender: mpsc::Sender<Line>,
-    about: Option<(Arc<str>, u64)>,
+    sender: mpsc::UnboundedSender<Waiting>,
+    about: Option<About>,
 }
 
 /// Where lines come out.
 #[derive(Debug)]
 pub struct Reports {
     shared: Arc<Shared>,
-    receiver: mpsc::Receiver<Line>,
+    receiver: mpsc::UnboundedReceiver<Waiting>,
+}
+
+/// One generation of a plugin.
+#[derive(Clone, Debug)]
+struct About {
+    plugin: Arc<str>,
+    generation: u64,
+    /// What its lines take that wait.
+    bytes: Arc<AtomicUsize>,
+}
+
+/// A line that waits for the printer, and what it takes.
+#[derive(Debug)]
+struct Waiting {
+    line: Line,
+    bytes: usize,
+    about: Option<Arc<AtomicUsize>>,
 }
 
 #[derive(Debug)]
 struct Shared {
     config: Config,
+    /// What all lines that wait take.
+    bytes: AtomicUsize,
+    /// What those of them take that are about plugins.
+    plugins_bytes: AtomicUsize,
     dropped: AtomicU64,
     dropped_ever: AtomicU64,
 }
@@ -80,8 +90,14 @@ struct Shared {
 /// Makes the two ends.
 #[must_use]
 pub fn channel(config: Config) -> (Reporter, Reports) {
-    let (sender, receiver) = mpsc::channel(config.capacity.max(2));
-    let shared = Arc::new(Shared { config, dropped: AtomicU64::new(0), dropped_ever: AtomicU64::new(0) });
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared {
+        config,
+        bytes: AtomicUsize::new(0),
+        plugins_bytes: AtomicUsize::new(0),
+        dropped: AtomicU64::new(0),
+        dropped_ever: AtomicU64::new(0),
+    });
     (Reporter { shared: shared.clone(), sender, about: None }, Reports { shared, receiver })
 }
 
@@ -89,7 +105,7 @@ pub fn channel(config: Config) -> (Reporter, Reports) {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { level: Level::Info, capacity: 65_536, when_full: WhenFull::Wait }
+        Self { level: Level::Info, max_bytes: 16 << 20 }
     }
 }
 
@@ -99,7 +115,8 @@ impl Reporter {
     /// Returns a reporter whose lines are about one generation of a plugin.
     #[must_use]
     pub fn about(&self, plugin: &Arc<str>, generation: u64) -> Self {
-        Self { about: Some((plugin.clone(), generation)), ..self.clone() }
+        let about = About { plugin: plugin.clone(), generation, bytes: Arc::default() };
+        Self { about: Some(about), ..self.clone() }
     }
 
     /// Whether lines of this level are made at all.
@@ -108,36 +125,38 @@ impl Reporter {
         level >= self.shared.config.level
     }
 
-    /// Reports one event. Never waits: when the channel is full, the line is counted instead.
+    /// Reports one event. Never waits: when the channel is full, or nobody reads it any more, the line is counted instead.
     pub fn report(&self, event: Event) {
         if !self.enabled(event.level()) {
             return;
         }
+        let bytes = weight::of(&event);
+        if !self.shared.admit(bytes, self.about.as_ref().map(|about| &*about.bytes)) {
+            self.shared.dropped(1);
+            return;
+        }
         let (plugin, generation) = match &self.about {
-            Some((plugin, generation)) => (Some(plugin.clone()), Some(*generation)),
+            Some(About { plugin, generation, .. }) => (Some(plugin.clone()), Some(*generation)),
             None => (None, None),
         };
         let line = Line { time: Timestamp::now(), event, plugin, generation };
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.sender.try_send(line) {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-            self.shared.dropped_ever.fetch_add(1, Ordering::Relaxed);
+        let about = self.about.as_ref().map(|about| about.bytes.clone());
+        if let Err(mpsc::error::SendError(waiting)) = self.sender.send(Waiting { line, bytes, about }) {
+            self.shared.release(&waiting);
+            self.shared.dropped(1);
         }
     }
 
-    /// Waits until at least half of the channel is free, if so configured. For those who are about to make more lines.
-    pub async fn room(&self) {
-        let half = self.sender.max_capacity() / 2;
-        if self.shared.config.when_full == WhenFull::Drop || self.sender.capacity() >= half {
-            return;
-        }
-        // The permits are given back at once: what counts is that they were to be had. A closed channel has no printer to wait for.
-        drop(self.sender.reserve_many(half).await);
-    }
-
-    /// Lines that were counted instead of reported, since the start.
+    /// Lines that were counted instead of printed, since the start.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.dropped_ever.load(Ordering::Relaxed)
+    }
+
+    /// What the lines that wait for the printer take.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.shared.bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -150,16 +169,69 @@ impl Reports {
             return Some(line);
         }
         match self.receiver.recv().await {
-            Some(line) => Some(line),
+            Some(waiting) => {
+                self.shared.release(&waiting);
+                Some(waiting.line)
+            }
             // Lines may have been lost while the last ones were taken out.
             None => self.loss(),
         }
+    }
+
+    /// Counts lines that were taken out and could not be printed.
+    pub fn lost(&self, n_lines: u64) {
+        self.shared.dropped(n_lines);
     }
 
     fn loss(&self) -> Option<Line> {
         let count = self.shared.dropped.swap(0, Ordering::Relaxed);
         let event = Event::ReportsDropped { count };
         (count > 0).then(|| Line { time: Timestamp::now(), event, plugin: None, generation: None })
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Takes so much of the channel, or nothing if there is not so much.
+    fn admit(&self, bytes: usize, of_plugin: Option<&AtomicUsize>) -> bool {
+        let max = self.config.max_bytes;
+        let take = |account: &AtomicUsize, limit: usize| {
+            let taken = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
+            account.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok()
+        };
+        let give_back = |account: &AtomicUsize| {
+            account.fetch_sub(bytes, Ordering::Relaxed);
+        };
+        let Some(of_plugin) = of_plugin else {
+            return take(&self.bytes, max);
+        };
+        if !take(of_plugin, max / 4) {
+            return false;
+        }
+        if !take(&self.plugins_bytes, max / 4 * 3) {
+            give_back(of_plugin);
+            return false;
+        }
+        if !take(&self.bytes, max) {
+            give_back(&self.plugins_bytes);
+            give_back(of_plugin);
+            return false;
+        }
+        true
+    }
+
+    fn release(&self, waiting: &Waiting) {
+        self.bytes.fetch_sub(waiting.bytes, Ordering::Relaxed);
+        if let Some(of_plugin) = &waiting.about {
+            self.plugins_bytes.fetch_sub(waiting.bytes, Ordering::Relaxed);
+            of_plugin.fetch_sub(waiting.bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn dropped(&self, n_lines: u64) {
+        self.dropped.fetch_add(n_lines, Ordering::Relaxed);
+        self.dropped_ever.fetch_add(n_lines, Ordering::Relaxed);
     }
 }
 

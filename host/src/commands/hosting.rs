@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     args::HostArgs,
     failure::{Ended, Failure},
-    printer, shutdown,
+    printer::Printer,
+    shutdown,
 };
 
 /// What to host, and how.
@@ -49,8 +50,8 @@ pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
     Ok(Prepared { admin, prunings })
 }
 
-/// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended, and every line is
-/// printed, when this returns.
+/// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended when this returns, and every line
+/// is printed, if standard output takes it.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
     let Job { client, server, plugins, host, prepared, engine, provision, election } = job;
     let Prepared { admin, prunings } = prepared;
@@ -90,9 +91,14 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
             }
         }
     };
-    let printed = printer::print(reports, output, token.clone());
+    let printer = Printer::start(reports, output).map_err(Failure::running)?;
+    let hosting = async {
+        let ended = run.await;
+        printer.finish().await;
+        ended
+    };
     tokio::select! {
-        (ended, ()) = futures::future::join(run, printed) => ended,
+        ended = hosting => ended,
         never = shutdown::cancel_on_request(token.clone()) => match never {},
     }
 }

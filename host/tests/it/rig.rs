@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader, Lines},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 /// What a command that ended has said.
@@ -16,7 +17,8 @@ pub(crate) struct Said {
 /// A command that runs, and is killed when this is dropped.
 pub(crate) struct Running {
     child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    /// None once its standard output was closed.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 /// The binary, in a folder of its own and without an environment.
@@ -53,12 +55,12 @@ impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let stdout = child.stdout.take().expect("a pipe");
-        Self { child, lines: BufReader::new(stdout).lines() }
+        Self { child, lines: Some(BufReader::new(stdout).lines()) }
     }
 
     /// Waits for the next JSON line that tells of this event.
     pub(crate) fn until(&mut self, event: &str) -> serde_json::Value {
-        for line in self.lines.by_ref() {
+        for line in self.lines.iter_mut().flatten() {
             let line: serde_json::Value = serde_json::from_str(&line.expect("text")).expect("a JSON line");
             if line["event"] == event {
                 return line;
@@ -67,12 +69,31 @@ impl Running {
         panic!("ended before it told of {event}");
     }
 
+    /// Closes the reading end of its standard output.
+    pub(crate) fn close_output(&mut self) {
+        self.lines = None;
+    }
+
+    /// Asks it to end, and reads nothing of what it says; returns the exit code, none if it did not end in a minute.
+    pub(crate) fn end_unread(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&pid).status().expect("kill").success());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status.code();
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        None
+    }
+
     /// Asks it to end by this signal; returns the exit code and the lines that came until then.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, Vec<String>) {
         let pid = self.child.id().to_string();
         let killed = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");
         assert!(killed.success());
-        let rest = self.lines.by_ref().map(|line| line.expect("text")).collect();
+        let rest = self.lines.iter_mut().flatten().map(|line| line.expect("text")).collect();
         (self.child.wait().expect("an end").code(), rest)
     }
 }

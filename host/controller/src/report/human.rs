@@ -181,7 +181,9 @@ impl Display for Event {
             Self::FileWatchTrouble { message } => {
                 write!(f, "changed files are found by looking every few seconds only: {message}")
             }
-            Self::ReportsDropped { count } => write!(f, "{count} lines were lost: the output is too slow"),
+            Self::ReportsDropped { count } => {
+                write!(f, "{count} lines were lost: nobody read the output in time")
+            }
         }
     }
 }

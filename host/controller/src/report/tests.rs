@@ -87,32 +87,99 @@ fn an_exception_is_shown_once_with_its_lines_and_its_object() {
     );
 }
 
-#[tokio::test]
-async fn what_does_not_fit_is_counted() {
-    let (reporter, mut reports) =
-        channel(Config { capacity: 4, when_full: WhenFull::Drop, ..Config::default() });
-    (0..7).for_each(|n| reporter.report(guest_log(n)));
-    assert_eq!(reporter.dropped(), 3);
-    assert!(matches!(reports.next().await.unwrap().event, Event::ReportsDropped { count: 3 }));
-    drop(reporter);
-    let mut rest = 0;
-    while let Some(line) = reports.next().await {
-        assert!(matches!(line.event, Event::GuestLog { .. }));
-        rest += 1;
-    }
-    assert_eq!(rest, 4);
+/// Takes out a line that is there, however many were taken out before.
+fn next_now(reports: &mut Reports) -> Option<Line> {
+    futures::FutureExt::now_or_never(tokio::task::unconstrained(reports.next())).flatten()
 }
 
-#[tokio::test(start_paused = true)]
-async fn who_can_wait_waits_for_room() {
-    let (reporter, mut reports) = channel(Config { capacity: 4, ..Config::default() });
-    (0..3).for_each(|n| reporter.report(guest_log(n)));
-    let mut room = std::pin::pin!(reporter.room());
-    assert!(futures::poll!(&mut room).is_pending());
-    reports.next().await.unwrap();
-    room.await;
-    reporter.report(guest_log(4));
-    assert_eq!(reporter.dropped(), 0);
+/// Takes out all that waits.
+async fn taken(reports: &mut Reports) -> (usize, u64) {
+    let (mut n_lines, mut n_lost) = (0, 0);
+    while let Some(line) = next_now(reports) {
+        match line.event {
+            Event::ReportsDropped { count } => n_lost += count,
+            _ => n_lines += 1,
+        }
+    }
+    (n_lines, n_lost)
+}
+
+fn long_log(length: usize) -> Event {
+    Event::GuestLog { level: Level::Info, message: "x".repeat(length), pairs: Pairs::default() }
+}
+
+#[tokio::test]
+async fn an_unread_output_takes_no_more_memory_than_its_bound() {
+    let max_bytes = 1 << 20;
+    let (reporter, mut reports) = channel(Config { max_bytes, ..Config::default() });
+    let started = Event::HostStarted { server: "s".repeat(9_000), version: "1" };
+    for n in 0..10_000 {
+        reporter.about(&format!("p{n}").into(), 1).report(long_log(28_000));
+        reporter.report(started.clone());
+        assert!(reporter.waiting_bytes() <= max_bytes, "{}", reporter.waiting_bytes());
+    }
+    let dropped = reporter.dropped();
+    assert!(dropped > 19_000, "{dropped}");
+    let (n_lines, n_lost) = taken(&mut reports).await;
+    assert_eq!((n_lines as u64 + n_lost, n_lost), (20_000, dropped), "each line is printed or counted");
+    assert_eq!(reporter.waiting_bytes(), 0);
+    reporter.report(started);
+    assert_eq!(taken(&mut reports).await, (1, 0), "the reader is back, and so are the lines");
+}
+
+/// However many lines of no text, of which each takes room for itself.
+#[tokio::test]
+async fn short_lines_are_bounded_as_well() {
+    let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
+    (0..100_000).for_each(|_| reporter.report(Event::PluginUnloaded));
+    let (n_lines, n_lost) = taken(&mut reports).await;
+    assert!(n_lines * size_of::<Line>() <= 1 << 20 && n_lost > 90_000, "{n_lines} and {n_lost}");
+}
+
+#[tokio::test]
+async fn a_plugin_that_floods_its_log_leaves_room_for_others_and_for_the_host() {
+    let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
+    let flooding = reporter.about(&"flood".into(), 1);
+    (0..10_000).for_each(|_| flooding.report(long_log(1000)));
+    let before = reporter.dropped();
+    assert!(before > 0);
+    for n in 0..5 {
+        reporter.about(&format!("calm-{n}").into(), 1).report(long_log(1000));
+    }
+    assert_eq!(reporter.dropped(), before, "others still have room");
+    for n in 0..20 {
+        let other = reporter.about(&format!("other-{n}").into(), 1);
+        (0..1000).for_each(|_| other.report(long_log(1000)));
+    }
+    let before = reporter.dropped();
+    reporter.report(Event::HostStopping);
+    assert_eq!(reporter.dropped(), before, "and the host has, whatever plugins do");
+    let mut heard = Vec::new();
+    while let Some(line) = next_now(&mut reports) {
+        heard.extend(line.plugin.map(|plugin| plugin.to_string()));
+        if matches!(line.event, Event::HostStopping) {
+            heard.push("the host".to_owned());
+        }
+    }
+    for who in ["flood", "calm-0", "calm-4", "the host"] {
+        assert!(heard.iter().any(|it| it == who), "{who}");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_can_read_any_more_is_counted() {
+    let (reporter, reports) = channel(Config::default());
+    drop(reports);
+    reporter.about(&"p".into(), 1).report(guest_log(1));
+    reporter.report(guest_log(2));
+    assert_eq!((reporter.dropped(), reporter.waiting_bytes()), (2, 0));
+}
+
+#[tokio::test]
+async fn what_was_taken_out_and_not_printed_is_told_later() {
+    let (reporter, mut reports) = channel(Config::default());
+    reports.lost(3);
+    assert_eq!((taken(&mut reports).await, reporter.dropped()), ((0, 3), 3));
 }
 
 #[tokio::test]

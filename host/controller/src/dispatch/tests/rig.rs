@@ -122,10 +122,7 @@ impl Rig {
         let running = informer.clone();
         tasks.spawn("informer", Criticality::Essential, |token| async move { running.run(token).await });
         assert!(informer.wait_for_sync().await);
-        let (reporter, reports) = report::channel(report::Config {
-            when_full: report::WhenFull::Drop,
-            ..report::Config::default()
-        });
+        let (reporter, reports) = report::channel(report::Config::default());
         let board = Board::default();
         let informers =
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());

@@ -186,6 +186,7 @@ impl Dispatcher {
                         status.subscriptions.iter_mut().for_each(|it| it.synced = false);
                     }
                 });
+                self.shared.metrics.restarted(&self.plugin);
                 current.reporter.report(Event::InstanceRestarted { mode });
             }
             Err(error) => {

@@ -23,6 +23,15 @@ pub struct Health {
     election: Arc<OnceLock<HealthCheck>>,
 }
 
+/// One thing that has to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What it is called, in `?exclude=` too.
+    pub name: &'static str,
+    /// Why it does not hold; nothing when it does.
+    pub failures: Vec<String>,
+}
+
 // === impl Health ===
 
 impl Health {
@@ -43,25 +52,39 @@ impl Health {
         self.plugins_looked_at();
     }
 
-    /// Returns why the host should be started anew; nothing when it lives.
+    /// Returns what makes the host live. It should be started anew when one of these fails.
     #[must_use]
-    pub fn dead(&self) -> Option<String> {
-        let check = self.election.get()?.check();
-        check.err().map(|error| error.to_string())
+    pub fn live(&self) -> Vec<Check> {
+        let election = self.election.get().map(|election| {
+            Check::new("leader-election", election.check().err().map(|error| error.to_string()))
+        });
+        [Check::new("ping", None)].into_iter().chain(election).collect()
     }
 
-    /// Returns why the host is not ready; nothing when it is.
+    /// Returns what makes the host ready: all of these.
     #[must_use]
-    pub fn reasons(&self) -> Vec<String> {
-        reasons(self.plugins_looked_at.load(Ordering::Acquire), &self.informers.views())
+    pub fn ready(&self) -> Vec<Check> {
+        checks(self.plugins_looked_at.load(Ordering::Acquire), &self.informers.views())
     }
 }
 
-fn reasons(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if !plugins_looked_at {
-        reasons.push("the plugin files have not been looked at yet".to_owned());
+// === impl Check ===
+
+impl Check {
+    fn new(name: &'static str, failures: impl IntoIterator<Item = String>) -> Self {
+        Self { name, failures: failures.into_iter().collect() }
     }
+
+    /// Whether it holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+fn checks(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<Check> {
+    let not_looked = "the plugin files have not been looked at yet".to_owned();
+    let mut reasons = Vec::new();
     for view in informers.iter().filter(|view| view.needed_by_host) {
         match view.trouble_for {
             Some(trouble) if trouble >= DEAD_AFTER => reasons.push(format!(
@@ -76,17 +99,26 @@ fn reasons(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<String> {
             _ => {}
         }
     }
+    let informer_sync = Check::new("informer-sync", reasons);
     let is_cut_off =
         |view: &InformerView| view.unreachable && view.trouble_for.is_some_and(|it| it >= DEAD_AFTER);
-    if !informers.is_empty() && informers.iter().all(is_cut_off) {
-        reasons.push("no watch gets through to the API server".to_owned());
-    }
-    reasons
+    let cut_off = !informers.is_empty() && informers.iter().all(is_cut_off);
+    let cut_off = cut_off.then(|| "no watch gets through to the API server".to_owned());
+    vec![
+        Check::new("ping", None),
+        Check::new("plugin-files", (!plugins_looked_at).then_some(not_looked)),
+        informer_sync,
+        Check::new("api-server", cut_off),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reasons(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<String> {
+        checks(plugins_looked_at, informers).into_iter().flat_map(|check| check.failures).collect()
+    }
 
     fn view(resource: &str) -> InformerView {
         InformerView {

@@ -36,7 +36,7 @@ pub use self::{
     rate::Rate,
     request::{RATE_PATIENCE, REQUEST_TIMEOUT},
 };
-use crate::{access::Gate, account::Account, discovery::Discovery, dispatch::PluginQueue};
+use crate::{access::Gate, account::Account, discovery::Discovery, dispatch::PluginQueue, metrics::Writes};
 
 /// How many requests a plugin may make.
 pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
@@ -65,6 +65,8 @@ pub struct Parts {
     pub rate: Rate,
     /// What the host may keep for it.
     pub host_bytes: HostBytes,
+    /// Where its writes are counted.
+    pub writes: Writes,
     /// Writes answer `suspended`.
     pub suspended: bool,
 }
@@ -97,9 +99,10 @@ impl PluginAccess {
             queue,
             rate,
             host_bytes,
+            writes,
             suspended,
         } = parts;
-        let requester = Requester::new(client, discovery, Arc::clone(&plugin), &account, rate);
+        let requester = Requester::new(client, discovery, Arc::clone(&plugin), &account, rate, writes);
         let requester = Arc::new(requester.charged_to(host_bytes));
         let (emitter, recorder) = events::channel(Arc::clone(&requester));
         let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;

@@ -1,14 +1,20 @@
 //! Everything that Prometheus is shown. What is counted is counted here, what is asked for is in [`scrape`].
 //!
-//! Series of a plugin carry `plugin`, those of a watch `resource`; both kinds go when the plugin or the watch goes.
+//! Series of a plugin carry `plugin`, those of a watch `resource`; both kinds go when the plugin or the watch goes. Names follow
+//! Prometheus's rules (one unit a family, base units, `_total`), which `metrics/tests/lint.rs` checks over the real page.
 
+mod exposition;
+mod guests;
+mod process;
 mod scrape;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_informer::work_queue::WorkQueueMetrics;
 use oarlock_plugin::{GuestMetrics, HostBytes};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -22,6 +28,9 @@ use crate::informers::Informers;
 use crate::report::Reporter;
 use crate::status::Board;
 
+pub(crate) use self::exposition::Exposition;
+pub use self::writes::Writes;
+
 /// The host's metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
@@ -30,21 +39,39 @@ pub struct Metrics {
 
 struct Shared {
     registry: Registry,
-    calls: Calls,
+    plugins: Plugins,
     guests: Guests,
+    writes: AllWrites,
     leads: Family<LeaseLabels, Gauge>,
 }
 
-/// What is counted with every call.
-struct Calls {
-    ended: Family<CallLabels, Counter>,
-    seconds: Family<FunctionLabels, Histogram, fn() -> Histogram>,
+/// What is counted of plugins.
+struct Plugins {
+    calls: Family<CallLabels, Counter>,
+    call_duration: Family<FunctionLabels, Histogram, fn() -> Histogram>,
+    queue_duration: Family<QueueLabels, Histogram, fn() -> Histogram>,
+    compile_duration: Family<PluginLabels, Histogram, fn() -> Histogram>,
     lost: Family<LostLabels, Counter>,
     panics: Family<PluginLabels, Counter>,
+    restarts: Family<PluginLabels, Counter>,
 }
 
 /// The series of the guests' own, by plugin; they outlive a generation.
 type Guests = Arc<Mutex<BTreeMap<Arc<str>, Arc<GuestMetrics>>>>;
+
+/// The writes of each plugin.
+type AllWrites = Arc<Mutex<BTreeMap<Arc<str>, Writes>>>;
+
+/// Tells of the keys in one plugin's work queue.
+struct Keys {
+    plugin: Arc<str>,
+    metrics: Metrics,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct PluginLabels {
+    plugin: Arc<str>,
+}
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct CallLabels {
@@ -60,14 +87,15 @@ struct FunctionLabels {
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct LostLabels {
+struct QueueLabels {
     plugin: Arc<str>,
-    reason: &'static str,
+    queue: &'static str,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct PluginLabels {
+struct LostLabels {
     plugin: Arc<str>,
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -78,38 +106,32 @@ struct LeaseLabels {
 const FUNCTIONS: [&str; 5] = ["on-add", "on-update", "on-delete", "on-synced", "reconcile"];
 const OUTCOMES: [&str; 4] = ["done", "retry", "parked", "lost"];
 
+/// The queues in which a plugin's work waits.
+const NOTIFICATIONS: &str = "notifications";
+const KEYS: &str = "keys";
+
 // === impl Metrics ===
 
 impl Metrics {
     /// Makes the registry, which asks the given parts when it is scraped.
     #[must_use]
     pub(crate) fn new(board: Board, informers: Informers, reporter: Reporter) -> Self {
-        let mut registry = Registry::with_prefix("oarlock");
-        let calls = Calls::new();
-        registry.register("plugin_calls", "Calls of plugins, by how they ended", calls.ended.clone());
-        registry.register("plugin_call_seconds", "How long calls of plugins took", calls.seconds.clone());
-        registry.register(
-            "plugin_instances_lost",
-            "Instances lost to traps, deadlines and limits",
-            calls.lost.clone(),
-        );
-        registry.register(
-            "plugin_host_panics",
-            "Panics of the host in tasks that serve one plugin",
-            calls.panics.clone(),
-        );
+        let mut registry = Registry::default();
+        let plugins = Plugins::new();
+        plugins.register(&mut registry);
         let leads = Family::default();
         // As in client-go.
-        let what = "Whether this host leads by the Lease: 1 or 0";
-        registry.register("leader_election_master_status", what, leads.clone());
-        let guests = Guests::default();
+        let help = "Whether this host leads by the Lease: 1 or 0";
+        registry.register("oarlock_leader_election_master_status", help, leads.clone());
+        let (guests, writes) = (Guests::default(), AllWrites::default());
         registry.register_collector(Box::new(scrape::Scrape {
             board,
             informers,
             reporter,
             guests: guests.clone(),
+            writes: writes.clone(),
         }));
-        Self { shared: Arc::new(Shared { registry, calls, guests, leads }) }
+        Self { shared: Arc::new(Shared { registry, plugins, guests, writes, leads }) }
     }
 
     /// Counts one call that came back with an answer.
@@ -120,20 +142,36 @@ impl Metrics {
         outcome: &'static str,
         took: Duration,
     ) {
-        let calls = &self.shared.calls;
-        calls.ended.get_or_create(&CallLabels { plugin: plugin.clone(), function, outcome }).inc();
+        let plugins = &self.shared.plugins;
+        plugins.calls.get_or_create(&CallLabels { plugin: plugin.clone(), function, outcome }).inc();
         let labels = FunctionLabels { plugin: plugin.clone(), function };
-        calls.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+        plugins.call_duration.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Notes for how long a notification waited for its first call.
+    pub(crate) fn waited(&self, plugin: &Arc<str>, waited: Duration) {
+        self.left_queue(plugin, NOTIFICATIONS, waited);
     }
 
     /// Counts one instance that was lost.
     pub(crate) fn lost(&self, plugin: &Arc<str>, reason: &'static str) {
-        self.shared.calls.lost.get_or_create(&LostLabels { plugin: plugin.clone(), reason }).inc();
+        self.shared.plugins.lost.get_or_create(&LostLabels { plugin: plugin.clone(), reason }).inc();
+    }
+
+    /// Counts one fresh instance in the place of a lost one.
+    pub(crate) fn restarted(&self, plugin: &Arc<str>) {
+        self.shared.plugins.restarts.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
+    }
+
+    /// Notes how long it took to have a plugin's component compiled, or found compiled.
+    pub(crate) fn compiled(&self, plugin: &Arc<str>, took: Duration) {
+        let labels = PluginLabels { plugin: plugin.clone() };
+        self.shared.plugins.compile_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     /// Counts one panic of the host in a task that serves one plugin.
     pub(crate) fn panicked(&self, plugin: &Arc<str>) {
-        self.shared.calls.panics.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
+        self.shared.plugins.panics.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
     }
 
     /// Shows whether the host leads by the Lease of this name.
@@ -147,40 +185,97 @@ impl Metrics {
         self.shared.guests.lock().entry(plugin.clone()).or_insert_with(fresh).clone()
     }
 
+    /// Returns where the writes of a plugin are counted.
+    pub(crate) fn writes(&self, plugin: &Arc<str>) -> Writes {
+        self.shared.writes.lock().entry(plugin.clone()).or_default().clone()
+    }
+
+    /// Returns what is told of the keys in a plugin's work queue.
+    pub(crate) fn work_queue(&self, plugin: &Arc<str>) -> Arc<dyn WorkQueueMetrics> {
+        Arc::new(Keys { plugin: plugin.clone(), metrics: self.clone() })
+    }
+
     /// Drops every series of a plugin that is gone.
     pub(crate) fn forget(&self, plugin: &Arc<str>) {
         self.shared.guests.lock().remove(plugin);
-        let calls = &self.shared.calls;
+        self.shared.writes.lock().remove(plugin);
+        let plugins = &self.shared.plugins;
         for function in FUNCTIONS {
-            calls.seconds.remove(&FunctionLabels { plugin: plugin.clone(), function });
+            plugins.call_duration.remove(&FunctionLabels { plugin: plugin.clone(), function });
             for outcome in OUTCOMES {
-                calls.ended.remove(&CallLabels { plugin: plugin.clone(), function, outcome });
+                plugins.calls.remove(&CallLabels { plugin: plugin.clone(), function, outcome });
             }
         }
         for reason in crate::dispatch::LOSS_REASONS {
-            calls.lost.remove(&LostLabels { plugin: plugin.clone(), reason });
+            plugins.lost.remove(&LostLabels { plugin: plugin.clone(), reason });
         }
+        for queue in [NOTIFICATIONS, KEYS] {
+            plugins.queue_duration.remove(&QueueLabels { plugin: plugin.clone(), queue });
+        }
+        let labels = PluginLabels { plugin: plugin.clone() };
+        plugins.compile_duration.remove(&labels);
+        plugins.panics.remove(&labels);
+        plugins.restarts.remove(&labels);
     }
 
-    /// Writes the page, in OpenMetrics' text.
-    pub(crate) fn page(&self) -> Result<String, fmt::Error> {
+    /// Writes the page in the format that was asked for.
+    pub(crate) fn page(&self, exposition: Exposition) -> Result<String, fmt::Error> {
         let mut page = String::new();
         text::encode(&mut page, &self.shared.registry)?;
-        Ok(page)
+        Ok(exposition.of(page))
+    }
+
+    fn left_queue(&self, plugin: &Arc<str>, queue: &'static str, waited: Duration) {
+        let labels = QueueLabels { plugin: plugin.clone(), queue };
+        self.shared.plugins.queue_duration.get_or_create(&labels).observe(waited.as_secs_f64());
     }
 }
 
-// === impl Calls ===
+// === impl Plugins ===
 
-impl Calls {
+impl Plugins {
     fn new() -> Self {
-        // From 50 µs, a call that does next to nothing, to 27 min, beyond any deadline.
-        let buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_05, 4.0, 13));
+        // From 50 µs, a call that does next to nothing, to 14 min, beyond any deadline.
+        let quick: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_05, 4.0, 13));
+        // From a millisecond, a component that is found compiled, to 4.5 min.
+        let slow: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 4.0, 10));
         Self {
-            ended: Family::default(),
-            seconds: Family::new_with_constructor(buckets),
+            calls: Family::default(),
+            call_duration: Family::new_with_constructor(quick),
+            queue_duration: Family::new_with_constructor(quick),
+            compile_duration: Family::new_with_constructor(slow),
             lost: Family::default(),
             panics: Family::default(),
+            restarts: Family::default(),
         }
     }
+
+    fn register(&self, registry: &mut Registry) {
+        let Self { calls, call_duration, queue_duration, compile_duration, lost, panics, restarts } = self;
+        let help = "Calls of the plugin, by function and by how they ended";
+        registry.register("oarlock_plugin_calls", help, calls.clone());
+        let help = "How long calls of the plugin took";
+        registry.register("oarlock_plugin_call_duration_seconds", help, call_duration.clone());
+        let help = "How long notifications and keys waited for their first call";
+        registry.register("oarlock_plugin_queue_duration_seconds", help, queue_duration.clone());
+        let help = "How long it took to compile the plugin's component, or to find it compiled";
+        registry.register("oarlock_plugin_compile_duration_seconds", help, compile_duration.clone());
+        let help = "Instances of the plugin lost to traps, deadlines and limits";
+        registry.register("oarlock_plugin_instances_lost", help, lost.clone());
+        let help = "Panics of the host in tasks that serve the plugin";
+        registry.register("oarlock_plugin_host_panics", help, panics.clone());
+        let help = "Fresh instances of the plugin in the place of lost ones";
+        registry.register("oarlock_plugin_restarts", help, restarts.clone());
+    }
 }
+
+// === impl Keys ===
+
+impl WorkQueueMetrics for Keys {
+    fn waited(&self, duration: Duration) {
+        self.metrics.left_queue(&self.plugin, KEYS, duration);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -197,7 +197,7 @@ impl Reload {
         ));
         let host_bytes = HostBytes::default();
         board.charges(host_bytes.clone());
-        let queue = PluginQueue::charged_to(&host_bytes);
+        let queue = PluginQueue::new(&host_bytes, self.host.metrics.work_queue(&name));
         let (dispatcher, switches, serving) =
             Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
         let (host, panicked, of) = (self.host.clone(), self.panicked.clone(), name.clone());

@@ -40,7 +40,7 @@ pub struct Family {
 }
 
 /// The type of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// It only grows.
     Counter,
@@ -63,20 +63,29 @@ impl GuestMetrics {
         Self { families: Mutex::default(), account }
     }
 
-    /// Adds to a counter.
-    pub(crate) fn counter_add(&self, name: &str, by: f64, labels: Vec<Entry>) -> Result<(), Error> {
+    /// Adds to a counter. Its series has the suffix `_total`, whether or not the name has it: `jobs` and `jobs_total` are one counter.
+    ///
+    /// # Errors
+    ///
+    /// When names or labels are not Prometheus's, the name is a gauge's, or there is no room.
+    pub fn counter_add(&self, name: &str, by: f64, labels: Vec<Entry>) -> Result<(), Error> {
         if !by.is_finite() || by < 0.0 {
             return Err(Error::Invalid(format!("counter {name:?}: cannot add {by}")));
         }
-        self.update(name, Kind::Counter, labels, |value| value + by)
+        let series = format!("{}_total", name.strip_suffix("_total").unwrap_or(name));
+        self.update(name, &series, Kind::Counter, labels, |value| value + by)
     }
 
     /// Sets a gauge.
-    pub(crate) fn gauge_set(&self, name: &str, to: f64, labels: Vec<Entry>) -> Result<(), Error> {
-        self.update(name, Kind::Gauge, labels, |_| to)
+    ///
+    /// # Errors
+    ///
+    /// As [`counter_add`](Self::counter_add).
+    pub fn gauge_set(&self, name: &str, to: f64, labels: Vec<Entry>) -> Result<(), Error> {
+        self.update(name, name, Kind::Gauge, labels, |_| to)
     }
 
-    /// Returns all series as they are now, by name.
+    /// Returns all series as they are now, by the name of their samples.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, Family> {
         self.families.lock().by_name.clone()
@@ -85,6 +94,7 @@ impl GuestMetrics {
     fn update(
         &self,
         name: &str,
+        series: &str,
         kind: Kind,
         labels: Vec<Entry>,
         change: impl FnOnce(f64) -> f64,
@@ -93,14 +103,13 @@ impl GuestMetrics {
         let labels = check_labels(name, labels)?;
         let mut families = self.families.lock();
         let n_series: usize = families.by_name.values().map(|family| family.series.len()).sum();
-        if let Some(family) = families.by_name.get_mut(name) {
-            if family.kind != kind {
-                return Err(Error::Invalid(format!("metric {name:?} is a {}", family.kind.word())));
-            }
-            if let Some(value) = family.series.get_mut(&labels) {
-                *value = change(*value);
-                return Ok(());
-            }
+        if let Some((taken, kind)) = clash(&families.by_name, series, kind) {
+            return Err(Error::Invalid(format!("metric {name:?}: {taken:?} is a {}", kind.word())));
+        }
+        let family = families.by_name.get_mut(series);
+        if let Some(value) = family.and_then(|family| family.series.get_mut(&labels)) {
+            *value = change(*value);
+            return Ok(());
         }
         if n_series >= MAX_SERIES {
             return Err(Error::LimitExceeded(format!("metric {name:?}: the plugin has {MAX_SERIES} series")));
@@ -110,7 +119,7 @@ impl GuestMetrics {
         families.charges.push(charge);
         let family = families
             .by_name
-            .entry(name.to_owned())
+            .entry(series.to_owned())
             .or_insert_with(|| Family { kind, series: BTreeMap::new() });
         family.series.insert(labels, change(0.0));
         Ok(())
@@ -128,6 +137,20 @@ impl Kind {
             Self::Gauge => "gauge",
         }
     }
+}
+
+/// Returns the series of the other kind that stands in the way of this one: of the same name, or with `_total` more or less, since a
+/// counter `x` is the series `x_total` of the family `x`.
+fn clash(families: &BTreeMap<String, Family>, series: &str, kind: Kind) -> Option<(String, Kind)> {
+    let base = series.strip_suffix("_total").unwrap_or(series);
+    let names = match kind {
+        Kind::Counter => [base.to_owned(), series.to_owned()],
+        Kind::Gauge => [series.to_owned(), format!("{series}_total")],
+    };
+    names.into_iter().find_map(|name| {
+        let other = families.get(&name).filter(|family| family.kind != kind)?.kind;
+        Some((name, other))
+    })
 }
 
 fn check_labels(metric: &str, labels: Vec<Entry>) -> Result<Vec<(String, String)>, Error> {
@@ -166,22 +189,4 @@ fn check_name(what: &str, name: &str) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn series_are_charged_to_the_plugin() {
-        let account = HostBytes::new(3 * (SERIES_COST as u64 + 10));
-        let metrics = GuestMetrics::charged_to(account.clone());
-        let set = |name: &str| metrics.gauge_set(name, 1.0, Vec::new());
-        for name in ["one", "two", "three", "one"] {
-            set(name).unwrap();
-        }
-        assert!(matches!(set("four"), Err(Error::LimitExceeded(_))));
-        // What is there already goes on.
-        set("two").unwrap();
-        assert_eq!(account.view().metrics, account.view().used);
-        drop(metrics);
-        assert_eq!(account.view().used, 0);
-    }
-}
+mod tests;

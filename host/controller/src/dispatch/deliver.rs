@@ -61,9 +61,12 @@ impl Dispatcher {
         token: &CancellationToken,
     ) {
         let plan = current.subscriptions[index].plan.clone();
-        let Delivery { key, notification, attempts, .. } = delivery;
+        let Delivery { key, notification, attempts, arrived } = delivery;
         if self.shared.fault.swallows() {
             return current.subscriptions[index].listener.finish(&key, Outcome::Done);
+        }
+        if attempts == 0 {
+            self.shared.metrics.waited(&self.plugin, arrived.elapsed());
         }
         let call = Call::of(&plan, &notification).await;
         let suspect = || CallKey::Object(index, key.clone());

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::WorkQueue;
+use oarlock_informer::work_queue::{self, WorkQueue, WorkQueueMetrics};
 use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{self, WorkKey};
 use oarlock_plugin::host_bytes::{Charge, Use};
@@ -83,10 +83,11 @@ struct Version {
 // === impl PluginQueue ===
 
 impl PluginQueue {
-    /// Makes an empty queue, whose keys are charged to the plugin's account.
+    /// Makes an empty queue that tells of its keys, which are charged to the plugin's account.
     #[must_use]
-    pub fn charged_to(account: &HostBytes) -> Self {
-        let queue = Self::default();
+    pub fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
+        let keys = WorkQueue::new(work_queue::Config { metrics, ..work_queue::Config::default() });
+        let queue = Self { keys, record: Arc::default() };
         queue.record.lock().charge = account.charge(Use::WorkQueue, 0).ok();
         queue
     }
@@ -294,7 +295,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn promise_4_a_plugin_cannot_fill_the_hosts_memory_with_keys() {
         let account = HostBytes::new(4 << 20);
-        let queue = PluginQueue::charged_to(&account);
+        let queue = PluginQueue::new(&account, Arc::new(work_queue::NoMetrics));
         let key = |n: usize| WorkKey {
             kind: "k".repeat(300),
             object: contract::ObjectKey { namespace: String::new(), name: format!("{n:0340}") },

@@ -18,6 +18,7 @@ use super::{failure, rate::Rate};
 use crate::{
     account::Account,
     discovery::{self, Discovery, Served},
+    metrics::Writes,
 };
 
 /// How long an answer may take.
@@ -38,6 +39,7 @@ pub(super) struct Requester {
     pub(super) account: HostBytes,
     /// Whom every request is made as.
     impersonate: HeaderValue,
+    writes: Writes,
     /// The plugin's name, which is also its field manager.
     pub(super) plugin: Arc<str>,
 }
@@ -66,6 +68,7 @@ impl Requester {
         plugin: Arc<str>,
         account: &Account,
         rate: Rate,
+        writes: Writes,
     ) -> Self {
         Self {
             client,
@@ -76,6 +79,7 @@ impl Requester {
             // through: nobody may impersonate a user of this name.
             impersonate: HeaderValue::try_from(account.username())
                 .unwrap_or_else(|_| HeaderValue::from_static("-")),
+            writes,
             plugin,
         }
     }
@@ -98,7 +102,7 @@ impl Requester {
             escape(value, &mut uri);
         }
         let request = Request::builder()
-            .method(method)
+            .method(&method)
             .uri(uri)
             .header("Impersonate-User", self.impersonate.clone())
             .header(header::ACCEPT, "application/json")
@@ -113,9 +117,11 @@ impl Requester {
             let body = collect(what, Limited::new(body, LONGEST_ANSWER), &mut charge).await?;
             Ok::<_, Error>((parts, body))
         };
-        let (parts, body) = tokio::time::timeout(REQUEST_TIMEOUT, answer)
+        let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer)
             .await
-            .map_err(|_| failure::no_answer(what, REQUEST_TIMEOUT))??;
+            .unwrap_or_else(|_| Err(failure::no_answer(what, REQUEST_TIMEOUT)));
+        self.writes.count(&method, content_type, answer.as_ref().ok().map(|(parts, _)| parts.status));
+        let (parts, body) = answer?;
         if parts.status.is_success() {
             return Ok(body);
         }

@@ -27,5 +27,6 @@ pub(super) fn requester(api: &FakeApi) -> Requester {
     let client = api.client();
     let discovery = Arc::new(Discovery::new(client.clone()));
     let account = "oarlock-plugins/hello".parse().expect("an account");
-    Requester::new(client, discovery, "hello".into(), &account, Rate { per_second: 1.0, burst: 1000 })
+    let rate = Rate { per_second: 1.0, burst: 1000 };
+    Requester::new(client, discovery, "hello".into(), &account, rate, Default::default())
 }

@@ -177,6 +177,7 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         queue: slot.queue.clone(),
         rate: kube_access::DEFAULT_RATE,
         host_bytes: slot.host_bytes.clone(),
+        writes: host.metrics.writes(&slot.name),
         suspended: file.suspend,
     })
     .map_err(Error::Access)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_plugin::{Compilation, CompilationState, Component};
+use tokio::time::Instant;
 
 use super::Error;
 use crate::config::PluginFile;
@@ -29,11 +30,13 @@ pub(super) async fn compile(
         .await
         .unwrap_or_else(|| Err(io::Error::other("the reading thread ended")))
         .map_err(|source| Error::Read { path: path(), source })?;
+    let began = Instant::now();
     let mut compiling = Box::pin(Component::compile_for(&host.engine, Some(slot.name.clone()), bytes));
     let mut told = None;
     loop {
         if let Ok(compiled) = tokio::time::timeout(LOOK, &mut compiling).await {
             slot.board.update(|status| status.waits_for.clear());
+            host.metrics.compiled(&slot.name, began.elapsed());
             return compiled.map_err(|source| Error::Component { path: path(), source });
         }
         let Some(Compilation { plugin: _, bytes, state }) = of(host, &slot.name) else { continue };

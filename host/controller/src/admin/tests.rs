@@ -1,0 +1,181 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use oarlock_informer::testing::FakeListWatch;
+use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
+use tower::ServiceExt;
+
+use super::*;
+use crate::informers::{Lease, Limits, Purpose, ResourceSource};
+use crate::report;
+use crate::tasks::Tasks;
+
+struct Namespaces;
+
+#[async_trait]
+impl ResourceSource for Namespaces {
+    async fn type_of(&self, _: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
+        Ok(Some(TypeMeta::new("v1", "Namespace")))
+    }
+
+    fn list_watch(&self, _: &GroupVersionResource, type_meta: &TypeMeta, _: Content) -> Arc<dyn ListWatch> {
+        let api = FakeListWatch::new(type_meta.clone());
+        api.put("default");
+        Arc::new(api)
+    }
+}
+
+fn admin() -> Admin {
+    let (tasks, _) = Tasks::new(CancellationToken::new());
+    let (reporter, _) = report::channel(report::Config::default());
+    let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces), Limits::default());
+    let board = Board::default();
+    Admin {
+        health: Health::new(informers.clone()),
+        metrics: Metrics::new(board.clone(), informers.clone(), reporter),
+        informers,
+        board,
+    }
+}
+
+fn lease(admin: &Admin) -> Lease {
+    let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+    admin.informers.lease(&namespaces, Purpose::Host, Content::Metadata).unwrap()
+}
+
+async fn answer(admin: &Admin, path: &str, accept: &str) -> Response {
+    let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).unwrap();
+    admin.clone().router().oneshot(request).await.unwrap()
+}
+
+async fn get(admin: &Admin, path: &str) -> (u16, String) {
+    let response = answer(admin, path, "").await;
+    let status = response.status().as_u16();
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn is_ready_when_what_the_host_needs_is_there() {
+    let admin = admin();
+    assert_eq!(get(&admin, "/livez").await, (200, "ok\n".to_owned()));
+    let lease = lease(&admin);
+    assert_eq!(get(&admin, "/readyz").await.0, 503);
+    lease.synced().await;
+    admin.health.plugins_looked_at();
+    assert_eq!(get(&admin, "/readyz").await, (200, "ok\n".to_owned()));
+    let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+    let entry = admin.board.enter(status);
+    entry.update(|status| status.waits_for = vec!["its component to be compiled".to_owned()]);
+    let ready = (200, "ok\np waits for its component to be compiled\n".to_owned());
+    assert_eq!(get(&admin, "/readyz").await, ready);
+}
+
+#[tokio::test]
+async fn shows_plugins_and_metrics() {
+    let admin = admin();
+    let lease = lease(&admin);
+    lease.synced().await;
+    let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+    admin.board.enter(status);
+    admin.metrics.called(&"p".into(), "on-add", "done", std::time::Duration::from_millis(1));
+    let (_, plugins) = get(&admin, "/plugins").await;
+    let plugins: serde_json::Value = serde_json::from_str(&plugins).unwrap();
+    assert_eq!(plugins["plugins"][0]["phase"], "loading");
+    assert_eq!(plugins["informers"][0]["resource"], "v1/namespaces");
+    assert_eq!(plugins["informers"][0]["content"], "metadata");
+    assert_eq!(plugins["budget"]["informers"], 1);
+    let (_, metrics) = get(&admin, "/metrics").await;
+    for series in [
+        r#"oarlock_plugin_calls_total{plugin="p",function="on-add",outcome="done"} 1"#,
+        r#"oarlock_cache_objects{resource="v1/namespaces"} 1.0"#,
+        r#"oarlock_plugin_up{plugin="p"} 0.0"#,
+        r#"oarlock_cache_content{resource="v1/namespaces",content="metadata"} 1.0"#,
+        r#"oarlock_cache_bytes{resource="v1/namespaces",part="compressed"} 0.0"#,
+        r#"oarlock_cache_leases{resource="v1/namespaces"} 1.0"#,
+        "oarlock_budget_used_objects 1.0",
+        "oarlock_budget_limit_informers 256.0",
+        "oarlock_budget_refusals_total 0",
+        "oarlock_reports_dropped_total 0",
+    ] {
+        assert!(metrics.contains(series), "{series} is not in\n{metrics}");
+    }
+    admin.metrics.forget(&"p".into());
+    assert!(!get(&admin, "/metrics").await.1.contains("on-add"));
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_told_with_what_to_do() {
+    let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let error = bind(taken.local_addr().unwrap()).await.unwrap_err();
+    assert!(matches!(error, Error::AddressInUse { .. }));
+    assert!(error.to_string().contains("--admin-addr"), "{error}");
+}
+
+#[tokio::test]
+async fn a_probe_names_each_check_as_kubernetes_does() {
+    let admin = admin();
+    insta::assert_snapshot!(get(&admin, "/readyz").await.1, @r"
+    [+]ping ok
+    [-]plugin-files failed: the plugin files have not been looked at yet
+    [+]informer-sync ok
+    [+]api-server ok
+    readyz check failed
+    ");
+    assert_eq!(get(&admin, "/readyz").await.0, 503);
+    assert_eq!(get(&admin, "/readyz?exclude=plugin-files").await, (200, "ok\n".to_owned()));
+    insta::assert_snapshot!(get(&admin, "/readyz?verbose&exclude=plugin-files&exclude=etcd").await.1, @r#"
+    [+]ping ok
+    [+]plugin-files excluded: ok
+    [+]informer-sync ok
+    [+]api-server ok
+    warn: some health checks cannot be excluded: no matches for "etcd"
+    readyz check passed
+    "#);
+    admin.health.plugins_looked_at();
+    insta::assert_snapshot!(get(&admin, "/readyz?verbose=1").await.1, @r"
+    [+]ping ok
+    [+]plugin-files ok
+    [+]informer-sync ok
+    [+]api-server ok
+    readyz check passed
+    ");
+    insta::assert_snapshot!(get(&admin, "/livez?verbose").await.1, @r"
+    [+]ping ok
+    livez check passed
+    ");
+    assert_eq!(get(&admin, "/readyz/informer-sync").await, (200, "ok\n".to_owned()));
+    assert_eq!(get(&admin, "/livez/ping").await, (200, "ok\n".to_owned()));
+    assert_eq!(get(&admin, "/readyz/etcd").await.0, 404);
+}
+
+#[tokio::test]
+async fn metrics_come_as_plain_text_unless_open_metrics_is_asked_for() {
+    let admin = admin();
+    let open = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5";
+    for (accept, content_type) in [
+        ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain", "text/plain; version=0.0.4; charset=utf-8"),
+        (open, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+    ] {
+        let response = answer(&admin, "/metrics", accept).await;
+        assert_eq!(response.headers()[header::CONTENT_TYPE], content_type);
+        let page = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(page.ends_with(b"# EOF\n"), content_type.contains("openmetrics"), "{accept}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_page_links_what_there_is() {
+    let admin = admin();
+    let (status, page) = get(&admin, "/").await;
+    assert_eq!(status, 200);
+    let links: Vec<_> = page.split("href=\"").skip(1).filter_map(|link| link.split('"').next()).collect();
+    assert_eq!(links, ["/livez?verbose", "/readyz?verbose", "/metrics", "/plugins"]);
+    for link in links {
+        assert_ne!(get(&admin, link).await.0, 404, "{link}");
+    }
+    assert_eq!(get(&admin, "/nope").await.0, 404);
+}

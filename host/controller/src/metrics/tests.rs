@@ -1,0 +1,242 @@
+//! The real page, read as strictly as anybody reads it.
+
+mod lint;
+mod strict;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{Method, StatusCode};
+use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
+use oarlock_plugin::contract::Entry;
+use oarlock_plugin::guest_metrics::Kind;
+use proptest::prelude::*;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::informers::{Limits, ResourceSource};
+use crate::report;
+use crate::status::PluginStatus;
+use crate::tasks::Tasks;
+
+struct NoSource;
+
+#[async_trait]
+impl ResourceSource for NoSource {
+    async fn type_of(&self, _: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
+        Ok(None)
+    }
+
+    fn list_watch(&self, _: &GroupVersionResource, _: &TypeMeta, _: Content) -> Arc<dyn ListWatch> {
+        unreachable!("nothing is served")
+    }
+}
+
+const OPEN: Exposition = Exposition::OpenMetrics("1.0.0");
+
+fn metrics() -> (Metrics, Board) {
+    let (tasks, _) = Tasks::new(CancellationToken::new());
+    let (reporter, _) = report::channel(report::Config::default());
+    let informers = Informers::new(tasks, reporter.clone(), Arc::new(NoSource), Limits::default());
+    let board = Board::default();
+    (Metrics::new(board.clone(), informers, reporter), board)
+}
+
+/// Metrics in which every family of the host's has a series, as far as no watch is needed for it.
+fn busy() -> Metrics {
+    let (metrics, board) = metrics();
+    let plugin: Arc<str> = "p".into();
+    board.enter(PluginStatus::loading(plugin.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
+    metrics.called(&plugin, "on-add", "done", Duration::from_millis(1));
+    metrics.waited(&plugin, Duration::from_millis(3));
+    metrics.work_queue(&plugin).waited(Duration::from_secs(4000));
+    metrics.compiled(&plugin, Duration::from_secs(137));
+    metrics.lost(&plugin, "trap");
+    metrics.restarted(&plugin);
+    metrics.leads("ns/lease", true);
+    let writes = metrics.writes(&plugin);
+    writes.count(&Method::PATCH, "application/apply-patch+yaml", Some(StatusCode::CONFLICT));
+    writes.count(&Method::PATCH, "application/merge-patch+json", Some(StatusCode::OK));
+    writes.count(&Method::POST, "application/json", None);
+    writes.count(&Method::GET, "application/json", Some(StatusCode::OK));
+    metrics
+}
+
+#[tokio::test]
+async fn the_page_is_what_promtool_calls_clean() {
+    let page = busy().page(Exposition::Text).unwrap();
+    let families = strict::text(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
+    let complaints: Vec<_> = families.iter().flat_map(lint::complaints).collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+/// The rules bite.
+#[test]
+fn what_promtool_complains_about_is_complained_about() {
+    for (family, complaint) in [
+        ("# HELP a b\n# TYPE a gauge\na 1\n", "full stop"),
+        ("# HELP a_total B.\n# TYPE a_total gauge\na_total 1\n", "_total"),
+        ("# HELP a B.\n# TYPE a counter\na 1\n", "_total"),
+        ("# HELP a_gauge B.\n# TYPE a_gauge gauge\na_gauge 1\n", "type"),
+        ("# HELP a_ms B.\n# TYPE a_ms gauge\na_ms 1\n", "abbreviat"),
+        ("# HELP a_milliseconds B.\n# TYPE a_milliseconds gauge\na_milliseconds 1\n", "base unit"),
+        ("# HELP a_minutes B.\n# TYPE a_minutes gauge\na_minutes 1\n", "base unit"),
+        ("# HELP a_count B.\n# TYPE a_count gauge\na_count 1\n", "_count"),
+        ("# HELP aB B.\n# TYPE aB gauge\naB 1\n", "camelCase"),
+        ("# HELP a B.\n# TYPE a gauge\na{le=\"1\"} 1\n", "le"),
+    ] {
+        let families = strict::text(family).unwrap_or_else(|error| panic!("{error}: {family}"));
+        let complaints: Vec<_> = families.iter().flat_map(lint::complaints).collect();
+        assert!(complaints.iter().any(|it| it.contains(complaint)), "{family}: {complaints:?}");
+    }
+}
+
+#[tokio::test]
+async fn both_formats_show_the_same_and_what_an_operator_looks_for() {
+    let metrics = busy();
+    let page = metrics.page(Exposition::Text).unwrap();
+    let open = metrics.page(OPEN).unwrap();
+    let n_samples = |page: Result<Vec<strict::Family>, String>| {
+        page.unwrap().iter().map(|family| family.samples.len()).sum::<usize>()
+    };
+    assert_eq!(n_samples(strict::text(&page)), n_samples(strict::open(&open)));
+    for series in [
+        r#"oarlock_plugin_call_duration_seconds_count{plugin="p",function="on-add"} 1"#,
+        r#"oarlock_plugin_queue_duration_seconds_count{plugin="p",queue="notifications"} 1"#,
+        r#"oarlock_plugin_queue_duration_seconds_count{plugin="p",queue="keys"} 1"#,
+        r#"oarlock_plugin_compile_duration_seconds_sum{plugin="p"} 137.0"#,
+        r#"oarlock_plugin_restarts_total{plugin="p"} 1"#,
+        r#"oarlock_plugin_writes_total{plugin="p",verb="apply",code="409"} 1"#,
+        r#"oarlock_plugin_writes_total{plugin="p",verb="patch",code="200"} 1"#,
+        r#"oarlock_plugin_writes_total{plugin="p",verb="create",code="<error>"} 1"#,
+        "oarlock_build_info{version=",
+        "oarlock_budget_limit_bytes ",
+    ] {
+        assert!(page.contains(series) && open.contains(series), "{series} is not in\n{page}");
+    }
+    assert!(!page.contains("verb=\"get\""), "a read is no write");
+    #[cfg(target_os = "linux")]
+    for series in ["process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_open_fds "] {
+        assert!(page.contains(series), "{series} is not in\n{page}");
+    }
+    metrics.forget(&"p".into());
+    let page = metrics.page(Exposition::Text).unwrap();
+    for gone in [
+        "writes_total{",
+        "restarts_total{",
+        "compile_duration_seconds_count{",
+        "queue_duration_seconds_count{",
+    ] {
+        assert!(!page.contains(gone), "{gone} is still in\n{page}");
+    }
+}
+
+/// A pool of names that are made to clash.
+const NAMES: [&str; 14] = [
+    "x",
+    "x_total",
+    "x_total_total",
+    "x_created",
+    "x_created_total",
+    "x_bucket",
+    "x_sum",
+    "x_count",
+    "x_info",
+    "x_gauge",
+    "_",
+    "_total",
+    "total",
+    "X",
+];
+
+/// One call of a guest's.
+#[derive(Clone, Debug)]
+struct Used {
+    plugin: usize,
+    kind: Kind,
+    name: &'static str,
+    labels: Vec<(&'static str, String)>,
+    value: f64,
+}
+
+fn used() -> impl Strategy<Value = Used> {
+    let label = prop_oneof![Just("a"), Just("b"), Just("le"), Just("quantile"), Just("code"), Just("_")];
+    let text = prop_oneof![any::<String>(), Just("\"} 1\n# EOF\n".to_owned()), Just("\\".to_owned()), "[ab]"];
+    let labels = prop::collection::vec((label, text), 0..3);
+    let value = prop_oneof![prop::num::f64::ANY, Just(1.0), Just(f64::INFINITY), Just(f64::NAN)];
+    let kind = prop_oneof![Just(Kind::Counter), Just(Kind::Gauge)];
+    (0..3_usize, kind, prop::sample::select(&NAMES[..]), labels, value)
+        .prop_map(|(plugin, kind, name, labels, value)| Used { plugin, kind, name, labels, value })
+}
+
+proptest! {
+    #[test]
+    fn no_choice_of_names_and_labels_breaks_the_page(calls in prop::collection::vec(used(), 1..24)) {
+        let (metrics, _) = metrics();
+        // What each series was set to by the calls that were not refused.
+        let mut model: BTreeMap<(String, BTreeMap<String, String>), f64> = BTreeMap::new();
+        for Used { plugin, kind, name, labels, value } in calls {
+            let plugin = format!("p{plugin}");
+            let guest = metrics.guest(&plugin.as_str().into(), &HostBytes::default());
+            let entries: Vec<_> = labels
+                .iter()
+                .map(|(name, value)| Entry { name: (*name).to_owned(), value: value.clone() })
+                .collect();
+            let done = match kind {
+                Kind::Counter => guest.counter_add(name, value, entries),
+                Kind::Gauge => guest.gauge_set(name, value, entries),
+            };
+            if done.is_ok() {
+                let name = match kind {
+                    Kind::Counter => format!("{}_total", name.strip_suffix("_total").unwrap_or(name)),
+                    Kind::Gauge => name.to_owned(),
+                };
+                let mut all: BTreeMap<_, _> =
+                    labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+                all.insert("plugin".to_owned(), plugin);
+                let now = model.entry((format!("oarlock_guest_{name}"), all)).or_default();
+                *now = if kind == Kind::Counter { *now + value } else { value };
+            }
+        }
+        for exposition in [Exposition::Text, OPEN] {
+            let page = metrics.page(exposition).unwrap();
+            let families = match exposition {
+                Exposition::Text => strict::text(&page),
+                Exposition::OpenMetrics(_) => strict::open(&page),
+            };
+            let families = families.unwrap_or_else(|error| panic!("{exposition:?}: {error}:\n{page}"));
+            let shown: BTreeMap<_, _> = families
+                .into_iter()
+                .flat_map(|family| family.samples)
+                .filter(|sample| sample.name.starts_with("oarlock_guest_"))
+                .map(|sample| ((sample.name, sample.labels), sample.value))
+                .collect();
+            prop_assert_eq!(shown.keys().collect::<Vec<_>>(), model.keys().collect::<Vec<_>>());
+            for (series, value) in &model {
+                let shown = shown[series];
+                prop_assert!(shown == *value || shown.is_nan() && value.is_nan(), "{:?}: {} for {}", series, shown, value);
+            }
+        }
+    }
+}
+
+/// What a plugin calls its series does not change with what others do.
+#[tokio::test]
+async fn a_counter_of_one_plugin_beside_a_gauge_of_another_renames_neither() {
+    let (metrics, _) = metrics();
+    metrics.guest(&"one".into(), &HostBytes::default()).counter_add("x", 1.0, Vec::new()).unwrap();
+    for gauge in ["x", "x_total"] {
+        metrics.guest(&"other".into(), &HostBytes::default()).gauge_set(gauge, 2.0, Vec::new()).unwrap();
+    }
+    for exposition in [Exposition::Text, OPEN] {
+        let page = metrics.page(exposition).unwrap();
+        for series in [
+            r#"oarlock_guest_x_total{plugin="one"} 1.0"#,
+            r#"oarlock_guest_x{plugin="other"} 2.0"#,
+            r#"oarlock_guest_x_total{plugin="other"} 2.0"#,
+        ] {
+            assert!(page.contains(series), "{series} is not in\n{page}");
+        }
+    }
+}

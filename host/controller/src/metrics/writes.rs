@@ -1,0 +1,38 @@
+//! The writes of one plugin, by what they do and how the API server answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use parking_lot::Mutex;
+
+/// Counts the writes of one plugin. Clones count the same.
+#[derive(Clone, Debug, Default)]
+pub struct Writes(Arc<Mutex<BTreeMap<(&'static str, Code), u64>>>);
+
+/// How a write was answered: the status code, none if there was no answer.
+type Code = Option<u16>;
+
+// === impl Writes ===
+
+impl Writes {
+    /// Counts one request, unless it only reads.
+    pub(crate) fn count(&self, method: &Method, content_type: &str, answered: Option<StatusCode>) {
+        let verb = match *method {
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::DELETE => "delete",
+            Method::PATCH if content_type.starts_with("application/apply-patch") => "apply",
+            Method::PATCH => "patch",
+            _ => return,
+        };
+        *self.0.lock().entry((verb, answered.map(|code| code.as_u16()))).or_default() += 1;
+    }
+
+    /// Returns what was counted, as label values. What was not answered has the code `<error>`, as in client-go.
+    pub(super) fn snapshot(&self) -> Vec<(&'static str, String, u64)> {
+        let writes = self.0.lock();
+        let code = |code: Code| code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        writes.iter().map(|((verb, answered), count)| (*verb, code(*answered), *count)).collect()
+    }
+}

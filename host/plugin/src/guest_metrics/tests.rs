@@ -1,0 +1,51 @@
+use super::*;
+
+fn refusal(result: Result<(), Error>) -> String {
+    match result {
+        Err(Error::Invalid(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_counter_and_its_series_are_one_name() {
+    let metrics = GuestMetrics::new();
+    metrics.counter_add("jobs", 1.0, Vec::new()).unwrap();
+    metrics.counter_add("jobs_total", 2.0, Vec::new()).unwrap();
+    let snapshot = metrics.snapshot();
+    assert_eq!(snapshot.keys().collect::<Vec<_>>(), ["jobs_total"]);
+    assert_eq!(snapshot["jobs_total"].series[&Vec::new()], 3.0);
+}
+
+#[test]
+fn a_gauge_that_would_have_the_name_of_a_counter_is_refused_and_the_other_way_round() {
+    for gauge in ["x", "x_total"] {
+        let metrics = GuestMetrics::new();
+        metrics.counter_add("x", 1.0, Vec::new()).unwrap();
+        let said = refusal(metrics.gauge_set(gauge, 1.0, Vec::new()));
+        assert_eq!(said, format!("metric {gauge:?}: \"x_total\" is a counter"));
+        let metrics = GuestMetrics::new();
+        metrics.gauge_set(gauge, 1.0, Vec::new()).unwrap();
+        for counter in ["x", "x_total"] {
+            let said = refusal(metrics.counter_add(counter, 1.0, Vec::new()));
+            assert_eq!(said, format!("metric {counter:?}: {gauge:?} is a gauge"));
+        }
+        metrics.counter_add("y", 1.0, Vec::new()).unwrap();
+    }
+}
+
+#[test]
+fn series_are_charged_to_the_plugin() {
+    let account = HostBytes::new(3 * (SERIES_COST as u64 + 10));
+    let metrics = GuestMetrics::charged_to(account.clone());
+    let set = |name: &str| metrics.gauge_set(name, 1.0, Vec::new());
+    for name in ["one", "two", "three", "one"] {
+        set(name).unwrap();
+    }
+    assert!(matches!(set("four"), Err(Error::LimitExceeded(_))));
+    // What is there already goes on.
+    set("two").unwrap();
+    assert_eq!(account.view().metrics, account.view().used);
+    drop(metrics);
+    assert_eq!(account.view().used, 0);
+}

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_informer::delta_fifo::{Config, DeltaFifo, Processed};
-use oarlock_informer::listener::{ListenerConfig, Notification, Outcome};
+use oarlock_informer::listener::{Listener, ListenerConfig, ListenerHandle, Notification, Outcome};
 use oarlock_informer::names::TypeMeta;
 use oarlock_informer::testing::Draft;
 use oarlock_informer::testing::hidden::{Compression, Distribution};
-use oarlock_informer::{IndexSource, Object, WorkQueue};
+use oarlock_informer::{IndexSource, Namespaces, Object, WorkQueue};
 use shuttle::future::block_on;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
@@ -165,6 +165,34 @@ fn a_drain_ends_once_nothing_is_worked_on_or_when_it_is_cut_short() {
     });
 }
 
+/// Takes what comes until the end, and answers what there is by then, by that account.
+fn follow(mut listener: Listener) -> BTreeMap<String, String> {
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    while let Some(delivery) = block_on(listener.next()) {
+        let key = delivery.key.to_string();
+        match &delivery.notification {
+            Notification::Added { object, .. } => {
+                let before = known.insert(key, object.resource_version().to_owned());
+                assert_eq!(before, None);
+            }
+            Notification::Updated { old, new } => {
+                let before = known.insert(key, new.resource_version().to_owned());
+                assert_eq!(before.as_deref(), Some(&*old.resource_version()));
+            }
+            Notification::Deleted { .. } => assert!(known.remove(&key).is_some()),
+        }
+        listener.finish(&delivery.key, Outcome::Done);
+    }
+    known
+}
+
+/// Waits until a listener has been given everything. What waits goes with the listener.
+fn until_idle(handle: &ListenerHandle) {
+    while handle.stats().pending + handle.stats().in_flight > 0 {
+        thread::yield_now();
+    }
+}
+
 /// Promise 2 for a listener that is registered while things happen.
 #[test]
 fn a_listener_is_woken_and_told_an_unbroken_chain() {
@@ -179,35 +207,54 @@ fn a_listener_is_woken_and_told_an_unbroken_chain() {
                 distribution.delete(object("a", 4)).unwrap();
             })
         };
-        let mut listener = distribution.listen(ListenerConfig::default()).unwrap();
+        let listener = distribution.listen(ListenerConfig::default()).unwrap();
         let handle = listener.handle();
-        let consumer = thread::spawn(move || {
-            let mut told: BTreeMap<String, String> = BTreeMap::new();
-            while let Some(delivery) = block_on(listener.next()) {
-                let key = delivery.key.to_string();
-                match &delivery.notification {
-                    Notification::Added { object, .. } => {
-                        let before = told.insert(key, object.resource_version().to_owned());
-                        assert_eq!(before, None);
-                    }
-                    Notification::Updated { old, new } => {
-                        let before = told.insert(key, new.resource_version().to_owned());
-                        assert_eq!(before.as_deref(), Some(&*old.resource_version()));
-                    }
-                    Notification::Deleted { .. } => assert!(told.remove(&key).is_some()),
-                }
-                listener.finish(&delivery.key, Outcome::Done);
-            }
-            told
-        });
+        let consumer = thread::spawn(move || follow(listener));
         writer.join().unwrap();
-        // All has been told or waits; what waits goes with the listener.
-        while handle.stats().pending + handle.stats().in_flight > 0 {
-            thread::yield_now();
-        }
+        until_idle(&handle);
         distribution.stop();
-        let told = consumer.join().unwrap();
-        assert_eq!(told, [("b".to_owned(), "3".to_owned())].into());
+        assert_eq!(consumer.join().unwrap(), [("b".to_owned(), "3".to_owned())].into());
+    });
+}
+
+/// The same where a change is matched before it is applied: for a listener that is there, one that goes, one that comes, and one that
+/// begins to see meanwhile.
+#[test]
+fn listeners_that_come_go_and_see_more_while_changes_are_matched_miss_nothing() {
+    check(|| {
+        let distribution = Distribution::new();
+        let config = |namespaces| ListenerConfig {
+            label_selector: "app=web".parse().unwrap(),
+            fields: vec!["/metadata/resourceVersion".parse().unwrap()],
+            namespaces,
+            ..ListenerConfig::default()
+        };
+        let nothing = || Namespaces::Only(BTreeSet::new());
+        let listeners = [Namespaces::All, nothing()].map(|it| distribution.listen(config(it)).unwrap());
+        let gone = distribution.listen(config(Namespaces::All)).unwrap();
+        let mut handles: Vec<_> = listeners.iter().map(Listener::handle).collect();
+        let mut consumers: Vec<_> =
+            listeners.into_iter().map(|it| thread::spawn(move || follow(it))).collect();
+        let writer = {
+            let distribution = distribution.clone();
+            thread::spawn(move || {
+                distribution.put(object("ns/a", 1)).unwrap();
+                distribution.put(object("ns/a", 2)).unwrap();
+                distribution.put(object("ns/b", 3)).unwrap();
+                distribution.delete(object("ns/a", 4)).unwrap();
+            })
+        };
+        handles[1].set_namespaces(Namespaces::one("ns"));
+        drop(gone);
+        let late = distribution.listen(config(Namespaces::All)).unwrap();
+        handles.push(late.handle());
+        consumers.push(thread::spawn(move || follow(late)));
+        writer.join().unwrap();
+        handles.iter().for_each(until_idle);
+        distribution.stop();
+        for consumer in consumers {
+            assert_eq!(consumer.join().unwrap(), [("ns/b".to_owned(), "3".to_owned())].into());
+        }
     });
 }
 

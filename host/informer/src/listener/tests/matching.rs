@@ -1,5 +1,8 @@
 //! What many listeners want to know of one change: found out once, in slices, and without anyone waiting for it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
@@ -190,6 +193,148 @@ async fn namespaces_that_change_while_a_change_is_matched_count() {
     while !bench.process_slice(1_000) {}
     assert_eq!(drain(&mut widened), ["add ns/a@1 (initial)", "update ns/a@1→2"]);
     assert_eq!(drain(&mut narrowed), Vec::<String>::new());
+}
+
+// Promise 2 for listeners that come, see more or less, and begin anew while changes are matched.
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put { key: usize, is_web: bool, field: u8 },
+    Delete(usize),
+    Slice,
+    Listen { selects: bool, declares: bool },
+    Remove(usize),
+    Narrow { which: usize, to: Option<&'static str> },
+    Replay(usize),
+    Drain(usize),
+}
+
+const KEYS: [&str; 3] = ["a/x", "a/y", "b/x"];
+
+/// A listener, and the field of each object as it was told last.
+struct Follower {
+    listener: Listener,
+    selects: bool,
+    declares: bool,
+    told: BTreeMap<ObjectKey, String>,
+    /// It may be told of the end of what it knew before.
+    knew: BTreeSet<ObjectKey>,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let namespace = prop_oneof![Just(None), Just(Some("a")), Just(Some("b"))];
+    let step = prop_oneof![
+        6 => (0..KEYS.len(), any::<bool>(), 0_u8..2)
+            .prop_map(|(key, is_web, field)| Step::Put { key, is_web, field }),
+        2 => (0..KEYS.len()).prop_map(Step::Delete),
+        12 => Just(Step::Slice),
+        1 => (any::<bool>(), any::<bool>()).prop_map(|(selects, declares)| Step::Listen { selects, declares }),
+        1 => (0_usize..4).prop_map(Step::Remove),
+        2 => (0_usize..4, namespace).prop_map(|(which, to)| Step::Narrow { which, to }),
+        1 => (0_usize..4).prop_map(Step::Replay),
+        3 => (0_usize..4).prop_map(Step::Drain),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+impl Follower {
+    fn new(bench: &Bench, selects: bool, declares: bool) -> Self {
+        let condition =
+            FieldCondition::new("/spec/web".parse().unwrap(), FieldTest::Equals("true".to_owned()));
+        let listener = bench.listen(ListenerConfig {
+            conditions: if selects { vec![condition.unwrap()] } else { vec![] },
+            fields: if declares { vec!["/spec/field".parse().unwrap()] } else { vec![] },
+            ..ListenerConfig::default()
+        });
+        Self { listener, selects, declares, told: BTreeMap::new(), knew: BTreeSet::new() }
+    }
+
+    fn promised(&self, object: &Object) -> String {
+        match self.declares {
+            true => object.pointer(&"/spec/field".parse().unwrap()).unwrap(),
+            false => object.resource_version().to_owned(),
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(Delivery { key, notification, .. }) = take(&mut self.listener) {
+            let doing = outline(&notification);
+            match &notification {
+                Notification::Added { object, .. } => {
+                    assert_eq!(self.told.insert(key.clone(), self.promised(object)), None, "{doing}");
+                }
+                Notification::Updated { old, new } => {
+                    let before = self.told.insert(key.clone(), self.promised(new));
+                    assert_eq!(before, Some(self.promised(old)), "{doing}");
+                }
+                Notification::Deleted { .. } => {
+                    assert!(self.told.remove(&key).is_some() || self.knew.remove(&key), "{doing}");
+                }
+            }
+            self.listener.finish(&key, Outcome::Done);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn promise_2_a_chain_is_unbroken_while_changes_are_matched_in_slices(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let _entered = runtime.enter();
+        let mut bench = Bench::new();
+        let mut followers = vec![Follower::new(&bench, true, true), Follower::new(&bench, false, true)];
+        let indexer = bench.processor.block_deltas(crate::indexer::Indexer::clone);
+        for step in steps {
+            let which = |which: usize, followers: &Vec<Follower>| which % followers.len().max(1);
+            match step {
+                Step::Put { key, is_web, field } => {
+                    bench.queue(&Draft::new(KEYS[key]).field("spec", json!({"field": field, "web": is_web})));
+                }
+                Step::Delete(key) => {
+                    bench.version += 1;
+                    bench.fifo.delete(object(KEYS[key], bench.version)).unwrap();
+                }
+                // So little that a change takes several.
+                Step::Slice => drop(bench.process_slice(100)),
+                Step::Listen { selects, declares } => followers.push(Follower::new(&bench, selects, declares)),
+                Step::Remove(n) if followers.len() > 1 => drop(followers.swap_remove(which(n, &followers))),
+                Step::Remove(_) => {}
+                Step::Narrow { which: n, to } => {
+                    let n = which(n, &followers);
+                    let follower = &mut followers[n];
+                    let namespaces = to.map_or(Namespaces::All, Namespaces::one);
+                    follower.listener.set_namespaces(namespaces.clone());
+                    follower.told.retain(|key, _| namespaces.contains(key.namespace()));
+                }
+                Step::Replay(n) => {
+                    let n = which(n, &followers);
+                    let follower = &mut followers[n];
+                    follower.listener.replay();
+                    follower.knew.extend(std::mem::take(&mut follower.told).into_keys());
+                    follower.knew.extend(indexer.keys());
+                }
+                Step::Drain(n) => {
+                    let n = which(n, &followers);
+                    followers[n].drain();
+                }
+            }
+        }
+        while !bench.process_slice(100) {}
+        for follower in &mut followers {
+            follower.drain();
+            let namespaces = follower.listener.namespaces();
+            let is_seen = |object: &Object| {
+                let is_web = object.pointer(&"/spec/web".parse().unwrap()).as_deref() == Some("true");
+                namespaces.contains(object.key().namespace()) && (!follower.selects || is_web)
+            };
+            let there = indexer.snapshot(&Namespaces::All).into_iter().filter(is_seen);
+            let there: BTreeMap<_, _> =
+                there.map(|object| (object.key().clone(), follower.promised(&object))).collect();
+            prop_assert_eq!(&follower.told, &there);
+        }
+    }
 }
 
 // What backlogs hold.

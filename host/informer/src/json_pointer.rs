@@ -12,7 +12,7 @@ mod walk;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use extract::extract;
+pub(crate) use extract::{extract, find_each};
 pub use set::{Found, PointerSet};
 pub use walk::Finding;
 pub(crate) use walk::Walk;

@@ -142,6 +142,7 @@ impl Processor {
     }
 
     /// Applies the deltas of one object: the cache first, then the listeners. However much there is to match, it is done here.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn process(&self, deltas: &Deltas, is_in_initial_list: bool) {
         self.process_some(deltas, is_in_initial_list, usize::MAX);
     }

@@ -13,9 +13,10 @@ pub(super) use self::long_value::{filed_as, is_cut};
 use self::rooms::{Rooms, charge_of};
 use self::shelves::Shelves;
 pub use self::shelves::ValuesCursor;
+use super::IndexId;
 use super::postings::Postings;
 use super::slots::{Slot, Slots};
-use crate::json_pointer::PointerPattern;
+use crate::json_pointer::{PointerPattern, find_each};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
@@ -186,13 +187,39 @@ impl<'a> Values<'a> {
                 return Ok(object.label_set().get(label).map_or(Self::None, Self::One));
             }
             IndexSource::OwnerUid => object.owner_references().into_iter().map(|owner| owner.uid).collect(),
-            IndexSource::Pointer(pattern) => scalars(&object.pattern(pattern), pattern)?,
+            IndexSource::Pointer(pattern) => {
+                let json = object.json();
+                let texts = find_each(&json, &[pattern.segments()]).pop().unwrap_or_default();
+                scalars(&texts, pattern)?
+            }
             IndexSource::Function(function) => {
                 let answer = user_function::call(UserFunction::Index, object.key(), || function.0(object));
                 answer.map_err(|panic| IndexError(panic.to_string()))??
             }
         };
         Ok(Self::sorted(values))
+    }
+
+    /// Computes what several sources file the object under, in one walk over its text.
+    pub(super) fn of_each(
+        sources: &[(IndexId, IndexSource)],
+        object: &'a Object,
+    ) -> Vec<(IndexId, Result<Self, IndexError>)> {
+        let patterns = sources.iter().filter_map(|(_, source)| match source {
+            IndexSource::Pointer(pattern) => Some(pattern.segments()),
+            _ => None,
+        });
+        let segments: Vec<_> = patterns.collect();
+        let json = (!segments.is_empty()).then(|| object.json());
+        let mut found = json.iter().flat_map(|json| find_each(json, &segments));
+        let values = |source: &IndexSource| match source {
+            IndexSource::Pointer(pattern) => {
+                scalars(&found.next().unwrap_or_default(), pattern).map(Self::sorted)
+            }
+            _ => Self::of(source, object),
+        };
+        let ids = sources.iter().map(|(id, _)| *id);
+        ids.zip(sources.iter().map(|(_, source)| source).map(values)).collect()
     }
 
     fn sorted(mut values: Vec<String>) -> Self {
@@ -223,7 +250,7 @@ impl<'a> Values<'a> {
     }
 }
 
-fn scalars(texts: &[String], pattern: &PointerPattern) -> Result<Vec<String>, IndexError> {
+fn scalars(texts: &[&str], pattern: &PointerPattern) -> Result<Vec<String>, IndexError> {
     let mut values = Vec::with_capacity(texts.len());
     for text in texts {
         match text.as_bytes().first() {
@@ -232,8 +259,8 @@ fn scalars(texts: &[String], pattern: &PointerPattern) -> Result<Vec<String>, In
                 values.push(value.map_err(|error| IndexError(format!("the value at {pattern}: {error}")))?);
             }
             Some(b'{' | b'[') => return Err(IndexError(format!("the value at {pattern} is not a scalar"))),
-            _ if text == "null" => {}
-            _ => values.push(text.clone()),
+            _ if *text == "null" => {}
+            _ => values.push((*text).to_owned()),
         }
     }
     Ok(values)

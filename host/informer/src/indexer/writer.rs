@@ -151,5 +151,5 @@ impl IndexerWriter {
 
 /// Computes what the object is filed under in each index, before the lock is taken.
 fn filings<'o>(sources: &[(IndexId, IndexSource)], object: &'o Object) -> Vec<(IndexId, Filing<'o>)> {
-    sources.iter().map(|(id, source)| (*id, Values::of(source, object))).collect()
+    Values::of_each(sources, object)
 }

@@ -13,13 +13,19 @@ type Open<'p> = (usize, &'p [Segment]);
 ///
 /// A pointer without [`Segment::Every`] finds at most one.
 pub(crate) fn extract(text: &str, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
+    let own = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+    find_each(text, pointers).into_iter().map(own).collect()
+}
+
+/// The same without a copy.
+pub(crate) fn find_each<'t>(text: &'t str, pointers: &[&[Segment]]) -> Vec<Vec<&'t str>> {
     let open: Vec<Open<'_>> = pointers.iter().copied().enumerate().collect();
     let mut walk = Walk { found: pointers.iter().map(|_| Vec::new()).collect() };
     let mut cursor = Cursor::new(text);
     cursor.blanks();
     // What is broken simply holds nothing.
     let _ = walk.value(&mut cursor, &open);
-    walk.found.into_iter().map(|texts| texts.into_iter().map(str::to_owned).collect()).collect()
+    walk.found
 }
 
 /// What a walk has found.

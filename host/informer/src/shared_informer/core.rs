@@ -134,7 +134,9 @@ impl Core {
         let process = |_: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
             let begun_at = publisher.map(|_| Instant::now());
             let n_done = self.processor.process_some(deltas, is_in_initial_list, SLICE);
-            if let (Some(publisher), Some(begun_at)) = (publisher, begun_at) {
+            if let (Some(publisher), Some(begun_at)) = (publisher, begun_at)
+                && n_done > 0
+            {
                 publisher.processed(begun_at.elapsed(), &self.indexer);
             }
             n_done

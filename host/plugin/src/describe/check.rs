@@ -17,6 +17,8 @@ pub(super) const MAX_TEXT_BYTES: usize = 4 << 10;
 const MAX_NAME_BYTES: usize = 63;
 /// Every change of an object is matched for each subscription to its resource.
 const MAX_SUBSCRIPTIONS: usize = 32;
+/// So is what it is filed under.
+const MAX_INDICES: usize = 32;
 const MAX_FIELDS: usize = 64;
 const MAX_CONDITIONS: usize = 16;
 const MAX_PARTS: usize = 256;
@@ -51,7 +53,7 @@ impl Checker {
         check_text("version", version)?;
         check_count("subscriptions", subscriptions.len(), MAX_SUBSCRIPTIONS)?;
         check_count("reads", reads.len(), MAX_PARTS)?;
-        check_count("indices", indices.len(), MAX_PARTS)?;
+        check_count("indices", indices.len(), MAX_INDICES)?;
         check_count("writes", writes.len(), MAX_PARTS)?;
         check_unique("subscriptions", subscriptions.iter().map(|subscription| &subscription.name))?;
         check_unique("reads", reads.iter().map(|read| &read.name))?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use oarlock_plugin::{
     CallError, DescribeError, Limits,
-    contract::{Failure, ObjectKey, Outcome, WorkKey},
+    contract::{Description, Failure, ObjectKey, Outcome, WorkKey},
 };
 use serde_json::json;
 
@@ -77,8 +77,9 @@ async fn declares_the_most() {
     for nested in [false, true] {
         let host = Host::with("declares-the-most", Limits::default(), json!({ "nested": nested })).await;
         let description = host.describe().await.unwrap();
-        assert_eq!((description.subscriptions.len(), description.reads.len()), (32, 256));
-        for subscription in &description.subscriptions {
+        let Description { subscriptions, reads, indices, .. } = &description;
+        assert_eq!((subscriptions.len(), reads.len(), indices.len()), (32, 256, 32));
+        for subscription in subscriptions {
             assert_eq!((subscription.fields.len(), subscription.conditions.len()), (64, 16));
             assert!(subscription.label_selector.len() > 4_000);
         }
@@ -210,6 +211,7 @@ async fn misdescribes() {
         "empty namespace",
         "enqueues without reconciler",
         "index of nothing",
+        "33 indices",
         "write without verbs",
         "300 reads",
     ] {
@@ -231,6 +233,7 @@ async fn misdescribes() {
     the plugin's description is invalid: subscriptions[configmaps].namespaces: `one` of the empty name; `all` means all
     the plugin's description is invalid: subscriptions[configmaps].enqueue: the component does not export `reconciler`, so it can only be `nothing`
     the plugin's description is invalid: indices[by-app].lister: no read is called "pods"
+    the plugin's description is invalid: indices: 33 of them, more than 32
     the plugin's description is invalid: writes[0].verbs: empty: a write names at least one verb
     the plugin's description is invalid: reads: 300 of them, more than 256
     "#);

@@ -27,6 +27,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("workloads", include_str!("compare/workloads.yaml")),
     ("rights", include_str!("compare/rights.yaml")),
     ("custom", include_str!("compare/custom.yaml")),
+    ("rules", include_str!("compare/rules.yaml")),
     ("kubectl", include_str!("compare/kubectl.yaml")),
     ("definitions", include_str!("compare/definitions.yaml")),
     ("lifecycles", include_str!("compare/lifecycles.yaml")),

@@ -4,11 +4,13 @@ mod defaults;
 mod definition;
 mod names;
 mod object;
+mod rules;
 
 pub(crate) use defaults::fill_in;
 pub(crate) use definition::validate;
 pub(crate) use names::{establish, established};
 pub(crate) use object::{is_same_at, validate as validate_object};
+pub(crate) use rules::Rules;
 
 use serde_json::Value;
 
@@ -123,4 +125,4 @@ fn strings(object: &Value, pointer: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

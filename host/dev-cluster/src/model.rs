@@ -9,12 +9,14 @@ mod prepare;
 mod quantity;
 
 use crate::crd;
-use crate::schema::{self, Node, StructRef};
+use crate::schema::{self, Node, Shape, StructRef};
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::validation;
 use serde_json::Value;
+use std::sync::Arc;
 
 pub(crate) use decode::FieldValidation;
+pub(crate) use quantity::nanos as quantity_nanos;
 
 /// What the API server knows of one version of one kind.
 #[derive(Clone, Debug)]
@@ -24,13 +26,15 @@ pub(crate) struct Model {
     api_version: String,
     has_status: bool,
     namespaced: bool,
-    /// The `openAPIV3Schema` of a custom resource's version.
-    custom: Option<Custom>,
+    /// What a custom resource's definition says of this version.
+    custom: Option<Arc<Custom>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Custom {
+    /// The `openAPIV3Schema`.
     schema: Option<Value>,
+    rules: crd::Rules,
 }
 
 /// An object as decoded, and what is to be said about it in `Warning` headers.
@@ -104,7 +108,10 @@ impl Model {
             api_version: api_version(&definition.group, version),
             has_status: of_version.has_status,
             namespaced: definition.namespaced,
-            custom: Some(Custom { schema: of_version.schema.clone() }),
+            custom: Some(Arc::new(Custom {
+                rules: of_version.schema.as_ref().map(crd::Rules::compile).unwrap_or_default(),
+                schema: of_version.schema.clone(),
+            })),
         })
     }
 
@@ -124,6 +131,19 @@ impl Model {
         self.has_status
     }
 
+    /// Returns the name that a built-in kind has in the table of types, such as `apps.v1.Deployment`.
+    pub(crate) fn builtin_type(&self) -> Option<&str> {
+        match &self.root.shape {
+            Shape::Struct(of @ StructRef::Builtin(_)) => Some(&of.get().name),
+            _ => None,
+        }
+    }
+
+    /// Returns the `openAPIV3Schema` of a custom resource's version.
+    pub(crate) fn custom_schema(&self) -> Option<&Value> {
+        self.custom.as_ref()?.schema.as_ref()
+    }
+
     pub(crate) fn is_custom(&self) -> bool {
         self.custom.is_some()
     }
@@ -132,7 +152,7 @@ impl Model {
     pub(crate) fn validate_create(&self, object: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata(object, self.namespaced, self.name_rule());
         match &self.custom {
-            Some(custom) => causes.extend(crd::validate_object(custom.schema.as_ref(), object)),
+            Some(custom) => causes.extend(custom.validate(object, None)),
             None => causes.extend(validation::builtin(&self.kind, object)),
         }
         self.refuse(object, causes)
@@ -142,7 +162,7 @@ impl Model {
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         match &self.custom {
-            Some(custom) => causes.extend(custom.validate_update(new, old)),
+            Some(custom) => causes.extend(custom.validate(new, Some(old))),
             None => {
                 causes.extend(validation::builtin_update(&self.kind, new, old));
                 // What was accepted once is not looked at again unless it changed.
@@ -158,7 +178,7 @@ impl Model {
     pub(crate) fn validate_status_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         if let Some(custom) = &self.custom {
-            causes.extend(custom.validate_update(new, old));
+            causes.extend(custom.validate(new, Some(old)));
         }
         self.refuse(new, causes)
     }
@@ -198,17 +218,32 @@ impl Model {
 // === impl Custom ===
 
 impl Custom {
-    /// Returns what is wrong with a changed object and was not wrong before: what a stricter schema finds in an old object
+    /// Returns what is wrong with an object. With the object that it replaces, what a stricter schema finds and found before
     /// does not stand in the way of a change elsewhere.
-    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Cause> {
-        let mut causes = crd::validate_object(self.schema.as_ref(), new);
-        if !causes.is_empty() {
+    ///
+    /// Rules are evaluated only when the object fits its schema, so that they see the types that they expect.
+    fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut causes = crd::validate_object(self.schema.as_ref(), object);
+        if let Some(old) = old.filter(|_| !causes.is_empty()) {
             let before = crd::validate_object(self.schema.as_ref(), old);
-            causes.retain(|cause| !(before.contains(cause) && crd::is_same_at(&cause.field, new, old)));
+            causes.retain(|cause| !(before.contains(cause) && crd::is_same_at(&cause.field, object, old)));
+        }
+        match &self.schema {
+            Some(schema) if !self.rules.is_empty() => {
+                if causes.iter().any(Cause::blocks_rules) {
+                    causes.push(Cause::invalid("<nil>", &Value::Null, RULES_NOT_CHECKED));
+                } else {
+                    causes.extend(self.rules.evaluate(schema, object, old));
+                }
+            }
+            _ => {}
         }
         causes
     }
 }
+
+const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing \
+                                 errors to complete validation";
 
 fn api_version(group: &str, version: &str) -> String {
     match group {

@@ -38,15 +38,19 @@ pub(crate) enum VersionMatch {
     NotOlderThan,
 }
 
+/// Returns the names and values of a query string, decoded.
+pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decode(name), decode(value))
+    })
+}
+
 // === impl Query ===
 
 impl Query {
     pub(crate) fn parse(query: &str) -> Self {
-        let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(value))
-        });
-        Self { pairs: pairs.collect() }
+        Self { pairs: pairs(query).collect() }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

@@ -118,7 +118,7 @@ impl StructRef {
     }
 
     /// Returns a built-in type by the name it has in the table.
-    fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         builtin::named(name).map(Self::Builtin)
     }
 

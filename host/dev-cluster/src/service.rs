@@ -32,7 +32,7 @@ const NOT_FOUND: &str = "404 page not found\n";
 /// No body may be longer.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 /// The version that this server says it is, with what clients conclude from it.
-const VERSION: &str = "v1.36.2";
+pub(crate) const VERSION: &str = "v1.36.2";
 
 /// Answers a request; every error becomes a Status.
 pub(crate) async fn serve(
@@ -80,9 +80,13 @@ async fn answer(
     authorizer.require(&user, &asked)?;
     let Some(target) = info.target.clone() else {
         let served = cluster.catalog.served();
-        let found = plain(&info.path)
-            .or_else(|| discovery::answer(&served, &info.path, &parts.headers, address))
-            .or_else(|| openapi::answer(&served, &info.path));
+        let found =
+            plain(&info.path).or_else(|| discovery::answer(&served, &info.path, &parts.headers, address));
+        if found.is_none()
+            && let Some(answer) = openapi::answer(&served, &info.path, &parts.headers)
+        {
+            return answer;
+        }
         let mut path = info.path.trim_matches('/').split('/');
         return match (found, path.next()) {
             (Some(found), _) => Ok(found),

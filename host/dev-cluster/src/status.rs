@@ -306,6 +306,18 @@ impl Cause {
     pub fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
     }
+
+    /// Returns whether rules in CEL might see other types than they expect in an object that is wrong in this way.
+    pub(crate) fn blocks_rules(&self) -> bool {
+        matches!(
+            self.reason.as_str(),
+            "FieldValueNotSupported"
+                | "FieldValueRequired"
+                | "FieldValueTooLong"
+                | "FieldValueTooMany"
+                | "FieldValueTypeInvalid"
+        )
+    }
 }
 
 impl fmt::Display for Cause {

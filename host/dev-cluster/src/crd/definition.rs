@@ -1,6 +1,6 @@
 //! Whether a CustomResourceDefinition is sound; what this server cannot do with one is refused here by name.
 
-use super::{list, text};
+use super::{list, rules, text};
 use crate::status::Cause;
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
                     "must be object at the root",
                 ));
             } else {
-                structural(schema, &path, true, &mut causes);
+                structural(schema, &path, Around { is_root: true, is_correlatable: true }, &mut causes);
             }
         }
     }
@@ -124,15 +124,20 @@ fn scale_paths(scale: &Value, path: &str) -> Vec<Cause> {
     causes
 }
 
-/// Checks that every place has a type, as pruning and ownership need.
-fn structural(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
+/// Where in a definition a schema stands.
+#[derive(Clone, Copy)]
+struct Around {
+    is_root: bool,
+    /// No list or map around it leaves open which old value a value replaces.
+    is_correlatable: bool,
+}
+
+/// Checks that every place has a type, as pruning and ownership need, and the rules of every place.
+fn structural(schema: &Value, path: &str, around: Around, causes: &mut Vec<Cause>) {
+    let root = around.is_root;
     let flag = |key: &str| schema.get(key) == Some(&Value::Bool(true));
-    if schema.get("x-kubernetes-validations").is_some() {
-        causes.push(Cause::forbidden(
-            format!("{path}.x-kubernetes-validations"),
-            "this API server does not evaluate CEL rules",
-        ));
-    }
+    rules::check_definition(schema, path, root, around.is_correlatable, causes);
+    let inner = Around { is_root: false, ..around };
     if schema.get("$ref").is_some_and(|value| value != "") {
         causes.push(Cause::forbidden(format!("{path}.$ref"), "$ref is not supported"));
     }
@@ -165,7 +170,7 @@ fn structural(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
     for (name, property) in properties.into_iter().flatten() {
         // Metadata is what it is, whatever is said of it.
         if !(root && name == "metadata") {
-            structural(property, &format!("{path}.properties[{name}]"), false, causes);
+            structural(property, &format!("{path}.properties[{name}]"), inner, causes);
         }
     }
     if let Some(additional) = schema.get("additionalProperties").filter(|value| value.is_object()) {
@@ -175,9 +180,10 @@ fn structural(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
                 "additionalProperties and properties are mutual exclusive",
             ));
         }
-        structural(additional, &format!("{path}.additionalProperties"), false, causes);
+        structural(additional, &format!("{path}.additionalProperties"), inner, causes);
     }
     if let Some(items) = schema.get("items").filter(|value| value.is_object()) {
-        structural(items, &format!("{path}.items"), false, causes);
+        let is_correlatable = inner.is_correlatable && rules::has_identity(schema);
+        structural(items, &format!("{path}.items"), Around { is_correlatable, ..inner }, causes);
     }
 }

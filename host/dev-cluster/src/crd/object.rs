@@ -57,7 +57,7 @@ pub(super) fn validate_default(schema: &Value, default: &Value, path: &str) -> V
     causes
 }
 
-fn join(path: &str, name: &str) -> String {
+pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 

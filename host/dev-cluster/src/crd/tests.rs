@@ -2,7 +2,7 @@ use super::*;
 use crate::model::{FieldValidation, Model};
 use serde_json::json;
 
-fn ships() -> Value {
+pub(crate) fn ships() -> Value {
     json!({"metadata": {"name": "ships.sea.dev"}, "spec": {
         "group": "sea.dev", "scope": "Namespaced",
         "names": {"plural": "ships", "singular": "ship", "kind": "Ship", "listKind": "ShipList"},
@@ -66,12 +66,11 @@ fn what_does_not_fit_is_refused_in_the_words_of_the_real_server() {
 #[test]
 fn a_definition_that_cannot_be_kept_is_refused_by_name() {
     let mut crd = ships();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
-        json!([{"rule": "true"}]);
-    let said = validate(&crd);
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
     assert_eq!(
-        said[0].to_string(),
-        "spec.validation.openAPIV3Schema.x-kubernetes-validations: Forbidden: this API server does not evaluate CEL rules"
+        validate(&crd)[0].to_string(),
+        "spec.conversion.strategy: Invalid value: \"Webhook\": this API server converts between versions only with \
+         strategy None"
     );
 }
 

@@ -4,6 +4,17 @@ const NANO: i128 = 1_000_000_000;
 
 /// Returns the canonical form: the biggest suffix of its family that needs no fraction.
 pub(super) fn canonical(text: &str) -> Result<String, String> {
+    let (nanos, family) = parse(text)?;
+    let sign = if nanos < 0 { "-" } else { "" };
+    Ok(format!("{sign}{}", family.write(nanos.abs())))
+}
+
+/// Returns the amount in billionths.
+pub(crate) fn nanos(text: &str) -> Result<i128, String> {
+    parse(text).map(|(nanos, _)| nanos)
+}
+
+fn parse(text: &str) -> Result<(i128, Family), String> {
     let bad = || {
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
             .to_owned()
@@ -27,8 +38,7 @@ pub(super) fn canonical(text: &str) -> Result<String, String> {
     let divisor = 10_i128.checked_pow(places).ok_or_else(bad)?;
     // What is smaller than a nano is rounded up, away from zero.
     let nanos = scaled.div_euclid(divisor) + i128::from(scaled.rem_euclid(divisor) != 0);
-    let sign = if negative && nanos != 0 { "-" } else { "" };
-    Ok(format!("{sign}{}", family.write(nanos)))
+    Ok((if negative { -nanos } else { nanos }, family))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -85,6 +85,11 @@ async fn kubectl_finds_its_way() {
     assert_eq!(kubectl.says("auth can-i list pods").await, "yes\n");
     assert!(kubectl.says("auth can-i list pods --as bob").await.starts_with("no"));
     assert!(kubectl.says("api-resources").await.contains("deployments"));
+    let explained = kubectl.says("explain deployments.spec.replicas").await;
+    assert!(explained.contains("FIELD: replicas <integer>"), "{explained}");
+    assert!(explained.contains("Number of desired pods."), "{explained}");
+    let explained = kubectl.says("explain pod.spec.containers").await;
+    assert!(explained.contains("imagePullPolicy\t<string>"), "{explained}");
     assert_eq!(kubectl.says("delete cm a").await, "configmap \"a\" deleted\n");
     assert!(
         kubectl

@@ -93,7 +93,10 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
                     "must be object at the root",
                 ));
             } else {
-                structural(schema, &path, Around { is_root: true, is_correlatable: true }, &mut causes);
+                let mut found = Found::default();
+                structural(schema, &path, Around { is_root: true, unordered: None }, &mut found);
+                causes.extend(found.schema);
+                causes.extend(found.rules);
             }
         }
     }
@@ -126,18 +129,49 @@ fn scale_paths(scale: &Value, path: &str) -> Vec<Cause> {
 
 /// Where in a definition a schema stands.
 #[derive(Clone, Copy)]
-struct Around {
+struct Around<'a> {
     is_root: bool,
-    /// No list or map around it leaves open which old value a value replaces.
-    is_correlatable: bool,
+    /// The list around it whose items cannot be compared with their old values, if any.
+    unordered: Option<&'a str>,
 }
 
-/// Checks that every place has a type, as pruning and ownership need, and the rules of every place.
-fn structural(schema: &Value, path: &str, around: Around, causes: &mut Vec<Cause>) {
+/// What is wrong with a schema, and with the rules in it.
+#[derive(Default)]
+struct Found {
+    schema: Vec<Cause>,
+    rules: Vec<Cause>,
+}
+
+/// Checks that every place has a type, as pruning and ownership need, and the rules of every place. Rules are compiled only
+/// where the schema is sound.
+fn structural(schema: &Value, path: &str, around: Around<'_>, found: &mut Found) {
+    let n_before = found.schema.len();
     let root = around.is_root;
-    let flag = |key: &str| schema.get(key) == Some(&Value::Bool(true));
-    rules::check_definition(schema, path, root, around.is_correlatable, causes);
     let inner = Around { is_root: false, ..around };
+    shape(schema, path, root, &mut found.schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        // Metadata is what it is, whatever is said of it.
+        if !(root && name == "metadata") {
+            structural(property, &format!("{path}.properties[{name}]"), inner, found);
+        }
+    }
+    if let Some(additional) = schema.get("additionalProperties").filter(|value| value.is_object()) {
+        structural(additional, &format!("{path}.additionalProperties"), inner, found);
+    }
+    if let Some(items) = schema.get("items").filter(|value| value.is_object()) {
+        let unordered = inner.unordered.or(if rules::has_identity(schema) { None } else { Some(path) });
+        structural(items, &format!("{path}.items"), Around { unordered, ..inner }, found);
+    }
+    rules::check_texts(schema, path, &mut found.schema);
+    if found.schema.len() == n_before {
+        rules::check_expressions(schema, path, root, around.unordered, &mut found.rules);
+    }
+}
+
+/// Checks one schema, without those in it.
+fn shape(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
+    let flag = |key: &str| schema.get(key) == Some(&Value::Bool(true));
     if schema.get("$ref").is_some_and(|value| value != "") {
         causes.push(Cause::forbidden(format!("{path}.$ref"), "$ref is not supported"));
     }
@@ -167,23 +201,12 @@ fn structural(schema: &Value, path: &str, around: Around, causes: &mut Vec<Cause
         causes.extend(super::object::validate_default(schema, default, path));
     }
     let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        // Metadata is what it is, whatever is said of it.
-        if !(root && name == "metadata") {
-            structural(property, &format!("{path}.properties[{name}]"), inner, causes);
-        }
-    }
-    if let Some(additional) = schema.get("additionalProperties").filter(|value| value.is_object()) {
-        if properties.is_some_and(|properties| !properties.is_empty()) {
-            causes.push(Cause::forbidden(
-                format!("{path}.additionalProperties"),
-                "additionalProperties and properties are mutual exclusive",
-            ));
-        }
-        structural(additional, &format!("{path}.additionalProperties"), inner, causes);
-    }
-    if let Some(items) = schema.get("items").filter(|value| value.is_object()) {
-        let is_correlatable = inner.is_correlatable && rules::has_identity(schema);
-        structural(items, &format!("{path}.items"), Around { is_correlatable, ..inner }, causes);
+    if schema.get("additionalProperties").is_some_and(Value::is_object)
+        && properties.is_some_and(|properties| !properties.is_empty())
+    {
+        causes.push(Cause::forbidden(
+            format!("{path}.additionalProperties"),
+            "additionalProperties and properties are mutual exclusive",
+        ));
     }
 }

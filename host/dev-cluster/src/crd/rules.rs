@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(super) use definition::check as check_definition;
+pub(super) use definition::{check_expressions, check_texts};
 pub(super) use value::has_identity;
 
 /// The compiled rules of a schema and of the schemas in it. Places without any rule below them are left out.
@@ -51,6 +51,9 @@ struct Place<'a> {
     /// The value did not change, or is within one that did not: what it failed before, it may go on failing.
     is_unchanged: bool,
 }
+
+/// What the real server calls the object itself.
+const ROOT: &str = "<nil>";
 
 // === impl Rules ===
 
@@ -193,6 +196,7 @@ impl Rule {
                     other => other.to_string(),
                 };
                 let name = if self.message.is_empty() { &self.text } else { &self.message };
+                let path = if path.is_empty() { ROOT } else { path };
                 return Some(Cause::invalid(path, &type_name, format!("{why} evaluating rule: {name}")));
             }
         };
@@ -201,6 +205,7 @@ impl Rule {
             return None;
         }
         let field = match (path, self.field_path.trim_start_matches('.')) {
+            ("", "") => ROOT.to_owned(),
             (path, "") => path.to_owned(),
             ("", below) => below.to_owned(),
             (path, below) => format!("{path}.{below}"),

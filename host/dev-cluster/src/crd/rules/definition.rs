@@ -9,17 +9,22 @@ use serde_json::{Value, json};
 const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Checks the rules of one schema; those of the schemas in it are checked with them.
-///
-/// `is_correlatable` says whether a change of the object leaves it clear which old value a value at this place replaces.
-pub(in crate::crd) fn check(
+/// Checks what the rules of one schema say, but for their expressions.
+pub(in crate::crd) fn check_texts(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
+    for (index, rule) in list(schema, "/x-kubernetes-validations").iter().enumerate() {
+        check_text(schema, rule, &format!("{path}.x-kubernetes-validations[{index}]"), causes);
+    }
+}
+
+/// Compiles the rules of one schema and checks their variables, functions and fields. `unordered` is the list around it, if
+/// any, whose items cannot be compared with their old values.
+pub(in crate::crd) fn check_expressions(
     schema: &Value,
     path: &str,
     is_root: bool,
-    is_correlatable: bool,
+    unordered: Option<&str>,
     causes: &mut Vec<Cause>,
 ) {
-    let rules = list(schema, "/x-kubernetes-validations");
     let with_metadata;
     let types = if is_root || schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
         with_metadata = value::with_type_and_metadata(schema);
@@ -27,17 +32,13 @@ pub(in crate::crd) fn check(
     } else {
         schema
     };
-    for (index, rule) in rules.iter().enumerate() {
+    for (index, rule) in list(schema, "/x-kubernetes-validations").iter().enumerate() {
         let path = format!("{path}.x-kubernetes-validations[{index}]");
-        let before = causes.len();
-        check_texts(schema, rule, &path, causes);
-        if causes.len() == before {
-            check_expressions(types, rule, &path, is_correlatable, causes);
-        }
+        check_expression(types, rule, &path, unordered, causes);
     }
 }
 
-fn check_texts(schema: &Value, rule: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_text(schema: &Value, rule: &Value, path: &str, causes: &mut Vec<Cause>) {
     let sent = |name: &str| text(rule, &format!("/{name}"));
     let has_lines = |name: &str| sent(name).trim().contains('\n');
     let at = |name: &str| format!("{path}.{name}");
@@ -95,11 +96,11 @@ fn is_path(schema: &Value, path: &str) -> bool {
     true
 }
 
-fn check_expressions(
+fn check_expression(
     types: &Value,
     rule: &Value,
     path: &str,
-    is_correlatable: bool,
+    unordered: Option<&str>,
     causes: &mut Vec<Cause>,
 ) {
     let mut uses_old_self = false;
@@ -118,18 +119,16 @@ fn check_expressions(
                 faults.scope.push(("oldSelf".into(), Some(types).filter(|_| !optional_old_self)));
                 faults.visit(program.expression());
                 for why in faults.found {
-                    causes.push(Cause::invalid(&field, rule, format!("compilation failed: {why}")));
+                    causes.push(invalid(&field, rule, &why));
                 }
             }
-            Err(why) => causes.push(Cause::invalid(&field, rule, format!("compilation failed: {why}"))),
+            Err(why) => causes.push(invalid(&field, rule, &why)),
         }
     }
-    if uses_old_self && !is_correlatable {
-        causes.push(Cause::invalid(
-            format!("{path}.rule"),
-            &rule["rule"],
-            "oldSelf cannot be used on the uncorrelatable portion of the schema",
-        ));
+    if let Some(unordered) = unordered.filter(|_| uses_old_self) {
+        let why =
+            format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {unordered}");
+        causes.push(Cause::invalid(format!("{path}.rule"), &rule["rule"], why));
     }
     if !uses_old_self && rule.get("optionalOldSelf").is_some_and(|value| !value.is_null()) {
         causes.push(Cause::invalid(
@@ -138,6 +137,17 @@ fn check_expressions(
             "may not be set if oldSelf is not used in rule",
         ));
     }
+}
+
+/// The real server shows the rule as its Go struct has it.
+fn invalid(field: &str, rule: &Value, why: &str) -> Cause {
+    let text = |name: &str| rule[name].as_str().unwrap_or_default();
+    let shown = json!({
+        "Rule": text("rule"), "Message": text("message"), "MessageExpression": text("messageExpression"),
+        "Reason": rule["reason"], "FieldPath": text("fieldPath"), "OptionalOldSelf": rule["optionalOldSelf"],
+    });
+    let shown = shown.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+    Cause::new("FieldValueInvalid", field, format!("Invalid value: {shown}: compilation failed: {why}"))
 }
 
 /// Unknown variables, functions and fields of one expression, as far as its types are plain to see.
@@ -233,10 +243,13 @@ impl<'a> Faults<'a> {
 
     /// In the form of cel-go: the place, the line it is on, and an arrow below.
     fn report(&mut self, id: u64, why: &str) {
-        let (line, column) = self.program.source_info().offset_for(id).unwrap_or((1, 1));
-        let (line, column) = (line.max(1) as usize, column.max(1) as usize);
-        let source_line = self.source.lines().nth(line - 1).unwrap_or_default();
-        let dots = ".".repeat(column - 1);
+        let (offset, _) = self.program.source_info().offset_for(id).unwrap_or_default();
+        let before = self.source.get(..offset as usize).unwrap_or_default();
+        let line = before.matches('\n').count();
+        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count());
+        let source_line = self.source.lines().nth(line).unwrap_or_default();
+        let dots = ".".repeat(column);
+        let (line, column) = (line + 1, column + 1);
         self.found.push(format!("ERROR: <input>:{line}:{column}: {why}\n | {source_line}\n | {dots}^"));
     }
 }

@@ -1,6 +1,9 @@
 //! What Kubernetes says of its own types, from the crate k8s-openapi.
 
-use k8s_openapi::api::{apps, batch, coordination, core, events, networking, policy, rbac};
+use k8s_openapi::api::{
+    apps, autoscaling, batch, certificates, coordination, core, discovery, events, networking, policy, rbac,
+    scheduling, storage,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::schemars::SchemaGenerator;
 use k8s_openapi::schemars::generate::SchemaSettings;
@@ -42,9 +45,12 @@ fn generate() -> Map<String, Value> {
         apps::v1::Deployment,
         apps::v1::ReplicaSet,
         apps::v1::StatefulSet,
+        autoscaling::v2::HorizontalPodAutoscaler,
         batch::v1::CronJob,
         batch::v1::Job,
+        certificates::v1::CertificateSigningRequest,
         coordination::v1::Lease,
+        discovery::v1::EndpointSlice,
         events::v1::Event,
         networking::v1::Ingress,
         networking::v1::IngressClass,
@@ -54,6 +60,8 @@ fn generate() -> Map<String, Value> {
         rbac::v1::ClusterRoleBinding,
         rbac::v1::Role,
         rbac::v1::RoleBinding,
+        scheduling::v1::PriorityClass,
+        storage::v1::StorageClass,
         apiextensions::v1::CustomResourceDefinition,
         k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta,
     );

@@ -175,5 +175,5 @@ async fn a_deferred_object_waits_until_it_is_asked_for_and_holds_up_no_other() {
     defer(&mut listener);
     listener.replay();
     assert_eq!(listener.stats().deferred, 0);
-    assert_eq!(drain(&mut listener), ["delete b@2", "add a@5 (initial)"]);
+    assert_eq!(drain(&mut listener), ["delete b@6", "add a@5 (initial)"]);
 }

@@ -105,7 +105,8 @@ impl Model {
 
     /// Returns whether a change makes a new generation: anything but metadata and status, for kinds that count them.
     pub(crate) fn changes_generation(&self, new: &Value, old: &Value) -> bool {
-        if !self.counts_generations() {
+        // A PriorityClass has one generation: what could make another may not be changed.
+        if !self.counts_generations() || !self.is_custom() && self.kind.kind == "PriorityClass" {
             return false;
         }
         let content = |object: &Value| -> Map<String, Value> {

@@ -8,9 +8,13 @@
 //!   taken away is gone here after [`ALLOWED_FOR`] at the latest.
 //! - The same question asked many times at once goes out once.
 //! - When the API server cannot be asked, the gate is closed: [`Error::Unavailable`], never a guess.
+//! - A ServiceAccount that does not exist may nothing, whatever RBAC still says of its name.
+//! - Each account has a [rate](REVIEWS_PER_SECOND) of questions and so many [answers](MOST_ANSWERS): nobody's plugin keeps the API server
+//!   busy with resources and namespaces that it may not see. Plugins that share an account share these.
 //!
 //! Writes and live reads do not pass here: they go out impersonating the account, and the API server itself decides.
 
+mod asked;
 mod review;
 
 use std::{
@@ -19,16 +23,13 @@ use std::{
     time::Duration,
 };
 
-use futures::{
-    FutureExt, StreamExt, TryStreamExt,
-    future::{BoxFuture, Shared},
-    stream,
-};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use oarlock_informer::GroupVersionResource;
 use oarlock_plugin::contract::Namespaces;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use self::asked::{Asked, Kept};
 pub use self::review::{ApiReviewer, Reviewer};
 use crate::account::Account;
 
@@ -48,8 +49,30 @@ pub const NAMESPACES_FOR: Duration = Duration::from_secs(1);
 /// How many namespaces are asked about at the same time.
 const ASK_AT_ONCE: usize = 16;
 
-/// Beyond this many kept answers, those that are too old are thrown out.
-const SWEEP_ABOVE: usize = 4_096;
+/// How many reviews an account costs the API server in a second, in the long run.
+pub const REVIEWS_PER_SECOND: f64 = 100.0;
+
+/// How many it may cost at once.
+pub const REVIEWS_AT_ONCE: u32 = 500;
+
+/// How many answers about an account are kept.
+pub const MOST_ANSWERS: usize = 16_384;
+
+/// How long a question waits for the account's rate.
+const RATE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where an account may not see all namespaces, the denials in single ones are kept longer the more of them there are: so many of
+/// them are asked again in a second.
+const DENIALS_PER_SECOND: f64 = 20.0;
+
+/// But no denial is kept longer than this.
+const DENIED_AT_MOST: Duration = Duration::from_secs(60);
+
+/// How long a ServiceAccount that was there counts as there.
+pub const PRESENT_FOR: Duration = Duration::from_secs(5);
+
+/// How long one that was not counts as missing.
+pub const MISSING_FOR: Duration = Duration::from_secs(1);
 
 /// One question to Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -74,10 +97,13 @@ pub enum Readable {
 }
 
 /// Whether a ServiceAccount exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountState {
     /// It does.
-    Present,
+    Present {
+        /// Which one of that name: one that is made anew has another.
+        uid: String,
+    },
     /// It does not.
     Missing,
 }
@@ -103,6 +129,21 @@ pub enum Error {
         /// What the API server says.
         reason: String,
     },
+    /// The account does not exist, so it may nothing.
+    #[error("the ServiceAccount {account} does not exist")]
+    NoAccount {
+        /// Which.
+        account: Account,
+    },
+    /// The account asks for more than its rate allows.
+    #[error(
+        "what {account} may do takes more than {REVIEWS_PER_SECOND} questions a second to find out; declare fewer resources, or \
+         grant them in all namespaces: one answer then does for all"
+    )]
+    TooMany {
+        /// On whose behalf.
+        account: Account,
+    },
 }
 
 /// The names of the namespaces that there are.
@@ -120,14 +161,13 @@ pub trait KnownNamespaces: Send + Sync {
 pub struct Gate {
     reviewer: Arc<dyn Reviewer>,
     namespaces: Arc<dyn KnownNamespaces>,
-    answers: Mutex<HashMap<Question, Kept>>,
-    readings: Mutex<HashMap<Reading, Read>>,
+    /// What was asked, account by account.
+    asked: Mutex<HashMap<Account, Arc<Asked>>>,
 }
 
 /// Where may this account read this resource, in this namespace or in all?
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Reading {
-    account: Account,
     resource: GroupVersionResource,
     namespace: Option<String>,
 }
@@ -145,12 +185,6 @@ struct Answer {
     good_until: Instant,
 }
 
-/// An answer, or the asking for it.
-struct Kept {
-    asked: Instant,
-    answer: Shared<BoxFuture<'static, Result<bool, Error>>>,
-}
-
 // === impl Gate ===
 
 impl Gate {
@@ -163,14 +197,15 @@ impl Gate {
     /// Makes a gate that asks someone else. For tests.
     #[must_use]
     pub fn with_reviewer(reviewer: Arc<dyn Reviewer>, namespaces: Arc<dyn KnownNamespaces>) -> Self {
-        Self { reviewer, namespaces, answers: Mutex::default(), readings: Mutex::default() }
+        Self { reviewer, namespaces, asked: Mutex::default() }
     }
 
     /// Returns whether Kubernetes allows it, by an answer no older than [`ALLOWED_FOR`].
     ///
     /// Cancel-safe: a question that was given up by one asker is finished by the next.
     pub async fn allowed(&self, question: Question) -> Result<bool, Error> {
-        Ok(self.answer(question).await?.allowed)
+        let asked = self.asked(&question.account);
+        Ok(self.answer(&asked, question, DENIED_FOR).await?.allowed)
     }
 
     /// Returns where in a choice of namespaces an account may both list and watch a resource.
@@ -182,28 +217,30 @@ impl Gate {
         resource: &GroupVersionResource,
         namespaces: &Namespaces,
     ) -> Result<Readable, Error> {
+        let asked = self.asked(account);
         let reading = Reading {
-            account: account.clone(),
             resource: resource.clone(),
             namespace: match namespaces {
                 Namespaces::All => None,
                 Namespaces::One(namespace) => Some(namespace.clone()),
             },
         };
-        if let Some(read) = self.readings.lock().get(&reading).filter(|read| read.is_fresh()) {
-            return Ok(read.readable.clone());
-        }
-        let read = self.read(account, resource, namespaces).await?;
-        let readable = read.readable.clone();
-        // A guest can name more namespaces than there are, and only those are worth remembering.
-        if reading.namespace.as_ref().is_some_and(|name| self.namespaces.has(name) != Some(true)) {
+        if let Some(readable) = asked.reading(&reading) {
             return Ok(readable);
         }
-        let mut readings = self.readings.lock();
-        if readings.len() > SWEEP_ABOVE {
-            readings.retain(|_, read| read.is_fresh());
+        let Read { readable, good_until } = self.read(&asked, account, resource, namespaces).await?;
+        let good_until = match readable.is_nowhere() {
+            // What it may not do it may not do, be it there or not.
+            true => good_until,
+            false => match self.account(account).await? {
+                AccountState::Present { .. } => good_until.min(Instant::now() + PRESENT_FOR),
+                AccountState::Missing => return Err(Error::NoAccount { account: account.clone() }),
+            },
+        };
+        // A guest can name more namespaces than there are, and only those are worth remembering.
+        if reading.namespace.as_ref().is_none_or(|name| self.namespaces.has(name) == Some(true)) {
+            asked.remember(reading, Read { readable: readable.clone(), good_until });
         }
-        readings.insert(reading, read);
         Ok(readable)
     }
 
@@ -217,27 +254,35 @@ impl Gate {
         resource: &GroupVersionResource,
         namespace: &str,
     ) -> Result<bool, Error> {
-        let reading = Reading { account: account.clone(), resource: resource.clone(), namespace: None };
-        if let Some(read) = self.readings.lock().get(&reading).filter(|read| read.is_fresh()) {
-            return Ok(read.readable.contains(namespace));
+        let reading = Reading { resource: resource.clone(), namespace: None };
+        if let Some(contains) = self.asked(account).may_read_in(&reading, namespace) {
+            return Ok(contains);
         }
         Ok(self.readable(account, resource, &Namespaces::All).await?.contains(namespace))
     }
 
-    /// Returns whether the ServiceAccount exists. Always asks.
-    pub async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
-        tokio::time::timeout(ASK_TIMEOUT, self.reviewer.account_state(account))
+    /// Returns whether the ServiceAccount exists, by an answer no older than [`PRESENT_FOR`].
+    pub async fn account(&self, account: &Account) -> Result<AccountState, Error> {
+        let asked = self.asked(account);
+        if let Some(state) = asked.account() {
+            return Ok(state);
+        }
+        let at = Instant::now();
+        let state = tokio::time::timeout(ASK_TIMEOUT, self.reviewer.account_state(account))
             .await
-            .unwrap_or_else(|_| Err(Error::Unavailable { account: account.clone(), reason: no_answer() }))
+            .unwrap_or_else(|_| Err(Error::Unavailable { account: account.clone(), reason: no_answer() }))?;
+        asked.note_account(at, state.clone());
+        Ok(state)
     }
 
     async fn read(
         &self,
+        asked: &Asked,
         account: &Account,
         resource: &GroupVersionResource,
         namespaces: &Namespaces,
     ) -> Result<Read, Error> {
-        let everywhere = self.may_read(account, resource, None).await?;
+        let everywhere = self.may_read(asked, account, resource, None, DENIED_FOR).await?;
         if everywhere.allowed {
             let readable = match namespaces {
                 Namespaces::All => Readable::All,
@@ -257,11 +302,12 @@ impl Gate {
                 reason: "the namespaces are not known yet".to_owned(),
             })?,
         };
+        let denied_for = denied_for(candidates.len());
         let mut good_until = everywhere.good_until.min(Instant::now() + NAMESPACES_FOR);
         let mut readable = BTreeSet::new();
         let mut answers = stream::iter(candidates)
             .map(|namespace| async move {
-                let answer = self.may_read(account, resource, Some(&namespace)).await?;
+                let answer = self.may_read(asked, account, resource, Some(&namespace), denied_for).await?;
                 Ok::<_, Error>((namespace, answer))
             })
             .buffer_unordered(ASK_AT_ONCE);
@@ -276,9 +322,11 @@ impl Gate {
 
     async fn may_read(
         &self,
+        asked: &Asked,
         account: &Account,
         resource: &GroupVersionResource,
         namespace: Option<&str>,
+        denied_for: Duration,
     ) -> Result<Answer, Error> {
         let question = |verb| Question {
             account: account.clone(),
@@ -286,36 +334,25 @@ impl Gate {
             resource: resource.clone(),
             namespace: namespace.map(str::to_owned),
         };
-        let list = self.answer(question("list")).await?;
+        let list = self.answer(asked, question("list"), denied_for).await?;
         if !list.allowed {
             return Ok(list);
         }
-        let watch = self.answer(question("watch")).await?;
+        let watch = self.answer(asked, question("watch"), denied_for).await?;
         Ok(Answer { allowed: watch.allowed, good_until: watch.good_until.min(list.good_until) })
     }
 
-    async fn answer(&self, question: Question) -> Result<Answer, Error> {
-        let (asked, answer) = {
-            let mut answers = self.answers.lock();
-            if answers.len() > SWEEP_ABOVE {
-                answers.retain(|_, kept| kept.is_fresh());
-            }
-            match answers.get(&question) {
-                Some(kept) if kept.is_fresh() => (kept.asked, kept.answer.clone()),
-                _ => {
-                    let (asked, answer) = (Instant::now(), self.ask(question.clone()));
-                    answers.insert(question, Kept { asked, answer: answer.clone() });
-                    (asked, answer)
-                }
-            }
-        };
+    async fn answer(&self, asked: &Asked, question: Question, denied_for: Duration) -> Result<Answer, Error> {
+        let Kept { asked: at, answer, .. } =
+            asked.answer(question, denied_for, |question, wait| self.ask(question, wait))?;
         let allowed = answer.await?;
-        Ok(Answer { allowed, good_until: asked + if allowed { ALLOWED_FOR } else { DENIED_FOR } })
+        Ok(Answer { allowed, good_until: at + if allowed { ALLOWED_FOR } else { denied_for } })
     }
 
-    fn ask(&self, question: Question) -> Shared<BoxFuture<'static, Result<bool, Error>>> {
+    fn ask(&self, question: Question, wait: Duration) -> asked::Asking {
         let reviewer = Arc::clone(&self.reviewer);
         async move {
+            tokio::time::sleep(wait).await;
             tokio::time::timeout(ASK_TIMEOUT, reviewer.review(&question)).await.unwrap_or_else(|_| {
                 Err(Error::Unavailable { account: question.account.clone(), reason: no_answer() })
             })
@@ -323,6 +360,25 @@ impl Gate {
         .boxed()
         .shared()
     }
+
+    /// What was asked about an account.
+    fn asked(&self, account: &Account) -> Arc<Asked> {
+        let mut asked = self.asked.lock();
+        if let Some(asked) = asked.get(account) {
+            return Arc::clone(asked);
+        }
+        // Accounts come from plugin files; those whose plugin is gone are forgotten when another one comes.
+        asked.retain(|_, it| Arc::strong_count(it) > 1 || !it.is_idle());
+        let new = Arc::new(Asked::default());
+        asked.insert(account.clone(), Arc::clone(&new));
+        new
+    }
+}
+
+/// How long denials in so many single namespaces are kept.
+fn denied_for(namespaces: usize) -> Duration {
+    let turn = Duration::from_secs_f64(namespaces as f64 / DENIALS_PER_SECOND);
+    turn.clamp(DENIED_FOR, DENIED_AT_MOST)
 }
 
 fn no_answer() -> String {
@@ -334,22 +390,6 @@ fn no_answer() -> String {
 impl Read {
     fn is_fresh(&self) -> bool {
         Instant::now() < self.good_until
-    }
-}
-
-// === impl Kept ===
-
-impl Kept {
-    /// Whether it may still be used. What is being asked for is fresh for as long as the answer could be, a
-    /// failure is not: the next asker tries again.
-    fn is_fresh(&self) -> bool {
-        let age = self.asked.elapsed();
-        match self.answer.peek() {
-            None => age < ALLOWED_FOR,
-            Some(Ok(true)) => age < ALLOWED_FOR,
-            Some(Ok(false)) => age < DENIED_FOR,
-            Some(Err(_)) => false,
-        }
     }
 }
 

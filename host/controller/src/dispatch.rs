@@ -37,7 +37,7 @@ pub(crate) use self::call::{Answer, Call, LOSS_REASONS, MakeInstance, Maker};
 use self::current::{CallKey, Current, Step};
 pub use self::enqueue::EnqueueRule;
 pub use self::fault::FaultHook;
-pub(crate) use self::generation::{Generation, Serving, Slot, Switch};
+pub(crate) use self::generation::{Generation, Serving, Slot, Switch, View};
 pub use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::metrics::Metrics;

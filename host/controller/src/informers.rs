@@ -5,7 +5,7 @@
 //! otherwise. A resource that the API server does not serve is a state, looked at again until it appears: the informer begins
 //! then, or goes on, and all who wait get it.
 //!
-//! All informers together have a [budget](Limits).
+//! All informers together have a [budget](Limits), of which no plugin gets all.
 
 mod absence;
 mod budget;
@@ -86,6 +86,11 @@ impl Informers {
         content: Content,
     ) -> Result<Lease, Refused> {
         let usage = self.shared.usage();
+        // What a plugin wants alone already. The same resource again takes nothing more of its share.
+        let share = match &purpose {
+            Purpose::Host => None,
+            Purpose::Plugin(_) => self.shared.usage_of(&purpose, resource),
+        };
         let mut entries = self.shared.entries.lock();
         let is_new = !entries.contains_key(resource);
         let is_wider = || {
@@ -100,6 +105,9 @@ impl Informers {
             Purpose::Plugin(_) if is_wider() => self.shared.limits.no_room_for_more(&usage),
             Purpose::Plugin(_) => None,
         };
+        // What others want too costs nobody anything more.
+        let no_share_left = || share.and_then(|usage| self.shared.limits.no_share_left(&usage));
+        let excess = excess.or_else(|| if is_new { no_share_left() } else { None });
         if let Some(excess) = excess {
             self.shared.ledger.refuse();
             let objects = if content == Content::Full { "full objects of " } else { "" };
@@ -171,6 +179,22 @@ impl Informers {
 impl Shared {
     fn entries(&self) -> Vec<Arc<Entry>> {
         self.entries.lock().values().cloned().collect()
+    }
+
+    /// What the informers take up that this user wants alone; none if it wants this resource already.
+    fn usage_of(&self, user: &Purpose, resource: &GroupVersionResource) -> Option<Usage> {
+        let mut sum = Usage::default();
+        for entry in self.entries() {
+            let users = entry.state.lock().users();
+            if users.contains(user) && entry.resource == *resource {
+                return None;
+            }
+            if users.iter().all(|it| it == user) {
+                let Usage { informers, objects, bytes } = entry.usage();
+                sum = Usage { informers: sum.informers + informers, ..sum.and(objects, bytes) };
+            }
+        }
+        Some(sum)
     }
 
     /// What all caches take up together.

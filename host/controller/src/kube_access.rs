@@ -36,7 +36,7 @@ pub use self::{
     rate::Rate,
     request::{RATE_PATIENCE, REQUEST_TIMEOUT},
 };
-use crate::{access::Gate, account::Account, discovery::Discovery, dispatch::PluginQueue, metrics::Writes};
+use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
 
 /// How many requests a plugin may make.
 pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
@@ -48,7 +48,7 @@ pub struct Parts {
     /// Which loaded version of it.
     pub generation: u64,
     /// Whom it acts as.
-    pub account: Account,
+    pub identity: Identity,
     /// The host's client. Every request made here impersonates the account.
     pub client: kube::Client,
     /// Decides what may be read.
@@ -90,7 +90,7 @@ impl PluginAccess {
         let Parts {
             plugin,
             generation,
-            account,
+            identity,
             client,
             gate,
             discovery,
@@ -102,7 +102,8 @@ impl PluginAccess {
             writes,
             suspended,
         } = parts;
-        let requester = Requester::new(client, discovery, Arc::clone(&plugin), &account, rate, writes);
+        let account = identity.account().clone();
+        let requester = Requester::new(client, discovery, Arc::clone(&plugin), identity, rate, writes);
         let requester = Arc::new(requester.charged_to(host_bytes));
         let (emitter, recorder) = events::channel(Arc::clone(&requester));
         let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;

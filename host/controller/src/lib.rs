@@ -25,6 +25,7 @@ pub mod access;
 pub mod account;
 pub mod config;
 pub mod discovery;
+pub mod identity;
 pub mod kube_access;
 pub mod provision;
 pub mod rbac;

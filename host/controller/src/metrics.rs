@@ -12,6 +12,7 @@ mod writes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use oarlock_informer::work_queue::WorkQueueMetrics;
@@ -54,6 +55,7 @@ struct Plugins {
     lost: Family<LostLabels, Counter>,
     panics: Family<PluginLabels, Counter>,
     restarts: Family<PluginLabels, Counter>,
+    described: Family<PluginLabels, Counter<f64, AtomicU64>>,
 }
 
 /// The series of the guests' own, by plugin; they outlive a generation.
@@ -169,6 +171,12 @@ impl Metrics {
         self.shared.plugins.compile_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
+    /// Counts how long a guest computed to describe itself.
+    pub(crate) fn described(&self, plugin: &Arc<str>, computed: Duration) {
+        let labels = PluginLabels { plugin: plugin.clone() };
+        self.shared.plugins.described.get_or_create(&labels).inc_by(computed.as_secs_f64());
+    }
+
     /// Counts one panic of the host in a task that serves one plugin.
     pub(crate) fn panicked(&self, plugin: &Arc<str>) {
         self.shared.plugins.panics.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
@@ -216,6 +224,7 @@ impl Metrics {
         plugins.compile_duration.remove(&labels);
         plugins.panics.remove(&labels);
         plugins.restarts.remove(&labels);
+        plugins.described.remove(&labels);
     }
 
     /// Writes the page in the format that was asked for.
@@ -247,11 +256,21 @@ impl Plugins {
             lost: Family::default(),
             panics: Family::default(),
             restarts: Family::default(),
+            described: Family::default(),
         }
     }
 
     fn register(&self, registry: &mut Registry) {
-        let Self { calls, call_duration, queue_duration, compile_duration, lost, panics, restarts } = self;
+        let Self {
+            calls,
+            call_duration,
+            queue_duration,
+            compile_duration,
+            lost,
+            panics,
+            restarts,
+            described,
+        } = self;
         let help = "Calls of the plugin, by function and by how they ended";
         registry.register("oarlock_plugin_calls", help, calls.clone());
         let help = "How long calls of the plugin took";
@@ -266,6 +285,8 @@ impl Plugins {
         registry.register("oarlock_plugin_host_panics", help, panics.clone());
         let help = "Fresh instances of the plugin in the place of lost ones";
         registry.register("oarlock_plugin_restarts", help, restarts.clone());
+        let help = "How long the plugin computed to describe itself";
+        registry.register("oarlock_plugin_describe_seconds", help, described.clone());
     }
 }
 

@@ -13,6 +13,7 @@ mod prepare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use oarlock_informer::BacklogAccount;
@@ -92,6 +93,9 @@ struct Slot {
     backlogs: BacklogAccount,
     /// What the version that serves was made of.
     made_of: Mutex<Option<MadeOf>>,
+    /// Its account is another one: the same files make another version.
+    again: AtomicBool,
+    asked: prepare::Asked,
 }
 
 /// What a version is made of: another one of the same would be no other.
@@ -99,6 +103,8 @@ struct Slot {
 struct MadeOf {
     file: PluginFile,
     digest: component::Digest,
+    /// The account's uid.
+    uid: Arc<str>,
 }
 
 // === impl Reload ===
@@ -183,7 +189,8 @@ impl Reload {
             self.unload(&name);
         }
         if let Some(plugin) = self.plugins.get_mut(&name) {
-            if plugin.newest != newest {
+            let again = plugin.slot.again.swap(false, Ordering::AcqRel);
+            if plugin.newest != newest || again {
                 plugin.preparing = begin(&self.host, &plugin.slot, file, Some(plugin.preparing.clone()));
                 plugin.newest = newest;
             }
@@ -209,8 +216,6 @@ impl Reload {
                 panicked.notify_one();
             },
         );
-        let made_of = Mutex::default();
-        let backlogs = subscriptions::backlog_account();
         let slot = Arc::new(Slot {
             name: name.clone(),
             switches,
@@ -218,8 +223,10 @@ impl Reload {
             queue,
             host_bytes,
             board,
-            backlogs,
-            made_of,
+            backlogs: subscriptions::backlog_account(),
+            made_of: Mutex::default(),
+            again: AtomicBool::new(false),
+            asked: prepare::Asked::default(),
         });
         let preparing = begin(&self.host, &slot, file, None);
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });

@@ -2,7 +2,8 @@
 //!
 //! The gate is asked again every few seconds for as long as the subscription lives. **Open** follows the namespaces that the account
 //! may see; **Forbidden** when it may see none, and then the plugin hears nothing, not even a delete; **unknown** while the
-//! API server cannot be asked: what comes waits, so that a chain does not break for an outage.
+//! API server cannot be asked: what comes waits, so that a chain does not break for an outage. Without its account a subscription is
+//! Forbidden, whatever RBAC says.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use oarlock_plugin::contract;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::access::{Gate, Readable};
+use crate::access::{self, Gate, Readable};
 use crate::account::Account;
+use crate::identity::Identity;
 use crate::plan::SubscriptionPlan;
 use crate::tasks::{Criticality, Tasks};
 
@@ -59,18 +61,25 @@ pub(crate) struct Following {
 pub(crate) fn follow(
     tasks: &Tasks,
     gate: Arc<Gate>,
-    account: Account,
+    mut identity: Identity,
     resource: GroupVersionResource,
     namespaces: contract::Namespaces,
     task_name: String,
 ) -> Following {
-    let (sender, access) = watch::channel(Access::Unknown("the gate was not asked yet".to_owned()));
+    let (sender, access) = watch::channel(Access::Unknown("Kubernetes was not asked yet".to_owned()));
     let guard = CancellationToken::new();
     let ended = guard.clone();
     tasks.spawn(task_name, Criticality::Finite, |token| async move {
         let asking = async {
             loop {
-                let access = ask(&gate, &account, &resource, &namespaces).await;
+                let access = match identity.refusal() {
+                    Some(refusal) => Access::Forbidden(refusal),
+                    None => match ask(&gate, identity.account(), &resource, &namespaces).await {
+                        Ok(access) => access,
+                        Err(error @ access::Error::NoAccount { .. }) => Access::Forbidden(error.to_string()),
+                        Err(error) => Access::Unknown(crate::chain::text(&error)),
+                    },
+                };
                 sender.send_if_modified(|before| {
                     let is_news = !before.is_like(&access);
                     if is_news {
@@ -78,7 +87,10 @@ pub(crate) fn follow(
                     }
                     is_news
                 });
-                tokio::time::sleep(ASK_AGAIN).await;
+                tokio::select! {
+                    () = tokio::time::sleep(ASK_AGAIN) => {}
+                    _ = identity.changed() => {}
+                }
             }
         };
         tokio::select! {
@@ -133,20 +145,24 @@ pub(crate) fn open(
     Some(Subscription { plan, listener, access, guards: vec![Box::new(guard), Box::new(lease)] })
 }
 
-async fn ask(
+/// Asks the gate once.
+///
+/// # Errors
+///
+/// When it cannot answer.
+pub(crate) async fn ask(
     gate: &Gate,
     account: &Account,
     resource: &GroupVersionResource,
     namespaces: &contract::Namespaces,
-) -> Access {
-    match gate.readable(account, resource, namespaces).await {
-        Ok(readable) if readable.is_nowhere() => {
+) -> Result<Access, access::Error> {
+    Ok(match gate.readable(account, resource, namespaces).await? {
+        readable if readable.is_nowhere() => {
             Access::Forbidden(format!("{account} may not list and watch {resource}{}", place(namespaces)))
         }
-        Ok(Readable::All) => Access::Open(Namespaces::All),
-        Ok(Readable::Only(namespaces)) => Access::Open(Namespaces::Only(namespaces)),
-        Err(error) => Access::Unknown(crate::chain::text(&error)),
-    }
+        Readable::All => Access::Open(Namespaces::All),
+        Readable::Only(namespaces) => Access::Open(Namespaces::Only(namespaces)),
+    })
 }
 
 fn place(namespaces: &contract::Namespaces) -> String {

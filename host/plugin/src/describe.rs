@@ -1,9 +1,10 @@
 //! Asking a component what it is: in an instance of its own, with nothing to reach, and the answer checked.
 
 mod check;
+mod computing;
 mod nothing;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -23,10 +24,19 @@ pub enum DescribeError {
     /// What it said does not hold together.
     #[error("the plugin's description is invalid: {0}")]
     Invalid(#[from] Invalid),
+    /// It computed for too long. Waiting does not count, and the start deadline holds besides.
+    #[error("the plugin did not describe itself: it computed for more than {} s", limit.as_secs())]
+    Computes {
+        /// How long it may.
+        limit: Duration,
+    },
     /// It did not get to an answer.
     #[error("the plugin did not describe itself: {}", .0.in_full())]
     Call(#[from] CallError),
 }
+
+/// How long a guest may compute until it has described itself, its start included.
+pub const MOST_COMPUTED: Duration = Duration::from_secs(10);
 
 /// Asks a component what it is, in an instance of its own that is then dropped.
 ///
@@ -38,6 +48,27 @@ pub enum DescribeError {
 ///
 /// When the guest refuses, fails to answer, or answers nonsense.
 pub async fn describe(
+    component: &Component,
+    config: Arc<Value>,
+    limits: Limits,
+    log: Arc<GuestLog>,
+) -> Result<Description, DescribeError> {
+    describe_counted(component, config, limits, log).await.0
+}
+
+/// The same, and how long the guest computed, whatever came of it.
+pub async fn describe_counted(
+    component: &Component,
+    config: Arc<Value>,
+    limits: Limits,
+    log: Arc<GuestLog>,
+) -> (Result<Description, DescribeError>, Duration) {
+    let asking = Box::pin(ask(component, config, limits, log));
+    let (answer, computed) = computing::at_most(MOST_COMPUTED, asking).await;
+    (answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED })), computed)
+}
+
+async fn ask(
     component: &Component,
     config: Arc<Value>,
     limits: Limits,

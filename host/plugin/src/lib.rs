@@ -41,7 +41,7 @@ mod state;
 pub use call_error::CallError;
 pub use compiler::{Allowance, Compilation, CompilationState, Compiler};
 pub use component::Component;
-pub use describe::{DescribeError, describe};
+pub use describe::{DescribeError, describe, describe_counted};
 pub use engine::{Engine, EngineConfig};
 pub use guest_log::{GuestLog, LogLine, LogSink};
 pub use guest_metrics::GuestMetrics;

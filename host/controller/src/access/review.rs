@@ -5,6 +5,7 @@ use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
     core::v1::ServiceAccount,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, api::PostParams};
 
 use super::{AccountState, Error, Question};
@@ -72,7 +73,13 @@ impl Reviewer for ApiReviewer {
     async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
         let api = Api::<ServiceAccount>::namespaced(self.client.clone(), &account.namespace);
         match api.get_opt(&account.name).await {
-            Ok(Some(_)) => Ok(AccountState::Present),
+            // One that is being deleted is as good as gone: nothing else would be told of its end.
+            Ok(Some(account)) => match account.metadata {
+                ObjectMeta { deletion_timestamp: None, uid, .. } => {
+                    Ok(AccountState::Present { uid: uid.unwrap_or_default() })
+                }
+                _ => Ok(AccountState::Missing),
+            },
             Ok(None) => Ok(AccountState::Missing),
             Err(error) => Err(classify(account, &error)),
         }

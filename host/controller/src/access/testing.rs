@@ -19,6 +19,8 @@ pub(crate) struct FakeReviewer {
     asked: AtomicUsize,
     pub(crate) down: Mutex<bool>,
     pub(crate) stalls: Mutex<Option<Duration>>,
+    /// That of the account, while there is one; `the-first` if never set.
+    pub(crate) account: Mutex<Option<AccountState>>,
 }
 
 pub(crate) struct Known(pub(crate) Option<&'static [&'static str]>);
@@ -38,7 +40,8 @@ impl Reviewer for FakeReviewer {
     }
 
     async fn account_state(&self, _account: &Account) -> Result<AccountState, Error> {
-        Ok(AccountState::Missing)
+        let first = || AccountState::Present { uid: "the-first".to_owned() };
+        Ok(self.account.lock().clone().unwrap_or_else(first))
     }
 }
 

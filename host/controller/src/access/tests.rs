@@ -150,7 +150,7 @@ async fn promise_4_namespaces_that_a_guest_made_up_cost_the_api_server_nothing()
         assert!(one(format!("made-up-{i}")).await.is_nowhere());
     }
     assert_eq!(reviewer.asked(), asked);
-    assert_eq!(gate.readings.lock().len(), 1);
+    assert_eq!(gate.asked(&account()).n_readings(), 1);
 
     tokio::time::advance(ALLOWED_FOR).await;
     reviewer.allow("list", None);
@@ -159,5 +159,58 @@ async fn promise_4_namespaces_that_a_guest_made_up_cost_the_api_server_nothing()
         assert!(!one(format!("made-up-{i}")).await.is_nowhere(), "and may be created");
     }
     assert_eq!(reviewer.asked(), asked + 2);
-    assert_eq!(gate.readings.lock().len(), 1);
+    assert_eq!(gate.asked(&account()).n_readings(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_an_account_costs_the_api_server_no_more_than_its_rate() {
+    let (reviewer, gate) = gate(Some(&["a"]));
+    let gate = Arc::new(gate);
+    // A plugin that declares resources without end, none of which it may see.
+    let ask = |n: usize| {
+        let gate = gate.clone();
+        let resource = GroupVersionResource::new("made.up", "v1", format!("things-{n}"));
+        async move { gate.readable(&account(), &resource, &Namespaces::All).await }
+    };
+    let began = Instant::now();
+    let answers = futures::future::join_all((0..20_000).map(ask)).await;
+    let seconds = began.elapsed().as_secs_f64();
+    let most = f64::from(REVIEWS_AT_ONCE) + REVIEWS_PER_SECOND * (seconds + RATE_PATIENCE.as_secs_f64());
+    assert!(reviewer.asked() as f64 <= most, "{} in {seconds} s", reviewer.asked());
+    let refused = answers.iter().find_map(|it| it.as_ref().err()).unwrap();
+    insta::assert_snapshot!(refused, @"what plugins/hello may do takes more than 100 questions a second to find out; declare fewer resources, or grant them in all namespaces: one answer then does for all");
+    // Another account is not held up by it.
+    let other = Account { namespace: "plugins".to_owned(), name: "other".to_owned() };
+    let began = Instant::now();
+    assert!(gate.readable(&other, &secrets(), &Namespaces::All).await.unwrap().is_nowhere());
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn denials_in_many_namespaces_are_kept_longer() {
+    let names: Vec<String> = (0..400).map(|n| format!("n{n}")).collect();
+    let names: Vec<&'static str> = names.into_iter().map(|name| &*Box::leak(name.into_boxed_str())).collect();
+    let (reviewer, gate) = gate(Some(Box::leak(names.into_boxed_slice())));
+    for _ in 0..60 {
+        assert!(gate.readable(&account(), &secrets(), &Namespaces::All).await.unwrap().is_nowhere());
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    // Once in 20 seconds about each, and every 5 about all.
+    let asked = reviewer.asked();
+    assert!((1_200..=1_240).contains(&asked), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_an_account_that_is_gone_may_nothing_whatever_rbac_says_of_its_name() {
+    let (reviewer, gate) = gate(None);
+    reviewer.allow("list", None);
+    reviewer.allow("watch", None);
+    let readable = async || gate.readable(&account(), &secrets(), &Namespaces::All).await;
+    assert_eq!(readable().await.unwrap(), Readable::All);
+    *reviewer.account.lock() = Some(AccountState::Missing);
+    tokio::time::advance(PRESENT_FOR).await;
+    insta::assert_snapshot!(readable().await.unwrap_err(), @"the ServiceAccount plugins/hello does not exist");
+    *reviewer.account.lock() = Some(AccountState::Present { uid: "the-second".to_owned() });
+    tokio::time::advance(MISSING_FOR).await;
+    assert_eq!(readable().await.unwrap(), Readable::All);
 }

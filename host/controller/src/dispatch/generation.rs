@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::call::{Instance, MakeInstance};
 use super::retry::RetryPolicy;
-use crate::account::Account;
+use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::Reporter;
 use crate::subscriptions::Subscription;
@@ -19,7 +19,7 @@ pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) version: String,
     pub(crate) digest: String,
-    pub(crate) account: Account,
+    pub(crate) identity: Identity,
     pub(crate) stateless: bool,
     pub(crate) exported: Exported,
     /// With the plugin's own numbers of tries.
@@ -59,7 +59,7 @@ pub(crate) struct Serving {
 /// What the generation that serves watches, and as whom.
 pub(crate) struct View {
     pub(crate) number: u64,
-    pub(crate) account: Account,
+    pub(crate) identity: Identity,
     pub(crate) subscriptions: Vec<Arc<SubscriptionPlan>>,
 }
 
@@ -73,7 +73,7 @@ impl Generation {
         };
         View {
             number: self.number,
-            account: self.account.clone(),
+            identity: self.identity.clone(),
             subscriptions: self.subscriptions.iter().map(plan).collect(),
         }
     }
@@ -106,8 +106,12 @@ impl Serving {
 
 impl View {
     /// Whether a subscription of another version can go on with the Listener of this one.
-    pub(crate) fn lends(&self, plan: &SubscriptionPlan, account: &Account) -> bool {
-        *account == self.account
-            && self.subscriptions.iter().any(|it| it.name == plan.name && plan.goes_on(it))
+    pub(crate) fn lends(&self, plan: &SubscriptionPlan, identity: &Identity) -> bool {
+        identity.is(&self.identity) && self.identity.refusal().is_none() && self.has(plan)
+    }
+
+    /// Whether it has a subscription of that name which asks for the same.
+    pub(crate) fn has(&self, plan: &SubscriptionPlan) -> bool {
+        self.subscriptions.iter().any(|it| it.name == plan.name && plan.goes_on(it))
     }
 }

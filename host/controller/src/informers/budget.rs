@@ -4,6 +4,8 @@
 //! a first list that turns out not to fit is given up while nobody reads of it yet. What is held already is never dropped:
 //! others read it, a cache with holes would tell them that objects are gone, and dropping it all for a fresh list that is as large
 //! would be told to every plugin as the end of the world and gain nothing. So growth beyond the budget is said as loudly as can be, and left to the operator.
+//!
+//! No plugin gets all of it: three quarters are the most that one may begin of what it alone wants.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,6 +64,8 @@ pub struct Excess {
     pub used: usize,
     /// How much there may be.
     pub limit: usize,
+    /// Whether that is one plugin's share, not the whole.
+    pub is_share: bool,
 }
 
 /// The budget as status and metrics show it.
@@ -99,21 +103,32 @@ pub(super) struct Ledger {
 impl Limits {
     /// Returns what has no room left for a new informer.
     pub(super) fn no_room_for_informer(&self, usage: &Usage) -> Option<Excess> {
-        let informers = Excess { of: Resource::Informers, used: usage.informers + 1, limit: self.informers };
+        let (used, limit) = (usage.informers + 1, self.informers);
+        let informers = Excess { of: Resource::Informers, used, limit, is_share: false };
         (usage.informers >= self.informers).then_some(informers).or_else(|| self.no_room_for_more(usage))
     }
 
     /// Returns what has no room left for more objects.
     pub(super) fn no_room_for_more(&self, usage: &Usage) -> Option<Excess> {
         let Self { informers: _, objects, bytes } = *self;
-        let full = |of, used, limit| (used >= limit).then_some(Excess { of, used, limit });
+        let full = |of, used, limit| (used >= limit).then_some(Excess { of, used, limit, is_share: false });
         full(Resource::Objects, usage.objects, objects).or_else(|| full(Resource::Bytes, usage.bytes, bytes))
+    }
+
+    /// Returns what one plugin has no room left for, of what it may begin alone.
+    pub(super) fn no_share_left(&self, of_plugin: &Usage) -> Option<Excess> {
+        let Self { informers, objects, bytes } = *self;
+        let quarters = |n: usize| n - n / 4;
+        let share =
+            Self { informers: quarters(informers), objects: quarters(objects), bytes: quarters(bytes) };
+        let excess = share.no_room_for_informer(of_plugin)?;
+        Some(Excess { is_share: true, ..excess })
     }
 
     /// Returns what is beyond its limit.
     pub(super) fn exceeded_by(&self, usage: &Usage) -> Option<Excess> {
         let Self { informers: _, objects, bytes } = *self;
-        let over = |of, used, limit| (used > limit).then_some(Excess { of, used, limit });
+        let over = |of, used, limit| (used > limit).then_some(Excess { of, used, limit, is_share: false });
         over(Resource::Objects, usage.objects, objects).or_else(|| over(Resource::Bytes, usage.bytes, bytes))
     }
 }
@@ -146,13 +161,19 @@ impl Excess {
             Resource::Objects => "--max-objects",
             Resource::Bytes => "--max-cache-bytes",
         };
+        if self.is_share {
+            return format!("declare less in this plugin, or raise {flag}, of which no plugin gets all");
+        }
         format!("raise {flag} if the host has the memory, ask for metadata only, or take other plugins out")
     }
 }
 
 impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { of, used, limit } = self;
+        let Self { of, used, limit, is_share } = self;
+        if *is_share {
+            f.write_str("one plugin alone may take no more: ")?;
+        }
         match of {
             Resource::Informers => write!(f, "it would be informer {used} of {limit}"),
             Resource::Objects => write!(f, "{used} objects of {limit} are cached"),
@@ -213,6 +234,16 @@ mod tests {
         insta::assert_snapshot!(told(Usage { informers: 2, objects: 0, bytes: 0 }).unwrap(), @"it would be informer 3 of 2; raise --max-informers if the host has the memory, ask for metadata only, or take other plugins out");
         insta::assert_snapshot!(told(Usage { informers: 1, objects: 10, bytes: 0 }).unwrap(), @"10 objects of 10 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
         insta::assert_snapshot!(told(Usage { informers: 1, objects: 1, bytes: 4 << 20 }).unwrap(), @"the caches take 4 MiB of 3 MiB; raise --max-cache-bytes if the host has the memory, ask for metadata only, or take other plugins out");
+    }
+
+    #[test]
+    fn one_plugin_does_not_get_all() {
+        let limits = Limits { informers: 4, objects: 100, bytes: 4 << 20 };
+        let told = |usage| limits.no_share_left(&usage).map(|excess| format!("{excess}; {}", excess.hint()));
+        assert_eq!(told(Usage { informers: 1, objects: 74, bytes: 3 << 10 }), None);
+        insta::assert_snapshot!(told(Usage { informers: 3, objects: 0, bytes: 0 }).unwrap(), @"one plugin alone may take no more: it would be informer 4 of 3; declare less in this plugin, or raise --max-informers, of which no plugin gets all");
+        insta::assert_snapshot!(told(Usage { informers: 1, objects: 75, bytes: 0 }).unwrap(), @"one plugin alone may take no more: 75 objects of 75 are cached; declare less in this plugin, or raise --max-objects, of which no plugin gets all");
+        insta::assert_snapshot!(told(Usage { informers: 1, objects: 0, bytes: 3 << 20 }).unwrap(), @"one plugin alone may take no more: the caches take 3 MiB of 3 MiB; declare less in this plugin, or raise --max-cache-bytes, of which no plugin gets all");
     }
 
     #[test]

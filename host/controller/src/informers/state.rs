@@ -53,6 +53,11 @@ impl State {
         self.users.is_empty()
     }
 
+    /// Who wants it.
+    pub(super) fn users(&self) -> BTreeSet<Purpose> {
+        self.users.values().map(|(purpose, _)| purpose.clone()).collect()
+    }
+
     /// How much of each object somebody wants.
     pub(super) fn wanted(&self) -> Content {
         self.users.values().map(|(_, content)| *content).max().unwrap_or(Content::Metadata)

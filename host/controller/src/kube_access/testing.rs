@@ -6,6 +6,7 @@ use super::{rate::Rate, request::Requester};
 use crate::{
     discovery::Discovery,
     fake_api::{FakeApi, Reply},
+    identity::Identity,
 };
 
 /// The discovery document of the core group, as far as tests need it.
@@ -24,9 +25,13 @@ pub(super) fn core_v1() -> Reply {
 
 /// A requester of the plugin `hello`, whose account is `oarlock-plugins/hello`.
 pub(super) fn requester(api: &FakeApi) -> Requester {
+    requester_as(api, Identity::unfollowed("oarlock-plugins/hello".parse().expect("an account")))
+}
+
+/// The same, as another account.
+pub(super) fn requester_as(api: &FakeApi, identity: Identity) -> Requester {
     let client = api.client();
     let discovery = Arc::new(Discovery::new(client.clone()));
-    let account = "oarlock-plugins/hello".parse().expect("an account");
     let rate = Rate { per_second: 1.0, burst: 1000 };
-    Requester::new(client, discovery, "hello".into(), &account, rate, Default::default())
+    Requester::new(client, discovery, "hello".into(), identity, rate, Default::default())
 }

@@ -4,37 +4,43 @@
 //! first instance. What can be waited for (a resource, a right, a ServiceAccount) is waited for and named.
 
 mod compile;
+mod describe;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::future::join_all;
 use oarlock_informer::{BacklogAccount, GroupVersionResource};
-use oarlock_plugin::{DescribeError, GuestLog, InstanceConfig, component, contract};
+use oarlock_plugin::{Component, DescribeError, GuestLog, InstanceConfig, component, contract};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::describe::Asked;
+use self::wait::Waiting;
 use super::{Host, MadeOf, Slot};
 use crate::access::AccountState;
 use crate::account::Account;
 use crate::config::PluginFile;
-use crate::dispatch::{self, Generation, MakeInstance, Maker, RetryPolicy};
+use crate::dispatch::{self, Generation, MakeInstance, Maker, RetryPolicy, View};
+use crate::identity::{self, Identity};
 use crate::informers::{Lease, Purpose, Refused};
 use crate::kube_access::{self, PluginAccess, Reader};
 use crate::plan::{self, Exported, Plan, ReadPlan, SubscriptionPlan};
 use crate::provision;
 use crate::rbac::Needs;
 use crate::report::{Event, Reporter};
-use crate::subscriptions::{self, Access, Following};
-
-/// How often it is looked whether what is waited for is there, and the wait explained if not.
-const LOOK: Duration = Duration::from_secs(1);
+use crate::subscriptions::{self, Following};
+use crate::tasks::Criticality;
 
 /// How often it is looked whether the budget has room for what was refused.
 const LOOK_FOR_ROOM: Duration = Duration::from_secs(5);
+
+/// How long after a right was lost on the way the way is begun anew.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why a version of a plugin is not switched to.
 #[derive(Debug, thiserror::Error)]
@@ -96,14 +102,13 @@ impl Error {
 }
 
 /// Makes a generation of what the file says now.
-pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Result<Prepared, Error> {
+pub(super) async fn prepare(host: &Host, slot: &Arc<Slot>, file: &PluginFile) -> Result<Prepared, Error> {
     let began = Instant::now();
     let serving = slot.serving.view();
     let number = serving.as_ref().map_or(1, |it| it.number + 1);
     let reporter = host.reporter.about(&slot.name, number);
     let component = compile::compile(host, slot, file, &reporter).await?;
-    let made_of = MadeOf { file: file.clone(), digest: component.digest() };
-    if slot.made_of.lock().as_ref() == Some(&made_of) {
+    if is_what_serves(host, slot, file, &component).await {
         return Err(Error::Unchanged);
     }
     let log = Arc::new(GuestLog::new(
@@ -113,8 +118,7 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         Arc::new(super::guest_lines::GuestLines(host.reporter.clone())),
     ));
     let config = Arc::new(Value::Object(file.config.clone()));
-    let description =
-        oarlock_plugin::describe(&component, config.clone(), file.limits.clone(), log.clone()).await?;
+    let description = describe::describe(host, slot, file, &component, &config, &log).await?;
     if let Some(provision) = &host.provision {
         let needs = Needs {
             plugin: slot.name.to_string(),
@@ -126,12 +130,72 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     }
     let plan = Plan::of(description)?;
     plan.check_against(&host.prunings)?;
-    let Plan { version, stateless, subscriptions, reads, indices } = plan;
-    let exported =
-        Exported { handler: component.exports_handler(), reconciler: component.exports_reconciler() };
+    let maker = NewMaker { component, config, log };
+    loop {
+        let attempt = attempt(host, slot, file, &plan, &maker, &reporter, number, began);
+        match Box::pin(attempt).await? {
+            Attempt::Ready(prepared) => return Ok(*prepared),
+            // The account or a right has gone meanwhile: what was taken in its name is given back, and waited for.
+            Attempt::RightsLost => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+    }
+}
 
+/// Whether the version that serves was made of the same, the account included.
+async fn is_what_serves(host: &Host, slot: &Slot, file: &PluginFile, component: &Component) -> bool {
+    let Some(MadeOf { file: made_of, digest, uid }) = slot.made_of.lock().clone() else { return false };
+    if made_of != *file || digest != component.digest() {
+        return false;
+    }
+    match host.gate.account(&file.service_account).await {
+        Ok(AccountState::Present { uid: now }) => *now == *uid,
+        // While there is none there is nothing to make anew.
+        Ok(AccountState::Missing) | Err(_) => true,
+    }
+}
+
+/// What instances are made with, but for what they may reach.
+struct NewMaker {
+    component: Component,
+    config: Arc<Value>,
+    log: Arc<GuestLog>,
+}
+
+enum Attempt {
+    Ready(Box<Prepared>),
+    RightsLost,
+}
+
+/// Waits for the account and its rights, then for what it may see, and makes a generation that sees it.
+#[expect(clippy::too_many_arguments, reason = "one caller, which has them all")]
+async fn attempt(
+    host: &Host,
+    slot: &Arc<Slot>,
+    file: &PluginFile,
+    plan: &Plan,
+    maker: &NewMaker,
+    reporter: &Reporter,
+    number: u64,
+    began: Instant,
+) -> Result<Attempt, Error> {
+    let Plan { version, stateless, subscriptions, reads, indices } = plan;
+    let NewMaker { component, config, log } = maker;
     let account = &file.service_account;
-    let is_lent = |plan: &SubscriptionPlan| serving.as_ref().is_some_and(|it| it.lends(plan, account));
+    let serving = slot.serving.view();
+    let waiting = Waiting { host, slot, reporter };
+    // Nothing is cached on behalf of an account that may not see it.
+    let goes_on = |plan: &&Arc<SubscriptionPlan>| {
+        // It is open or closed already, and stays so.
+        let lends = |it: &Arc<View>| it.identity.account() == account && it.lends(plan, &it.identity);
+        serving.as_ref().is_some_and(lends)
+    };
+    let new: Vec<_> = subscriptions.iter().filter(|it| !goes_on(it)).collect();
+    let uid = waiting.rights(account, &new, reads).await;
+    let identity = match &serving {
+        Some(view) if view.identity.is_of(account, &uid) => view.identity.clone(),
+        _ => follow_identity(host, slot, account.clone(), &uid),
+    };
+    let is_lent = |plan: &SubscriptionPlan| serving.as_ref().is_some_and(|it| it.lends(plan, &identity));
     let of_subscription =
         |plan: &Arc<SubscriptionPlan>| (!is_lent(plan)).then(|| (plan.resource.clone(), plan.content));
     let of_read = |read: &ReadPlan| Some((read.resource.clone(), plan::kept(read.content)));
@@ -139,14 +203,15 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     let mut leases = lease(host, slot, file, &wants).await;
     let leases_of_reads = leases.split_off(subscriptions.len());
     let wanted: Vec<_> = subscriptions
-        .into_iter()
+        .iter()
+        .cloned()
         .zip(leases)
         .map(|(plan, lease)| {
             let Some(lease) = lease else { return Wanted::GoesOn(plan) };
             let following = subscriptions::follow(
                 &host.tasks,
                 host.gate.clone(),
-                account.clone(),
+                identity.clone(),
                 plan.resource.clone(),
                 plan.namespaces.clone(),
                 format!("access of {} to {}", slot.name, plan.name),
@@ -155,7 +220,8 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         })
         .collect();
     let readers: BTreeMap<_, _> = reads
-        .into_iter()
+        .iter()
+        .cloned()
         .zip(leases_of_reads)
         .filter_map(|(read, lease)| {
             let ReadPlan { name, resource, namespaces, content } = read;
@@ -163,17 +229,19 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         })
         .collect();
     let read_leases: Vec<_> = readers.values().map(|reader| reader.lease.clone()).collect();
-    wait(host, slot, &reporter, account, &wanted, &read_leases).await;
+    if waiting.caches(&identity, &wanted, &read_leases).await.is_err() {
+        return Ok(Attempt::RightsLost);
+    }
 
     let (access, recorder) = PluginAccess::new(kube_access::Parts {
         plugin: slot.name.clone(),
         generation: number,
-        account: account.clone(),
+        identity: identity.clone(),
         client: host.client.clone(),
         gate: host.gate.clone(),
         discovery: host.discovery.clone(),
         readers,
-        indices,
+        indices: indices.clone(),
         queue: slot.queue.clone(),
         rate: kube_access::DEFAULT_RATE,
         host_bytes: slot.host_bytes.clone(),
@@ -205,25 +273,31 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
     let maker = Arc::new(Maker {
         component: component.clone(),
         config: InstanceConfig {
-            config,
+            config: config.clone(),
             limits: file.limits.clone(),
             access: Arc::new(access),
-            log,
+            log: log.clone(),
             metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
         },
     });
     let instance = maker.make().await.map_err(Error::Start)?;
     // What was there may have gone meanwhile; from here to the Listeners nothing is awaited.
-    wait(host, slot, &reporter, account, &wanted, &read_leases).await;
+    if waiting.caches(&identity, &wanted, &read_leases).await.is_err() {
+        return Ok(Attempt::RightsLost);
+    }
     // The Listeners come last: what they gather while nobody takes it off takes memory.
     let subscriptions = wanted.into_iter().map(|it| open(it, &slot.backlogs)).collect::<Result<_, _>>()?;
+    let made_of = MadeOf { file: file.clone(), digest: component.digest(), uid: identity.uid().clone() };
     let generation = Generation {
         number,
-        version,
+        version: version.clone(),
         digest: component.digest().to_string(),
-        account: account.clone(),
-        stateless,
-        exported,
+        identity,
+        stateless: *stateless,
+        exported: Exported {
+            handler: component.exports_handler(),
+            reconciler: component.exports_reconciler(),
+        },
         retry: RetryPolicy {
             tries: file.limits.tries,
             loss_tries: file.limits.loss_tries,
@@ -232,11 +306,44 @@ pub(super) async fn prepare(host: &Host, slot: &Slot, file: &PluginFile) -> Resu
         maker,
         instance,
         subscriptions,
-        reporter,
+        reporter: reporter.clone(),
         began,
         guards: vec![Box::new(recording)],
     };
-    Ok(Prepared { generation, made_of })
+    Ok(Attempt::Ready(Box::new(Prepared { generation, made_of })))
+}
+
+/// Makes the identity of an account, followed for as long as somebody acts as it.
+fn follow_identity(host: &Host, slot: &Arc<Slot>, account: Account, uid: &str) -> Identity {
+    let (identity, follower) = Identity::new(account.clone(), uid);
+    let (gate, reporter, weak) = (host.gate.clone(), host.reporter.clone(), Arc::downgrade(slot));
+    let says = move |state| {
+        let Some(slot) = weak.upgrade() else { return };
+        let waits_for = match state {
+            identity::State::Good => Vec::new(),
+            identity::State::Missing => vec![wait::no_account(&account)],
+            identity::State::Another => {
+                slot.again.store(true, Ordering::Release);
+                vec![format!(
+                    "a fresh start as the ServiceAccount {account}, which was deleted and made again"
+                )]
+            }
+        };
+        slot.board.update(|status| status.waits_for.clone_from(&waits_for));
+        if !waits_for.is_empty() {
+            let generation = slot.serving.view().map_or(1, |it| it.number);
+            reporter.about(&slot.name, generation).report(Event::PluginWaiting { waits_for });
+        }
+    };
+    let name = format!("account of {}", slot.name);
+    host.tasks.spawn(name, Criticality::Finite, |token| async move {
+        tokio::select! {
+            biased;
+            () = token.cancelled() => {}
+            () = follower.run(gate, says) => {}
+        }
+    });
+    identity
 }
 
 /// Takes the leases that are wanted, all or none. For as long as the host's budget has no room for one of them the version is refused, and tried
@@ -285,80 +392,4 @@ fn open(wanted: Wanted, account: &BacklogAccount) -> Result<dispatch::Slot, Erro
     let subscription = subscriptions::open(plan.clone(), &informer, following, lease, account.clone())
         .ok_or_else(stopped)?;
     Ok(dispatch::Slot::Open(Box::new(subscription)))
-}
-
-/// Waits until the account exists, may see what it subscribes to, and every cache holds everything.
-async fn wait(
-    host: &Host,
-    slot: &Slot,
-    reporter: &Reporter,
-    account: &Account,
-    wanted: &[Wanted],
-    reads: &[Lease],
-) {
-    let mut told: Vec<String> = Vec::new();
-    let mut has_account = false;
-    let mut is_long = false;
-    loop {
-        let mut waits_for = Vec::new();
-        if !has_account {
-            match host.gate.account_state(account).await {
-                Ok(AccountState::Present) => has_account = true,
-                Ok(AccountState::Missing) => waits_for.push(format!(
-                    "the ServiceAccount {account}, which does not exist: create it, or apply what `oarlock rbac` prints"
-                )),
-                Err(error) => waits_for.push(crate::chain::text(&error)),
-            }
-        }
-        for wanted in wanted {
-            let Wanted::Fresh { plan, lease, following } = wanted else { continue };
-            waits_for.extend(lease.waits_for());
-            match &*following.access.borrow() {
-                Access::Open(_) => {}
-                Access::Forbidden(message) => waits_for.push(format!(
-                    "the right to {}: {message}; {}",
-                    plan.name,
-                    subscriptions::forbidden_hint()
-                )),
-                Access::Unknown(message) => {
-                    waits_for.push(format!("an answer about {}: {message}", plan.name))
-                }
-            }
-        }
-        waits_for.extend(reads.iter().filter_map(Lease::waits_for));
-        waits_for.sort();
-        waits_for.dedup();
-        if waits_for.is_empty() {
-            return;
-        }
-        slot.board.update(|status| status.waits_for.clone_from(&waits_for));
-        // Most waits are over at once; only the others are worth a line.
-        if is_long && told != waits_for {
-            reporter.report(Event::PluginWaiting { waits_for: waits_for.clone() });
-            told = waits_for;
-        }
-        let settled = settled(wanted, reads, has_account);
-        is_long |= tokio::time::timeout(LOOK, settled).await.is_err();
-    }
-}
-
-/// Waits until all but the account is there; for ever if that is what is missing.
-async fn settled(wanted: &[Wanted], reads: &[Lease], has_account: bool) {
-    if !has_account {
-        return std::future::pending().await;
-    }
-    let fresh = wanted.iter().filter_map(|wanted| match wanted {
-        Wanted::GoesOn(_) => None,
-        Wanted::Fresh { lease, following, .. } => Some((lease, following)),
-    });
-    let opened = fresh.clone().map(|(_, following)| async {
-        let mut access = following.access.clone();
-        if access.wait_for(|access| matches!(access, Access::Open(_))).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    });
-    let synced = fresh.map(|(lease, _)| lease).chain(reads).map(|lease| async {
-        lease.synced().await;
-    });
-    tokio::join!(join_all(opened), join_all(synced));
 }

@@ -1,8 +1,10 @@
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, DeleteParams, PostParams};
-use oarlock_controller::runtime::Config;
-use serde_json::json;
+use oarlock_controller::{admin, runtime::Config};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::rig::Rig;
 
@@ -60,5 +62,65 @@ async fn promise_5_rights_come_go_and_come_back() {
         .map(|line| format!("{} {}", line["type"].as_str().unwrap(), line["name"].as_str().unwrap()))
         .collect();
     assert_eq!(adds, ["add a", "add b"]);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_starts_anew_as_the_next_one() {
+    let rig = Rig::start_with(|config| Config { provision: None, ..config }).await;
+    rig.create("a").await;
+    grant(&rig).await;
+    rig.plugin("hello", "hello-rust");
+    rig.serves("hello", 1).await;
+    rig.event("hello", "subscription-synced").await;
+
+    // RBAC still names the account, so that the API server itself would let everything pass.
+    let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
+    accounts.delete("hello", &DeleteParams::default()).await.unwrap();
+    let forbidden = rig.event("hello", "subscription-forbidden").await;
+    let message = forbidden["message"].as_str().unwrap();
+    assert!(message.starts_with("the ServiceAccount default/hello does not exist"), "{message}");
+    let waiting = rig.event("hello", "plugin-waiting").await["waits-for"].to_string();
+    assert!(waiting.contains("the ServiceAccount default/hello, which does not exist"), "{waiting}");
+    let told_before = rig.lines().len();
+    rig.change("a", "unseen").await;
+    rig.create("b").await;
+
+    let account = json!({"metadata": {"name": "hello"}});
+    accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
+    rig.serves("hello", 2).await;
+    rig.line(|line| line["event"] == "delivered" && line["name"] == "b").await;
+    let adds: Vec<_> = rig.lines()[told_before..]
+        .iter()
+        .filter(|line| line["event"] == "delivered")
+        .map(|line| {
+            let (kind, name) = (line["type"].as_str().unwrap(), line["name"].as_str().unwrap());
+            format!("{} {kind} {name}", line["generation"])
+        })
+        .collect();
+    assert_eq!(adds, ["2 add a", "2 add b"], "a fresh chain, all of it as the new account");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_nothing_is_cached_for_a_plugin_that_may_see_nothing() {
+    let listener = admin::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let rig = Rig::start_with(|config| Config { provision: None, admin: Some(listener), ..config }).await;
+    rig.create("a").await;
+    // Both: `hello` subscribes, `census` also declares reads.
+    rig.plugin("hello", "hello-rust");
+    rig.plugin("census", "census");
+    rig.event("hello", "plugin-waiting").await;
+    rig.event("census", "plugin-waiting").await;
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    let request = "GET /plugins HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut page = String::new();
+    connection.read_to_string(&mut page).await.unwrap();
+    let page: Value = serde_json::from_str(page.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let informers: Vec<_> = page["informers"].as_array().unwrap().iter().map(|it| &it["resource"]).collect();
+    assert_eq!(informers, ["v1/namespaces"]);
+    assert!(page["plugins"][0]["waits-for"].to_string().contains("the right to"), "{page}");
     rig.end().await;
 }

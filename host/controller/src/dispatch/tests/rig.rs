@@ -165,9 +165,9 @@ impl Rig {
     /// Switches to a generation whose instances follow the script, as the host would.
     pub(super) async fn serve(&self, script: impl Fn(&Told) -> Answering + Send + Sync + 'static) {
         let plan = Arc::new(SubscriptionPlan::of(self.subscription()).unwrap());
-        let account: crate::account::Account = "ns/p".parse().unwrap();
+        let identity = crate::identity::Identity::unfollowed("ns/p".parse().unwrap());
         let serving = self.serving.view();
-        let slot = if serving.as_ref().is_some_and(|it| it.lends(&plan, &account)) {
+        let slot = if serving.as_ref().is_some_and(|it| it.lends(&plan, &identity)) {
             Slot::GoesOn(plan)
         } else {
             let namespaces = match &*self.access.borrow() {
@@ -185,7 +185,7 @@ impl Rig {
             number,
             version: "0".to_owned(),
             digest: "d".to_owned(),
-            account,
+            identity,
             stateless: self.stateless,
             exported: self.exported,
             retry: self.retry.clone(),

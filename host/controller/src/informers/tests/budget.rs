@@ -154,3 +154,18 @@ async fn a_watch_that_begins_with_too_much_is_given_up_too() {
     assert_eq!(rig.informers.budget().objects, 600);
     assert!(rig.api().lists().is_empty(), "no list was needed");
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_one_plugin_leaves_room_for_another() {
+    let rig = Rig::new(limits(8, 1000));
+    let lease = |name: &str, n: usize| {
+        rig.informers.lease(&resource(&format!("things-{n}")), plugin(name), Content::Metadata)
+    };
+    let mut greedy: Vec<_> = (0..6).map(|n| lease("greedy", n).unwrap()).collect();
+    let refused = lease("greedy", 6);
+    insta::assert_snapshot!(refusal(refused), @"the host has no room for v1/things-6: one plugin alone may take no more: it would be informer 7 of 6");
+    let _good = [lease("good", 6).unwrap(), lease("good", 7).unwrap()];
+    // What is there costs nothing more, and what others want is not its own.
+    greedy.push(lease("greedy", 3).unwrap());
+    greedy.push(lease("greedy", 7).unwrap());
+}

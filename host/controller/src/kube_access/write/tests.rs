@@ -3,7 +3,8 @@ use oarlock_plugin::{HostBytes, host_bytes::Use};
 use super::*;
 use crate::{
     fake_api::{FakeApi, Reply, Seen},
-    kube_access::testing::{core_v1, requester},
+    identity::{Identity, State},
+    kube_access::testing::{core_v1, requester, requester_as},
 };
 
 const ANSWER: &str = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"42","labels":{}},"data":{}}"#;
@@ -180,4 +181,27 @@ async fn bodies_under_way_are_charged_to_the_plugin() {
     let answer = requester.get(&target("configmaps"), &key).await;
     assert!(matches!(&answer, Err(Error::Timeout(text)) if text.contains("for one plugin")), "{answer:?}");
     assert_eq!(account.view().requests, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_nothing_is_written_or_read_as_an_account_that_is_gone() {
+    let api = api();
+    let (identity, follower) = Identity::new("oarlock-plugins/hello".parse().unwrap(), "the-first");
+    let requester = requester_as(&api, identity);
+    let configmaps = target("configmaps");
+    requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
+    let n_requests = api.requests().len();
+    for state in [State::Missing, State::Another] {
+        follower.set(state);
+        let written = requester.create(&configmaps, "a", "{}".to_owned()).await;
+        assert!(matches!(written, Err(Error::Forbidden(_))), "{written:?}");
+        let deleted = requester.delete(&configmaps, &key("a", "b"), Propagation::Orphan, &none()).await;
+        assert!(matches!(deleted, Err(Error::Forbidden(_))), "{deleted:?}");
+        let read = requester.get(&configmaps, &key("a", "b")).await.unwrap_err();
+        let Error::Forbidden(message) = read else { panic!("{read:?}") };
+        assert!(message.contains("the ServiceAccount oarlock-plugins/hello"), "{message}");
+    }
+    assert_eq!(api.requests().len(), n_requests);
+    follower.set(State::Good);
+    requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
 }

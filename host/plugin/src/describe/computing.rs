@@ -1,0 +1,51 @@
+//! How long a future computes, as opposed to waits, and an end to it.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+/// Runs work until it has computed for so long; answers what came of it, if anything did, and how long it computed.
+///
+/// A guest comes back at every time slice, so little is computed beyond the limit.
+pub(super) async fn at_most<T>(limit: Duration, work: impl Future<Output = T>) -> (Option<T>, Duration) {
+    let mut work = pin!(work);
+    let mut computed = Duration::ZERO;
+    let answer = poll_fn(|context| {
+        let began = Instant::now();
+        let polled = work.as_mut().poll(context);
+        computed += began.elapsed();
+        match polled {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if computed >= limit => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    let answer = answer.await;
+    (answer, computed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn computing_counts_and_waiting_does_not() {
+        let spin = async |limit: Duration| {
+            let began = Instant::now();
+            while began.elapsed() < limit {
+                tokio::task::yield_now().await;
+                let slice = Instant::now();
+                while slice.elapsed() < Duration::from_millis(1) {}
+            }
+        };
+        let (answer, computed) = at_most(Duration::from_millis(20), spin(Duration::from_secs(60))).await;
+        assert!(answer.is_none() && computed >= Duration::from_millis(20), "{computed:?}");
+        tokio::time::pause();
+        let long = tokio::time::sleep(Duration::from_secs(3600));
+        let (answer, computed) = at_most(Duration::from_secs(10), long).await;
+        assert!(answer.is_some() && computed < Duration::from_secs(10), "{computed:?}");
+    }
+}

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Names one ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as {namespace: oarlock-plugins, name: my-plugin}")]
 pub struct Account {
     /// The namespace it lives in.
     pub namespace: String,

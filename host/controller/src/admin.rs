@@ -7,11 +7,11 @@ mod healthz;
 use std::io;
 use std::net::SocketAddr;
 
+use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::metrics::{Exposition, Metrics};
-use crate::report::{Event, Reporter};
-use crate::status::{Board, PluginStatus};
+use crate::report::{self, Event, Reporter};
+use crate::status::{Board, PluginStatus, RefusedFile};
 
 /// Why the pages are not served.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +56,8 @@ pub(crate) struct Admin {
 #[derive(Serialize)]
 struct PluginsPage {
     plugins: Vec<PluginStatus>,
+    #[serde(rename = "refused-files")]
+    refused_files: Vec<RefusedFile>,
     informers: Vec<InformerView>,
     budget: BudgetView,
 }
@@ -140,10 +142,14 @@ async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
 async fn plugins(State(admin): State<Admin>) -> Response {
     let page = PluginsPage {
         plugins: admin.board.snapshot(),
+        refused_files: admin.board.refused_files(),
         informers: admin.informers.views(),
         budget: admin.informers.budget(),
     };
-    Json(page).into_response()
+    match report::to_json(&page) {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
 }
 
 #[cfg(test)]

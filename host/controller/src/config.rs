@@ -3,11 +3,13 @@
 //! A file is read, checked and resolved here; whether the component and the ServiceAccount exist is not looked at.
 //! Every error names file, line and key, since a person has to mend it.
 
+mod bounded;
 mod error;
-mod names;
+pub(crate) mod names;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -15,7 +17,7 @@ use oarlock_plugin::Limits;
 use serde::Deserialize;
 
 pub use self::error::Error;
-use crate::account::Account;
+use crate::{account::Account, regular_file};
 
 /// One plugin as its operator wrote it down, checked, with nothing left to default.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +49,30 @@ pub struct Loaded {
 
 /// The file's text, as serde sees it.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "camelCase",
+    expecting = "a mapping with the keys `name`, `component` and `serviceAccount`"
+)]
 struct Raw {
     name: String,
     component: PathBuf,
     service_account: Account,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::mapping")]
     config: serde_json::Map<String, serde_json::Value>,
     #[serde(default)]
     limits: Limits,
     #[serde(default)]
     suspend: bool,
+}
+
+/// What the files do not say.
+#[derive(Clone, Copy, Default)]
+pub struct Circumstances<'a> {
+    /// The plugins that there are, and the file of each: it keeps its name against any other file.
+    pub owners: Option<&'a BTreeMap<String, PathBuf>>,
+    /// Whom a plugin of this name acts as that is a component without a plugin file. None where there is no such plugin.
+    pub account_of: Option<&'a dyn Fn(&str) -> Option<Account>>,
 }
 
 /// Files that other tools own and that may lie in a folder of plugins.
@@ -73,16 +88,39 @@ impl PluginFile {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let path = match plugin_file_in(path) {
             Some(inner) => inner,
-            None if path.is_dir() => return Err(Error::EmptyFolder { path: path.to_owned() }),
+            None if path.is_dir() && !is_plugin_file(path) => {
+                return Err(Error::EmptyFolder { path: path.to_owned() });
+            }
             None => path.to_owned(),
         };
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let unread = |source| Error::Read { path: path.clone(), source };
+        let bytes = regular_file::read(&path, bounded::MAX_BYTES as u64).map_err(unread)?;
+        let text = String::from_utf8(bytes).map_err(|_| Error::NotText { path: path.clone() })?;
         Self::parse(&path, &text)
+    }
+
+    /// Makes the plugin that a component without a plugin file stands for: named like the file, without configuration.
+    fn of_component(path: &Path, account_of: &dyn Fn(&str) -> Option<Account>) -> Result<Self, Error> {
+        let refused = || Error::BareComponent { path: path.to_owned() };
+        let name = names::dns_label_from(&path.file_stem().unwrap_or_default().to_string_lossy());
+        let name = name.ok_or_else(refused)?;
+        Ok(Self {
+            path: path.to_owned(),
+            service_account: account_of(&name).ok_or_else(refused)?,
+            name,
+            component: path.to_owned(),
+            config: serde_json::Map::new(),
+            limits: Limits::default(),
+            suspend: false,
+        })
     }
 
     /// Reads the text of a plugin file that lies, or would lie, at `path`.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        if let Some(line) = bounded::too_deep(text) {
+            let place = error::Place { line, column: 0 };
+            return Err(Error::Parse { path: path.to_owned(), place, message: bounded::nesting_message() });
+        }
         let raw: Raw = match path.extension().and_then(|extension| extension.to_str()) {
             Some("yaml" | "yml") => {
                 serde_norway::from_str(text).map_err(|error| Error::from_yaml(path, &error))?
@@ -125,7 +163,7 @@ impl PluginFile {
 /// A plugin file is a `.yaml`, `.yml` or `.toml` file directly in the folder, or the `plugin.*` file of a folder
 /// inside it. Of two plugins of one name the first path wins, the other is an error.
 pub fn load_dir(dir: &Path) -> Result<Loaded, Error> {
-    Ok(load_all(&plugin_files_below(dir)?))
+    Ok(load_all(plugin_files_below(dir)?, Circumstances::default()))
 }
 
 /// Reads what each path stands for, and goes on past what is bad.
@@ -133,10 +171,16 @@ pub fn load_dir(dir: &Path) -> Result<Loaded, Error> {
 /// A path is a plugin file, the folder of one plugin, or a folder of plugins as [`load_dir`] takes it.
 #[must_use]
 pub fn load_paths(paths: &[PathBuf]) -> Loaded {
+    load_paths_under(paths, Circumstances::default())
+}
+
+/// The same where plugins run already, or where a component needs no plugin file.
+#[must_use]
+pub fn load_paths_under(paths: &[PathBuf], circumstances: Circumstances<'_>) -> Loaded {
     let mut files = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
-        if plugin_file_in(path).is_some() || !path.is_dir() {
+        if plugin_file_in(path).is_some() || !path.is_dir() || is_plugin_file(path) {
             files.push(path.clone());
             continue;
         }
@@ -146,28 +190,57 @@ pub fn load_paths(paths: &[PathBuf]) -> Loaded {
             Err(error) => errors.push(error),
         }
     }
-    let mut loaded = load_all(&files);
+    let mut loaded = load_all(files, circumstances);
     errors.append(&mut loaded.errors);
     Loaded { errors, ..loaded }
 }
 
-fn load_all(paths: &[PathBuf]) -> Loaded {
+fn load_all(mut paths: Vec<PathBuf>, circumstances: Circumstances<'_>) -> Loaded {
+    let Circumstances { owners, account_of } = circumstances;
+    // A file may be named twice, by itself and by its folder.
+    let mut seen = BTreeSet::new();
+    paths.retain(|path| {
+        let file = plugin_file_in(path).unwrap_or_else(|| path.clone());
+        seen.insert(file.canonicalize().unwrap_or(file))
+    });
+    let read = |path: &PathBuf| match account_of {
+        _ if !is_component(path) => PluginFile::read(path),
+        Some(account_of) => PluginFile::of_component(path, account_of),
+        None => Err(Error::BareComponent { path: path.clone() }),
+    };
+    let read_safely = |path: &PathBuf| {
+        // A file that makes a parser panic is that file's trouble.
+        catch_unwind(AssertUnwindSafe(|| read(path))).unwrap_or_else(|_| {
+            let message = "the file cannot be parsed: the parser failed".to_owned();
+            Err(Error::Parse { path: path.clone(), place: error::Place::default(), message })
+        })
+    };
+    let read: Vec<_> = paths.iter().map(read_safely).collect();
+    // The file of a plugin that is there keeps its name, also while it is malformed.
+    let is_there = |name: &str, owner: &Path| {
+        read.iter().any(|it| match it {
+            Ok(file) => file.path == owner && file.name == name,
+            Err(error) => error.path() == owner,
+        })
+    };
+    let owners = owners.into_iter().flatten().filter(|(name, owner)| is_there(name, owner));
+    let mut taken: BTreeMap<String, PathBuf> =
+        owners.map(|(name, owner)| (name.clone(), owner.clone())).collect();
     let mut loaded = Loaded::default();
-    let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for path in paths {
-        match PluginFile::read(path) {
-            Ok(file) => match seen.get(&file.name) {
-                Some(first) => loaded.errors.push(Error::Duplicate {
-                    path: file.path,
-                    name: file.name,
-                    first: first.clone(),
-                }),
-                None => {
-                    seen.insert(file.name.clone(), file.path.clone());
-                    loaded.files.push(file);
-                }
-            },
-            Err(error) => loaded.errors.push(error),
+    for it in read {
+        let file = match it {
+            Ok(file) => file,
+            Err(error) => {
+                loaded.errors.push(error);
+                continue;
+            }
+        };
+        let first = taken.entry(file.name.clone()).or_insert_with(|| file.path.clone());
+        if *first == file.path {
+            loaded.files.push(file);
+        } else {
+            let first = first.clone();
+            loaded.errors.push(Error::Duplicate { path: file.path, name: file.name, first });
         }
     }
     loaded
@@ -176,19 +249,31 @@ fn load_all(paths: &[PathBuf]) -> Loaded {
 /// Whether a path looks like a plugin's file: by its extension, hidden and foreign files aside.
 #[must_use]
 pub fn is_plugin_file(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    // A name need not be text, as long as its extension is.
+    let Some(name) = path.file_name() else { return false };
     let known = matches!(path.extension().and_then(|it| it.to_str()), Some("yaml" | "yml" | "toml"));
-    known && !name.starts_with('.') && !FOREIGN.contains(&name)
+    known && !is_hidden(path) && !FOREIGN.iter().any(|foreign| name == *foreign)
+}
+
+/// Whether a path looks like a component: by its extension.
+#[must_use]
+pub fn is_component(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir()
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn plugin_files_below(dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    let read = |source| Error::Read { path: dir.to_owned(), source };
+    let read = |source: std::io::Error| Error::Read { path: dir.to_owned(), source: source.into() };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(read)? {
         let path = entry.map_err(read)?.path();
-        if path.is_dir() {
-            paths.extend(plugin_file_in(&path));
+        if let Some(inner) = plugin_file_in(&path).filter(|_| !is_hidden(&path)) {
+            paths.push(inner);
         } else if is_plugin_file(&path) {
+            // A folder of such a name is refused in words, rather than overlooked.
             paths.push(path);
         }
     }
@@ -200,7 +285,8 @@ fn plugin_file_in(folder: &Path) -> Option<PathBuf> {
     ["plugin.yaml", "plugin.yml", "plugin.toml"]
         .iter()
         .map(|name| folder.join(name))
-        .find(|path| path.is_file())
+        // Also what is no regular file, or a link that leads nowhere: reading it says so.
+        .find(|path| path.symlink_metadata().is_ok() && !path.is_dir())
 }
 
 #[cfg(test)]

@@ -51,4 +51,5 @@ mod chain;
 #[cfg(test)]
 mod fake_api;
 mod fields;
+pub mod regular_file;
 mod size;

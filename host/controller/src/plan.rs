@@ -1,7 +1,10 @@
 //! What a plugin said of itself, understood: nothing left to parse when events flow.
 //!
-//! That it holds together was checked by `oarlock_plugin::describe`; selectors, which that crate does not know, are checked here. Whether a
+//! That it holds together was checked by `oarlock_plugin::describe`; what Kubernetes has to say about it (selectors, verbs, names) is
+//! checked here. Whether a
 //! resource is served or the account may see it is not looked at: both may change at any time.
+
+mod check;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +78,14 @@ pub enum Error {
     /// Nothing would ever call it.
     #[error("the plugin declares no subscription, so it would never be called")]
     Nothing,
+    /// Something that could never work.
+    #[error("{part}: {message}")]
+    Part {
+        /// What it is part of, in words.
+        part: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// A text that does not parse.
     #[error("subscription {subscription:?}: {message}")]
     Malformed {
@@ -99,6 +110,7 @@ pub struct Exported {
 impl Plan {
     /// Reads a description.
     pub fn of(description: Description) -> Result<Self, Error> {
+        check::check(&description)?;
         // What it writes is for `oarlock rbac`; Kubernetes decides about each write.
         let Description { name: _, version, subscriptions, reads, indices, writes: _, stateless } =
             description;

@@ -5,13 +5,17 @@
 //! were named. Nothing here is ever a `*`, and printing grants nothing: an operator applies it, or trims it first.
 
 mod apply;
+mod risks;
 mod rules;
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 use k8s_openapi::{
     api::{
-        core::v1::ServiceAccount,
+        core::v1::{Namespace, ServiceAccount},
         rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject},
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -20,10 +24,13 @@ use oarlock_plugin::contract::{Description, Namespaces};
 
 pub use self::apply::ApplyError;
 use self::rules::{Place, Rules};
-use crate::account::Account;
+use crate::{account::Account, report::OneLine};
 
 /// The name of the host's own roles and bindings.
 const HOST_ROLE: &str = "oarlock-host";
+
+/// Namespaces that every cluster has.
+const BUILT_IN: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// What rights are derived from.
 #[derive(Debug, Clone)]
@@ -62,6 +69,8 @@ pub enum Error {
 #[derive(Debug, Clone)]
 struct Section {
     comment: String,
+    /// What whoever applies it should know of.
+    warnings: Vec<String>,
     items: Vec<Item>,
 }
 
@@ -88,7 +97,7 @@ pub fn for_plugins(plugins: &[Needs]) -> Result<Manifest, Error> {
         }
         items.extend(roles(&format!("oarlock-plugin-{plugin}"), account, rules));
         let comment = format!("The plugin {plugin}, which acts as the ServiceAccount {account}.");
-        manifest.sections.push(Section { comment, items });
+        manifest.sections.push(Section { comment, warnings: risks::of(needs), items });
     }
     Ok(manifest)
 }
@@ -109,7 +118,33 @@ pub fn for_host(host: &Account, plugins: &[Needs]) -> Result<Manifest, Error> {
     let mut items = vec![Item::ServiceAccount(service_account(host))];
     items.extend(roles(HOST_ROLE, host, rules));
     let comment = format!("The host itself, which runs as the ServiceAccount {host}.");
-    Ok(Manifest { sections: vec![Section { comment, items }] })
+    let warnings = wider_than_named(plugins);
+    Ok(Manifest { sections: vec![Section { comment, warnings, items }] })
+}
+
+/// Says where the host gets a right everywhere although the plugins name single namespaces.
+fn wider_than_named(plugins: &[Needs]) -> Vec<String> {
+    let mut named: BTreeMap<(&str, &str), Option<BTreeSet<&str>>> = BTreeMap::new();
+    for (target, namespaces) in plugins.iter().flat_map(Needs::watched) {
+        let places = named.entry((&target.group, &target.plural)).or_insert_with(|| Some(BTreeSet::new()));
+        match (namespaces, places.as_mut()) {
+            (Namespaces::One(namespace), Some(places)) => _ = places.insert(namespace),
+            (Namespaces::One(_), None) => {}
+            (Namespaces::All, _) => *places = None,
+        }
+    }
+    named
+        .into_iter()
+        .filter_map(|((group, plural), places)| {
+            let places: Vec<_> = places?.into_iter().collect();
+            let dot = if group.is_empty() { "" } else { "." };
+            Some(format!(
+                "the host lists and watches {plural}{dot}{group} in all namespaces, although the plugins name only {}: one watch \
+                 serves all plugins, and each sees only what its own account may",
+                places.join(", ")
+            ))
+        })
+        .collect()
 }
 
 /// Returns what the host's own account needs in order to compete for a Lease, and to tell of it in Events.
@@ -123,7 +158,7 @@ pub fn for_election(host: &Account, namespace: &str, lease: &str) -> Manifest {
     rules.allow(here, "", "events", &["create", "patch"]);
     let items = roles("oarlock-election", host, rules);
     let comment = format!("The host as a candidate for the Lease {namespace}/{lease}.");
-    Manifest { sections: vec![Section { comment, items }] }
+    Manifest { sections: vec![Section { comment, warnings: Vec::new(), items }] }
 }
 
 // === impl Needs ===
@@ -149,20 +184,41 @@ impl Manifest {
         self
     }
 
-    /// The namespaces that must exist before this can be applied.
+    /// The namespaces that objects of this manifest live in.
     #[must_use]
     pub fn namespaces(&self) -> BTreeSet<String> {
         self.items().filter_map(|item| item.metadata().namespace.clone()).collect()
     }
 
-    /// Returns it as one stream of YAML documents with comments, for `kubectl apply -f -`.
+    /// What whoever applies this should know of before.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.sections.iter().flat_map(|section| section.warnings.clone()).collect()
+    }
+
+    /// Returns it as one stream of YAML documents with comments, for `kubectl apply -f -`. Its namespaces come first, but for
+    /// those that every cluster has.
     pub fn to_yaml(&self) -> Result<String, serde_norway::Error> {
         let mut yaml = String::new();
-        let namespaces: Vec<_> = self.namespaces().into_iter().collect();
+        let namespaces = self.namespaces();
+        let namespaces: Vec<_> = namespaces.iter().filter(|it| !BUILT_IN.contains(&it.as_str())).collect();
         // Writing into a String cannot fail.
-        let _ = writeln!(yaml, "# These namespaces must exist: {}.", namespaces.join(", "));
+        if !namespaces.is_empty() {
+            yaml.push_str(
+                "# The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,\n\
+                 # leave this part out: `kubectl delete` of a namespace deletes everything in it.\n",
+            );
+        }
+        for name in namespaces {
+            let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+            let namespace = Namespace { metadata, ..Namespace::default() };
+            let _ = write!(yaml, "---\n{}", serde_norway::to_string(&namespace)?);
+        }
         for section in &self.sections {
-            let _ = writeln!(yaml, "\n# {}", section.comment);
+            let _ = writeln!(yaml, "\n# {}", OneLine(&section.comment));
+            for warning in &section.warnings {
+                let _ = writeln!(yaml, "# WARNING: {}.", OneLine(warning));
+            }
             for item in &section.items {
                 let _ = write!(yaml, "---\n{}", serde_norway::to_string(item)?);
             }

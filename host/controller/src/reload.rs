@@ -23,23 +23,27 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::files::{FileWatch, Stamp};
+use self::files::FileWatch;
 use self::prepare::Prepared;
 use crate::access::Gate;
-use crate::config::{self, Loaded, PluginFile};
+use crate::config::{self, Circumstances, Loaded, PluginFile};
 use crate::discovery::Discovery;
 use crate::dispatch::{self, Dispatcher, PluginQueue, Serving, Switch};
 use crate::health::Health;
 use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
-use crate::provision::Provision;
+use crate::provision::{Example, Provision};
+use crate::regular_file::Stamp;
 use crate::report::{Event, Reporter, Timestamp};
-use crate::status::{self, Board, PluginStatus, Trouble};
+use crate::status::{self, Board, PluginStatus, RefusedFile, Trouble};
 use crate::subscriptions;
 use crate::tasks::{Task, Tasks};
 
 /// How long after a panic in a plugin's task the plugin is loaded anew.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
+
+/// A component that has not changed for this long is not being written.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// The parts of the host that a plugin is made with. Cheap to clone.
 #[derive(Clone)]
@@ -71,6 +75,15 @@ pub(crate) struct Reload {
     panicked: Arc<Notify>,
 }
 
+/// What one look at the files found.
+struct Looked {
+    loaded: Loaded,
+    /// Of the components.
+    stamps: BTreeMap<PathBuf, Stamp>,
+    /// In which something that matters may change.
+    folders: BTreeSet<PathBuf>,
+}
+
 /// One plugin that has a file.
 struct Plugin {
     slot: Arc<Slot>,
@@ -96,6 +109,8 @@ struct Slot {
     /// Its account is another one: the same files make another version.
     again: AtomicBool,
     asked: prepare::Asked,
+    /// Why the newest version of the component, or of what its file says, is not used.
+    refused: Mutex<Option<Trouble>>,
 }
 
 /// What a version is made of: another one of the same would be no other.
@@ -127,8 +142,14 @@ impl Reload {
     pub(crate) async fn run(mut self, token: CancellationToken) {
         let mut watch = FileWatch::new(&self.host.reporter);
         loop {
-            let Some((loaded, stamps)) = self.look().await else { return };
-            watch.set(self.folders(&loaded));
+            // A file system that does not answer must not hold up the host's end.
+            let looked = tokio::select! {
+                biased;
+                () = token.cancelled() => return,
+                looked = self.look() => looked,
+            };
+            let Some(Looked { loaded, stamps, folders }) = looked else { return };
+            watch.set(folders);
             self.take(loaded, &stamps);
             self.health.plugins_looked_at();
             let mut again_at = None;
@@ -144,13 +165,19 @@ impl Reload {
         }
     }
 
-    async fn look(&self) -> Option<(Loaded, BTreeMap<PathBuf, Stamp>)> {
+    async fn look(&self) -> Option<Looked> {
         let sources = self.sources.clone();
+        let provision = self.host.provision.clone();
+        let owner = |(name, plugin): (&Arc<str>, &Plugin)| (name.to_string(), plugin.newest.0.path.clone());
+        let owners = self.plugins.iter().map(owner).collect();
         let look = move || {
-            let loaded = config::load_paths(&sources);
+            let account_of = |name: &str| provision.as_ref()?.account_of(name);
+            let circumstances = Circumstances { owners: Some(&owners), account_of: Some(&account_of) };
+            let loaded = config::load_paths_under(&sources, circumstances);
             let components = loaded.files.iter().map(|file| file.component.clone());
             let stamps = components.filter_map(|path| Stamp::of(&path).map(|stamp| (path, stamp))).collect();
-            (loaded, stamps)
+            let folders = folders(&sources, &loaded);
+            Looked { loaded, stamps, folders }
         };
         self.host.tasks.blocking(look).await
     }
@@ -174,14 +201,21 @@ impl Reload {
         for name in gone {
             self.unload(&name);
         }
-        self.tell_errors(&errors);
+        let mended = self.tell_errors(&errors);
         for file in files {
             let stamp = stamps.get(&file.component).copied();
-            self.load(file, stamp);
+            let path = file.path.clone();
+            if let Some(unchanged) = self.load(file, stamp)
+                && mended.contains(&path)
+            {
+                let refused = unchanged.refused.lock().clone();
+                unchanged.accept(&self.host.reporter, &path, refused);
+            }
         }
     }
 
-    fn load(&mut self, file: PluginFile, stamp: Option<Stamp>) {
+    /// Begins to load a version; returns the plugin if it has this version already.
+    fn load(&mut self, file: PluginFile, stamp: Option<Stamp>) -> Option<Arc<Slot>> {
         let name: Arc<str> = file.name.as_str().into();
         let newest = (file.clone(), stamp);
         if self.plugins.get(&name).is_some_and(|plugin| plugin.dispatcher.is_gone()) {
@@ -190,11 +224,13 @@ impl Reload {
         }
         if let Some(plugin) = self.plugins.get_mut(&name) {
             let again = plugin.slot.again.swap(false, Ordering::AcqRel);
-            if plugin.newest != newest || again {
-                plugin.preparing = begin(&self.host, &plugin.slot, file, Some(plugin.preparing.clone()));
-                plugin.newest = newest;
+            if plugin.newest == newest && !again {
+                return Some(plugin.slot.clone());
             }
-            return;
+            let before = Some(plugin.preparing.clone());
+            plugin.preparing = begin(&self.host, &plugin.slot, file, stamp, before);
+            plugin.newest = newest;
+            return None;
         }
         let board = self.host.board.enter(PluginStatus::loading(
             name.clone(),
@@ -227,9 +263,11 @@ impl Reload {
             made_of: Mutex::default(),
             again: AtomicBool::new(false),
             asked: prepare::Asked::default(),
+            refused: Mutex::default(),
         });
-        let preparing = begin(&self.host, &slot, file, None);
+        let preparing = begin(&self.host, &slot, file, stamp, None);
         self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });
+        None
     }
 
     fn unload(&mut self, name: &Arc<str>) {
@@ -242,8 +280,10 @@ impl Reload {
         self.host.reporter.about(name, generation).report(Event::PluginUnloaded);
     }
 
-    fn tell_errors(&mut self, errors: &[config::Error]) {
+    /// Reports what is newly wrong with files, and returns the files that are no longer wrong.
+    fn tell_errors(&mut self, errors: &[config::Error]) -> BTreeSet<PathBuf> {
         let mut told = BTreeMap::new();
+        let mut without_plugin = Vec::new();
         for error in errors {
             let message = error.detail();
             let path = error.path().to_owned();
@@ -251,6 +291,10 @@ impl Reload {
             let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
             // That a folder is empty is worth saying of one that never was anything else.
             let is_emptied = matches!(error, config::Error::EmptyFolder { .. }) && self.has_looked;
+            if plugin.is_none() && !is_emptied {
+                without_plugin
+                    .push(RefusedFile { file: path.display().to_string(), message: message.clone() });
+            }
             if self.told.get(&path) != Some(&message) && !is_emptied {
                 if let Some(plugin) = plugin {
                     plugin.slot.board.update(|status| status.refused = Some(trouble));
@@ -264,30 +308,52 @@ impl Reload {
             }
             told.insert(path, message);
         }
-        // A file that is as it was before it broke needs no new version, but it is no longer refused.
-        for plugin in self.plugins.values() {
-            let path = &plugin.newest.0.path;
-            if self.told.contains_key(path) && !told.contains_key(path) {
-                plugin.slot.board.update(|status| status.refused = None);
-            }
-        }
-        self.told = told;
+        self.host.board.refuse_files(without_plugin);
         self.has_looked = true;
+        let before = std::mem::replace(&mut self.told, told);
+        before.into_keys().filter(|path| !self.told.contains_key(path)).collect()
     }
+}
 
-    /// The folders in which something that matters may change.
-    fn folders(&self, loaded: &Loaded) -> BTreeSet<PathBuf> {
-        let sources = self.sources.iter().flat_map(|source| [Some(source.as_path()), source.parent()]);
-        let files = loaded.files.iter().flat_map(|file| [file.path.parent(), file.component.parent()]);
-        let errors = loaded.errors.iter().flat_map(|error| [Some(error.path()), error.path().parent()]);
-        let folders = sources.chain(files).chain(errors).flatten();
-        let folders = folders.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
-        folders.filter(|it| it.is_dir()).map(Path::to_owned).collect()
+fn folders(sources: &[PathBuf], loaded: &Loaded) -> BTreeSet<PathBuf> {
+    let sources = sources.iter().flat_map(|source| [Some(source.as_path()), source.parent()]);
+    let files = loaded.files.iter().flat_map(|file| [file.path.parent(), file.component.parent()]);
+    let errors = loaded.errors.iter().flat_map(|error| [Some(error.path()), error.path().parent()]);
+    let folders = sources.chain(files).chain(errors).flatten();
+    let folders = folders.map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
+    folders.filter(|it| it.is_dir()).map(Path::to_owned).collect()
+}
+
+// === impl Slot ===
+
+impl Slot {
+    /// Notes that a file can be used again, whose version serves already. What else is `refused` stands.
+    fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<Trouble>) {
+        let is_accepted = refused.is_none();
+        self.refused.lock().clone_from(&refused);
+        let mut was_refused = false;
+        self.board.update(|status| {
+            status.waits_for.clear();
+            was_refused = std::mem::replace(&mut status.refused, refused).is_some();
+        });
+        if was_refused && is_accepted {
+            let reporter = match self.serving.view() {
+                Some(serving) => reporter.about(&self.name, serving.number),
+                None => reporter.clone(),
+            };
+            reporter.report(Event::PluginAccepted { file: file.display().to_string() });
+        }
     }
 }
 
 /// Begins to prepare a version. One that is being prepared is given up first.
-fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) -> Task {
+fn begin(
+    host: &Host,
+    slot: &Arc<Slot>,
+    file: PluginFile,
+    mut stamp: Option<Stamp>,
+    before: Option<Task>,
+) -> Task {
     let (host, slot) = (host.clone(), slot.clone());
     let (tasks, name) = (host.tasks.clone(), slot.name.clone());
     let (panicked_host, panicked_slot, panicked_file) = (host.clone(), slot.clone(), file.clone());
@@ -307,18 +373,49 @@ fn begin(host: &Host, slot: &Arc<Slot>, file: PluginFile, before: Option<Task>) 
             status.service_account = file.service_account.to_string();
             status.waits_for.clear();
         });
+        let preparing = async {
+            loop {
+                let prepared = prepare::prepare(&host, &slot, &file).await;
+                let serving = slot.serving.view();
+                let unfinished = match &prepared {
+                    Err(error) if error.may_be_half_written(serving.is_some()) => error.to_string(),
+                    _ => return prepared,
+                };
+                if stamp.is_some_and(|stamp| !stamp.is_younger_than(SETTLED)) {
+                    return prepared;
+                }
+                // Somebody writes it at this moment. When it is complete it is another file, which is looked at anew; only one
+                // that stays as it is is refused.
+                slot.board.update(|status| {
+                    status.waits_for = vec![format!("{component}, which is being written: {unfinished}")];
+                });
+                let (file_name, message) = (component.clone(), unfinished);
+                host.reporter
+                    .about(&slot.name, serving.map_or(1, |it| it.number + 1))
+                    .report(Event::ComponentUnfinished { file: file_name, message });
+                tokio::time::sleep(SETTLED).await;
+                let path = file.component.clone();
+                let now = host.tasks.blocking(move || Stamp::of(&path)).await.flatten();
+                if now == stamp {
+                    return prepared;
+                }
+                stamp = now;
+            }
+        };
         let prepared = tokio::select! {
             biased;
             () = token.cancelled() => return,
-            prepared = prepare::prepare(&host, &slot, &file) => prepared,
+            prepared = preparing => prepared,
         };
         match prepared {
             Ok(Prepared { generation, made_of }) => {
                 if hand_over(&slot, generation, &token).await {
                     *slot.made_of.lock() = Some(made_of);
+                    *slot.refused.lock() = None;
+                    show_example(&host, &slot);
                 }
             }
-            Err(prepare::Error::Unchanged) => slot.board.update(|status| status.refused = None),
+            Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
             // The host is ending.
             Err(prepare::Error::Stopped { .. }) => {}
             Err(error) => refuse(&host, &slot, &file, &error),
@@ -342,6 +439,14 @@ async fn at(time: Option<Instant>) {
     }
 }
 
+/// Tells how to make the plugin act, where somebody knows.
+fn show_example(host: &Host, slot: &Slot) {
+    let example = host.provision.as_ref().and_then(|provision| provision.example(&slot.name));
+    if let (Some(Example { text, command }), Some(serving)) = (example, slot.serving.view()) {
+        host.reporter.about(&slot.name, serving.number).report(Event::PluginExample { text, command });
+    }
+}
+
 /// Hands a generation to the dispatcher, and waits until it has been switched to; answers whether it was.
 async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &CancellationToken) -> bool {
     let (switch, switched) = Switch::new(generation);
@@ -358,9 +463,11 @@ async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &Cancel
 fn refuse(host: &Host, slot: &Slot, file: &PluginFile, error: &prepare::Error) {
     let message = error.to_string();
     let serving = slot.serving.view();
+    let trouble = Trouble { time: Timestamp::now(), message: message.clone() };
+    *slot.refused.lock() = Some(trouble.clone());
     slot.board.update(|status| {
         status.waits_for.clear();
-        status.refused = Some(Trouble { time: Timestamp::now(), message: message.clone() });
+        status.refused = Some(trouble);
     });
     let event = Event::PluginRefused {
         file: file.path.display().to_string(),

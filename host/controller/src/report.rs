@@ -6,16 +6,19 @@
 
 mod event;
 mod human;
+mod json;
+mod terminal;
 mod timestamp;
 mod weight;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use serde::Serialize;
 use tokio::sync::mpsc;
 
 pub use self::event::{Again, Delivery, Event, Level, Mode, NotificationType, Pairs};
+pub use self::json::{to_json, write_json};
+pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
 
 /// How much is reported, and how.
@@ -29,18 +32,15 @@ pub struct Config {
 }
 
 /// One thing that happened. Serialises to one JSON object, displays as one line for people.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Line {
     /// When.
     pub time: Timestamp,
     /// What.
-    #[serde(flatten)]
     pub event: Event,
     /// To which plugin; none when it is about the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<Arc<str>>,
     /// To which loaded version of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
 }
 

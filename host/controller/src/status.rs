@@ -17,6 +17,17 @@ use crate::report::Timestamp;
 #[derive(Clone, Debug, Default)]
 pub struct Board {
     cards: Arc<Mutex<Cards>>,
+    refused_files: Arc<Mutex<Vec<RefusedFile>>>,
+}
+
+/// A file that no plugin could be made of, so that there is no plugin to show it at.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RefusedFile {
+    /// The file or folder.
+    pub file: String,
+    /// What is wrong with it.
+    pub message: String,
 }
 
 type Cards = BTreeMap<Arc<str>, Arc<Mutex<Card>>>;
@@ -67,9 +78,11 @@ pub struct PluginStatus {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// No version of it serves yet.
+    /// No version of it serves yet; one is made, or waits for something.
     #[default]
     Loading,
+    /// No version of it serves, and the newest is refused: its files have to be changed.
+    Refused,
     /// It is called.
     Serving,
     /// Its instance was lost, and a fresh one waits its turn.
@@ -179,6 +192,17 @@ impl Board {
         }
     }
 
+    /// Notes which files no plugin could be made of.
+    pub(crate) fn refuse_files(&self, files: Vec<RefusedFile>) {
+        *self.refused_files.lock() = files;
+    }
+
+    /// The files that no plugin could be made of.
+    #[must_use]
+    pub fn refused_files(&self) -> Vec<RefusedFile> {
+        self.refused_files.lock().clone()
+    }
+
     /// Every plugin's state, by name.
     #[must_use]
     pub fn snapshot(&self) -> Vec<PluginStatus> {
@@ -230,6 +254,9 @@ impl Card {
         }
         status.work_queue = self.queue.as_ref().map(|ask| ask());
         status.host_bytes = self.host_bytes.view();
+        if status.phase == Phase::Loading && status.refused.is_some() {
+            status.phase = Phase::Refused;
+        }
         status
     }
 }

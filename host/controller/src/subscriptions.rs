@@ -66,7 +66,8 @@ pub(crate) fn follow(
     namespaces: contract::Namespaces,
     task_name: String,
 ) -> Following {
-    let (sender, access) = watch::channel(Access::Unknown("Kubernetes was not asked yet".to_owned()));
+    let (sender, access) =
+        watch::channel(Access::Unknown("the API server has not been asked yet".to_owned()));
     let guard = CancellationToken::new();
     let ended = guard.clone();
     tasks.spawn(task_name, Criticality::Finite, |token| async move {

@@ -18,6 +18,8 @@ mod events;
 mod faults;
 #[path = "it/hoarding.rs"]
 mod hoarding;
+#[path = "it/mended_files.rs"]
+mod mended_files;
 #[path = "it/rig.rs"]
 mod rig;
 #[path = "it/rights.rs"]

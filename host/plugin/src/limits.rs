@@ -11,7 +11,12 @@ use serde::{Deserialize, Serialize};
 /// Every field has a default; an unknown one is an error. Byte sizes take `Ki`, `Mi`, `Gi` (or `k`, `M`, `G`), durations `ms`,
 /// `s`, `m`. Call [`Limits::check`] on what was read from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "a mapping such as {memory: 64Mi}"
+)]
 pub struct Limits {
     /// Linear memory of one instance, all its memories together. 64Ki to 4Gi; 128Mi if not said.
     #[serde(with = "units::bytes")]

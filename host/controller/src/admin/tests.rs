@@ -179,3 +179,25 @@ async fn the_first_page_links_what_there_is() {
     }
     assert_eq!(get(&admin, "/nope").await.0, 404);
 }
+
+#[tokio::test]
+async fn a_refused_plugin_is_not_called_loading() {
+    let admin = admin();
+    let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
+    let entry = admin.board.enter(status);
+    let message = "no \u{1b}[2J\u{9b}".to_owned();
+    let trouble =
+        crate::status::Trouble { time: crate::report::Timestamp::now(), message: message.clone() };
+    entry.update(|status| status.refused = Some(trouble));
+    admin.board.refuse_files(vec![RefusedFile { file: "q.yaml".to_owned(), message: message.clone() }]);
+    let (_, text) = get(&admin, "/plugins").await;
+    assert!(!text.contains(char::is_control), "{text:?}");
+    let page: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(page["plugins"][0]["phase"], "refused");
+    assert_eq!(page["plugins"][0]["refused"]["message"], message);
+    assert_eq!(page["refused-files"][0]["file"], "q.yaml");
+    // A version that serves goes on, whatever is wrong with the next.
+    entry.update(|status| status.phase = crate::status::Phase::Serving);
+    let page: serde_json::Value = serde_json::from_str(&get(&admin, "/plugins").await.1).unwrap();
+    assert_eq!(page["plugins"][0]["phase"], "serving");
+}

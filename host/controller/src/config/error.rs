@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::names;
+use crate::regular_file;
 
 /// Why a plugin's file was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +17,23 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        source: regular_file::Error,
+    },
+    /// Bytes that are no text.
+    #[error("{}: is not UTF-8 text", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A component, where a plugin's file says what a component does not.
+    #[error(
+        "{}: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` \
+         and `serviceAccount` (only `oarlock dev` runs a component without one)",
+        path.display()
+    )]
+    BareComponent {
+        /// The component.
+        path: PathBuf,
     },
     /// A folder was named that holds no plugin file.
     #[error("{}: holds no plugin.yaml or plugin.toml", path.display())]
@@ -100,6 +117,8 @@ impl Error {
     pub fn path(&self) -> &Path {
         match self {
             Self::Read { path, .. }
+            | Self::NotText { path }
+            | Self::BareComponent { path }
             | Self::EmptyFolder { path }
             | Self::Extension { path }
             | Self::Parse { path, .. }
@@ -172,8 +191,26 @@ fn explain(message: &str) -> String {
             let within = if within.is_empty() { String::new() } else { format!(" in `{within}`") };
             format!("the key `{key}` is missing{within}")
         }
-        _ => message.trim_end().replace('\n', "; "),
+        _ if message == "recursion limit" => "it is nested too deeply".to_owned(),
+        _ => in_words(message.trim_end().replace('\n', "; ")),
     }
+}
+
+/// Replaces what serde calls by the names of Rust's types.
+fn in_words(mut message: String) -> String {
+    const WORDS: [(&str, &str); 7] = [
+        ("repetition limit exceeded", "its aliases repeat too much"),
+        ("recursion limit exceeded", "it is nested too deeply"),
+        ("invalid type: unit value", "nothing is there"),
+        ("expected path string", "expected a path"),
+        ("expected usize", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+    ];
+    for (theirs, ours) in WORDS {
+        message = message.replace(theirs, ours);
+    }
+    message
 }
 
 fn closest<'a>(key: &str, known: &[&'a str]) -> Option<&'a str> {

@@ -16,13 +16,22 @@ pub enum Invalid {
 }
 
 /// Accepts a DNS label (RFC 1123): 63 characters of `a-z`, `0-9` and `-`.
-pub(super) fn dns_label(name: &str) -> Result<(), Invalid> {
+pub(crate) fn dns_label(name: &str) -> Result<(), Invalid> {
     check(name, 63, &['-'])
 }
 
 /// Accepts a DNS subdomain (RFC 1123): 253 characters of `a-z`, `0-9`, `-` and `.`.
-pub(super) fn dns_subdomain(name: &str) -> Result<(), Invalid> {
+pub(crate) fn dns_subdomain(name: &str) -> Result<(), Invalid> {
     check(name, 253, &['-', '.'])
+}
+
+/// Makes a DNS label of any text, if it has a letter or digit.
+pub(super) fn dns_label_from(text: &str) -> Option<String> {
+    let plain = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
+    let name: String = text.chars().map(plain).collect();
+    let name = name.trim_matches('-');
+    let name = name[..name.len().min(63)].trim_end_matches('-');
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 fn check(name: &str, longest: usize, inner: &[char]) -> Result<(), Invalid> {

@@ -107,3 +107,175 @@ fn the_detail_leaves_the_file_out() {
     insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is no valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");
 }
+
+#[test]
+fn a_wrong_type_is_said_in_words() {
+    insta::assert_snapshot!(error("name: a\ncomponent: a.wasm\nserviceAccount: hello\n"), @r#"plugins/hello/plugin.yaml:3:17: serviceAccount: invalid type: string "hello", expected a mapping such as {namespace: oarlock-plugins, name: my-plugin}"#);
+    insta::assert_snapshot!(error("name:\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml: name `` is no valid name: it is empty");
+    insta::assert_snapshot!(error("name: a\ncomponent: [a]\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:2:12: component: invalid type: sequence, expected a path");
+    insta::assert_snapshot!(error("just text\n"), @r#"plugins/hello/plugin.yaml:1:1: invalid type: string "just text", expected a mapping with the keys `name`, `component` and `serviceAccount`"#);
+    insta::assert_snapshot!(error("- a\n"), @"plugins/hello/plugin.yaml:1:1: invalid type: sequence, expected a mapping with the keys `name`, `component` and `serviceAccount`");
+    insta::assert_snapshot!(error(&format!("{GOOD}limits: 64Mi\n")), @r#"plugins/hello/plugin.yaml:10:9: limits: invalid type: string "64Mi", expected a mapping such as {memory: 64Mi}"#);
+    insta::assert_snapshot!(error(&format!("{GOOD}limits: {{logLinesPerSecond: -1}}\n")), @"plugins/hello/plugin.yaml:10:29: limits.logLinesPerSecond: invalid type: integer `-1`, expected a whole number");
+    insta::assert_snapshot!(error(&GOOD.replace("config:\n  greeting: hi\n  list: [1, 2.5, null]", "config: [1]")), @"plugins/hello/plugin.yaml:6:9: config: invalid type: sequence, expected a mapping");
+    insta::assert_snapshot!(error(&GOOD.replace("greeting: hi", "1: hi\n  ? [a]\n  : b")), @"plugins/hello/plugin.yaml:8:5: config: invalid type: sequence, expected a string");
+    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponent = \"b\"\nserviceAccount = \"c\"\n"), @r#"hello.toml:3:18: invalid type: string "c", expected a mapping such as {namespace: oarlock-plugins, name: my-plugin}"#);
+}
+
+#[test]
+fn nesting_and_aliases_cost_no_more_than_a_plugin_file_may() {
+    let with = |config: &str| format!("{}config: {config}\n", GOOD.split("config:").next().unwrap());
+    let refused = |text: &str| {
+        let error = PluginFile::parse(Path::new("p.yaml"), text).unwrap_err().to_string();
+        assert!(error.len() < 300, "{} bytes", error.len());
+        error
+    };
+    let many = 200_000;
+    insta::assert_snapshot!(refused(&"[".repeat(many)), @"p.yaml:1: more than 64 brackets are open at once");
+    insta::assert_snapshot!(refused(&with(&"{a: ".repeat(many))), @"p.yaml:6: more than 64 brackets are open at once");
+    insta::assert_snapshot!(refused(&with(&format!("\n  a: {}", "- ".repeat(many)))), @"p.yaml:7:6: block sequence entries are not allowed in this context");
+    insta::assert_snapshot!(refused(&with(&format!("\n  a: {}1", "? ".repeat(many)))), @"p.yaml:7:6: mapping keys are not allowed in this context");
+    insta::assert_snapshot!(refused(&with(&format!("{{a: &a {:?}, b: [{}]}}", "x".repeat(1 << 19), "*a,".repeat(900)))), @"p.yaml:6:13: config.b[0]: larger than 1024 KiB, with all its aliases expanded");
+    insta::assert_snapshot!(refused(&"- ".repeat(many)), @"p.yaml:1:1: invalid type: sequence, expected a mapping with the keys `name`, `component` and `serviceAccount`");
+    let nested = refused(&with(&format!("\n  a:\n    {}1", "- ".repeat(many))));
+    assert!(nested.ends_with("nested more than 64 levels deep"), "{nested}");
+    let mut laughs = "\n  a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_owned();
+    for n in 1..30 {
+        let before = format!("*a{},", n - 1).repeat(10);
+        laughs.push_str(&format!("  a{n}: &a{n} [{before}]\n"));
+    }
+    insta::assert_snapshot!(refused(&with(&laughs)), @"p.yaml: its aliases repeat too much");
+    let keys = format!("\n  a: &a {}\n", "k".repeat(1000)) + &"  b: {? *a : 1}\n".replace('b', "c");
+    PluginFile::parse(Path::new("p.yaml"), &with(&keys)).unwrap();
+    let toml = |rest: &str| {
+        let text = format!(
+            "name = \"a\"\ncomponent = \"b\"\n{rest}\n[serviceAccount]\nnamespace = \"a\"\nname = \"b\"\n"
+        );
+        PluginFile::parse(Path::new("p.toml"), &text).map_err(|error| error.to_string())
+    };
+    insta::assert_snapshot!(toml(&format!("config = {}", "[".repeat(many))).unwrap_err(), @"p.toml:3: more than 64 brackets are open at once");
+    insta::assert_snapshot!(toml(&format!("config.{} = 1", vec!["a"; many].join("."))).unwrap_err(), @"p.toml: it is nested too deeply");
+    insta::assert_snapshot!(toml(&format!("[config.{}]", vec!["a"; many].join("."))).unwrap_err(), @"p.toml: it is nested too deeply");
+    toml("config.a.b.c = [[[1]]]").unwrap();
+
+    // What is large but fits is taken.
+    let large = PluginFile::parse(Path::new("p.yaml"), &with(&format!("{{a: {:?}}}", "x".repeat(1_000_000))))
+        .unwrap();
+    assert_eq!(large.config["a"].as_str().unwrap().len(), 1_000_000);
+    let expanded = PluginFile::parse(Path::new("p.yaml"), &with("\n  a: &a [1, {b: c}]\n  d: *a")).unwrap();
+    assert_eq!(expanded.config["d"], serde_json::json!([1, {"b": "c"}]));
+    let ones = vec!["1"; 500_000].join(",");
+    PluginFile::parse(Path::new("p.yaml"), &with(&format!("{{a: [{ones}]}}"))).unwrap();
+    assert!(PluginFile::parse(Path::new("p.yaml"), &with("")).unwrap().config.is_empty());
+}
+
+/// A folder, and what it gives under these circumstances: plugins by name and file, then errors.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            folder.write(name, text);
+        }
+        folder
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.at(name), text).unwrap();
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn told(&self, paths: &[PathBuf], circumstances: Circumstances<'_>) -> String {
+        let Loaded { files, errors } = load_paths_under(paths, circumstances);
+        let files = files.iter().map(|file| format!("{} of {}", file.name, file.path.display()));
+        let told: Vec<_> = files.chain(errors.iter().map(ToString::to_string)).collect();
+        told.join("\n").replace(&format!("{}/", self.0.path().display()), "")
+    }
+}
+
+#[test]
+fn a_file_that_sorts_first_does_not_take_a_plugins_name() {
+    let folder = Folder::new(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
+    let all = [folder.0.path().to_owned()];
+    let owners = BTreeMap::from([("hello".to_owned(), folder.at("b.yaml"))]);
+    let running = Circumstances { owners: Some(&owners), ..Circumstances::default() };
+    insta::assert_snapshot!(folder.told(&all, running), @"
+    hello of b.yaml
+    a.yaml: a plugin named `hello` stands in b.yaml already
+    ");
+    // Not while its file is malformed or cannot be read, either.
+    folder.write("b.yaml", "name: [");
+    insta::assert_snapshot!(folder.told(&all, running), @"
+    a.yaml: a plugin named `hello` stands in b.yaml already
+    b.yaml:1:7: name: invalid type: sequence, expected a string
+    ");
+    folder.write("b.yaml", "");
+    insta::assert_snapshot!(folder.told(&all, running), @"
+    a.yaml: a plugin named `hello` stands in b.yaml already
+    b.yaml:1:1: the key `name` is missing
+    ");
+    // A file that is another plugin's now, or gone, owns the name no more.
+    folder.write("b.yaml", &GOOD.replace("name: hello\ncomp", "name: other\ncomp"));
+    insta::assert_snapshot!(folder.told(&all, running), @"
+    hello of a.yaml
+    other of b.yaml
+    ");
+    std::fs::remove_file(folder.at("b.yaml")).unwrap();
+    insta::assert_snapshot!(folder.told(&all, running), @"hello of a.yaml");
+    // Named twice is no conflict with itself.
+    let twice = [folder.0.path().to_owned(), folder.at("a.yaml")];
+    insta::assert_snapshot!(folder.told(&twice, Circumstances::default()), @"hello of a.yaml");
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_in_words_and_hangs_nothing() {
+    use std::os::unix::{ffi::OsStrExt, fs::symlink};
+
+    let folder = Folder::new(&[("good.yaml", GOOD)]);
+    let all = [folder.0.path().to_owned()];
+    assert!(std::process::Command::new("mkfifo").arg(folder.at("fifo.yaml")).status().unwrap().success());
+    symlink("/dev/zero", folder.at("zero.yaml")).unwrap();
+    symlink("nowhere", folder.at("dangling.yaml")).unwrap();
+    std::fs::create_dir(folder.at("folder.yaml")).unwrap();
+    std::fs::create_dir(folder.at("plugin")).unwrap();
+    symlink("/dev/zero", folder.at("plugin/plugin.yaml")).unwrap();
+    std::fs::File::create(folder.at("huge.yaml")).unwrap().set_len(1 << 40).unwrap();
+    std::fs::write(folder.at("bytes.yaml"), b"name: \xff").unwrap();
+    let not_utf8 = folder.0.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9.yaml"));
+    std::fs::write(not_utf8, GOOD.replace("name: hello\ncomp", "name: coffee\ncomp")).unwrap();
+    std::fs::create_dir(folder.at(".hidden")).unwrap();
+    folder.write(".hidden/plugin.yaml", GOOD);
+    insta::assert_snapshot!(folder.told(&all, Circumstances::default()), @"
+    coffee of caf�.yaml
+    hello of good.yaml
+    bytes.yaml: is not UTF-8 text
+    dangling.yaml: cannot be read: No such file or directory (os error 2)
+    fifo.yaml: cannot be read: it is a FIFO, and only regular files are read
+    folder.yaml: cannot be read: it is a folder, and only regular files are read
+    huge.yaml: cannot be read: it has 1099511627776 bytes, more than the 1048576 allowed
+    plugin/plugin.yaml: cannot be read: it is a device, and only regular files are read
+    ");
+}
+
+#[test]
+fn a_component_alone_is_a_plugin_where_an_account_is_made_for_it() {
+    let folder = Folder::new(&[("My_Plugin.v2.wasm", ""), ("---.wasm", "")]);
+    let paths = [folder.at("My_Plugin.v2.wasm"), folder.at("---.wasm")];
+    insta::assert_snapshot!(folder.told(&paths, Circumstances::default()), @"
+    My_Plugin.v2.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)
+    ---.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)
+    ");
+    let account_of = |name: &str| format!("default/{name}").parse().ok();
+    let trying = Circumstances { account_of: Some(&account_of), ..Circumstances::default() };
+    insta::assert_snapshot!(folder.told(&paths, trying), @"
+    my-plugin-v2 of My_Plugin.v2.wasm
+    ---.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)
+    ");
+    let file = &load_paths_under(&paths, trying).files[0];
+    assert_eq!(file.service_account.to_string(), "default/my-plugin-v2");
+    assert_eq!(file.component, paths[0]);
+}

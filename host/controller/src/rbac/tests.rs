@@ -82,9 +82,26 @@ fn narrow() -> Needs {
 fn a_plugins_account_gets_what_it_declared_where_it_declared_it() {
     let manifest = for_plugins(&[mirror(), narrow()]).unwrap();
     insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"
-    # These namespaces must exist: oarlock-plugins, team-a, team-b.
+    # The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,
+    # leave this part out: `kubectl delete` of a namespace deletes everything in it.
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: oarlock-plugins
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: team-a
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: team-b
 
     # The plugin mirror, which acts as the ServiceAccount oarlock-plugins/mirror.
+    # WARNING: reading of secrets in all namespaces: whoever reads the token in a Secret can act as that ServiceAccount.
     ---
     apiVersion: v1
     kind: ServiceAccount
@@ -233,9 +250,21 @@ fn the_host_gets_watches_reviews_and_named_impersonation() {
     let yaml = manifest.to_yaml().unwrap();
     assert!(!yaml.contains('*'));
     insta::assert_snapshot!(yaml, @"
-    # These namespaces must exist: oarlock-plugins, oarlock-system.
+    # The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,
+    # leave this part out: `kubectl delete` of a namespace deletes everything in it.
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: oarlock-plugins
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: oarlock-system
 
     # The host itself, which runs as the ServiceAccount oarlock-system/oarlock.
+    # WARNING: the host lists and watches deployments.apps in all namespaces, although the plugins name only team-a: one watch serves all plugins, and each sees only what its own account may.
     ---
     apiVersion: v1
     kind: ServiceAccount
@@ -349,7 +378,13 @@ fn a_wildcard_is_refused() {
 fn a_candidate_may_hold_one_lease_and_tell_of_it() {
     let manifest = for_election(&"oarlock-system/oarlock".parse().unwrap(), "leases", "oarlock");
     insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"
-    # These namespaces must exist: leases.
+    # The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,
+    # leave this part out: `kubectl delete` of a namespace deletes everything in it.
+    ---
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: leases
 
     # The host as a candidate for the Lease leases/oarlock.
     ---
@@ -400,4 +435,51 @@ fn a_candidate_may_hold_one_lease_and_tell_of_it() {
       name: oarlock
       namespace: oarlock-system
     ");
+}
+
+#[test]
+fn what_gives_more_than_it_says_is_said() {
+    let mut needs = narrow();
+    let everywhere = Namespaces::All;
+    needs.description.writes = vec![
+        write("rbac.authorization.k8s.io", "roles", "", one("team-a"), &["create", "escalate", "bind"]),
+        write("", "serviceaccounts", "", everywhere.clone(), &["impersonate"]),
+        write("", "serviceaccounts", "token", one("kube-system"), &["create"]),
+        write("", "configmaps", "", everywhere, &["create"]),
+    ];
+    let manifest = for_plugins(&[needs.clone(), mirror()]).unwrap();
+    insta::assert_snapshot!(manifest.warnings().join("\n"), @"
+    `bind` of roles in the namespace team-a: the account can give anyone, itself too, a role whose rights it does not have
+    `create` of serviceaccounts/token in the namespace kube-system: the account can log in as the ServiceAccounts there
+    `escalate` of roles in the namespace team-a: the account can write roles with rights that it does not have itself, up to all rights
+    `impersonate` of serviceaccounts in all namespaces: the account can act as others, with all their rights
+    reading of secrets in all namespaces: whoever reads the token in a Secret can act as that ServiceAccount
+    ");
+    let yaml = manifest.to_yaml().unwrap();
+    assert_eq!(
+        yaml.lines().filter(|line| line.starts_with("# WARNING: ")).count(),
+        manifest.warnings().len()
+    );
+    // Where the host gets more than the plugins name, that is said too.
+    let host = "oarlock-system/oarlock".parse().unwrap();
+    insta::assert_snapshot!(for_host(&host, &[narrow(), mirror()]).unwrap().warnings().join("\n"), @"the host lists and watches deployments.apps in all namespaces, although the plugins name only team-a: one watch serves all plugins, and each sees only what its own account may");
+    let mut everywhere = narrow();
+    everywhere.description.subscriptions[0].namespaces = Namespaces::All;
+    assert!(for_host(&host, &[narrow(), everywhere]).unwrap().warnings().is_empty());
+}
+
+#[test]
+fn namespaces_that_every_cluster_has_are_left_alone() {
+    let mut needs = narrow();
+    needs.account = "default/narrow".parse().unwrap();
+    let yaml = for_plugins(&[needs]).unwrap().to_yaml().unwrap();
+    let documents: Vec<serde_norway::Value> = serde_norway::Deserializer::from_str(&yaml)
+        .map(|document| serde::Deserialize::deserialize(document).unwrap())
+        .collect();
+    let namespaces: Vec<_> = documents
+        .iter()
+        .filter(|it| it["kind"] == "Namespace")
+        .map(|it| it["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(namespaces, ["team-a", "team-b"]);
 }

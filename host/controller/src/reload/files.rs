@@ -3,9 +3,9 @@
 //! It watches folders, not files, because a file that is replaced is another file. What changed is for others to find out.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -27,14 +27,6 @@ pub(super) struct FileWatch {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
     changed: Arc<Notify>,
-}
-
-/// What a file looks like from outside. A file that was written anew looks different.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Stamp {
-    modified: Option<SystemTime>,
-    length: u64,
-    inode: u64,
 }
 
 // === impl FileWatch ===
@@ -85,26 +77,6 @@ impl FileWatch {
         // Either way it is time to look.
         let _ = tokio::time::timeout(BURST, calm).await;
     }
-}
-
-// === impl Stamp ===
-
-impl Stamp {
-    /// Looks at a file; none when there is no such file, or it cannot be looked at.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some(Self { modified: metadata.modified().ok(), length: metadata.len(), inode: inode(&metadata) })
-    }
-}
-
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> u64 {
-    0
 }
 
 /// Reading is none, or every look would be the reason for the next.

@@ -8,7 +8,6 @@ mod describe;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -32,6 +31,7 @@ use crate::kube_access::{self, PluginAccess, Reader};
 use crate::plan::{self, Exported, Plan, ReadPlan, SubscriptionPlan};
 use crate::provision;
 use crate::rbac::Needs;
+use crate::regular_file;
 use crate::report::{Event, Reporter};
 use crate::subscriptions::{self, Following};
 use crate::tasks::Criticality;
@@ -46,7 +46,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("the component {path} cannot be read: {source}")]
-    Read { path: String, source: io::Error },
+    Read { path: String, source: regular_file::Error },
     #[error("the component {path} cannot be used: {source}")]
     Component { path: String, source: component::Error },
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub(super) enum Error {
     Plan(#[from] plan::Error),
     #[error(transparent)]
     Provision(#[from] provision::Error),
-    #[error("its reads and indices cannot be set up: {0:?}")]
+    #[error("its reads and indices cannot be set up: {}", said(.0))]
     Access(contract::Error),
     #[error("its first instance cannot be made: {}", .0.in_full())]
     Start(oarlock_plugin::CallError),
@@ -88,7 +88,7 @@ impl Error {
     /// What to do about it, where the message does not say so already.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(
+            Self::Read { source, .. } if source.is_not_found() => Some(
                 "build it, or correct `component` in the plugin's file (a path relative to that file)"
                     .to_owned(),
             ),
@@ -98,6 +98,43 @@ impl Error {
             Self::Budget(refused) => Some(refused.excess.hint()),
             _ => None,
         }
+    }
+
+    /// Whether it may be that the component is still being written. One that is not there is being replaced where a version
+    /// of it serves.
+    pub(super) fn may_be_half_written(&self, serves: bool) -> bool {
+        match self {
+            Self::Read { source, .. } => {
+                (serves && source.is_not_found()) || matches!(source, regular_file::Error::Changing)
+            }
+            Self::Component { source, .. } => matches!(
+                source,
+                component::Error::Empty
+                    | component::Error::NotWasm { .. }
+                    | component::Error::Truncated { .. }
+                    | component::Error::Compile(_)
+            ),
+            _ => false,
+        }
+    }
+}
+
+/// What an error of the contract says.
+fn said(error: &contract::Error) -> &str {
+    match error {
+        contract::Error::Throttled(throttled) => &throttled.message,
+        contract::Error::NotFound(text)
+        | contract::Error::AlreadyExists(text)
+        | contract::Error::Conflict(text)
+        | contract::Error::Forbidden(text)
+        | contract::Error::Invalid(text)
+        | contract::Error::Unavailable(text)
+        | contract::Error::Timeout(text)
+        | contract::Error::Gone(text)
+        | contract::Error::NotDeclared(text)
+        | contract::Error::NotSynced(text)
+        | contract::Error::LimitExceeded(text)
+        | contract::Error::Suspended(text) => text,
     }
 }
 
@@ -119,17 +156,17 @@ pub(super) async fn prepare(host: &Host, slot: &Arc<Slot>, file: &PluginFile) ->
     ));
     let config = Arc::new(Value::Object(file.config.clone()));
     let description = describe::describe(host, slot, file, &component, &config, &log).await?;
+    let plan = Plan::of(description.clone())?;
+    plan.check_against(&host.prunings)?;
     if let Some(provision) = &host.provision {
         let needs = Needs {
             plugin: slot.name.to_string(),
             account: file.service_account.clone(),
-            description: description.clone(),
+            description,
             emits_events: component.imports().iter().any(|it| it.starts_with("oarlock:plugin/events")),
         };
         provision.provision(&needs).await?;
     }
-    let plan = Plan::of(description)?;
-    plan.check_against(&host.prunings)?;
     let maker = NewMaker { component, config, log };
     loop {
         let attempt = attempt(host, slot, file, &plan, &maker, &reporter, number, began);

@@ -94,6 +94,11 @@ pub enum Event {
         /// Where.
         address: String,
     },
+    /// The pages for probes and metrics can be read from other machines, without credentials.
+    AdminExposed {
+        /// Where.
+        address: String,
+    },
     /// The host waits to lead.
     StandingBy {
         /// The Lease: namespace and name.
@@ -144,6 +149,27 @@ pub enum Event {
         bytes: u64,
         /// How many are compiled before it.
         before: usize,
+    },
+    /// A component cannot be used, but has just changed: it is probably being written. It is looked at again before anything
+    /// is said about it.
+    ComponentUnfinished {
+        /// The component.
+        file: String,
+        /// Why it cannot be used.
+        message: String,
+    },
+    /// A plugin's file or component that was refused can be used again. The version that serves was made of it already.
+    PluginAccepted {
+        /// The plugin's file, or the component.
+        file: String,
+    },
+    /// How a person who tries the plugin out makes it act.
+    PluginExample {
+        /// What the command shows, or why there is none.
+        text: String,
+        /// What to type in a shell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<String>,
     },
     /// A version is made, and waits for what it watches and reads to be synced.
     PluginWaiting {
@@ -240,7 +266,8 @@ pub enum Event {
     },
     /// The guest wrote a line.
     GuestLog {
-        /// At this level.
+        /// At this level, which is the line's.
+        #[serde(skip)]
         level: Level,
         /// These words.
         message: String,
@@ -356,7 +383,8 @@ impl Event {
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Self::Delivered { outcome: Delivery::Done, .. }
+            Self::ComponentUnfinished { .. }
+            | Self::Delivered { outcome: Delivery::Done, .. }
             | Self::Reconciled { outcome: Delivery::Done, .. } => Level::Debug,
             Self::HostStarted { .. }
             | Self::AdminListening { .. }
@@ -367,6 +395,8 @@ impl Event {
             | Self::PluginCompiling { .. }
             | Self::PluginLoaded { .. }
             | Self::PluginUnloaded
+            | Self::PluginAccepted { .. }
+            | Self::PluginExample { .. }
             | Self::SubscriptionOpened { .. }
             | Self::SubscriptionSynced { .. }
             | Self::InstanceRestarted { .. }
@@ -377,6 +407,7 @@ impl Event {
             Self::Delivered { outcome: Delivery::Retry { .. }, .. }
             | Self::Reconciled { outcome: Delivery::Retry { .. }, .. }
             | Self::SyncedFailed { outcome: Delivery::Done | Delivery::Retry { .. }, .. }
+            | Self::AdminExposed { .. }
             | Self::PluginWaiting { .. }
             | Self::SubscriptionPaused { .. }
             | Self::InstanceLost { .. }

@@ -2,30 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use oarlock_plugin::guest_text::is_escaped;
-
 use super::Line;
 use super::event::{Again, Delivery, Event, Level, Mode, NotificationType};
+use super::terminal::{Lines, OneLine};
 use crate::size::Size;
-
-/// A guest's text: whatever is in it, it stays on its line and does not move the cursor.
-struct OneLine<'a>(&'a str);
-
-// === impl OneLine ===
-
-impl Display for OneLine<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(is_escaped) {
-            match part.char_indices().next_back() {
-                Some((at, last)) if is_escaped(last) => {
-                    write!(f, "{}{}", &part[..at], last.escape_default())?
-                }
-                _ => f.write_str(part)?,
-            }
-        }
-        Ok(())
-    }
-}
 
 // === impl Line ===
 
@@ -37,7 +17,13 @@ impl Display for Line {
             (Some(plugin), None) => write!(f, "{plugin}: ")?,
             (None, _) => write!(f, "oarlock: ")?,
         }
-        self.event.fmt(f)
+        // Guests, files and the API server have a word in most events.
+        Lines(&self.event).fmt(f)?;
+        if let Event::PluginExample { command: Some(command), .. } = &self.event {
+            // To be copied: nothing but the command stands on its lines.
+            command.lines().try_for_each(|line| write!(f, "\n  {}", OneLine(line)))?;
+        }
+        Ok(())
     }
 }
 
@@ -48,6 +34,11 @@ impl Display for Event {
         match self {
             Self::HostStarted { server, version } => write!(f, "oarlock {version} works with {server}"),
             Self::AdminListening { address } => write!(f, "probes and metrics at http://{address}"),
+            Self::AdminExposed { address } => write!(
+                f,
+                "the pages at http://{address} can be read from other machines, by everyone and without credentials: \
+                 name an address of 127.0.0.1 with --admin-addr, or let a firewall or NetworkPolicy keep others out"
+            ),
             Self::StandingBy { lease, identity } => {
                 write!(f, "waits to lead by the Lease {lease}, as {identity}")
             }
@@ -77,6 +68,14 @@ impl Display for Event {
                 write!(f, "compiling its component, {}", Size(*bytes))?;
                 if *before > 0 { write!(f, ", after {before} others") } else { Ok(()) }
             }
+            Self::ComponentUnfinished { file, message } => {
+                write!(f, "{file} has just changed and is looked at again: {message}")
+            }
+            Self::PluginAccepted { file } => {
+                write!(f, "{file} is in order again; the version that serves stays")
+            }
+            // The command follows on lines of its own.
+            Self::PluginExample { text, command: _ } => f.write_str(text),
             Self::PluginWaiting { waits_for } => write!(f, "waits for {}", waits_for.join(", ")),
             Self::PluginPanicked { doing, message } => {
                 write!(
@@ -123,8 +122,12 @@ impl Display for Event {
                 write!(f, "reconcile {kind} {}", Named(namespace, name))?;
                 outcome_of(f, outcome, *took_us)
             }
-            Self::GuestLog { message, pairs, .. } => {
-                write!(f, "{}", OneLine(message))?;
+            Self::GuestLog { level, message, pairs } => {
+                match level {
+                    // A panic or an exception, which are only readable as they were written.
+                    Level::Error => write!(f, "{}", message.trim_end())?,
+                    _ => write!(f, "{}", OneLine(message))?,
+                }
                 pairs
                     .0
                     .iter()
@@ -191,19 +194,18 @@ impl Display for Event {
 fn outcome_of(f: &mut Formatter<'_>, outcome: &Delivery, took_us: u64) -> fmt::Result {
     match outcome {
         Delivery::Done => write!(f, ": done in {took_us} µs"),
-        Delivery::Retry { message, after_ms } => write!(f, ": {}; again in {after_ms} ms", OneLine(message)),
+        Delivery::Retry { message, after_ms } => write!(f, ": {message}; again in {after_ms} ms"),
         Delivery::Parked { message } => write!(
             f,
-            ": {}; parked: tried again at its next event, at a swap of the plugin, and every few minutes",
-            OneLine(message)
+            ": {message}; parked: tried again at its next event, at a swap of the plugin, and every few minutes"
         ),
     }
 }
 
-/// A guest's lines, each on a line of its own.
+/// A guest's lines, each on a line of its own: [`Lines`] indents them.
 fn indented<'a>(f: &mut Formatter<'_>, lines: impl Iterator<Item = &'a str>) -> fmt::Result {
     for line in lines {
-        write!(f, "\n    {}", OneLine(line.trim_end()))?;
+        write!(f, "\n{}", OneLine(line.trim_end()))?;
     }
     Ok(())
 }
@@ -250,9 +252,9 @@ impl Display for NotificationType {
 impl Display for Mode {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::First => "the first of it",
-            Self::Replay => "told everything anew",
-            Self::TakeOver => "going on where the last one was",
+            Self::First => "its first version",
+            Self::Replay => "all objects are delivered to it again",
+            Self::TakeOver => "it continues where the one before stopped",
         })
     }
 }

@@ -18,7 +18,7 @@ fn at(event: Event) -> Line {
 fn a_line_is_one_json_object() {
     insta::assert_snapshot!(
         serde_json::to_string(&at(guest_log(1))).unwrap(),
-        @r#"{"time":"2023-11-14T22:13:20.123456Z","event":"guest-log","level":"info","message":"notified","pairs":{"n":"1"},"plugin":"hello","generation":2}"#
+        @r#"{"time":"2023-11-14T22:13:20.123456Z","level":"info","event":"guest-log","message":"notified","pairs":{"n":"1"},"plugin":"hello","generation":2}"#
     );
     let delivered = Event::Delivered {
         subscription: "pods".into(),
@@ -32,7 +32,7 @@ fn a_line_is_one_json_object() {
     };
     insta::assert_snapshot!(
         serde_json::to_string(&at(delivered)).unwrap(),
-        @r#"{"time":"2023-11-14T22:13:20.123456Z","event":"delivered","subscription":"pods","type":"update","namespace":"default","name":"web","resource-version":"12","attempts":1,"took-us":250,"outcome":"retry","message":"not yet","after-ms":400,"plugin":"hello","generation":2}"#
+        @r#"{"time":"2023-11-14T22:13:20.123456Z","level":"warn","event":"delivered","subscription":"pods","type":"update","namespace":"default","name":"web","resource-version":"12","attempts":1,"took-us":250,"outcome":"retry","message":"not yet","after-ms":400,"plugin":"hello","generation":2}"#
     );
 }
 
@@ -43,6 +43,86 @@ fn a_guest_cannot_forge_lines() {
     let line = at(Event::GuestLog { level: Level::Info, message, pairs }).to_string();
     assert!(!line.contains(char::is_control), "{line:?}");
     assert!(line.ends_with(r"done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked a=b\r"), "{line:?}");
+}
+
+#[test]
+fn every_json_line_has_its_level() {
+    for (event, level) in [
+        (Event::HostStopping, "info"),
+        (Event::WatchTrouble { resource: "v1/pods".into(), message: "no".into() }, "warn"),
+        (Event::ReportsDropped { count: 1 }, "error"),
+        (Event::GuestLog { level: Level::Trace, message: String::new(), pairs: Pairs::default() }, "trace"),
+    ] {
+        let line = Line { time: Timestamp::now(), event, plugin: None, generation: None };
+        let text = serde_json::to_string(&line).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["level"], level);
+        assert_eq!(text.matches(r#""level":"#).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn nothing_that_a_guest_says_controls_a_terminal() {
+    let evil = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}txt\r\u{7f}";
+    let text = || evil.to_owned();
+    for event in [
+        Event::PluginLoaded { version: text(), digest: text(), mode: Mode::First, took_ms: 1 },
+        Event::PluginRefused {
+            file: text(),
+            message: text(),
+            hint: Some(text()),
+            older_version_serves: false,
+        },
+        Event::PluginWaiting { waits_for: vec![text()] },
+        Event::SubscriptionForbidden {
+            subscription: text(),
+            resource: text(),
+            message: text(),
+            hint: text(),
+        },
+        Event::InstanceLost {
+            function: "on-add",
+            about: text(),
+            reason: "trap",
+            message: text(),
+            output: text(),
+            backtrace: text(),
+            losses: 1,
+            restart_after_ms: 1,
+            again: None,
+        },
+        Event::GuestLog { level: Level::Error, message: text(), pairs: Pairs(vec![(text(), text())]) },
+        Event::Reconciled {
+            kind: text(),
+            namespace: text(),
+            name: text(),
+            took_us: 1,
+            outcome: Delivery::Parked { message: text() },
+        },
+    ] {
+        let line = at(event);
+        // A line of ours may be continued, marked.
+        let shown = line.to_string().replace("\n    ", " ");
+        assert!(!shown.contains(|it: char| it.is_control() || it == '\u{202e}'), "{shown:?}");
+        assert!(shown.contains(r"\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}txt"), "{shown}");
+        let json = String::from_utf8(to_json(&line).unwrap()).unwrap();
+        assert!(!json.contains(|it: char| it.is_control() || it == '\u{202e}'), "{json:?}");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&json).unwrap(),
+            serde_json::to_value(&line).unwrap()
+        );
+    }
+}
+
+#[test]
+fn a_panics_message_is_readable() {
+    let message = "panicked at src/lib.rs:12:5:\nexpected a Pod,\tgot\n\u{1b}[31mnothing\n".to_owned();
+    let line = at(Event::GuestLog { level: Level::Error, message, pairs: Pairs::default() });
+    insta::assert_snapshot!(line, @r"
+    22:13:20.123 error hello#2: panicked at src/lib.rs:12:5:
+        expected a Pod,    got
+        \u{1b}[31mnothing
+    ");
 }
 
 #[test]

@@ -111,6 +111,11 @@ impl Rig {
         self.replace(&format!("plugins/{name}.yaml"), text.as_bytes());
     }
 
+    /// The text of a plugin's file.
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(format!("plugins/{name}.yaml"))).unwrap()
+    }
+
     /// Writes the bytes that a plugin is made of.
     pub(crate) fn component(&self, name: &str, bytes: &[u8]) {
         self.replace(&format!("{name}.wasm"), bytes);

@@ -1,5 +1,6 @@
 //! Label selectors in the API's string syntax, with the API server's meaning.
 
+mod example;
 mod json;
 mod parser;
 

@@ -4,11 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_plugin::component::MAX_COMPONENT_BYTES;
 use oarlock_plugin::{Compilation, CompilationState, Component};
 use tokio::time::Instant;
 
 use super::Error;
 use crate::config::PluginFile;
+use crate::regular_file;
 use crate::reload::{Host, Slot};
 use crate::report::{Event, Reporter};
 
@@ -26,9 +28,9 @@ pub(super) async fn compile(
     let component_file = file.component.clone();
     let bytes = host
         .tasks
-        .blocking(move || std::fs::read(component_file))
+        .blocking(move || regular_file::read(&component_file, MAX_COMPONENT_BYTES as u64))
         .await
-        .unwrap_or_else(|| Err(io::Error::other("the reading thread ended")))
+        .unwrap_or_else(|| Err(io::Error::other("the reading thread ended").into()))
         .map_err(|source| Error::Read { path: path(), source })?;
     let began = Instant::now();
     let mut compiling = Box::pin(Component::compile_for(&host.engine, Some(slot.name.clone()), bytes));

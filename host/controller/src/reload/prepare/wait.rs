@@ -108,7 +108,7 @@ impl Waiting<'_> {
                     Access::Open(_) => {}
                     Access::Forbidden(_) => return Err(RightsLost),
                     Access::Unknown(message) => {
-                        waits_for.push(format!("an answer about {}: {message}", plan.name));
+                        waits_for.push(format!("what {account} may watch for {}: {message}", plan.name));
                     }
                 }
             }

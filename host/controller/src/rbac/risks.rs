@@ -1,0 +1,68 @@
+//! Rights that let an account get more than they say, as Kubernetes' "RBAC Good Practices" lists them. An operator should not apply them
+//! without having read of it.
+
+use oarlock_plugin::contract::{Namespaces, Write as Writes};
+
+use super::Needs;
+
+/// Says, one sentence each, what is dangerous about what a plugin declares.
+pub(super) fn of(needs: &Needs) -> Vec<String> {
+    let mut risks = Vec::new();
+    for write in &needs.description.writes {
+        let Writes { target, namespaces, verbs, subresource } = write;
+        let resource = match subresource.as_str() {
+            "" => target.plural.clone(),
+            subresource => format!("{}/{subresource}", target.plural),
+        };
+        for verb in verbs {
+            if let Some(why) = why(verb, &target.group, &resource) {
+                risks.push(format!("`{verb}` of {resource} {}: {why}", place(namespaces)));
+            }
+        }
+    }
+    let watched = needs.watched().filter(|(target, _)| target.group.is_empty() && target.plural == "secrets");
+    for (_, namespaces) in watched {
+        risks.push(format!(
+            "reading of secrets {}: whoever reads the token in a Secret can act as that ServiceAccount",
+            place(namespaces)
+        ));
+    }
+    risks.sort();
+    risks.dedup();
+    risks
+}
+
+fn why(verb: &str, group: &str, resource: &str) -> Option<&'static str> {
+    const WRITES: [&str; 3] = ["create", "update", "patch"];
+    let writes = WRITES.contains(&verb);
+    match (verb, group, resource) {
+        ("escalate", ..) => {
+            Some("the account can write roles with rights that it does not have itself, up to all rights")
+        }
+        ("bind", ..) => Some("the account can give anyone, itself too, a role whose rights it does not have"),
+        ("impersonate", ..) => Some("the account can act as others, with all their rights"),
+        ("approve" | "sign", ..) => Some("the account can have certificates issued that log in as anyone"),
+        ("create", "", "serviceaccounts/token") => {
+            Some("the account can log in as the ServiceAccounts there")
+        }
+        (_, "", "pods/exec" | "pods/attach" | "pods/portforward" | "pods/ephemeralcontainers") => {
+            Some("the account can run what it wants in others' containers")
+        }
+        (_, "", "nodes/proxy" | "services/proxy" | "pods/proxy") => {
+            Some("the account can reach what its network does not, past admission and audit")
+        }
+        (
+            _,
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) if writes => Some("the account can read and change what others write"),
+        _ => None,
+    }
+}
+
+fn place(namespaces: &Namespaces) -> String {
+    match namespaces {
+        Namespaces::All => "in all namespaces".to_owned(),
+        Namespaces::One(namespace) => format!("in the namespace {namespace}"),
+    }
+}

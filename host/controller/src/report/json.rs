@@ -1,0 +1,63 @@
+//! Lines and pages as JSON that a terminal can show as it is: what would control the terminal is written as `\uXXXX`, which means
+//! the same.
+
+use std::io::{self, Write};
+
+use oarlock_plugin::guest_text::is_escaped;
+use serde::{Serialize, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter};
+
+use super::{Event, Level, Line, Timestamp};
+
+/// Writes a value without a newline at the end.
+pub fn write_json(into: impl Write, value: &impl Serialize) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(into, Plain(CompactFormatter)))
+}
+
+/// Returns a value as JSON.
+pub fn to_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut json = Vec::new();
+    write_json(&mut json, value)?;
+    Ok(json)
+}
+
+/// As compact as usual, in characters that do nothing.
+struct Plain(CompactFormatter);
+
+// === impl Plain ===
+
+impl Formatter for Plain {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
+        let mut rest = text;
+        while let Some((at, character)) = rest.char_indices().find(|(_, it)| is_escaped(*it)) {
+            self.0.write_string_fragment(writer, &rest[..at])?;
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + character.len_utf8()..];
+        }
+        self.0.write_string_fragment(writer, rest)
+    }
+}
+
+// === impl Line ===
+
+impl Serialize for Line {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a> {
+            time: Timestamp,
+            level: Level,
+            #[serde(flatten)]
+            event: &'a Event,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            plugin: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            generation: Option<u64>,
+        }
+        let Self { time, event, plugin, generation } = self;
+        let level = event.level();
+        let plugin = plugin.as_deref();
+        Flat { time: *time, level, event, plugin, generation: *generation }.serialize(serializer)
+    }
+}

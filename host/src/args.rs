@@ -55,6 +55,10 @@ pub(crate) struct Environment {
     #[arg(long, global = true, env = "KUBERNETES_SERVICE_HOST", hide = true)]
     pub(crate) kubernetes_service_host: Option<String>,
 
+    /// Set where no program shall write colours.
+    #[arg(long, global = true, env = "NO_COLOR", hide = true)]
+    pub(crate) no_color: Option<OsString>,
+
     /// What the machine is called, or the Pod.
     #[arg(long, global = true, env = "HOSTNAME", hide = true)]
     pub(crate) hostname: Option<String>,
@@ -183,9 +187,9 @@ pub(crate) struct DevArgs {
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub(crate) port: u16,
 
-    /// Where to write the kubeconfig for kubectl.
-    #[arg(long, default_value = ".oarlock/kubeconfig", value_name = "FILE")]
-    pub(crate) kubeconfig: PathBuf,
+    /// Where to write the kubeconfig for kubectl [default: .oarlock/kubeconfig].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
 
     /// Something that the API server does wrong, such as `close-watch,resource=pods,after=10`. May be given several times.
     #[arg(long, value_name = "ACTION[,KEY=VALUE]…")]

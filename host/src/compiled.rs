@@ -45,7 +45,8 @@ fn compiler() -> Compiler {
 }
 
 fn default(environment: &Environment) -> Option<PathBuf> {
-    let Environment { home, xdg_cache_home, kubernetes_service_host: _, hostname: _ } = environment;
+    let Environment { home, xdg_cache_home, kubernetes_service_host: _, no_color: _, hostname: _ } =
+        environment;
     // As the XDG base directory specification has it: what is not absolute counts as not set.
     let cache = xdg_cache_home.clone().filter(|path| path.is_absolute());
     let cache =

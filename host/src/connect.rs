@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{
     Client, Config,
-    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use oarlock_informer::transport;
 
@@ -84,11 +84,20 @@ fn in_cluster() -> Result<(Config, String), Failure> {
 /// The host impersonates the plugins' accounts, and nobody can impersonate twice: headers set by a kubeconfig would take
 /// the place of ours, and every plugin would act as that one user.
 fn refuse_impersonation(config: &Config, source: &str) -> Result<(), Failure> {
-    let auth = &config.auth_info;
-    if auth.impersonate.is_none() && auth.impersonate_groups.is_none() && auth.impersonate_uid.is_none() {
-        return Ok(());
-    }
-    Err(Failure::caller(anyhow::anyhow!("{source} impersonates another user (`as`)")).hint(
+    let AuthInfo { impersonate, impersonate_uid, impersonate_groups, impersonate_user_extra, other, .. } =
+        &config.auth_info;
+    let key = match () {
+        () if impersonate.is_some() => "as",
+        () if impersonate_uid.is_some() => "as-uid",
+        () if impersonate_groups.is_some() => "as-groups",
+        () if impersonate_user_extra.is_some() => "as-user-extra",
+        // What a later kubectl may know.
+        () => match other.keys().find(|key| key.starts_with("as-")) {
+            Some(key) => key,
+            None => return Ok(()),
+        },
+    };
+    Err(Failure::caller(anyhow::anyhow!("{source} impersonates another user (`{key}`)")).hint(
         "oarlock impersonates each plugin's ServiceAccount itself: use credentials of the host's own account",
     ))
 }

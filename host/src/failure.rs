@@ -2,11 +2,15 @@
 
 use std::{fmt::Display, process::ExitCode};
 
+use oarlock_controller::report::{Lines, OneLine};
+
 /// The end of a command that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     fault: Fault,
     error: anyhow::Error,
+    /// What else is wrong, each on a line of its own.
+    others: Vec<String>,
     hint: Option<String>,
 }
 
@@ -25,11 +29,17 @@ pub(crate) type Ended = Result<(), Failure>;
 
 impl Failure {
     pub(crate) fn caller(error: impl Into<anyhow::Error>) -> Self {
-        Self { fault: Fault::Caller, error: error.into(), hint: None }
+        Self { fault: Fault::Caller, error: error.into(), others: Vec::new(), hint: None }
     }
 
     pub(crate) fn running(error: impl Into<anyhow::Error>) -> Self {
-        Self { fault: Fault::Running, error: error.into(), hint: None }
+        Self { fault: Fault::Running, error: error.into(), others: Vec::new(), hint: None }
+    }
+
+    /// Tells of more that is wrong.
+    #[must_use]
+    pub(crate) fn and(self, others: Vec<String>) -> Self {
+        Self { others, ..self }
     }
 
     #[must_use]
@@ -45,9 +55,13 @@ impl Failure {
 
     /// Writes it to standard error.
     pub(crate) fn tell(&self) {
-        eprintln!("error: {:#}", self.error);
+        // Files, guests and API servers may have a word in it.
+        eprintln!("error: {}", Lines(format_args!("{:#}", self.error)));
+        for other in &self.others {
+            eprintln!("       {}", Lines(other));
+        }
         if let Some(hint) = &self.hint {
-            eprintln!("hint:  {hint}");
+            eprintln!("hint:  {}", OneLine(hint));
         }
     }
 

@@ -16,7 +16,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use oarlock_plugin::compiler;
 
-use crate::args::{Args, Command, CompileComponentArgs};
+use crate::{
+    args::{Args, Command, CompileComponentArgs},
+    failure::Failure,
+};
 
 // A cache is many small allocations that come and go at different times. jemalloc packs them, and gives back what is free; how it is
 // tuned stands in .cargo/config.toml, what that is worth in bench/README.md.
@@ -28,14 +31,28 @@ fn main() -> ExitCode {
     match args.command {
         // Before there is a runtime: this process gives up all but what it needs.
         Command::CompileComponent(CompileComponentArgs { arguments }) => compiler::run(arguments),
-        _ => run(args),
+        _ => start(args),
     }
 }
 
-#[tokio::main]
+fn start(args: Args) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let failure = Failure::running(anyhow::Error::new(error).context("no threads can be started"));
+            failure.tell();
+            return failure.exit_code();
+        }
+    };
+    let code = runtime.block_on(run(args));
+    // A thread that reads a file from a file system that does not answer is not waited for.
+    runtime.shutdown_background();
+    code
+}
+
 async fn run(args: Args) -> ExitCode {
     let Args { log, cache_dir, environment, command } = args;
-    let log = telemetry::install(&log);
+    let log = telemetry::install(&log, environment.no_color.as_deref());
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
             Command::Run(args) => commands::run::run(args, &environment, engine).await,

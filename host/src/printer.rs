@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures::FutureExt;
-use oarlock_controller::report::{Line, Reports};
+use oarlock_controller::report::{Line, Reports, write_json};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -121,7 +121,7 @@ fn write(into: &mut impl Write, line: &Line, output: Output) -> io::Result<()> {
     match output {
         Output::Human => writeln!(into, "{line}"),
         Output::Json => {
-            serde_json::to_writer(&mut *into, line)?;
+            write_json(&mut *into, line)?;
             into.write_all(b"\n")
         }
     }

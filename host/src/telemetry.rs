@@ -3,7 +3,8 @@
 //! A thread of its own writes them, since standard error may block as standard output may; often the two are one pipe. What does not fit
 //! into the memory that is set aside is counted.
 
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -40,8 +41,10 @@ enum Message {
     Flushed(mpsc::Sender<()>),
 }
 
-/// Installs the subscriber. A filter that cannot be read is told and replaced by `warn`.
-pub(crate) fn install(filter: &str) -> Log {
+/// Installs the subscriber. A filter that cannot be read is reported and replaced by `warn`. Colours are for terminals, and
+/// only where nobody has asked for none (<https://no-color.org>).
+pub(crate) fn install(filter: &str, no_color: Option<&OsStr>) -> Log {
+    let is_coloured = io::stderr().is_terminal() && no_color.is_none_or(OsStr::is_empty);
     let (parsed, complaint) = match EnvFilter::try_new(filter) {
         Ok(parsed) => (parsed, None),
         Err(error) => (EnvFilter::new("warn"), Some(error)),
@@ -51,7 +54,7 @@ pub(crate) fn install(filter: &str) -> Log {
     tracing_subscriber::fmt()
         .with_env_filter(parsed)
         .with_writer(move || writer.clone())
-        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+        .with_ansi(is_coloured)
         .with_target(true)
         .compact()
         .init();

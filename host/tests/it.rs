@@ -2,9 +2,17 @@
 
 #[path = "it/beginning_and_ending.rs"]
 mod beginning_and_ending;
+#[path = "it/inspections.rs"]
+mod inspections;
+#[path = "it/kubeconfigs.rs"]
+mod kubeconfigs;
+#[path = "it/odd_files.rs"]
+mod odd_files;
 #[path = "it/output.rs"]
 mod output;
 #[path = "it/refusals.rs"]
 mod refusals;
 #[path = "it/rig.rs"]
 mod rig;
+#[path = "it/terminals.rs"]
+mod terminals;

@@ -3,6 +3,7 @@
 //! Everything is as it would be in a cluster, only nearer: the host talks HTTPS to the API server with the token of its
 //! own ServiceAccount, which has the rights that `oarlock rbac` prints and no others, and so have the plugins' accounts.
 
+mod example;
 mod kubeconfig;
 mod rights;
 mod welcome;
@@ -44,7 +45,7 @@ pub(crate) async fn run(args: DevArgs, engine: EngineConfig) -> Ended {
     };
     let prepared = hosting::prepare(&host).await?;
     let cluster = DevCluster::start(config).await.map_err(Failure::caller)?;
-    let ended = serve(&cluster, plugins, &kubeconfig, host, prepared, engine).await;
+    let ended = serve(&cluster, plugins, kubeconfig.as_deref(), host, prepared, engine).await;
     cluster.shut_down().await;
     ended
 }
@@ -52,23 +53,24 @@ pub(crate) async fn run(args: DevArgs, engine: EngineConfig) -> Ended {
 async fn serve(
     cluster: &DevCluster,
     plugins: Vec<PathBuf>,
-    kubeconfig: &Path,
+    kubeconfig: Option<&Path>,
     host: HostArgs,
     prepared: hosting::Prepared,
     engine: EngineConfig,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
     let Connection { client: administrator, server } = client(&cluster.kubeconfig(), None).await?;
-    let rights = Rights::set_up(administrator, account.clone()).await.map_err(Failure::running)?;
+    rights::of_host(&administrator, &account).await.map_err(Failure::running)?;
     let token = cluster.token_for(&account.namespace, &account.name);
     let Connection { client, .. } = client(&cluster.kubeconfig(), Some(token)).await?;
 
     // Whoever finds the file finds an API server that is ready. It is gone again when this returns.
-    let file = KubeconfigFile::write(kubeconfig, &cluster.kubeconfig()).map_err(|error| {
-        let context = format!("the kubeconfig {} cannot be written", kubeconfig.display());
-        Failure::caller(anyhow::Error::new(error).context(context))
-            .hint("name another place with --kubeconfig")
+    let file = KubeconfigFile::write(kubeconfig, &cluster.kubeconfig()).map_err(|(path, error)| {
+        let context = format!("the kubeconfig {} cannot be written", path.display());
+        let hint = error.hint();
+        Failure::caller(anyhow::Error::new(error).context(context)).hint(hint)
     })?;
+    let rights = Rights::new(administrator, account, file.path());
     welcome::say(&server, file.path(), &plugins, host.output);
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
     let job = hosting::Job { client, server, plugins, host, prepared, engine, provision, election: None };

@@ -2,15 +2,17 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::Context;
 use oarlock_controller::{
     config::{self, PluginFile},
+    plan::Plan,
     rbac::Needs,
+    regular_file,
 };
 use oarlock_plugin::{
     Component, Engine, EngineConfig, GuestLog, Limits, LogLine, LogSink,
+    component::MAX_COMPONENT_BYTES,
     contract::{Description, Level},
-    describe,
+    describe, guest_text,
 };
 
 use crate::failure::Failure;
@@ -30,8 +32,9 @@ pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Fail
     if errors.is_empty() {
         return Ok(files);
     }
-    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    Err(Failure::caller(anyhow::anyhow!("{}", texts.join("\n       "))))
+    let mut texts = errors.iter().map(ToString::to_string);
+    let first = texts.next().unwrap_or_default();
+    Err(Failure::caller(anyhow::anyhow!("{first}")).and(texts.collect()))
 }
 
 pub(super) fn engine(config: EngineConfig) -> Result<Engine, Failure> {
@@ -47,15 +50,23 @@ pub(super) async fn examine(
     limits: Limits,
 ) -> Result<Examined, Failure> {
     let shown = component.display();
-    let bytes = std::fs::read(component)
-        .with_context(|| format!("{shown} cannot be read"))
-        .map_err(|error| Failure::caller(error).hint("has the component been built?"))?;
+    let bytes = regular_file::read(component, MAX_COMPONENT_BYTES as u64).map_err(|error| {
+        let hint = error.is_not_found().then_some("has the component been built?");
+        let failure = Failure::caller(anyhow::Error::new(error).context(format!("{shown} cannot be read")));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
     let component = Component::compile(engine, bytes)
         .await
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
     let log = Arc::new(GuestLog::new(Arc::from(name), 1, limits.log_lines_per_second, Arc::new(Stderr)));
     let description = describe(&component, Arc::new(config.into()), limits, log)
         .await
+        .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
+    // The host would refuse it for the same reasons.
+    Plan::of(description.clone())
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
     Ok(Examined { component, description })
 }
@@ -80,6 +91,6 @@ impl LogSink for Stderr {
     }
 
     fn write(&self, line: LogLine<'_>) {
-        eprintln!("{}: {}", line.plugin, oarlock_plugin::guest_text::one_line(line.message));
+        eprintln!("{}: {}", line.plugin, guest_text::one_line(line.message));
     }
 }

@@ -7,7 +7,7 @@ use oarlock_controller::{
     dispatch::{RestartPolicy, RetryPolicy},
     informers::Prunings,
     provision::Provision,
-    report,
+    report::{self, Event},
     runtime::{self, Election, Runtime},
 };
 use oarlock_informer::reflector::ConsistencyCheck;
@@ -57,6 +57,11 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
     let Prepared { admin, prunings } = prepared;
     let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
+    let exposed =
+        admin.as_ref().and_then(|it| it.local_addr().ok()).filter(|it| !it.ip().to_canonical().is_loopback());
+    if let Some(address) = exposed {
+        reporter.report(Event::AdminExposed { address: address.to_string() });
+    }
     let config = runtime::Config {
         client,
         server,

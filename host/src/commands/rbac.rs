@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use oarlock_controller::rbac;
+use oarlock_controller::{rbac, report::OneLine};
 use oarlock_plugin::EngineConfig;
 
 use super::examine;
@@ -32,6 +32,9 @@ pub(crate) async fn run(args: RbacArgs, engine: EngineConfig) -> Ended {
         .and_then(|manifest| Ok(manifest.then(rbac::for_host(&host_account, &needs)?)))
         .map_err(Failure::caller)?;
     let manifest = manifest.then(election.unwrap_or_default());
+    for warning in manifest.warnings() {
+        eprintln!("warning: {}", OneLine(warning));
+    }
     let yaml = manifest.to_yaml().map_err(Failure::running)?;
     std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::running)
 }

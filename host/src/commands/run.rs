@@ -1,6 +1,6 @@
 //! `oarlock run`: plugins against a cluster.
 
-use oarlock_controller::{leader, runtime::Election};
+use oarlock_controller::{config, leader, runtime::Election};
 use oarlock_plugin::EngineConfig;
 
 use super::hosting;
@@ -16,6 +16,10 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
         return Err(Failure::caller(missing)
             .hint("name a folder of plugin files, the folder of one plugin, or a plugin file"));
+    }
+    if let Some(component) = plugins.iter().find(|path| config::is_component(path)) {
+        let bare = config::Error::BareComponent { path: component.clone() };
+        return Err(Failure::caller(bare));
     }
     let prepared = hosting::prepare(&host).await?;
     let Connection { client, server } = connect::connect(&cluster, environment).await?;

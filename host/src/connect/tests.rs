@@ -72,6 +72,17 @@ async fn a_kubeconfig_that_impersonates_is_refused() {
     kubeconfig FILE impersonates another user (`as`)
     hint: oarlock impersonates each plugin's ServiceAccount itself: use credentials of the host's own account
     ");
+    // With any of these every plugin's requests would go out with more than its account.
+    for (user, key) in [
+        ("as-uid: \"1\"", "as-uid"),
+        ("as-groups: [system:masters]", "as-groups"),
+        ("as-user-extra: {scopes: [all]}", "as-user-extra"),
+        ("as-user-extra: {}", "as-user-extra"),
+        ("as-something-new: x", "as-something-new"),
+    ] {
+        let refused = refused(&kubeconfig("http://127.0.0.1:1", user)).await;
+        assert!(refused.contains(&format!("impersonates another user (`{key}`)")), "{user}: {refused}");
+    }
 }
 
 #[tokio::test]

@@ -76,6 +76,25 @@ fn what_is_not_there_is_named() {
 }
 
 #[test]
+fn a_component_without_a_plugin_file_needs_dev() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("my.wasm"), b"").unwrap();
+    for args in [["run", "--plugins", "my.wasm"].as_slice(), &["rbac", "my.wasm"]] {
+        let said = run(folder.path(), args);
+        assert_eq!(said.code, Some(2));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said.stderr, @"error: my.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)");
+        }
+    }
+    let mut command = crate::rig::oarlock(folder.path());
+    command.args(["dev", "--output", "json", "my.wasm"]);
+    let mut running = crate::rig::Running::start(command);
+    let refused = running.until("plugin-refused");
+    assert_eq!(refused["plugin"], "my", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("the file is empty"), "{refused}");
+}
+
+#[test]
 fn every_bad_file_is_told_not_just_the_first() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.yaml"), "nam: a\n").unwrap();

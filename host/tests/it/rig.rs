@@ -60,13 +60,24 @@ impl Running {
 
     /// Waits for the next JSON line that tells of this event.
     pub(crate) fn until(&mut self, event: &str) -> serde_json::Value {
+        self.until_any(&[event])
+    }
+
+    /// Waits for the next JSON line that tells of one of these events.
+    pub(crate) fn until_any(&mut self, events: &[&str]) -> serde_json::Value {
         for line in self.lines.iter_mut().flatten() {
             let line: serde_json::Value = serde_json::from_str(&line.expect("text")).expect("a JSON line");
-            if line["event"] == event {
+            if events.iter().any(|event| line["event"] == *event) {
                 return line;
             }
         }
-        panic!("ended before it told of {event}");
+        panic!("ended before it told of {events:?}");
+    }
+
+    /// Waits for the next line that has this in it.
+    pub(crate) fn until_text(&mut self, text: &str) -> String {
+        let line = self.lines.iter_mut().flatten().map(|line| line.expect("text")).find(|line| line.contains(text));
+        line.unwrap_or_else(|| panic!("ended before it said {text:?}"))
     }
 
     /// Closes the reading end of its standard output.

@@ -1,67 +1,146 @@
 //! The kubeconfig for kubectl: a file that only its owner can read, there from the moment the API server is ready until it ends.
+//!
+//! A file that `oarlock dev` did not write is never written over and never removed. Two things identify a file of `dev`: a
+//! comment in its first line, and a file lock that the process which wrote it holds until it ends. The kernel releases
+//! the lock however the process ends, so a file with the comment and without the lock is left over and may be reused.
+
+mod file;
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    fs, io,
     path::{Path, PathBuf},
 };
 
-/// The file. Dropping it removes it, unless someone else has replaced it meanwhile.
+use self::file::{Claimed, Taken, claim, retire};
+
+/// Where the file lies when the command line names none.
+const DEFAULT: &str = ".oarlock/kubeconfig";
+
+/// The beginning of the first line of every file that `oarlock dev` writes.
+const MARKER: &str = "# Written by `oarlock dev`";
+
+/// How many names are tried in the default folder. Each that is taken belongs to another process.
+const NAMES: u32 = 1_000;
+
+/// The file. Dropping it removes it if it is still what was written.
 pub(super) struct KubeconfigFile {
     path: PathBuf,
     text: String,
+    /// Holds the lock.
+    claimed: Claimed,
+}
+
+/// Why no kubeconfig could be written.
+#[derive(Debug)]
+pub(super) enum Error {
+    /// Something is there that this process must not replace.
+    Taken(Taken),
+    /// The system refused it.
+    Io(io::Error),
 }
 
 // === impl KubeconfigFile ===
 
 impl KubeconfigFile {
-    pub(super) fn write(path: &Path, text: &str) -> io::Result<Self> {
-        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        // Written beside and moved there, so that nobody ever reads half of it.
-        let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
-        let beside = folder.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        Ok(Self { path: path.to_owned(), text: text.to_owned() })
+    /// Writes the file at the path that the command line names, or at the default path. Whatever lies at the
+    /// default path already, this process then chooses another name beside it.
+    pub(super) fn write(given: Option<&Path>, kubeconfig: &str) -> Result<Self, (PathBuf, Error)> {
+        match given {
+            Some(path) => Self::write_at(path, kubeconfig).map_err(|error| (path.to_owned(), error)),
+            None => Self::write_beside(Path::new(DEFAULT), kubeconfig),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+
+    fn write_beside(default: &Path, kubeconfig: &str) -> Result<Self, (PathBuf, Error)> {
+        let mut path = default.to_owned();
+        let mut number = 1;
+        loop {
+            match Self::write_at(&path, kubeconfig) {
+                Err(Error::Taken(_)) if number < NAMES => {
+                    number += 1;
+                    path = default.with_file_name(format!("kubeconfig-{number}"));
+                }
+                written => return written.map_err(|error| (path, error)),
+            }
+        }
+    }
+
+    fn write_at(path: &Path, kubeconfig: &str) -> Result<Self, Error> {
+        let text =
+            format!("{MARKER}, process {}, which removes it when it ends.\n{kubeconfig}", std::process::id());
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        match fs::create_dir_all(folder) {
+            // "File exists" would be said of what the user does not mean to create.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
+            }
+            made => made?,
+        }
+        let claimed = claim(path, folder, &text)?;
+        Ok(Self { path: path.to_owned(), text, claimed })
+    }
 }
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        if fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
-            // A stale kubeconfig misleads, but is no reason to fail at the end.
-            let _ = fs::remove_file(&self.path);
+        // A stale kubeconfig misleads, but is no reason to fail at the end.
+        match retire(&self.path, &self.claimed, &self.text) {
+            Ok(true) => {}
+            Ok(false) => {
+                eprintln!(
+                    "the kubeconfig {} was changed meanwhile, so it is left as it is",
+                    self.path.display()
+                );
+            }
+            Err(error) => eprintln!("the kubeconfig {} cannot be removed: {error}", self.path.display()),
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
+// === impl Error ===
 
-    use super::*;
-
-    #[test]
-    fn only_its_owner_reads_it_and_it_goes_with_the_server() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("deeper/kubeconfig");
-        let file = KubeconfigFile::write(&path, "one").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let later = KubeconfigFile::write(&path, "two").unwrap();
-        drop(file);
-        assert!(path.exists(), "it is another's now");
-        drop(later);
-        assert!(!path.exists());
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
+impl Error {
+    /// What the user can do about it.
+    pub(super) fn hint(&self) -> &'static str {
+        match self {
+            Self::Taken(Taken::Foreign | Taken::Symlink) => {
+                "name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; \
+                 to write to this place, move away what is there"
+            }
+            Self::Taken(Taken::Folder) => "name a file in that folder",
+            Self::Taken(Taken::Special) => "name a file that does not exist yet",
+            Self::Taken(Taken::InUse) => "name another file, or end that process",
+            Self::Io(_) => "name another place with --kubeconfig, in a folder that you can write",
+        }
     }
 }
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Taken(Taken::Foreign) => {
+                f.write_str("the file exists and was not written by `oarlock dev`, so it is not overwritten")
+            }
+            Self::Taken(Taken::Symlink) => f.write_str("it is a symbolic link, which is not followed"),
+            Self::Taken(Taken::Folder) => f.write_str("it is a folder"),
+            Self::Taken(Taken::Special) => f.write_str("it is not a regular file"),
+            Self::Taken(Taken::InUse) => f.write_str("another `oarlock dev` that still runs has written it"),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests;

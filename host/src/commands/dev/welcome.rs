@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use oarlock_controller::report::Timestamp;
+use oarlock_controller::report::{Level, OneLine, Timestamp, to_json};
 use serde_json::json;
 
+use super::example;
 use crate::args::Output;
 
 /// Writes it to standard output: a few lines for people, or one JSON line.
@@ -14,11 +15,14 @@ pub(super) fn say(server: &str, kubeconfig: &Path, plugins: &[PathBuf], output: 
         Output::Json => {
             let line = json!({
                 "time": Timestamp::now(),
+                "level": Level::Info,
                 "event": "dev-cluster-ready",
                 "server": server,
                 "kubeconfig": kubeconfig.display().to_string(),
             });
-            format!("{line}\n")
+            // An object of strings always serialises.
+            let line = to_json(&line).unwrap_or_default();
+            format!("{}\n", String::from_utf8_lossy(&line))
         }
     };
     #[expect(clippy::print_stdout, reason = "a command's answer")]
@@ -28,24 +32,38 @@ pub(super) fn say(server: &str, kubeconfig: &Path, plugins: &[PathBuf], output: 
 }
 
 fn human(server: &str, kubeconfig: &Path, plugins: &[PathBuf]) -> String {
-    let plugins: Vec<_> = plugins.iter().map(|path| path.display().to_string()).collect();
-    let plugins =
-        if plugins.is_empty() { "none; name some to run them".to_owned() } else { plugins.join(", ") };
     let shown = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
-    let kubeconfig = kubeconfig.display();
+    let shown = example::quoted(&shown.display().to_string());
+    let names: Vec<_> = plugins.iter().map(|path| path.display().to_string()).collect();
+    let (names, more) = match plugins {
+        [] => (
+            "none; name some to run them".to_owned(),
+            "  kubectl create configmap hello --from-literal=greeting=hi\n",
+        ),
+        _ => (names.join(", "), ""),
+    };
+    let next = match plugins {
+        [] => "What happens follows here. Ctrl-C ends everything.",
+        _ => {
+            "What happens follows here, and for each plugin that is loaded a command that makes it act. A plugin is loaded anew\n\
+             when its file changes; Ctrl-C ends everything."
+        }
+    };
     format!(
         "API server  {server}, in this process and gone with it\n\
-         kubeconfig  {kubeconfig}\n\
-         plugins     {plugins}\n\
+         kubeconfig  {}\n\
+         plugins     {}\n\
          \n\
          In another terminal:\n  \
-         export KUBECONFIG={}\n  \
-         kubectl create configmap hello --from-literal=greeting=hi\n  \
+         export KUBECONFIG={}\n\
+         {more}  \
          kubectl get configmaps --all-namespaces --watch\n\
          \n\
-         What happens follows here. A plugin is loaded anew when its file changes; Ctrl-C ends everything.\n\
+         {next}\n\
          \n",
-        shown.display()
+        OneLine(kubeconfig.display()),
+        OneLine(names),
+        OneLine(shown),
     )
 }
 
@@ -63,10 +81,10 @@ mod tests {
 
         In another terminal:
           export KUBECONFIG=/tmp/k
-          kubectl create configmap hello --from-literal=greeting=hi
           kubectl get configmaps --all-namespaces --watch
 
-        What happens follows here. A plugin is loaded anew when its file changes; Ctrl-C ends everything.
+        What happens follows here, and for each plugin that is loaded a command that makes it act. A plugin is loaded anew
+        when its file changes; Ctrl-C ends everything.
         ");
     }
 }

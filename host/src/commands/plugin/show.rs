@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, path::Path};
 
-use oarlock_controller::config::PluginFile;
+use oarlock_controller::{config::PluginFile, report::OneLine};
 use oarlock_plugin::contract::{
     Content, Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, Read,
     Subscription, Test, Write as Writes,
@@ -51,8 +51,11 @@ pub(super) fn component(path: &Path, examined: &Examined) -> String {
 
 fn described(table: &mut Table, description: &Description) {
     let Description { name, version, subscriptions, reads, indices, writes, stateless } = description;
-    let state =
-        if *stateless { "stateless" } else { "with state: told everything anew after a trap or swap" };
+    let state = if *stateless {
+        "stateless"
+    } else {
+        "with state: after a trap or swap all objects are delivered to it again"
+    };
     table.row("describes", format!("{name} {version}, {state}"));
     for it in subscriptions {
         table.row("watches", subscription(it));
@@ -142,7 +145,8 @@ impl std::fmt::Display for Table {
         let mut before = "";
         for (label, text) in &self.rows {
             let shown = if *label == before { "" } else { label };
-            writeln!(f, "{shown:<10} {text}")?;
+            // What a component says of itself may be anything.
+            writeln!(f, "{shown:<10} {}", OneLine(text))?;
             before = label;
         }
         Ok(())

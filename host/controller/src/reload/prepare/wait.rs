@@ -108,7 +108,11 @@ impl Waiting<'_> {
                     Access::Open(_) => {}
                     Access::Forbidden(_) => return Err(RightsLost),
                     Access::Unknown(message) => {
-                        waits_for.push(format!("what {account} may watch for {}: {message}", plan.name));
+                        waits_for.push(format!(
+                            "what {} may watch for {}: {message}",
+                            identity.account(),
+                            plan.name
+                        ));
                     }
                 }
             }
@@ -134,10 +138,10 @@ impl Waiting<'_> {
             Ok(Access::Forbidden(message)) => {
                 Some(format!("the right to {name}: {message}; {}", subscriptions::forbidden_hint()))
             }
-            Ok(Access::Unknown(message)) => Some(format!("an answer about {name}: {message}")),
+            Ok(Access::Unknown(message)) => Some(format!("what {account} may watch for {name}: {message}")),
             // That is said of the account.
             Err(access::Error::NoAccount { .. }) => None,
-            Err(error) => Some(format!("an answer about {name}: {}", crate::chain::text(&error))),
+            Err(error) => Some(format!("what {account} may watch for {name}: {}", crate::chain::text(&error))),
         }
     }
 

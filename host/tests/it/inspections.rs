@@ -1,0 +1,74 @@
+//! What `inspect` and `rbac` say of a plugin is what a host says of it. The guest is one that `cargo xtask guests` builds.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::rig::{Running, oarlock, run};
+
+/// Writes the file of a plugin that describes itself wrongly in this way.
+fn plugin(folder: &Path, how: &str) {
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/misdescribes.wasm");
+    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    let text = serde_json::json!({
+        "name": "p",
+        "component": guest,
+        "serviceAccount": {"namespace": "default", "name": "p"},
+        "config": {"how": how},
+    });
+    fs::write(folder.join("p.yaml"), text.to_string()).unwrap();
+}
+
+/// The first line of a host about the plugin, which is loaded or refused.
+fn hosted(folder: &Path) -> Value {
+    let mut command = oarlock(folder);
+    command.args(["dev", "--output", "json", "p.yaml"]);
+    let mut running = Running::start(command);
+    running.until_any(&["plugin-refused", "plugin-loaded"])
+}
+
+#[test]
+fn inspect_refuses_what_a_host_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut told = String::new();
+    for how in ["bad selector", "write with a verb of its own", "bad field", "refuses", "index of nothing"] {
+        plugin(folder.path(), how);
+        let refused = hosted(folder.path());
+        let message = refused["message"].as_str().unwrap_or_else(|| panic!("{how}: {refused}"));
+        for command in [["plugin", "inspect", "p.yaml"].as_slice(), &["rbac", "p.yaml"]] {
+            let said = run(folder.path(), command);
+            assert_eq!(said.code, Some(2), "{how}");
+            assert!(said.stderr.contains(message), "{how}: {}\n{message}", said.stderr);
+        }
+        told.push_str(&format!("{message}\n"));
+    }
+    insta::assert_snapshot!(told, @r#"
+    subscription "configmaps": in a label selector, found '', expected ',' or ')'
+    write of configmaps: "remove" is no verb of Kubernetes; did you mean `delete`? (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
+    the plugin's description is invalid: subscriptions[configmaps].fields[1]: the JSON pointer "spec" does not begin with /, such as /metadata/name
+    the plugin refuses to be loaded: `how` suits me not
+    the plugin's description is invalid: indices[by-app].lister: no read is called "pods"
+    "#);
+}
+
+#[test]
+fn a_guest_controls_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_control = |it: char| it.is_control() && it != '\n';
+    for how in ["controls terminals", "refuses and controls terminals"] {
+        plugin(folder.path(), how);
+        for args in [["plugin", "inspect", "p.yaml"].as_slice(), &["rbac", "p.yaml"]] {
+            let output = oarlock(folder.path()).args(args).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+            assert!(!text.contains(is_control), "{how}: {text:?}");
+            assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{how}: {text}");
+        }
+        let mut command = oarlock(folder.path());
+        command.args(["dev", "--level", "debug", "p.yaml"]);
+        let mut running = Running::start(command);
+        let shown = running.until_text("p#1: ");
+        assert!(!shown.contains(is_control), "{how}: {shown:?}");
+        let (_, rest) = running.end("TERM");
+        assert!(!rest.join("\n").contains(is_control), "{how}: {rest:?}");
+    }
+}

@@ -1,0 +1,97 @@
+//! What `oarlock dev` does to files that it did not write: nothing.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use crate::rig::{Running, oarlock, run};
+
+/// Starts `oarlock dev` in a folder and returns it with the kubeconfig that it names.
+fn dev(folder: &Path, args: &[&str]) -> (Running, String) {
+    let mut command = oarlock(folder);
+    command.args(["dev", "--output", "json"]).args(args);
+    let mut running = Running::start(command);
+    let kubeconfig = running.until("dev-cluster-ready")["kubeconfig"].as_str().unwrap().to_owned();
+    (running, kubeconfig)
+}
+
+fn server(folder: &Path, kubeconfig: &str) -> String {
+    let text = fs::read_to_string(folder.join(kubeconfig)).unwrap();
+    text.split_once("server: ").unwrap().1.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_users_kubeconfig_survives_dev() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    fs::write(&path, "kind: Config # mine\n").unwrap();
+    let inode = fs::metadata(&path).unwrap().ino();
+    let said = run(folder.path(), &["dev", "--kubeconfig", "config"]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.stderr, @"
+    error: the kubeconfig config cannot be written: the file exists and was not written by `oarlock dev`, so it is not overwritten
+    hint:  name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; to write to this place, move away what is there
+    ");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "kind: Config # mine\n");
+    assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
+
+    std::os::unix::fs::symlink("config", folder.path().join("link")).unwrap();
+    fs::create_dir(folder.path().join("folder")).unwrap();
+    let mut told = String::new();
+    for name in ["link", "folder", "config/below", "/proc/kubeconfig"] {
+        let said = run(folder.path(), &["dev", "--kubeconfig", name]);
+        assert_eq!(said.code, Some(2), "{name}: {}", said.stderr);
+        told.push_str(&said.stderr);
+    }
+    insta::assert_snapshot!(told, @"
+    error: the kubeconfig link cannot be written: it is a symbolic link, which is not followed
+    hint:  name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; to write to this place, move away what is there
+    error: the kubeconfig folder cannot be written: it is a folder
+    hint:  name a file in that folder
+    error: the kubeconfig config/below cannot be written: not a directory
+    hint:  name another place with --kubeconfig, in a folder that you can write
+    error: the kubeconfig /proc/kubeconfig cannot be written: entity not found
+    hint:  name another place with --kubeconfig, in a folder that you can write
+    ");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "kind: Config # mine\n");
+}
+
+#[test]
+fn two_devs_in_one_folder_leave_each_other_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, first_file) = dev(folder.path(), &[]);
+    let (second, second_file) = dev(folder.path(), &[]);
+    assert_eq!(first_file, ".oarlock/kubeconfig");
+    assert_ne!(first_file, second_file);
+    let first_server = server(folder.path(), &first_file);
+    assert_ne!(first_server, server(folder.path(), &second_file));
+    let said = run(folder.path(), &["dev", "--kubeconfig", ".oarlock/kubeconfig"]);
+    assert_eq!(said.code, Some(2));
+    insta::assert_snapshot!(said.stderr, @"
+    error: the kubeconfig .oarlock/kubeconfig cannot be written: another `oarlock dev` that still runs has written it
+    hint:  name another file, or end that process
+    ");
+    second.end("TERM");
+    assert_eq!(server(folder.path(), &first_file), first_server);
+    assert!(!folder.path().join(second_file).exists());
+    first.end("INT");
+    assert_eq!(fs::read_dir(folder.path().join(".oarlock")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_killed_dev_left_is_used_again_and_what_was_changed_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (killed, file) = dev(folder.path(), &[]);
+    let old = server(folder.path(), &file);
+    killed.end("KILL");
+    assert_eq!(server(folder.path(), &file), old, "nobody was there to remove it");
+    let (again, same_file) = dev(folder.path(), &[]);
+    assert_eq!(same_file, file);
+    assert_ne!(server(folder.path(), &file), old);
+
+    // As `kubectl config set-context --current --namespace=x` does.
+    let changed =
+        fs::read_to_string(folder.path().join(&file)).unwrap().replace("namespace: default", "namespace: x");
+    fs::write(folder.path().join(&file), &changed).unwrap();
+    let (code, _) = again.end("TERM");
+    assert_eq!(code, Some(0));
+    assert_eq!(fs::read_to_string(folder.path().join(&file)).unwrap(), changed);
+}

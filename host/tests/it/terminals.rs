@@ -1,0 +1,56 @@
+//! What reaches a terminal, or a file in its place.
+
+use std::{fs, process::Stdio};
+
+use crate::rig::{Running, oarlock, run};
+
+#[test]
+fn standard_error_has_no_colours_where_it_is_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = oarlock(folder.path());
+    command
+        .args(["--log", "trace", "dev", "--output", "json"])
+        .stderr(Stdio::from(fs::File::create(&log).unwrap()));
+    let mut running = Running::start(command);
+    running.until("host-started");
+    running.end("TERM");
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("TRACE") || log.contains("DEBUG"), "{log}");
+    assert!(!log.contains('\u{1b}'), "{log:?}");
+}
+
+#[test]
+fn every_line_has_a_level_and_open_pages_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    for (address, is_open) in [("127.0.0.1:0", false), ("0.0.0.0:0", true), ("[::ffff:127.0.0.1]:0", false)] {
+        let mut command = oarlock(folder.path());
+        command.args(["dev", "--output", "json", "--admin-addr", address]);
+        let mut running = Running::start(command);
+        assert_eq!(running.until("dev-cluster-ready")["level"], "info");
+        if is_open {
+            let line = running.until("admin-exposed");
+            assert_eq!(line["level"], "warn");
+            assert!(line["address"].as_str().unwrap().starts_with("0.0.0.0:"), "{line}");
+        }
+        assert_eq!(running.until("admin-listening")["level"], "info");
+        let (_, rest) = running.end("TERM");
+        for line in rest {
+            assert!(line.contains(r#""level":""#) && (is_open || !line.contains("admin-exposed")), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_files_name_or_text_controls_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "a\u{1b}[2J\u{9b}31m.yaml";
+    fs::write(folder.path().join(name), "\u{1b}[2Jkey: 1\n\u{9b}31m: 2\n").unwrap();
+    let said = run(folder.path(), &["rbac", name]);
+    assert_eq!(said.code, Some(2));
+    assert!(!said.stderr.trim_end().contains(char::is_control), "{:?}", said.stderr);
+    for args in [["dev", "no\u{1b}[2Jfile"].as_slice(), &["run", "--plugins", "no\u{9b}2Jfile"]] {
+        let said = run(folder.path(), args);
+        assert!(!said.stderr.replace('\n', "").contains(char::is_control), "{:?}", said.stderr);
+    }
+}

@@ -72,8 +72,11 @@ pub struct Circumstances<'a> {
     /// The plugins that there are, and the file of each: it keeps its name against any other file.
     pub owners: Option<&'a BTreeMap<String, PathBuf>>,
     /// Whom a plugin of this name acts as that is a component without a plugin file. None where there is no such plugin.
-    pub account_of: Option<&'a dyn Fn(&str) -> Option<Account>>,
+    pub account_of: Option<AccountOf<'a>>,
 }
+
+/// Says whom a plugin of this name acts as; none where that is not to be had.
+pub type AccountOf<'a> = &'a dyn Fn(&str) -> Option<Account>;
 
 /// Files that other tools own and that may lie in a folder of plugins.
 const FOREIGN: &[&str] =
@@ -100,7 +103,7 @@ impl PluginFile {
     }
 
     /// Makes the plugin that a component without a plugin file stands for: named like the file, without configuration.
-    fn of_component(path: &Path, account_of: &dyn Fn(&str) -> Option<Account>) -> Result<Self, Error> {
+    fn of_component(path: &Path, account_of: AccountOf<'_>) -> Result<Self, Error> {
         let refused = || Error::BareComponent { path: path.to_owned() };
         let name = names::dns_label_from(&path.file_stem().unwrap_or_default().to_string_lossy());
         let name = name.ok_or_else(refused)?;

@@ -76,7 +76,8 @@ impl Running {
 
     /// Waits for the next line that has this in it.
     pub(crate) fn until_text(&mut self, text: &str) -> String {
-        let line = self.lines.iter_mut().flatten().map(|line| line.expect("text")).find(|line| line.contains(text));
+        let line =
+            self.lines.iter_mut().flatten().map(|line| line.expect("text")).find(|line| line.contains(text));
         line.unwrap_or_else(|| panic!("ended before it said {text:?}"))
     }
 

@@ -186,8 +186,7 @@ async fn a_refused_plugin_is_not_called_loading() {
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
     let entry = admin.board.enter(status);
     let message = "no \u{1b}[2J\u{9b}".to_owned();
-    let trouble =
-        crate::status::Trouble { time: crate::report::Timestamp::now(), message: message.clone() };
+    let trouble = crate::status::Trouble { time: crate::report::Timestamp::now(), message: message.clone() };
     entry.update(|status| status.refused = Some(trouble));
     admin.board.refuse_files(vec![RefusedFile { file: "q.yaml".to_owned(), message: message.clone() }]);
     let (_, text) = get(&admin, "/plugins").await;

@@ -21,7 +21,6 @@ const MAX_SUBSCRIPTIONS: usize = 32;
 const MAX_INDICES: usize = 32;
 const MAX_FIELDS: usize = 64;
 const MAX_CONDITIONS: usize = 16;
-const MAX_INDICES: usize = 16;
 const MAX_PARTS: usize = 256;
 
 /// What is wrong with a description, and where.

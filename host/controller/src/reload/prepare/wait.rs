@@ -141,7 +141,9 @@ impl Waiting<'_> {
             Ok(Access::Unknown(message)) => Some(format!("what {account} may watch for {name}: {message}")),
             // That is said of the account.
             Err(access::Error::NoAccount { .. }) => None,
-            Err(error) => Some(format!("what {account} may watch for {name}: {}", crate::chain::text(&error))),
+            Err(error) => {
+                Some(format!("what {account} may watch for {name}: {}", crate::chain::text(&error)))
+            }
         }
     }
 

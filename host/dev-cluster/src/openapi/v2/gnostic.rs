@@ -83,7 +83,7 @@ struct Parameter {
 #[derive(Clone, PartialEq, Oneof)]
 enum OneParameter {
     #[prost(message, tag = "1")]
-    Body(BodyParameter),
+    Body(Box<BodyParameter>),
     #[prost(message, tag = "2")]
     Other(NonBodyParameter),
 }
@@ -332,12 +332,12 @@ impl ParametersItem {
     fn of(value: &Value) -> Self {
         let (name, location) = (text(value, "name"), text(value, "in"));
         let one = if location == "body" {
-            OneParameter::Body(BodyParameter {
+            OneParameter::Body(Box::new(BodyParameter {
                 name,
                 location,
                 required: value["required"] == true,
                 schema: value.get("schema").map(Schema::of),
-            })
+            }))
         } else {
             let query = QueryParameter { location, name, of_type: text(value, "type") };
             OneParameter::Other(NonBodyParameter { query: Some(query) })

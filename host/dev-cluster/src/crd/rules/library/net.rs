@@ -37,7 +37,7 @@ pub(super) const NAMES: super::Functions = &[
 pub(super) fn declare(context: &mut Context<'static, 'static>) -> Result<(), DeclarationError> {
     context.add_function("url", |text: Text| parse_url(&text).map(wrap))?;
     context.add_function("isURL", |text: Text| parse_url(&text).is_ok())?;
-    let parts: [(&str, fn(&Uri) -> String); 5] = [
+    let parts: [(_, Part); 5] = [
         ("getScheme", |uri| uri.scheme_str().unwrap_or_default().to_owned()),
         ("getHost", |uri| uri.authority().map(|authority| authority.as_str().to_owned()).unwrap_or_default()),
         ("getHostname", |uri| uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned()),
@@ -59,7 +59,7 @@ pub(super) fn declare(context: &mut Context<'static, 'static>) -> Result<(), Dec
     context.add_function("family", |This(this): This<Arc<dyn Opaque>>| {
         Ok::<_, ExecutionError>(if unwrap::<Ip>("family", &this)?.0.is_ipv4() { 4_i64 } else { 6 })
     })?;
-    let tests: [(&str, fn(&IpAddr) -> bool); 5] = [
+    let tests: [(_, Test); 5] = [
         ("isUnspecified", IpAddr::is_unspecified),
         ("isLoopback", IpAddr::is_loopback),
         ("isLinkLocalMulticast", is_link_local_multicast),
@@ -99,6 +99,8 @@ pub(super) fn declare(context: &mut Context<'static, 'static>) -> Result<(), Dec
 }
 
 type Text = Arc<String>;
+type Part = fn(&Uri) -> String;
+type Test = fn(&IpAddr) -> bool;
 
 #[derive(Debug, PartialEq, Eq)]
 struct Url(Uri);

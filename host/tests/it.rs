@@ -1,5 +1,7 @@
 //! The binary as its users meet it: what it says, with which exit code, and how it begins and ends.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "it/beginning_and_ending.rs"]
 mod beginning_and_ending;
 #[path = "it/inspections.rs"]

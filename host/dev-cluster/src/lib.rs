@@ -13,9 +13,10 @@
 //! - A Pod stays Pending; one that names a node waits for its grace period to be cut short, since no kubelet ends it.
 //! - Services get cluster IPs, on which nothing listens.
 //!
-//! Left out: the subresources that a kubelet answers, OpenAPI beyond what kubectl needs to create and apply, the old
-//! `/watch/` paths, and everything that is not in `builtin.rs`. `left_out.rs` says of the groups of a real cluster what they
-//! would take.
+//! - Validation rules of custom resources (CEL) are evaluated without a type checker and without a bound on their cost.
+//!
+//! Left out: the subresources that a kubelet answers, the old `/watch/` paths, and everything that is not in `builtin.rs`.
+//! `left_out.rs` says of the groups of a real cluster what they would take.
 //!
 //! ```text
 //! server ─ service ─┬ authn, authorizer, faults            who, may they, what goes wrong

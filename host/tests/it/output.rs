@@ -51,6 +51,18 @@ fn until_metric(address: &str, name: &str, is_it: impl Fn(f64) -> bool) {
     }
 }
 
+/// Waits until the host is ready, which it is when it has read the plugins' files; fails with its answer after a minute.
+fn until_ready(address: &str) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let answer = get(address, "/readyz");
+        if answer.starts_with("HTTP/1.1 200") {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the host is not ready:\n{answer}");
+    }
+}
+
 #[test]
 fn a_host_whose_output_nobody_reads_goes_on_and_ends_when_asked() {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +70,7 @@ fn a_host_whose_output_nobody_reads_goes_on_and_ends_when_asked() {
     // The pipe is full, and what it has no room for waits.
     until_metric(&address, "oarlock_reports_waiting_bytes", |bytes| bytes > 0.0);
     assert!(get(&address, "/livez").starts_with("HTTP/1.1 200"));
-    assert!(get(&address, "/readyz").starts_with("HTTP/1.1 200"));
+    until_ready(&address);
     assert_eq!(running.end_unread(), Some(0));
 }
 
@@ -69,7 +81,7 @@ fn a_host_whose_output_was_closed_goes_on_and_counts_what_it_cannot_say() {
     running.close_output();
     fs::write(folder.path().join("plugins/one-more.yaml"), "name: a\ncomponent: a.wasm\n").unwrap();
     until_metric(&address, "oarlock_reports_dropped_total", |lines| lines > 0.0);
-    assert!(get(&address, "/readyz").starts_with("HTTP/1.1 200"));
+    until_ready(&address);
     assert_eq!(running.end_unread(), Some(0));
 }
 

@@ -186,7 +186,7 @@ async fn makes_mistakes() {
     metrics.counter-add, name: Err(Error::Invalid("metric name \"a-b\" is not [a-zA-Z_][a-zA-Z0-9_]*, at most 128 characters"))
     metrics.counter-add, negative: Err(Error::Invalid("counter \"a\": cannot add -1"))
     metrics.counter-add: Ok(())
-    metrics.gauge-set, a counter: Err(Error::Invalid("metric \"a\" is a counter"))
+    metrics.gauge-set, a counter: Err(Error::Invalid("metric \"a\": \"a_total\" is a counter"))
     metrics.gauge-set, label twice: Err(Error::Invalid("metric \"b\": the label \"c\" is there twice"))
     metrics.gauge-set, nine labels: Err(Error::LimitExceeded("metric \"b\": more than 8 labels"))
     metrics.gauge-set, after 256: Err(Error::LimitExceeded("metric \"g256\": the plugin has 256 series"))

@@ -28,7 +28,10 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use async_trait::async_trait;
 use k8s_openapi::jiff::Timestamp;
-use oarlock_informer::retry::{self, Steps};
+use oarlock_informer::{
+    clock,
+    retry::{self, Steps},
+};
 use parking_lot::Mutex;
 use rand::{Rng, rngs::SmallRng};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
@@ -195,7 +198,7 @@ impl<L: Lock> LeaderElector<L> {
     async fn renew(&self, callbacks: &impl Callbacks, token: &CancellationToken) -> Ended {
         loop {
             // With late answers the lease may run out before the deadline does.
-            let deadline = (Instant::now() + self.config.renew_deadline).min(self.expires());
+            let deadline = clock::after(Instant::now(), self.config.renew_deadline).min(self.expires());
             let round = async {
                 let mut tries = interval(self.config.retry_period);
                 tries.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -340,7 +343,7 @@ impl<L: Lock> LeaderElector<L> {
     /// When others may soon take the lease that we renewed last.
     fn expires(&self) -> Instant {
         let renewed = self.observed.lock().renewed.unwrap_or_else(Instant::now);
-        renewed + self.config.relied_upon()
+        clock::after(renewed, self.config.relied_upon())
     }
 
     /// Tells of a new holder, once (LE-12).

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use oarlock_informer::clock;
 use tokio::time::Instant;
 
 use super::{lock::Fetched, record::Record};
@@ -41,7 +42,7 @@ impl Observed {
     /// Whether the holder still has time left, by what the record says of how long it lasts (LE-05).
     pub(super) fn is_valid(&self, now: Instant) -> bool {
         let lasts = u64::try_from(self.record.lease_duration_seconds).unwrap_or_default();
-        self.at.is_some_and(|at| at + Duration::from_secs(lasts) > now)
+        self.at.is_some_and(|at| clock::after(at, Duration::from_secs(lasts)) > now)
     }
 
     /// The holder, if it is not the one that was told of last.

@@ -153,8 +153,11 @@ impl Display for Event {
                     wait => write!(f, "loss {losses} in a row, a fresh one starts in {wait} ms")?,
                 }
                 again.iter().try_for_each(|Again { tries, after_ms }| match after_ms {
-                    Some(after) => write!(f, "; {about} is tried again in {after} ms, when nothing else waits (tried {tries} times)"),
-                    None => write!(f, "; {about} is parked (tried {tries} times)"),
+                    Some(after) => write!(
+                        f,
+                        "; {about} is tried again in {after} ms, when nothing else waits (tries: {tries})"
+                    ),
+                    None => write!(f, "; {about} is parked (tries: {tries})"),
                 })?;
                 indented(f, output.lines())?;
                 // Where the guest said itself what happened, frames without names add nothing.

@@ -157,7 +157,7 @@ fn an_exception_is_shown_once_with_its_lines_and_its_object() {
         at(lost).to_string().lines().collect::<Vec<_>>(),
         [
             "22:13:20.123 warn  hello#2: instance lost in on-add of pods default/web (trap): the guest trapped: unreachable; \
-             a fresh one starts at once; pods default/web is tried again in 200 ms, when nothing else waits (tried 1 times)",
+             a fresh one starts at once; pods default/web is tried again in 200 ms, when nothing else waits (tries: 1)",
             "    Traceback:",
             "      File \"a.py\", line 3",
             "    ValueError: \\u{1b}[31mno",

@@ -4,6 +4,8 @@ use std::{fmt::Display, process::ExitCode};
 
 use oarlock_controller::report::{Lines, OneLine};
 
+use crate::telemetry;
+
 /// The end of a command that failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -56,13 +58,14 @@ impl Failure {
     /// Writes it to standard error.
     pub(crate) fn tell(&self) {
         // Files, guests and API servers may have a word in it.
-        eprintln!("error: {}", Lines(format_args!("{:#}", self.error)));
+        let mut lines = format!("error: {}\n", Lines(format_args!("{:#}", self.error)));
         for other in &self.others {
-            eprintln!("       {}", Lines(other));
+            lines += &format!("       {}\n", Lines(other));
         }
         if let Some(hint) = &self.hint {
-            eprintln!("hint:  {}", OneLine(hint));
+            lines += &format!("hint:  {}\n", OneLine(hint));
         }
+        telemetry::say_at_the_end(lines);
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

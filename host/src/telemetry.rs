@@ -64,6 +64,19 @@ pub(crate) fn install(filter: &str, no_color: Option<&OsStr>) -> Log {
     Log(stderr)
 }
 
+/// Writes lines to standard error for the end of the process: whether or not standard error takes them, this returns soon.
+pub(crate) fn say_at_the_end(lines: String) {
+    let (written, is_written) = mpsc::channel();
+    let writing = thread::Builder::new().name("last lines".to_owned());
+    let write = move || {
+        let _ = io::stderr().write_all(lines.as_bytes());
+        let _ = written.send(());
+    };
+    if writing.spawn(write).is_ok() {
+        let _ = is_written.recv_timeout(PATIENCE);
+    }
+}
+
 // === impl Log ===
 
 impl Log {

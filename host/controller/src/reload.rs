@@ -30,6 +30,7 @@ use crate::config::{self, Circumstances, Loaded, PluginFile};
 use crate::discovery::Discovery;
 use crate::dispatch::{self, Dispatcher, PluginQueue, Serving, Switch};
 use crate::health::Health;
+use crate::identity;
 use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
 use crate::provision::{Example, Provision};
@@ -41,6 +42,9 @@ use crate::tasks::{Task, Tasks};
 
 /// How long after a panic in a plugin's task the plugin is loaded anew.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
+
+/// How long after a failure a plugin is loaded anew whose version before acts as an account that is gone, so that it serves nothing.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// A component that has not changed for this long is not being written.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -91,6 +95,8 @@ struct Plugin {
     newest: (PluginFile, Option<Stamp>),
     preparing: Task,
     dispatcher: Task,
+    /// When its dispatcher panicked.
+    panicked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// What preparing a version shares with the plugin that it is for.
@@ -218,9 +224,12 @@ impl Reload {
     fn load(&mut self, file: PluginFile, stamp: Option<Stamp>) -> Option<Arc<Slot>> {
         let name: Arc<str> = file.name.as_str().into();
         let newest = (file.clone(), stamp);
-        if self.plugins.get(&name).is_some_and(|plugin| plugin.dispatcher.is_gone()) {
-            // It panicked: what is left of it goes, and it is loaded anew.
-            self.unload(&name);
+        if let Some(plugin) = self.plugins.get(&name).filter(|plugin| plugin.dispatcher.is_gone()) {
+            if plugin.panicked_at.lock().is_some_and(|at| at.elapsed() < AFTER_PANIC) {
+                return None;
+            }
+            // It panicked: what is left of it goes, and it is loaded anew. Its metrics stay, the panic is in them.
+            self.drop_plugin(&name);
         }
         if let Some(plugin) = self.plugins.get_mut(&name) {
             let again = plugin.slot.again.swap(false, Ordering::AcqRel);
@@ -244,11 +253,14 @@ impl Reload {
         let (dispatcher, switches, serving) =
             Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
         let (host, panicked, of) = (self.host.clone(), self.panicked.clone(), name.clone());
+        let panicked_at = Arc::new(Mutex::new(None));
+        let at = panicked_at.clone();
         let dispatcher = self.host.tasks.spawn_contained(
             format!("plugin {name}"),
             |token| dispatcher.run(token),
             move |message| {
                 report_panic(&host, &of, "its calls", &message);
+                *at.lock() = Some(Instant::now());
                 panicked.notify_one();
             },
         );
@@ -266,15 +278,20 @@ impl Reload {
             refused: Mutex::default(),
         });
         let preparing = begin(&self.host, &slot, file, stamp, None);
-        self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher });
+        self.plugins.insert(name, Plugin { slot, newest, preparing, dispatcher, panicked_at });
         None
     }
 
-    fn unload(&mut self, name: &Arc<str>) {
-        let Some(plugin) = self.plugins.remove(name) else { return };
+    fn drop_plugin(&mut self, name: &Arc<str>) -> Option<Plugin> {
+        let plugin = self.plugins.remove(name)?;
         plugin.preparing.cancel();
         plugin.dispatcher.cancel();
         self.host.board.remove(name);
+        Some(plugin)
+    }
+
+    fn unload(&mut self, name: &Arc<str>) {
+        let Some(plugin) = self.drop_plugin(name) else { return };
         self.host.metrics.forget(name);
         let generation = plugin.slot.serving.view().map_or(0, |it| it.number);
         self.host.reporter.about(name, generation).report(Event::PluginUnloaded);
@@ -327,6 +344,11 @@ fn folders(sources: &[PathBuf], loaded: &Loaded) -> BTreeSet<PathBuf> {
 // === impl Slot ===
 
 impl Slot {
+    /// Whether the version that serves acts as an account that was deleted and made again: it serves nothing any more.
+    fn has_lost_its_account(&self) -> bool {
+        self.serving.view().is_some_and(|serving| serving.identity.state() == identity::State::Another)
+    }
+
     /// Notes that a file can be used again, whose version serves already. What else is `refused` stands.
     fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<Trouble>) {
         let is_accepted = refused.is_none();
@@ -360,6 +382,9 @@ fn begin(
     let on_panic = move |message: String| {
         report_panic(&panicked_host, &panicked_slot.name, "its loading", &message);
         refuse(&panicked_host, &panicked_slot, &panicked_file, &prepare::Error::Panicked(message));
+        if panicked_slot.has_lost_its_account() {
+            panicked_slot.again.store(true, Ordering::Release);
+        }
     };
     let load = |token: CancellationToken| async move {
         if let Some(before) = before {
@@ -418,7 +443,16 @@ fn begin(
             Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
             // The host is ending.
             Err(prepare::Error::Stopped { .. }) => {}
-            Err(error) => refuse(&host, &slot, &file, &error),
+            Err(error) => {
+                refuse(&host, &slot, &file, &error);
+                if slot.has_lost_its_account() {
+                    tokio::select! {
+                        biased;
+                        () = token.cancelled() => {}
+                        () = tokio::time::sleep(AFTER_FAILURE) => slot.again.store(true, Ordering::Release),
+                    }
+                }
+            }
         }
     };
     tasks.spawn_contained(format!("loading {name}"), load, on_panic)

@@ -324,6 +324,11 @@ impl ListenerHandle {
     pub fn inherit_deletes(&self, old: Listener) {
         let deletes = {
             let mut state = old.shared.state.lock();
+            // What happened while a snapshot was being taken in waits beside the backlog.
+            let early = state.early.take();
+            for (key, notification, arrived) in early.into_iter().flat_map(Backlog::into_notifications) {
+                state.backlog.push(key, notification, arrived);
+            }
             std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
         };
         drop(old);

@@ -15,7 +15,9 @@
 mod mapped;
 
 use std::{
+    collections::hash_map::RandomState,
     fs::{self, DirBuilder, File, OpenOptions},
+    hash::{BuildHasher as _, Hasher as _},
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -111,9 +113,9 @@ impl CodeStore {
     /// Begins to write code.
     pub(crate) fn part(&self) -> io::Result<Part> {
         let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.join(format!("{}-{number}.{PART}", std::process::id()));
-        // Of another process of the same number, long gone.
-        let _ = fs::remove_file(&path);
+        // Another process may have the same number: in containers every host is process 1, and they may share the folder.
+        let random = RandomState::new().build_hasher().finish();
+        let path = self.folder.join(format!("{}-{number}-{random:016x}.{PART}", std::process::id()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Part { path, file })
     }

@@ -25,6 +25,7 @@ use crate::{
     args::{DevArgs, HostArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
+    shutdown::Requests,
 };
 
 /// The account that the host runs as.
@@ -64,6 +65,8 @@ async fn serve(
     let token = cluster.token_for(&account.namespace, &account.name);
     let Connection { client, .. } = client(&cluster.kubeconfig(), Some(token)).await?;
 
+    // From here on a request to end is one to remove the file as well.
+    let requests = Requests::listen();
     // Whoever finds the file finds an API server that is ready. It is gone again when this returns.
     let file = KubeconfigFile::write(kubeconfig, &cluster.kubeconfig()).map_err(|(path, error)| {
         let context = format!("the kubeconfig {} cannot be written", path.display());
@@ -73,7 +76,8 @@ async fn serve(
     let rights = Rights::new(administrator, account, file.path());
     welcome::say(&server, file.path(), &plugins, host.output);
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
-    let job = hosting::Job { client, server, plugins, host, prepared, engine, provision, election: None };
+    let job =
+        hosting::Job { client, server, plugins, host, prepared, engine, provision, election: None, requests };
     hosting::host(job, std::future::pending()).await
 }
 

@@ -19,7 +19,7 @@ use crate::{
     args::HostArgs,
     failure::{Ended, Failure},
     printer::Printer,
-    shutdown,
+    shutdown::{self, Requests},
 };
 
 /// What to host, and how.
@@ -32,6 +32,8 @@ pub(super) struct Job {
     pub(super) engine: EngineConfig,
     pub(super) provision: Option<Arc<dyn Provision>>,
     pub(super) election: Option<Election>,
+    /// Listened for since before anything that the host's end has to remove.
+    pub(super) requests: Option<Requests>,
 }
 
 /// What can be wrong with the command line alone, done before anything begins.
@@ -53,7 +55,7 @@ pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
 /// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended when this returns, and every line
 /// is printed, if standard output takes it.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
-    let Job { client, server, plugins, host, prepared, engine, provision, election } = job;
+    let Job { client, server, plugins, host, prepared, engine, provision, election, requests } = job;
     let Prepared { admin, prunings } = prepared;
     let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
@@ -104,6 +106,6 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
     };
     tokio::select! {
         ended = hosting => ended,
-        never = shutdown::cancel_on_request(token.clone()) => match never {},
+        never = shutdown::cancel_on_request(requests, token.clone()) => match never {},
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     args::{ElectionArgs, Environment, RunArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
+    shutdown::Requests,
 };
 
 pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: EngineConfig) -> Ended {
@@ -25,7 +26,17 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
     let Connection { client, server } = connect::connect(&cluster, environment).await?;
     let election = candidacy(election, client.default_namespace(), environment)?;
     hosting::host(
-        hosting::Job { client, server, plugins, host, prepared, engine, provision: None, election },
+        hosting::Job {
+            client,
+            server,
+            plugins,
+            host,
+            prepared,
+            engine,
+            provision: None,
+            election,
+            requests: Requests::listen(),
+        },
         std::future::pending(),
     )
     .await

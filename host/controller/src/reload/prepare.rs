@@ -181,7 +181,7 @@ pub(super) async fn prepare(host: &Host, slot: &Arc<Slot>, file: &PluginFile) ->
 /// Whether the version that serves was made of the same, the account included.
 async fn is_what_serves(host: &Host, slot: &Slot, file: &PluginFile, component: &Component) -> bool {
     let Some(MadeOf { file: made_of, digest, uid }) = slot.made_of.lock().clone() else { return false };
-    if made_of != *file || digest != component.digest() {
+    if made_of != *file || digest != component.digest() || slot.has_lost_its_account() {
         return false;
     }
     match host.gate.account(&file.service_account).await {

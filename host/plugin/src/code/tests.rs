@@ -106,3 +106,17 @@ fn what_is_not_to_be_kept_leaves_nothing() {
     drop(store);
     assert!(!folder.exists());
 }
+
+#[test]
+fn hosts_of_one_process_number_do_not_write_each_others_parts() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    // In containers that share the folder every host is process 1, and counts from zero.
+    let stores = [store(dir.path(), &engine, 1 << 30), store(dir.path(), &engine, 1 << 30)];
+    let [mut one, other] = stores.each_ref().map(|store| store.part().unwrap());
+    assert_ne!(one.path, other.path);
+    assert!(one.path.exists() && other.path.exists());
+    let code = engine.precompile_component(EMPTY).unwrap();
+    io::Write::write_all(&mut one.file, &code).unwrap();
+    stores[0].keep(&engine, &Digest::of(b"a"), one).unwrap();
+    assert!(other.path.exists(), "the other's part is still its own");
+}

@@ -12,6 +12,7 @@ use std::{
 };
 
 use self::file::{Claimed, Taken, claim, retire};
+use crate::telemetry;
 
 /// Where the file lies when the command line names none.
 const DEFAULT: &str = ".oarlock/kubeconfig";
@@ -91,12 +92,15 @@ impl Drop for KubeconfigFile {
         match retire(&self.path, &self.claimed, &self.text) {
             Ok(true) => {}
             Ok(false) => {
-                eprintln!(
-                    "the kubeconfig {} was changed meanwhile, so it is left as it is",
+                telemetry::say_at_the_end(format!(
+                    "the kubeconfig {} was changed meanwhile, so it is left as it is\n",
                     self.path.display()
-                );
+                ));
             }
-            Err(error) => eprintln!("the kubeconfig {} cannot be removed: {error}", self.path.display()),
+            Err(error) => telemetry::say_at_the_end(format!(
+                "the kubeconfig {} cannot be removed: {error}\n",
+                self.path.display()
+            )),
         }
     }
 }

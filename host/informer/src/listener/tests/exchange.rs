@@ -79,6 +79,20 @@ async fn a_trap_is_followed_by_a_replay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delete_that_waits_beside_a_snapshot_is_inherited() {
+    let mut bench = Bench::new();
+    let mut old = bench.listener();
+    bench.put("gone");
+    drain(&mut old);
+    // A long snapshot is being taken in.
+    old.shared().begin_early();
+    bench.delete("gone");
+    let mut new = bench.listener();
+    new.inherit_deletes(old);
+    assert_eq!(drain(&mut new), ["delete gone@2"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_listener_inherits_the_deletes_of_the_old() {
     let mut bench = Bench::new();
     let mut old = bench.listener();

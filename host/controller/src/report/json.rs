@@ -1,4 +1,4 @@
-//! Lines and pages as JSON that a terminal can show as it is: what would control the terminal is written as `\uXXXX`, which means
+//! Lines and pages as JSON that a terminal can show as it is: what would control the terminal is written as `\u001b`, which means
 //! the same.
 
 use std::io::{self, Write};

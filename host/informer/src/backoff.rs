@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn rl_02_doubles_to_the_cap_with_jitter() {
+    async fn doubles_to_the_cap_with_jitter_rl_02() {
         let mut random = SmallRng::seed_from_u64(1);
         let mut backoff = Backoff::new(Config { reset_after: Duration::MAX, ..Config::default() });
         for millis in [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000] {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rl_03_begins_again_two_minutes_after_it_began_also_within_an_outage() {
+    async fn begins_again_two_minutes_after_it_began_also_within_an_outage_rl_03() {
         let mut random = SmallRng::seed_from_u64(1);
         let mut backoff = Backoff::new(Config { jitter: 0.0, ..Config::default() });
         for _ in 0..3 {
@@ -143,7 +143,7 @@ mod tests {
 
     // Conformance: G.24
     #[tokio::test(start_paused = true)]
-    async fn rl_03_over_an_outage_the_two_rules_for_beginning_again_differ_as_in_client_go() {
+    async fn over_an_outage_the_two_rules_for_beginning_again_differ_as_in_client_go_rl_03() {
         const OUTAGE: Duration = Duration::from_secs(600);
         // Up to v0.35 the last call counted, and never was two minutes ago.
         let rules = [Duration::from_secs(120), Duration::MAX];

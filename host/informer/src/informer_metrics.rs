@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mx_01_a_name_is_had_once_until_it_is_released() {
+    fn a_name_is_had_once_until_it_is_released_mx_01() {
         assert_eq!(InformerName::new("").unwrap_err(), NameError::Empty);
         let name = InformerName::new("mx-01").unwrap();
         assert_eq!(InformerName::new("mx-01").unwrap_err(), NameError::Taken("mx-01".into()));

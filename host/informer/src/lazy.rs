@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sy_07_evaluated_once_a_generation() {
+    fn evaluated_once_a_generation_sy_07() {
         let n_evaluations = Arc::new(AtomicUsize::new(0));
         let counter = n_evaluations.clone();
         let lazy: Lazy<usize, ()> = Lazy::new(move || Ok(counter.fetch_add(1, Ordering::SeqCst)));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn sy_07_an_error_is_not_kept() {
+    fn an_error_is_not_kept_sy_07() {
         let n_evaluations = AtomicUsize::new(0);
         let lazy = Lazy::new(move || match n_evaluations.fetch_add(1, Ordering::SeqCst) {
             0 => Err("not yet"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn sy_07_an_evaluation_older_than_a_notification_is_not_kept() {
+    fn an_evaluation_older_than_a_notification_is_not_kept_sy_07() {
         let (began, has_begun) = mpsc::channel();
         let (go_on, may_go_on) = mpsc::channel();
         let may_go_on = Mutex::new(may_go_on);

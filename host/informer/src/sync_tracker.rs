@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "more was finished than was started")]
-    fn sy_02_counting_below_zero_is_a_panic() {
+    fn counting_below_zero_is_a_panic_sy_02() {
         SingleFileTracker::new().finished();
     }
 }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rl_74_a_failure_comes_back_as_it_is() {
+    async fn a_failure_comes_back_as_it_is_rl_74() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/base", listener.local_addr().unwrap());
         let client = client(Config::new(url.parse().unwrap())).unwrap();

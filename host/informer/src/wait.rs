@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn si_30_true_once_all_have_synced_false_only_when_stopped() {
+    async fn true_once_all_have_synced_false_only_when_stopped_si_30() {
         let (first, second) = (fake("first", Some(true)), fake("second", None));
         let token = CancellationToken::new();
         let both: [&dyn Syncing; 2] = [&first, &second];
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn si_31_the_unfinished_are_named_sorted_with_the_cause() {
+    async fn the_unfinished_are_named_sorted_with_the_cause_si_31() {
         let (b, a, done) = (fake("b", None), fake("a", None), fake("done", Some(true)));
         let stop = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn si_32_a_result_is_an_error_with_its_cause_or_none() {
+    fn a_result_is_an_error_with_its_cause_or_none_si_32() {
         let pods = GroupVersionResource::new("", "v1", "pods");
         let deployments = GroupVersionResource::new("apps", "v1", "deployments");
         let synced = BTreeMap::from([(pods.clone(), false), (deployments.clone(), false)]);

@@ -178,7 +178,7 @@ mod tests {
 
     // Conformance: B.2
     #[tokio::test]
-    async fn er_03_a_full_queue_loses_and_counts_and_holds_up_nobody() {
+    async fn a_full_queue_loses_and_counts_and_holds_up_nobody_er_03() {
         let broadcaster = Broadcaster::with_capacity(2);
         let (mut slow, mut quick) = (broadcaster.watch(), broadcaster.watch());
         for n in 0..4 {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ev_09_names_the_object_as_the_version_does() {
+    fn names_the_object_as_the_version_does_ev_09() {
         assert_eq!(
             field_selector("v1", "Pod", "web", "team-a", "u-1").unwrap(),
             "involvedObject.kind=Pod,involvedObject.name=web,involvedObject.namespace=team-a,involvedObject.uid=u-1"

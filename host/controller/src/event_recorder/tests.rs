@@ -137,7 +137,7 @@ async fn an_event_about_an_object_without_namespace_stands_in_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn er_02_what_an_event_is_made_of() {
+async fn what_an_event_is_made_of_er_02() {
     let broadcaster = Broadcaster::new();
     let mut watch = broadcaster.watch();
     let recorder = EventRecorder::new(broadcaster, "eventTest", "node-1");

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn le_01_the_durations_must_leave_time_for_one_another() {
+    fn the_durations_must_leave_time_for_one_another_le_01() {
         let error = |lease, renew, retry| config(lease, renew, retry).check().unwrap_err().to_string();
         assert_eq!(config(15_000, 10_000, 2_000).check(), Ok(()));
         assert_eq!(

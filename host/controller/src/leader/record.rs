@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn ll_04_holder_and_transitions_are_always_written_the_choice_only_if_there_is_one() {
+    fn holder_and_transitions_are_always_written_the_choice_only_if_there_is_one_ll_04() {
         let spec = Record::default().to_spec();
         assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some(""), Some(0)));
         assert_eq!((spec.preferred_holder, spec.strategy), (None, None));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn le_11_a_duration_is_cut_to_whole_seconds() {
+    fn a_duration_is_cut_to_whole_seconds_le_11() {
         let lasts = |millis| {
             Record::held("me", Duration::from_millis(millis), Timestamp::UNIX_EPOCH).lease_duration_seconds
         };

@@ -173,7 +173,7 @@ async fn checks_from_other_threads_while_it_renews() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_16_a_leader_that_does_not_notice_is_unhealthy() {
+async fn a_leader_that_does_not_notice_is_unhealthy_le_16() {
     let lease = MemoryLease::new();
     let check = HealthCheck::new(secs(5));
     assert_eq!(check.check(), Ok(()), "it is not wired");
@@ -194,7 +194,7 @@ async fn le_16_a_leader_that_does_not_notice_is_unhealthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_15_events_say_who_began_and_who_ended() {
+async fn events_say_who_began_and_who_ended_le_15() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     let events = one.lock.events.clone();

@@ -95,7 +95,7 @@ async fn a_page_is_read_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn rl_73_items_take_their_type_from_the_list_and_keep_their_own() {
+async fn items_take_their_type_from_the_list_and_keep_their_own_rl_73() {
     let list = r#"{"apiVersion":"e.io/v1","items":[{"apiVersion":"e.io/v1","kind":"Thing","metadata":{"name":"a"}}],"kind":"ThingList","metadata":{"resourceVersion":"9"}}"#;
     let (server, _) = serving(200, list, 5);
     let page = ask(&server, ListOptions::default()).await.unwrap();
@@ -104,7 +104,7 @@ async fn rl_73_items_take_their_type_from_the_list_and_keep_their_own() {
 }
 
 #[tokio::test]
-async fn rl_71_what_is_kept_stands_in_the_place_of_what_came() {
+async fn what_is_kept_stands_in_the_place_of_what_came_rl_71() {
     let (server, _) = serving(200, LIST, 100);
     let kept =
         Object::parse(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"kept"}}"#, None).unwrap();
@@ -115,7 +115,7 @@ async fn rl_71_what_is_kept_stands_in_the_place_of_what_came() {
 }
 
 #[tokio::test]
-async fn rl_29_an_empty_list_is_a_list() {
+async fn an_empty_list_is_a_list_rl_29() {
     for items in ["[]", "null", "[ \n]"] {
         let list = format!(
             r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":{items}}}"#
@@ -228,7 +228,7 @@ async fn a_watch_is_read_however_it_is_cut() {
 
 // Conformance: B.1, G.47
 #[tokio::test]
-async fn wt_02_a_watch_cut_in_an_event_ends_and_garbage_is_an_error() {
+async fn a_watch_cut_in_an_event_ends_and_garbage_is_an_error_wt_02() {
     let cut = &WATCH[..WATCH.find("DELETED").unwrap()];
     let (server, _) = serving(200, cut, 9);
     let events = watch(&server).await;
@@ -281,7 +281,7 @@ fn a_frame_is_read_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn rl_55_what_is_no_object_of_the_resource_does_not_end_the_watch() {
+async fn what_is_no_object_of_the_resource_does_not_end_the_watch_rl_55() {
     for object in [
         "{}",
         r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}"#,
@@ -442,7 +442,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn rl_32_a_refused_connection_is_known_as_such() {
+async fn a_refused_connection_is_known_as_such_rl_32() {
     // Bound and dropped: nobody listens there.
     let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let config = kube::Config::new(format!("http://{address}").parse().unwrap());

@@ -160,7 +160,7 @@ async fn update_is_seen_as_far_as_it_is_there_when_looked_at() {
 
 // Conformance: G.37
 #[tokio::test(start_paused = true)]
-async fn ct_03_what_is_queued_at_the_end_is_not_processed() {
+async fn what_is_queued_at_the_end_is_not_processed_ct_03() {
     let it = ByHand::new();
     for i in 0..10 {
         it.fake.put(&*format!("ns/{i}"));
@@ -183,7 +183,7 @@ async fn ct_03_what_is_queued_at_the_end_is_not_processed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ct_02_what_cannot_be_processed_is_lost_and_the_rest_is_not() {
+async fn what_cannot_be_processed_is_lost_and_the_rest_is_not_ct_02() {
     let it = ByHand::new();
     for name in ["ns/a", "ns/bad", "ns/c"] {
         it.fake.put(name);
@@ -208,7 +208,7 @@ async fn ct_02_what_cannot_be_processed_is_lost_and_the_rest_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn df_42_a_process_callback_may_put_deltas_back() {
+async fn a_process_callback_may_put_deltas_back_df_42() {
     let it = ByHand::new();
     it.fake.put("ns/a");
     it.fake.put("ns/b");

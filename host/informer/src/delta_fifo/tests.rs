@@ -87,7 +87,7 @@ fn queued(fifo: &DeltaFifo, name: &str) -> String {
 
 // Conformance: 2.17
 #[test]
-fn df_01_a_queued_key_keeps_its_place() {
+fn a_queued_key_keeps_its_place_df_01() {
     let fifo = without_known_objects();
     for (name, version) in [("foo", 10), ("bar", 1), ("foo", 11), ("foo", 13), ("zab", 30)] {
         fifo.add(object(name, version)).unwrap();
@@ -102,7 +102,7 @@ fn df_01_a_queued_key_keeps_its_place() {
 }
 
 #[test]
-fn df_02_the_better_of_two_deletions_survives() {
+fn the_better_of_two_deletions_survives_df_02() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.delete(object("a", 2)).unwrap();
@@ -121,7 +121,7 @@ fn df_02_the_better_of_two_deletions_survives() {
 }
 
 #[test]
-fn df_03_only_the_last_two_are_compared() {
+fn only_the_last_two_are_compared_df_03() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.delete(object("a", 2)).unwrap();
@@ -131,7 +131,7 @@ fn df_03_only_the_last_two_are_compared() {
 }
 
 #[test]
-fn df_04_a_delete_of_what_nobody_knows_is_ignored() {
+fn a_delete_of_what_nobody_knows_is_ignored_df_04() {
     let fifo = without_known_objects();
     fifo.delete(object("a", 1)).unwrap();
     assert_eq!(pop_all(&fifo), [""; 0]);
@@ -143,7 +143,7 @@ fn df_04_a_delete_of_what_nobody_knows_is_ignored() {
 }
 
 #[test]
-fn df_05_a_delete_behind_a_delete_collapses() {
+fn a_delete_behind_a_delete_collapses_df_05() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.delete(object("a", 2)).unwrap();
@@ -152,7 +152,7 @@ fn df_05_a_delete_behind_a_delete_collapses() {
 }
 
 #[test]
-fn df_06_the_transformer_runs_once_and_never_for_tombstones_and_resync() {
+fn the_transformer_runs_once_and_never_for_tombstones_and_resync_df_06() {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let transformer: Transformer = {
         let calls = calls.clone();
@@ -177,7 +177,7 @@ fn df_06_the_transformer_runs_once_and_never_for_tombstones_and_resync() {
 }
 
 #[test]
-fn df_07_what_the_transformer_refuses_is_not_queued() {
+fn what_the_transformer_refuses_is_not_queued_df_07() {
     let transformer: Transformer = Arc::new(|object: Object| match object.key().name() {
         "bad" => Err(TransformError("no".into())),
         _ => Ok(object),
@@ -191,7 +191,7 @@ fn df_07_what_the_transformer_refuses_is_not_queued() {
 }
 
 #[tokio::test]
-async fn df_08_every_enqueue_wakes_all_who_wait() {
+async fn every_enqueue_wakes_all_who_wait_df_08() {
     let fifo = without_known_objects();
     let mut first = Box::pin(fifo.pop(|_, _, _| Processed::Done));
     let mut second = Box::pin(fifo.pop(|_, _, _| Processed::Done));
@@ -204,7 +204,7 @@ async fn df_08_every_enqueue_wakes_all_who_wait() {
 }
 
 #[test]
-fn df_10_a_list_is_queued_as_replaced_even_behind_a_delete() {
+fn a_list_is_queued_as_replaced_even_behind_a_delete_df_10() {
     let fifo = without_known_objects();
     fifo.add(object("a", 10)).unwrap();
     fifo.delete(object("a", 11)).unwrap();
@@ -214,7 +214,7 @@ fn df_10_a_list_is_queued_as_replaced_even_behind_a_delete() {
 
 // Conformance: G.10
 #[test]
-fn df_11_what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest() {
+fn what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest_df_11() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.update(object("a", 2)).unwrap();
@@ -230,7 +230,7 @@ fn df_11_what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest() {
 
 // Conformance: 2.13
 #[test]
-fn df_12_what_is_known_but_neither_listed_nor_queued_is_gone() {
+fn what_is_known_but_neither_listed_nor_queued_is_gone_df_12() {
     let fifo = knowing(&[object("foo", 5), object("bar", 6), object("baz", 7)]);
     fifo.delete(object("baz", 10)).unwrap();
     fifo.replace(vec![object("foo", 5)]).unwrap();
@@ -238,7 +238,7 @@ fn df_12_what_is_known_but_neither_listed_nor_queued_is_gone() {
 }
 
 #[test]
-fn df_13_old_keys_then_the_list_then_the_known_that_are_gone() {
+fn old_keys_then_the_list_then_the_known_that_are_gone_df_13() {
     let fifo = knowing(&[object("k1", 1), object("k2", 1)]);
     fifo.add(object("q", 1)).unwrap();
     fifo.replace(vec![object("z", 2), object("a", 2), object("q", 2)]).unwrap();
@@ -246,7 +246,7 @@ fn df_13_old_keys_then_the_list_then_the_known_that_are_gone() {
 }
 
 #[test]
-fn df_20_resync_queues_what_is_known_and_has_nothing_queued() {
+fn resync_queues_what_is_known_and_has_nothing_queued_df_20() {
     let fifo = without_known_objects();
     fifo.resync();
     assert!(fifo.is_empty());
@@ -259,7 +259,7 @@ fn df_20_resync_queues_what_is_known_and_has_nothing_queued() {
 }
 
 #[test]
-fn df_30_a_first_change_populates_and_a_resync_does_not() {
+fn a_first_change_populates_and_a_resync_does_not_df_30() {
     let fifo = knowing(&[object("a", 1)]);
     fifo.resync();
     assert!(!fifo.has_synced());
@@ -272,7 +272,7 @@ fn df_30_a_first_change_populates_and_a_resync_does_not() {
 }
 
 #[test]
-fn df_31_df_32_synced_once_the_first_list_and_its_deletions_are_popped() {
+fn synced_once_the_first_list_and_its_deletions_are_popped_df_31_df_32() {
     let fifo = knowing(&[object("gone", 1)]);
     fifo.replace(vec![object("a", 1), object("a", 2), object("b", 1)]).unwrap();
     for _ in 0..3 {
@@ -290,7 +290,7 @@ fn df_31_df_32_synced_once_the_first_list_and_its_deletions_are_popped() {
 
 // Conformance: G.11
 #[test]
-fn df_33_the_synced_signal_comes_after_the_last_item_is_processed() {
+fn the_synced_signal_comes_after_the_last_item_is_processed_df_33() {
     let fifo = without_known_objects();
     fifo.replace(vec![object("a", 1)]).unwrap();
     let synced = fifo.synced();
@@ -303,7 +303,7 @@ fn df_33_the_synced_signal_comes_after_the_last_item_is_processed() {
 }
 
 #[test]
-fn df_34_all_of_the_first_list_is_initial_its_deletions_too() {
+fn all_of_the_first_list_is_initial_its_deletions_too_df_34() {
     let fifo = knowing(&[object("gone", 1)]);
     fifo.replace(vec![object("a", 1)]).unwrap();
     fifo.add(object("b", 1)).unwrap();
@@ -312,7 +312,7 @@ fn df_34_all_of_the_first_list_is_initial_its_deletions_too() {
 
 // Conformance: 2.20
 #[tokio::test]
-async fn df_40_pop_waits_and_a_closed_queue_is_drained_first() {
+async fn pop_waits_and_a_closed_queue_is_drained_first_df_40() {
     let fifo = without_known_objects();
     let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(fifo.pop(|_, _, _| Processed::Done))).collect();
     for pop in &mut waiting {
@@ -328,7 +328,7 @@ async fn df_40_pop_waits_and_a_closed_queue_is_drained_first() {
 }
 
 #[test]
-fn df_42_requeued_deltas_go_back_unless_their_key_is_queued_again() {
+fn requeued_deltas_go_back_unless_their_key_is_queued_again_df_42() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.add(object("b", 1)).unwrap();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn df_44_long_processing_is_traced_where_more_than_ten_wait() {
+    async fn long_processing_is_traced_where_more_than_ten_wait_df_44() {
         let (few, many) = (Trace::of(10), Trace::of(11));
         tokio::time::advance(LONG).await;
         assert_eq!((few.too_long(), many.too_long()), (None, None));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_01_doubles_to_the_cap() {
+    async fn doubles_to_the_cap_fc_01() {
         let backoff = of_1_to(50);
         assert_eq!(backoff.get(&"a"), Duration::ZERO);
         for expected in [1, 2, 4, 8, 16, 32, 50, 50] {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_01_jitter_is_a_part_of_the_delay_before_and_not_capped_at_first() {
+    async fn jitter_is_a_part_of_the_delay_before_and_not_capped_at_first_fc_01() {
         let config = KeyedBackoffConfig { jitter: 0.5, ..KeyedBackoffConfig::new(secs(10), secs(10)) };
         let backoff = backoff(config);
         for n in 0..100_u32 {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_02_an_id_that_was_quiet_for_long_begins_anew() {
+    async fn an_id_that_was_quiet_for_long_begins_anew_fc_02() {
         let backoff = of_1_to(4);
         let fail = || backoff.next("a", Instant::now());
         fail();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_02_when_an_id_expires_may_be_chosen() {
+    async fn when_an_id_expires_may_be_chosen_fc_02() {
         let config =
             KeyedBackoffConfig { expire_after: Some(secs(3)), ..KeyedBackoffConfig::new(secs(1), secs(60)) };
         let backoff = backoff(config);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_02_gc_forgets_by_the_same_test_against_now() {
+    async fn gc_forgets_by_the_same_test_against_now_fc_02() {
         let backoff = of_1_to(5);
         backoff.next("old", Instant::now());
         tokio::time::advance(secs(10)).await;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_03_in_backoff_since_an_event() {
+    async fn in_backoff_since_an_event_fc_03() {
         let backoff = of_1_to(60);
         let event = Instant::now();
         assert!(!backoff.is_in_backoff_since(&"a", event), "nothing is known of it");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_03_in_backoff_since_the_last_failure() {
+    async fn in_backoff_since_the_last_failure_fc_03() {
         let backoff = of_1_to(60);
         let failure = Instant::now();
         assert!(!backoff.is_in_backoff_since_update(&"a", failure));

@@ -102,7 +102,7 @@ mod tests {
 
     // Conformance: 55.1
     #[tokio::test(start_paused = true)]
-    async fn fc_04_ten_users_of_one_bucket_are_throttled_together() {
+    async fn ten_users_of_one_bucket_are_throttled_together_fc_04() {
         let bucket = TokenBucket::per_second(100.0, 1);
         let began = Instant::now();
         let user = || async {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn fc_04_threads_get_no_more_than_there_is() {
+    fn threads_get_no_more_than_there_is_fc_04() {
         let bucket = TokenBucket::per_second(0.001, 100);
         let accepted = std::thread::scope(|scope| {
             let threads: Vec<_> =
@@ -128,14 +128,14 @@ mod tests {
 
     // Conformance: 55.2
     #[tokio::test(start_paused = true)]
-    async fn fc_04_starts_full() {
+    async fn starts_full_fc_04() {
         let bucket = TokenBucket::per_second(1.0, 3);
         assert_eq!([(); 4].map(|()| bucket.try_accept()), [true, true, true, false]);
     }
 
     // Conformance: 55.3
     #[tokio::test(start_paused = true)]
-    async fn fc_04_a_token_comes_back() {
+    async fn a_token_comes_back_fc_04() {
         let bucket = TokenBucket::per_second(1.0, 1);
         assert!(bucket.try_accept());
         assert!(!bucket.try_accept());
@@ -146,7 +146,7 @@ mod tests {
 
     // Conformance: 55.4
     #[tokio::test(start_paused = true)]
-    async fn fc_04_accept_waits_for_its_token() {
+    async fn accept_waits_for_its_token_fc_04() {
         let bucket = TokenBucket::per_second(10.0, 5);
         let began = Instant::now();
         for _ in 0..16 {
@@ -157,7 +157,7 @@ mod tests {
 
     // Conformance: 55.7
     #[tokio::test(start_paused = true)]
-    async fn fc_04_wait_fails_when_the_deadline_cannot_be_met() {
+    async fn wait_fails_when_the_deadline_cannot_be_met_fc_04() {
         let bucket = TokenBucket::per_second(0.1, 1);
         assert_eq!(bucket.wait(Instant::now() + secs(1)).await, Ok(()));
         let began = Instant::now();
@@ -170,7 +170,7 @@ mod tests {
 
     // Conformance: 55.8
     #[tokio::test(start_paused = true)]
-    async fn fc_04_a_rate_without_drift() {
+    async fn a_rate_without_drift_fc_04() {
         let bucket = TokenBucket::per_second(1_000_000.0 / 1_031_425.0, 1);
         for n in 0..60 {
             assert!(bucket.try_accept(), "try {n}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fc_04_rates_that_are_none() {
+    async fn rates_that_are_none_fc_04() {
         for rate in [0.0, -1.0, f64::NAN, 1e-300] {
             let bucket = TokenBucket::per_second(rate, 2);
             assert_eq!([(); 3].map(|()| bucket.try_accept()), [true, true, false], "{rate}");

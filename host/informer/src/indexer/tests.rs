@@ -39,7 +39,7 @@ fn filled(objects: impl IntoIterator<Item = Object>) -> (IndexerWriter, Indexer)
 }
 
 #[test]
-fn st_02_put_is_upsert_and_deleting_nothing_does_nothing() {
+fn put_is_upsert_and_deleting_nothing_does_nothing_st_02() {
     let (mut writer, indexer) = filled([]);
     assert!(writer.put(at("ns/a".into(), "1")).is_none());
     assert_eq!(writer.put(at("ns/a".into(), "2")).unwrap().resource_version(), "1");
@@ -48,7 +48,7 @@ fn st_02_put_is_upsert_and_deleting_nothing_does_nothing() {
 }
 
 #[test]
-fn st_03_reads_share_what_is_stored() {
+fn reads_share_what_is_stored_st_03() {
     let (_writer, indexer) = filled([at("ns/a".into(), "1")]);
     let key = ObjectKey::new("ns", "a");
     assert!(indexer.get(&key).unwrap().is_same(&indexer.get(&key).unwrap()));
@@ -56,7 +56,7 @@ fn st_03_reads_share_what_is_stored() {
 }
 
 #[test]
-fn st_05_replace_swaps_all_and_rebuilds_the_indices() {
+fn replace_swaps_all_and_rebuilds_the_indices_st_05() {
     let (mut writer, indexer) = filled([labelled("ns/a", "old"), labelled("ns/b", "both")]);
     indexer.add_index("foo", by_label()).unwrap();
     writer.replace(vec![labelled("ns/c", "both"), labelled("ns/d", "first"), labelled("ns/d", "last")], "");
@@ -71,7 +71,7 @@ fn st_05_replace_swaps_all_and_rebuilds_the_indices() {
 
 // Conformance: 1.14
 #[test]
-fn st_06_st_07_the_version_follows_the_last_change_without_comparing() {
+fn the_version_follows_the_last_change_without_comparing_st_06_st_07() {
     let (mut writer, indexer) = filled([at("ns/a".into(), "9")]);
     assert_eq!(&*indexer.resource_version(), "9");
     writer.put(at("ns/b".into(), "3"));
@@ -96,7 +96,7 @@ fn objects_and_bytes_are_accounted_for() {
 }
 
 #[test]
-fn ix_01_an_object_is_filed_under_each_value_once() {
+fn an_object_is_filed_under_each_value_once_ix_01() {
     let owners = json!([{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u1"}, {"apiVersion": "v1", "kind": "B", "name": "b", "uid": "u2"}]);
     let containers = json!({"containers": [{"image": "x"}, {"image": "y"}, {"image": "x"}, {"name": "no image"}], "n": 3, "none": null});
     let draft =
@@ -122,7 +122,7 @@ fn ix_01_an_object_is_filed_under_each_value_once() {
 }
 
 #[test]
-fn ix_02_an_update_moves_the_object_between_values() {
+fn an_update_moves_the_object_between_values_ix_02() {
     let (mut writer, indexer) = filled([labelled("ns/a", "one"), labelled("ns/b", "two")]);
     indexer.add_index("foo", by_label()).unwrap();
     writer.put(labelled("ns/a", "two"));
@@ -134,7 +134,7 @@ fn ix_02_an_update_moves_the_object_between_values() {
 
 // Conformance: 8.1, 23.1, 23.2
 #[test]
-fn ix_03_a_value_without_objects_is_gone() {
+fn a_value_without_objects_is_gone_ix_03() {
     let (mut writer, indexer) =
         filled([labelled("ns/a", "bar"), labelled("ns/b", "bar"), labelled("ns/c", "biz")]);
     indexer.add_index("foo", by_label()).unwrap();
@@ -147,7 +147,7 @@ fn ix_03_a_value_without_objects_is_gone() {
 
 // Conformance: G.39
 #[test]
-fn ix_04_an_object_that_cannot_be_filed_is_stored_and_the_index_says_so() {
+fn an_object_that_cannot_be_filed_is_stored_and_the_index_says_so_ix_04() {
     let (mut writer, indexer) = filled([at(Draft::new("ns/a").field("spec", json!({"x": {}})), "1")]);
     indexer.add_index("x", IndexSource::Pointer("/spec/x".parse().unwrap())).unwrap();
     writer.put(at(Draft::new("ns/b").field("spec", json!({"x": []})), "1"));
@@ -166,7 +166,7 @@ fn ix_04_an_object_that_cannot_be_filed_is_stored_and_the_index_says_so() {
 }
 
 #[test]
-fn ix_05_an_unknown_index_is_named() {
+fn an_unknown_index_is_named_ix_05() {
     let (_writer, indexer) = filled([]);
     let request = PageRequest { limit: 1, ..PageRequest::default() };
     let unknown = Error::UnknownIndex("nope".into());
@@ -179,7 +179,7 @@ fn ix_05_an_unknown_index_is_named() {
 
 // Conformance: G.56
 #[test]
-fn ix_06_ix_07_the_union_over_an_objects_values_and_sorted_keys() {
+fn the_union_over_an_objects_values_and_sorted_keys_ix_06_ix_07() {
     let function = IndexFunction::new(|object| {
         Ok(object
             .labels()
@@ -199,7 +199,7 @@ fn ix_06_ix_07_the_union_over_an_objects_values_and_sorted_keys() {
 
 // Conformance: G.39
 #[test]
-fn ix_08_indices_come_at_any_time_all_or_none() {
+fn indices_come_at_any_time_all_or_none_ix_08() {
     let (mut writer, indexer) = filled((0..2000).map(|i| labelled(&format!("ns/{i:04}"), "early")));
     indexer.add_index("foo", by_label()).unwrap();
     assert_eq!(indexer.index_keys("foo", "early").unwrap().len(), 2000);
@@ -232,7 +232,7 @@ fn equal_indices_are_shared_and_freed_with_their_last_name() {
 
 // Conformance: G.56
 #[test]
-fn ix_09_the_namespace_index_is_always_there() {
+fn the_namespace_index_is_always_there_ix_09() {
     let (_writer, indexer) =
         filled(["b/x", "a/y", "a/x", "cluster-wide", "a-b/x"].map(|name| at(name.into(), "1")));
     assert_eq!(values(&indexer, NAMESPACE_INDEX), ["", "a", "a-b", "b"]);
@@ -254,7 +254,7 @@ fn index_values_are_those_of_the_readable_namespaces() {
 }
 
 #[test]
-fn ls_01_ls_02_lists_by_namespace_and_labels() {
+fn lists_by_namespace_and_labels_ls_01_ls_02() {
     let (_writer, indexer) = filled([labelled("a/x", "1"), labelled("b/x", "1"), labelled("a/y", "2")]);
     let selector: LabelSelector = "foo=1".parse().unwrap();
     let everything = LabelSelector::everything();

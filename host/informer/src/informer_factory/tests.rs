@@ -138,7 +138,7 @@ async fn filtered_dynamic_shared_informer_factory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fa_05_the_tweak_sees_every_request_as_the_reflector_filled_it_in() {
+async fn the_tweak_sees_every_request_as_the_reflector_filled_it_in_fa_05() {
     let fake = FakeListWatch::pods();
     fake.decline_watch_list();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -171,7 +171,7 @@ async fn fa_05_the_tweak_sees_every_request_as_the_reflector_filled_it_in() {
 
 // Conformance: G.34
 #[tokio::test(start_paused = true)]
-async fn fa_01_fa_02_fa_08_fa_09_fa_10_the_rules_of_the_factory() {
+async fn the_rules_of_the_factory_fa_01_fa_02_fa_08_fa_09_fa_10() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     let config = Config {
@@ -252,7 +252,7 @@ async fn fa_01_fa_02_fa_08_fa_09_fa_10_the_rules_of_the_factory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fa_09_a_wait_that_is_given_up_says_for_what_it_waited() {
+async fn a_wait_that_is_given_up_says_for_what_it_waited_fa_09() {
     let fake = FakeListWatch::pods();
     fake.hang_watch();
     let factory = InformerFactory::new(source(&fake), Config::default());
@@ -271,7 +271,7 @@ async fn fa_09_a_wait_that_is_given_up_says_for_what_it_waited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fa_03_the_factorys_transform_is_on_each_informer() {
+async fn the_factorys_transform_is_on_each_informer_fa_03() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").label("app", "web"));
     let transformer: Transformer = Arc::new(|object| {
@@ -325,7 +325,7 @@ impl InformerMetrics for Figures {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mx_02_a_named_factorys_informers_publish_their_figures_until_it_is_shut_down() {
+async fn a_named_factorys_informers_publish_their_figures_until_it_is_shut_down_mx_02() {
     let fake = FakeListWatch::pods();
     let figures = Arc::new(Figures::default());
     let config = Config {

@@ -24,7 +24,7 @@ fn with_dashes() -> KeyFunction {
 
 // Conformance: 2.18
 #[test]
-fn key_02_key_07_whatever_has_a_key_has_one() {
+fn whatever_has_a_key_has_one_key_02_key_07() {
     let fifo = DeltaFifo::new(Config::default());
     let text = |key: Result<ObjectKey, KeyError>| key.unwrap().to_string();
     assert_eq!(text(fifo.key_of(&object("ns/a"))), "ns/a");
@@ -57,7 +57,7 @@ fn fifo_key(deltas: &Deltas) -> String {
 
 // Conformance: 22.6
 #[test]
-fn key_03_a_key_error_has_its_cause_also_nested() {
+fn a_key_error_has_its_cause_also_nested_key_03() {
     let fifo = DeltaFifo::new(Config { key_function: with_dashes(), ..Config::default() });
     let bad = object("cluster-wide");
     let error = fifo.key_of(&bad).unwrap_err();
@@ -82,7 +82,7 @@ fn key_03_a_key_error_has_its_cause_also_nested() {
 
 // Conformance: 1.8
 #[test]
-fn key_05_key_06_a_tombstone_has_the_name_of_its_key() {
+fn a_tombstone_has_the_name_of_its_key_key_05_key_06() {
     let live = object("ns/name");
     let gone = tombstone(ObjectKey::new("ns", "name"), None);
     assert_eq!(gone.name(), *live.key());
@@ -95,7 +95,7 @@ fn key_05_key_06_a_tombstone_has_the_name_of_its_key() {
 
 // Conformance: 1.9, 1.10
 #[test]
-fn key_06_the_name_and_the_key_of_a_deletion_in_all_its_forms() {
+fn the_name_and_the_key_of_a_deletion_in_all_its_forms_key_06() {
     let key = ObjectKey::new("ns", "name");
     for (deleted, expected) in [
         (DeltaObject::Object(object("ns/name")), "ns/name"),
@@ -110,7 +110,7 @@ fn key_06_the_name_and_the_key_of_a_deletion_in_all_its_forms() {
 
 // Conformance: G.56
 #[test]
-fn ix_09_an_index_of_one_value_is_a_key_function() {
+fn an_index_of_one_value_is_a_key_function_ix_09() {
     let pod = |parts: &[&str]| {
         let labels = parts.iter().fold(Draft::new("ns/a"), |draft, part| draft.label(part, part));
         labels.at(&TypeMeta::new("v1", "Pod"), "uid", "1")

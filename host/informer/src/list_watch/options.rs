@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn wl_11_a_list_becomes_a_stream_where_that_says_the_same() {
+    fn a_list_becomes_a_stream_where_that_says_the_same_wl_11() {
         let timeout = Duration::from_secs(300);
         let limit = NonZeroU32::new(500);
         let able = [

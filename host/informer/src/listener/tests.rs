@@ -178,7 +178,7 @@ async fn everything_is_told_in_the_order_in_which_it_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pl_03_an_object_in_flight_holds_up_itself_alone() {
+async fn an_object_in_flight_holds_up_itself_alone_pl_03() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["a", "a", "b"] {
@@ -192,7 +192,7 @@ async fn pl_03_an_object_in_flight_holds_up_itself_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pl_03_an_object_that_backs_off_holds_up_itself_alone() {
+async fn an_object_that_backs_off_holds_up_itself_alone_pl_03() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["a", "b"] {
@@ -230,7 +230,7 @@ async fn next_wakes_for_what_comes_later_and_may_be_dropped() {
 // Merging.
 
 #[tokio::test(start_paused = true)]
-async fn pl_01_up_to_the_limit_everything_is_told_separately_beyond_it_objects_merge() {
+async fn up_to_the_limit_everything_is_told_separately_beyond_it_objects_merge_pl_01() {
     let mut bench = Bench::new();
     let mut listener = bench.listen(ListenerConfig { backlog_limit: 4, ..ListenerConfig::default() });
     for name in ["a", "a", "b", "b"] {
@@ -278,7 +278,7 @@ async fn a_limit_of_zero_tells_the_newest_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pl_02_memory_is_given_back_after_a_burst() {
+async fn memory_is_given_back_after_a_burst_pl_02() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for i in 0..5000 {

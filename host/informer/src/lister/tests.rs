@@ -93,7 +93,7 @@ fn lister_get_method() {
 
 // Conformance: G.35
 #[test]
-fn ls_02_ls_04_ls_05_the_two_kinds_of_lister_differ_in_small_things() {
+fn the_two_kinds_of_lister_differ_in_small_things_ls_02_ls_04_ls_05() {
     let generic = some();
     let typed = Lister::typed(generic.indexer().clone(), pods(), "Pod");
     let nowhere = ObjectKey::new("a", "nowhere");
@@ -116,7 +116,7 @@ fn ls_02_ls_04_ls_05_the_two_kinds_of_lister_differ_in_small_things() {
 }
 
 #[test]
-fn ls_06_what_is_listed_is_shared() {
+fn what_is_listed_is_shared_ls_06() {
     let lister = some();
     let key = ObjectKey::new("a", "x");
     assert!(lister.get(&key).unwrap().is_same(&lister.namespace("a").list(&LabelSelector::everything())[0]));

@@ -224,13 +224,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_01_namespace_and_name_or_name_alone() {
+    fn namespace_and_name_or_name_alone_key_01() {
         assert_eq!(ObjectKey::new("ns", "x").to_string(), "ns/x");
         assert_eq!(ObjectKey::new("", "x").to_string(), "x");
     }
 
     #[test]
-    fn key_04_one_part_two_parts_and_no_more() {
+    fn one_part_two_parts_and_no_more_key_04() {
         assert_eq!("x".parse(), Ok(ObjectKey::new("", "x")));
         assert_eq!("ns/x".parse(), Ok(ObjectKey::new("ns", "x")));
         assert_eq!("/x".parse(), Ok(ObjectKey::new("", "x")));

@@ -35,7 +35,7 @@ fn white_space_around_the_object_goes_and_inside_it_stays() {
 }
 
 #[test]
-fn rl_73_a_list_item_gets_the_form_of_a_watch_event() {
+fn a_list_item_gets_the_form_of_a_watch_event_rl_73() {
     let item = POD.replace(r#""kind":"Pod","apiVersion":"v1","#, "");
     let from_list = Object::parse(item.as_bytes(), Some(&pod_type())).unwrap();
     assert_eq!(&*from_list.json(), POD);

@@ -36,7 +36,7 @@ async fn list(server: &FakeListWatch, config: Config, options: ListOptions) -> R
 }
 
 #[tokio::test]
-async fn pg_01_limits_of_the_options_and_of_the_pager() {
+async fn limits_of_the_options_and_of_the_pager_pg_01() {
     let limit_of = async |config: Config, limit: u32| {
         let server = paged(1);
         let options = ListOptions { limit: NonZeroU32::new(limit), ..ListOptions::default() };
@@ -50,7 +50,7 @@ async fn pg_01_limits_of_the_options_and_of_the_pager() {
 }
 
 #[tokio::test]
-async fn pg_02_pg_03_pages_become_one_list_at_the_first_pages_version() {
+async fn pages_become_one_list_at_the_first_pages_version_pg_02_pg_03() {
     for (n_pods, n_pages) in [(0, 1), (9, 1), (10, 1), (11, 2), (21, 3)] {
         let server = paged(n_pods);
         let version = server.resource_version();
@@ -75,7 +75,7 @@ async fn pg_02_pg_03_pages_become_one_list_at_the_first_pages_version() {
 }
 
 #[tokio::test]
-async fn pg_04_a_later_page_that_expired_leads_to_the_whole_list() {
+async fn a_later_page_that_expired_leads_to_the_whole_list_pg_04() {
     let server = paged(11);
     server.pass_list();
     server.fail_list(errors::expired().into());
@@ -133,7 +133,7 @@ async fn all(_: usize) -> Result<(), Infallible> {
 
 // Conformance: A4.2
 #[tokio::test]
-async fn pg_05_list_pager_each_list_item() {
+async fn list_pager_each_list_item_pg_05() {
     let token = CancellationToken::new();
     for n_pods in [0, 9, 10, 11] {
         let (seen, result) = each(&paged(n_pods), &token, all).await;
@@ -182,7 +182,7 @@ async fn pg_05_list_pager_each_list_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pg_05_pages_are_fetched_ahead_up_to_the_buffer() {
+async fn pages_are_fetched_ahead_up_to_the_buffer_pg_05() {
     let server = paged(100);
     let config = Config { n_buffered_pages: 3, ..pages_of(10) };
     let token = CancellationToken::new();
@@ -203,7 +203,7 @@ async fn pg_05_pages_are_fetched_ahead_up_to_the_buffer() {
 
 /// As in client-go: one page is looked at, the next is in the hand of who fetches, and so many lie between them.
 #[tokio::test]
-async fn pg_05_with_and_without_a_buffer_the_pages_fetched_are_client_gos() {
+async fn with_and_without_a_buffer_the_pages_fetched_are_client_gos_pg_05() {
     for (n_buffered_pages, n_looked_at, n_fetched) in [
         (0, 1, 2),
         (0, 2, 3),
@@ -243,7 +243,7 @@ async fn pg_05_with_and_without_a_buffer_the_pages_fetched_are_client_gos() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pg_05_cancelled_while_a_page_does_not_come() {
+async fn cancelled_while_a_page_does_not_come_pg_05() {
     let server = paged(11);
     server.pass_list();
     server.hang_list();

@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wl_02_arrivals_are_what_a_map_would_hold(steps in prop::collection::vec((0..6_u8, any::<bool>()), 0..40)) {
+        fn arrivals_are_what_a_map_would_hold_wl_02(steps in prop::collection::vec((0..6_u8, any::<bool>()), 0..40)) {
             let mut arrivals = Arrivals::default();
             let mut model = std::collections::BTreeMap::new();
             for (version, (name, is_put)) in steps.into_iter().enumerate() {

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rw_01_a_minute_without_an_error_begins_a_new_story() {
+    async fn a_minute_without_an_error_begins_a_new_story_rw_01() {
         let mut errors = InternalErrors::new(Duration::from_secs(100));
         assert!(fail(&mut errors));
         pass(59).await;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rw_02_a_spent_budget_is_forgotten() {
+    async fn a_spent_budget_is_forgotten_rw_02() {
         let mut errors = InternalErrors::new(Duration::from_secs(10));
         assert!(fail(&mut errors));
         pass(11).await;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rw_03_what_is_not_noted_changes_nothing() {
+    async fn what_is_not_noted_changes_nothing_rw_03() {
         let mut errors = InternalErrors::new(Duration::from_secs(50));
         assert!(fail(&mut errors));
         pass(50).await;

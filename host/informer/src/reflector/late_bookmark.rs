@@ -59,7 +59,7 @@ mod tests {
     /// Upstream's variant that never warns is here none at all.
     // Conformance: 18.2
     #[tokio::test(start_paused = true)]
-    async fn wl_08_says_how_long_nothing_came() {
+    async fn says_how_long_nothing_came_wl_08() {
         let mut late = LateBookmark::new();
         let second = Duration::from_secs(1);
         for elapsed in ["1s", "2s"] {

@@ -68,7 +68,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pd_01_pd_02_adds_updates_and_deletes_reach_cache_and_listener() {
+async fn adds_updates_and_deletes_reach_cache_and_listener_pd_01_pd_02() {
     let fake = FakeListWatch::pods();
     fake.put("ns/listed");
     let informer = informer(&fake);
@@ -92,7 +92,7 @@ async fn pd_01_pd_02_adds_updates_and_deletes_reach_cache_and_listener() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pd_03_the_cache_holds_what_a_listener_is_told() {
+async fn the_cache_holds_what_a_listener_is_told_pd_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -162,7 +162,7 @@ async fn a_dropped_watch_goes_on_where_it_was() {
 
 // Conformance: G.8
 #[tokio::test(start_paused = true)]
-async fn pd_07_a_missed_recreation_is_one_update() {
+async fn a_missed_recreation_is_one_update_pd_07() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").uid("first"));
     let informer = informer(&fake);
@@ -184,7 +184,7 @@ async fn pd_07_a_missed_recreation_is_one_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn si_10_a_late_listener_is_told_all_and_a_removed_one_nothing_more() {
+async fn a_late_listener_is_told_all_and_a_removed_one_nothing_more_si_10() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut early = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -210,7 +210,7 @@ async fn si_10_a_late_listener_is_told_all_and_a_removed_one_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn si_05_an_empty_resource_syncs() {
+async fn an_empty_resource_syncs_si_05() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let listener = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -223,7 +223,7 @@ async fn si_05_an_empty_resource_syncs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn si_01_si_03_started_once_stopped_once() {
+async fn started_once_stopped_once_si_01_si_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -263,7 +263,7 @@ async fn an_informer_whose_future_is_dropped_has_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ct_03_what_is_queued_at_the_end_is_not_processed() {
+async fn what_is_queued_at_the_end_is_not_processed_ct_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     run(&informer, informer.wait_for_sync()).await;
@@ -272,7 +272,7 @@ async fn ct_03_what_is_queued_at_the_end_is_not_processed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rs_06_a_resync_tells_everything_again_to_those_who_asked() {
+async fn a_resync_tells_everything_again_to_those_who_asked_rs_06() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     let config = Config { resync_period: Duration::from_secs(10), ..config() };
@@ -395,7 +395,7 @@ async fn indices_and_the_transformer_see_every_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ls_03_a_lister_names_what_it_did_not_find() {
+async fn a_lister_names_what_it_did_not_find_ls_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let error = informer.lister().get(&ObjectKey::new("ns", "a")).unwrap_err();

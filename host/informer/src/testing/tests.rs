@@ -144,7 +144,7 @@ async fn lists_at_exactly_a_version_are_of_that_version() {
 
 // Conformance: B.1
 #[tokio::test]
-async fn wt_01_a_watch_without_a_buffer_hands_each_event_over() {
+async fn a_watch_without_a_buffer_hands_each_event_over_wt_01() {
     let event = || Ok(WatchEvent::Error(errors::expired()));
     let (watch, mut stream) = ScriptedWatch::new(0);
     {

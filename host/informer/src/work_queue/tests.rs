@@ -59,7 +59,7 @@ impl WorkQueueMetrics for Counts {
 
 // Conformance: 35.3
 #[tokio::test(start_paused = true)]
-async fn wq_02_a_waiting_key_is_not_added_twice() {
+async fn a_waiting_key_is_not_added_twice_wq_02() {
     let counts = Arc::new(Counts::default());
     let queue = WorkQueue::new(Config { metrics: counts.clone(), ..Config::default() });
     for (key, length) in [("foo", 1), ("bar", 2), ("foo", 2)] {
@@ -72,7 +72,7 @@ async fn wq_02_a_waiting_key_is_not_added_twice() {
 
 // Conformance: 35.4
 #[tokio::test(start_paused = true)]
-async fn wq_04_wq_05_a_key_that_is_worked_on_runs_once_more_afterwards() {
+async fn a_key_that_is_worked_on_runs_once_more_afterwards_wq_04_wq_05() {
     let queue = queue();
     queue.add("foo");
     assert_eq!(get(&queue), Some("foo"));
@@ -87,7 +87,7 @@ async fn wq_04_wq_05_a_key_that_is_worked_on_runs_once_more_afterwards() {
 
 // Conformance: G.41
 #[tokio::test(start_paused = true)]
-async fn wq_06_done_without_get_changes_nothing() {
+async fn done_without_get_changes_nothing_wq_06() {
     let queue = queue();
     queue.add("foo");
     queue.done(&"foo");
@@ -96,7 +96,7 @@ async fn wq_06_done_without_get_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wq_03_each_key_wakes_one_who_waits() {
+async fn each_key_wakes_one_who_waits_wq_03() {
     let queue = queue();
     let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(queue.get())).collect();
     for get in &mut waiting {
@@ -112,7 +112,7 @@ async fn wq_03_each_key_wakes_one_who_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wq_07_after_the_shutdown_what_waits_is_handed_out_and_nothing_is_added() {
+async fn after_the_shutdown_what_waits_is_handed_out_and_nothing_is_added_wq_07() {
     let queue = queue();
     queue.add("waiting");
     queue.add("worked on");
@@ -132,7 +132,7 @@ async fn wq_07_after_the_shutdown_what_waits_is_handed_out_and_nothing_is_added(
 }
 
 #[tokio::test(start_paused = true)]
-async fn wq_07_a_shutdown_wakes_all_who_wait() {
+async fn a_shutdown_wakes_all_who_wait_wq_07() {
     let queue = queue();
     let waiting: Vec<_> = (0..3).map(|_| queue.get()).collect();
     let all = futures::future::join_all(waiting);
@@ -142,7 +142,7 @@ async fn wq_07_a_shutdown_wakes_all_who_wait() {
 
 // Conformance: G.41
 #[tokio::test(start_paused = true)]
-async fn wq_08_a_drain_waits_for_what_is_worked_on() {
+async fn a_drain_waits_for_what_is_worked_on_wq_08() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -166,7 +166,7 @@ async fn wq_08_a_drain_waits_for_what_is_worked_on() {
 
 // Conformance: 35.9
 #[tokio::test(start_paused = true)]
-async fn wq_08_a_plain_shutdown_ends_a_drain() {
+async fn a_plain_shutdown_ends_a_drain_wq_08() {
     let queue = queue();
     queue.add("foo");
     get(&queue);
@@ -178,7 +178,7 @@ async fn wq_08_a_plain_shutdown_ends_a_drain() {
 
 // Conformance: 35.11
 #[tokio::test(start_paused = true)]
-async fn wq_10_nothing_of_a_finished_key_is_kept() {
+async fn nothing_of_a_finished_key_is_kept_wq_10() {
     let queue = WorkQueue::<Arc<str>>::default();
     let key: Arc<str> = Arc::from("key");
     queue.add(key.clone());
@@ -193,7 +193,7 @@ async fn wq_10_nothing_of_a_finished_key_is_kept() {
 
 // Conformance: 32.1
 #[tokio::test(start_paused = true)]
-async fn dq_01_a_key_comes_once_its_delay_has_passed() {
+async fn a_key_comes_once_its_delay_has_passed_dq_01() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("foo", seconds(50));
@@ -208,7 +208,7 @@ async fn dq_01_a_key_comes_once_its_delay_has_passed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dq_02_of_two_delays_the_earlier_counts() {
+async fn of_two_delays_the_earlier_counts_dq_02() {
     let queue = queue();
     for (first, second) in [(10, 5), (5, 10)] {
         let start = Instant::now();
@@ -222,7 +222,7 @@ async fn dq_02_of_two_delays_the_earlier_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dq_03_keys_come_in_the_order_in_which_they_are_due() {
+async fn keys_come_in_the_order_in_which_they_are_due_dq_03() {
     let queue = queue();
     for (key, delay) in [("one", 3), ("two", 2), ("three", 1)] {
         queue.add_after(key, seconds(delay));
@@ -233,7 +233,7 @@ async fn dq_03_keys_come_in_the_order_in_which_they_are_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dq_03_who_waits_looks_anew_when_something_sooner_comes() {
+async fn who_waits_looks_anew_when_something_sooner_comes_dq_03() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("late", seconds(10));
@@ -246,7 +246,7 @@ async fn dq_03_who_waits_looks_anew_when_something_sooner_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dq_04_a_plain_add_does_not_cancel_a_delay() {
+async fn a_plain_add_does_not_cancel_a_delay_dq_04() {
     let queue = queue();
     queue.add_after("foo", seconds(1));
     queue.add("foo");
@@ -256,7 +256,7 @@ async fn dq_04_a_plain_add_does_not_cancel_a_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rq_01_a_key_that_fails_waits_longer_each_time() {
+async fn a_key_that_fails_waits_longer_each_time_rq_01() {
     let limiter = rate_limiter::Exponential::new(seconds(1), seconds(100));
     let queue = WorkQueue::new(Config { rate_limiter: Box::new(limiter), ..Config::default() });
     for expected in [1, 2, 4] {
@@ -272,7 +272,7 @@ async fn rq_01_a_key_that_fails_waits_longer_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wm_01_metrics() {
+async fn metrics_wm_01() {
     let counts = Arc::new(Counts::default());
     let queue = WorkQueue::new(Config { metrics: counts.clone(), ..Config::default() });
     let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);

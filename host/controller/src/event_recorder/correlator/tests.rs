@@ -55,7 +55,7 @@ fn event_aggregator_by_reason() {
 }
 
 #[test]
-fn ea_01_what_similar_events_have_in_common() {
+fn what_similar_events_have_in_common_ea_01() {
     let key = |change: fn(&mut Event)| {
         let mut event = event("Started", "m");
         change(&mut event);
@@ -89,7 +89,7 @@ fn event_aggregator_message_has_a_prefix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ea_03_from_the_tenth_message_on_they_are_combined() {
+async fn from_the_tenth_message_on_they_are_combined_ea_03() {
     let mut correlator = unfiltered();
     for n in 0..9 {
         let seen = outline(&mut correlator, &event("Started", &n.to_string()));
@@ -104,7 +104,7 @@ async fn ea_03_from_the_tenth_message_on_they_are_combined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ea_03_repeats_of_one_message_never_aggregate() {
+async fn repeats_of_one_message_never_aggregate_ea_03() {
     let mut correlator = unfiltered();
     for n in 1..100 {
         assert_eq!(outline(&mut correlator, &event("Started", "m")), Some(("m".to_owned(), n)));
@@ -144,7 +144,7 @@ async fn similar_events_roll_on_and_normal_and_warning_have_buckets_of_their_own
 }
 
 #[tokio::test(start_paused = true)]
-async fn es_01_a_token_comes_back_in_five_minutes_and_patches_cost_too() {
+async fn a_token_comes_back_in_five_minutes_and_patches_cost_too_es_01() {
     let mut correlator = correlator();
     let same = event("Started", "m");
     let passed = (0..40).filter(|_| correlator.correlate(&same).is_some()).count();
@@ -159,7 +159,7 @@ async fn es_01_a_token_comes_back_in_five_minutes_and_patches_cost_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ea_04_what_is_counted_as_one() {
+async fn what_is_counted_as_one_ea_04() {
     let mut correlator = unfiltered();
     let usual = event("Started", "m");
     assert_eq!(outline(&mut correlator, &usual), Some(("m".to_owned(), 1)));
@@ -173,7 +173,7 @@ async fn ea_04_what_is_counted_as_one() {
 
 // Conformance: B.7
 #[tokio::test(start_paused = true)]
-async fn es_02_no_more_is_remembered_than_configured() {
+async fn no_more_is_remembered_than_configured_es_02() {
     let mut correlator = correlator_with(Config { lru_cache_size: 2, ..Config::default() });
     let about = |uid| Event { involved_object: pod(uid, ""), ..event("Started", "m") };
     for uid in ["a", "b", "a", "c"] {

@@ -37,7 +37,7 @@ async fn twice(sink: &FakeSink<Event>) -> [Duration; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn er_05_a_patch_that_finds_nothing_creates_without_resource_version() {
+async fn a_patch_that_finds_nothing_creates_without_resource_version_er_05() {
     let sink = FakeSink::answering(|call| match call {
         Written::Patched(..) => Err(SinkError::NotFound("expired".to_owned())),
         Written::Created(_) => Ok(()),
@@ -52,7 +52,7 @@ async fn er_05_a_patch_that_finds_nothing_creates_without_resource_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn er_06_twelve_tries_the_first_pause_at_random_the_others_ten_seconds() {
+async fn twelve_tries_the_first_pause_at_random_the_others_ten_seconds_er_06() {
     let sink = FakeSink::answering(|_| Err(transport()));
     let [first, second] = twice(&sink).await;
     assert_eq!(sink.calls().len(), 12 + 12);
@@ -66,7 +66,7 @@ async fn er_06_twelve_tries_the_first_pause_at_random_the_others_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn er_06_what_would_be_refused_again_is_not_tried_again() {
+async fn what_would_be_refused_again_is_not_tried_again_er_06() {
     let text = || "m".to_owned();
     let errors = [
         SinkError::Refused(text()),
@@ -85,7 +85,7 @@ async fn er_06_what_would_be_refused_again_is_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn er_07_what_the_server_stored_is_counted_on() {
+async fn what_the_server_stored_is_counted_on_er_07() {
     struct Renaming(FakeSink<Event>);
     #[async_trait::async_trait]
     impl EventSink<Event> for Renaming {

@@ -207,7 +207,7 @@ async fn refresh_writes_a_series_once_and_keeps_it_whether_it_works_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ev_03_what_is_idle_for_six_minutes_is_forgotten() {
+async fn what_is_idle_for_six_minutes_is_forgotten_ev_03() {
     let rig = Rig::start(FakeSink::new());
     sleep(Duration::from_secs(1)).await;
     let single = Said { action: "Stopping", ..SAID };
@@ -225,7 +225,7 @@ async fn ev_03_what_is_idle_for_six_minutes_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ev_03_a_series_ends_with_its_last_count() {
+async fn a_series_ends_with_its_last_count_ev_03() {
     let rig = Rig::start(FakeSink::new());
     sleep(Duration::from_secs(1)).await;
     for _ in 0..5 {
@@ -239,7 +239,7 @@ async fn ev_03_a_series_ends_with_its_last_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ev_03_a_series_that_cannot_be_written_is_kept_and_one_that_went_on_too() {
+async fn a_series_that_cannot_be_written_is_kept_and_one_that_went_on_too_ev_03() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let sink = {
         let fails = fails.clone();
@@ -272,7 +272,7 @@ async fn ev_03_a_series_that_cannot_be_written_is_kept_and_one_that_went_on_too(
 }
 
 #[tokio::test(start_paused = true)]
-async fn ev_04_a_series_that_expired_is_created_with_its_count() {
+async fn a_series_that_expired_is_created_with_its_count_ev_04() {
     let sink = FakeSink::answering(|call: &Written<Event>| match call {
         Written::Patched(..) => Err(SinkError::NotFound(String::new())),
         Written::Created(_) => Ok(()),
@@ -287,7 +287,7 @@ async fn ev_04_a_series_that_expired_is_created_with_its_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ev_05_twelve_tries_ten_seconds_apart_and_a_little_more() {
+async fn twelve_tries_ten_seconds_apart_and_a_little_more_ev_05() {
     let rig = Rig::start(FakeSink::answering(|_| Err(transport())));
     rig.emit(&SAID).await;
     let began = Instant::now();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn le_08_a_lease_that_is_missing_is_made() {
+async fn a_lease_that_is_missing_is_made_le_08() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -15,7 +15,7 @@ async fn le_08_a_lease_that_is_missing_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_08_another_was_faster() {
+async fn another_was_faster_le_08() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     let other = lease.clone();
@@ -33,7 +33,7 @@ async fn le_08_another_was_faster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_09_an_empty_holder_is_replaced_at_once() {
+async fn an_empty_holder_is_replaced_at_once_le_09() {
     let lease = MemoryLease::new();
     lease.set(Some(Record { leader_transitions: 3, ..Record::released(3, Timestamp::now()) }));
     let one = elector(&lease, "one", USUAL);
@@ -43,7 +43,7 @@ async fn le_09_an_empty_holder_is_replaced_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_05_a_new_candidate_waits_a_whole_lease_even_for_one_long_dead() {
+async fn a_new_candidate_waits_a_whole_lease_even_for_one_long_dead_le_05() {
     let lease = MemoryLease::new();
     // Renewed decades ago, if one believed what is written.
     lease.set(Some(held_by("dead")));
@@ -57,7 +57,7 @@ async fn le_05_a_new_candidate_waits_a_whole_lease_even_for_one_long_dead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_05_the_records_own_duration_counts() {
+async fn the_records_own_duration_counts_le_05() {
     let lease = MemoryLease::new();
     lease.set(Some(Record { lease_duration_seconds: 60, ..held_by("slow") }));
     let one = elector(&lease, "one", USUAL);
@@ -101,7 +101,7 @@ async fn a_record_that_stays_the_same_is_not_observed_anew_and_one_below_a_secon
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_03_tries_at_once_and_then_between_one_and_2_2_retry_periods_later() {
+async fn tries_at_once_and_then_between_one_and_2_2_retry_periods_later_le_03() {
     let lease = MemoryLease::new();
     lease.set(Some(Record { lease_duration_seconds: i32::MAX, ..held_by("other") }));
     let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
@@ -128,7 +128,7 @@ async fn le_03_tries_at_once_and_then_between_one_and_2_2_retry_periods_later() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_12_a_candidate_learns_of_every_leader_once() {
+async fn a_candidate_learns_of_every_leader_once_le_12() {
     let lease = MemoryLease::new();
     lease.set(Some(held_by("a")));
     let mut one = Running::start(elector(&lease, "one", USUAL));

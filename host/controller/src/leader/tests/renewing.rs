@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn le_04_le_07_renews_every_retry_period_without_reading() {
+async fn renews_every_retry_period_without_reading_le_04_le_07() {
     let lease = MemoryLease::new();
     let mut one = Running::start(elector(&lease, "one", USUAL));
     pass(secs(1)).await;
@@ -23,7 +23,7 @@ async fn le_04_le_07_renews_every_retry_period_without_reading() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_07_after_a_conflict_it_looks_in_the_same_try() {
+async fn after_a_conflict_it_looks_in_the_same_try_le_07() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -60,7 +60,7 @@ async fn a_leader_that_cannot_renew_until_the_deadline_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_04_one_success_within_the_deadline_is_enough() {
+async fn one_success_within_the_deadline_is_enough_le_04() {
     let lease = MemoryLease::new();
     let mut one = Running::start(elector(&lease, "one", USUAL));
     pass(secs(1)).await;

@@ -24,7 +24,7 @@ async fn release_gives_back_what_was_acquired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_13_who_stops_gives_back_and_the_next_one_begins() {
+async fn who_stops_gives_back_and_the_next_one_begins_le_13() {
     let lease = MemoryLease::new();
     let mut one = Running::start(elector(&lease, "one", RELEASING));
     pass(secs(1)).await;
@@ -55,7 +55,7 @@ async fn le_13_who_stops_gives_back_and_the_next_one_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_14_the_work_is_cancelled_and_over_before_the_lease_is_given_back() {
+async fn the_work_is_cancelled_and_over_before_the_lease_is_given_back_le_14() {
     let lease = MemoryLease::new();
     let told = Told { ending: secs(4), ..Told::default() };
     let mut one = Running::start_with(elector(&lease, "one", RELEASING), told);
@@ -70,7 +70,7 @@ async fn le_14_the_work_is_cancelled_and_over_before_the_lease_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_14_also_when_leadership_was_lost() {
+async fn also_when_leadership_was_lost_le_14() {
     let lease = MemoryLease::new();
     let told = Told { ending: Duration::from_millis(1500), ..Told::default() };
     let mut one = Running::start_with(elector(&lease, "one", RELEASING), told);
@@ -101,7 +101,7 @@ async fn work_that_does_not_end_is_dropped_when_the_lease_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_14_the_holder_in_the_api_server_decides_not_our_belief() {
+async fn the_holder_in_the_api_server_decides_not_our_belief_le_14() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -116,7 +116,7 @@ async fn le_14_the_holder_in_the_api_server_decides_not_our_belief() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_13_a_conflict_on_release_is_retried_and_silence_is_not_waited_for() {
+async fn a_conflict_on_release_is_retried_and_silence_is_not_waited_for_le_13() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -142,7 +142,7 @@ async fn le_13_a_conflict_on_release_is_retried_and_silence_is_not_waited_for() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_04_one_who_is_asked_to_end_before_it_begins_asks_nobody() {
+async fn one_who_is_asked_to_end_before_it_begins_asks_nobody_le_04() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
     let (told, token) = (Told::default(), CancellationToken::new());
@@ -153,7 +153,7 @@ async fn le_04_one_who_is_asked_to_end_before_it_begins_asks_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn le_12_a_dropped_election_cancels_the_work() {
+async fn a_dropped_election_cancels_the_work_le_12() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
     let told = Told::default();

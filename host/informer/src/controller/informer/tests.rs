@@ -179,7 +179,7 @@ impl Store for Refusing {
 
 // Conformance: G.53
 #[tokio::test(start_paused = true)]
-async fn pd_04_ct_02_a_store_that_fails_drops_the_rest_of_the_list() {
+async fn a_store_that_fails_drops_the_rest_of_the_list_pd_04_ct_02() {
     let fake = FakeListWatch::pods();
     let fifo = Arc::new(DeltaFifo::new(Config::default()));
     let controller = Controller::new(Arc::new(fake.clone()), fifo.clone(), reflector::Config::default());

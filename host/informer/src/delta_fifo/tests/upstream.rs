@@ -123,7 +123,7 @@ fn update_resync_race_has_no_stale_sync() {
 /// What fails is not queued, and what is not queued is not stored.
 // Conformance: G.60
 #[test]
-fn df_07_a_transformer_that_fails_call_by_call() {
+fn a_transformer_that_fails_call_by_call_df_07() {
     let known = Arc::new(Known::default());
     known.0.write().insert(key("bad"), object("bad", 1));
     let config = || Config {

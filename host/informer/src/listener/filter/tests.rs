@@ -24,7 +24,7 @@ fn selecting(selector: &str) -> Filter {
 }
 
 #[test]
-fn eh_02_beginning_to_match_is_an_add_and_ceasing_a_delete_of_the_old() {
+fn beginning_to_match_is_an_add_and_ceasing_a_delete_of_the_old_eh_02() {
     let filter = selecting("app=web");
     let (web, db) = (with_label("web"), with_label("db"));
     assert_eq!(told(&filter, &updated(&web, &web)).as_deref(), Some("update a@1→2"));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn si_10_a_late_listener_is_told_what_there_is_and_then_what_happens() {
+async fn a_late_listener_is_told_what_there_is_and_then_what_happens_si_10() {
     let mut bench = Bench::new();
     for name in ["ns/b", "ns/a", "other/a"] {
         bench.put(name);
@@ -31,7 +31,7 @@ async fn what_becomes_visible_is_handled_before_the_listener_counts_as_synced_ag
 }
 
 #[tokio::test(start_paused = true)]
-async fn si_12_si_20_listeners_are_independent_and_removable() {
+async fn listeners_are_independent_and_removable_si_12_si_20() {
     let mut bench = Bench::new();
     let mut first = bench.listener();
     let second = bench.listener();
@@ -49,7 +49,7 @@ async fn si_12_si_20_listeners_are_independent_and_removable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn si_03_after_the_stop_nobody_is_added_and_all_have_ended() {
+async fn after_the_stop_nobody_is_added_and_all_have_ended_si_03() {
     let bench = Bench::new();
     let mut listener = bench.listener();
     bench.processor.stop();
@@ -60,7 +60,7 @@ async fn si_03_after_the_stop_nobody_is_added_and_all_have_ended() {
 // Sync.
 
 #[tokio::test(start_paused = true)]
-async fn sy_01_synced_once_the_informer_is_and_all_initial_adds_are_finished() {
+async fn synced_once_the_informer_is_and_all_initial_adds_are_finished_sy_01() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.relist(vec![object("a", 1), object("b", 1)]);
@@ -78,7 +78,7 @@ async fn sy_01_synced_once_the_informer_is_and_all_initial_adds_are_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sy_03_an_initial_add_that_merged_into_a_delete_still_counts() {
+async fn an_initial_add_that_merged_into_a_delete_still_counts_sy_03() {
     let mut bench = Bench::new();
     let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
     bench.relist(vec![object("a", 1)]);
@@ -89,7 +89,7 @@ async fn sy_03_an_initial_add_that_merged_into_a_delete_still_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sy_05_an_empty_list_syncs_at_once() {
+async fn an_empty_list_syncs_at_once_sy_05() {
     let mut bench = Bench::new();
     let listener = bench.listener();
     assert!(!listener.has_synced());
@@ -101,7 +101,7 @@ async fn sy_05_an_empty_list_syncs_at_once() {
 // Resync.
 
 #[tokio::test(start_paused = true)]
-async fn rs_02_rs_06_each_listener_resyncs_at_its_own_period() {
+async fn each_listener_resyncs_at_its_own_period_rs_02_rs_06() {
     let mut bench = Bench::with_resync(second());
     let listen = |seconds: u64| {
         bench.listen(ListenerConfig {
@@ -125,7 +125,7 @@ async fn rs_02_rs_06_each_listener_resyncs_at_its_own_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rs_03_rs_04_the_check_period_shrinks_before_the_start_and_holds_after_it() {
+async fn the_check_period_shrinks_before_the_start_and_holds_after_it_rs_03_rs_04() {
     let bench = Bench::with_resync(Duration::from_secs(10));
     let resync =
         |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
@@ -136,7 +136,7 @@ async fn rs_03_rs_04_the_check_period_shrinks_before_the_start_and_holds_after_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn pd_41_pd_42_rs_08_equal_versions_are_for_those_who_are_syncing() {
+async fn equal_versions_are_for_those_who_are_syncing_pd_41_pd_42_rs_08() {
     let mut bench = Bench::with_resync(second());
     let mut never =
         bench.listen(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() });

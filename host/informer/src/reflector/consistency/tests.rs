@@ -37,7 +37,7 @@ async fn check_at(
 
 // Conformance: 49.1
 #[tokio::test(start_paused = true)]
-async fn cd_01_data_consistency_checker() {
+async fn data_consistency_checker_cd_01() {
     let server = three_pods();
     let mut items = server.objects();
     // Any order, and any order of an object's fields.
@@ -84,7 +84,7 @@ async fn cd_01_data_consistency_checker() {
 
 // Conformance: 49.2
 #[tokio::test(start_paused = true)]
-async fn cd_01_data_consistency_checker_retries_each_second() {
+async fn data_consistency_checker_retries_each_second_cd_01() {
     let server = three_pods();
     for _ in 0..4 {
         server.fail_list(errors::internal().into());
@@ -95,7 +95,7 @@ async fn cd_01_data_consistency_checker_retries_each_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cd_01_nothing_is_said_about_a_version_that_is_forgotten() {
+async fn nothing_is_said_about_a_version_that_is_forgotten_cd_01() {
     let server = three_pods();
     server.put("x/d");
     server.expire_history();
@@ -118,7 +118,7 @@ fn checked_informer(server: &FakeListWatch, is_transformed: bool) -> SharedInfor
 
 // Conformance: 16.1
 #[tokio::test(start_paused = true)]
-async fn cd_01_wl_04_reflector_data_consistency_detector() {
+async fn reflector_data_consistency_detector_cd_01_wl_04() {
     for is_transformed in [false, true] {
         let server = three_pods();
         let informer = checked_informer(&server, is_transformed);
@@ -138,7 +138,7 @@ async fn cd_01_wl_04_reflector_data_consistency_detector() {
 #[should_panic(
     expected = "data inconsistency detected for v1/pods, panicking: missing [y/c], surplus [], different []"
 )]
-async fn cd_01_a_difference_panics() {
+async fn a_difference_panics_cd_01() {
     let server = three_pods();
     let (watch, stream) = crate::testing::ScriptedWatch::new(10);
     server.answer_watch(stream);

@@ -19,7 +19,7 @@ fn paged(page_size: u32) -> Config {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_20_lists_at_zero_and_watches_from_the_lists_version() {
+async fn lists_at_zero_and_watches_from_the_lists_version_rl_20() {
     play(three_pods(), listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"4\""]);
@@ -33,7 +33,7 @@ async fn rl_20_lists_at_zero_and_watches_from_the_lists_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_29_an_empty_list_replaces_all_the_same() {
+async fn an_empty_list_replaces_all_the_same_rl_29() {
     play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         assert_eq!(scene.told(), ["replace [] at 1"]);
@@ -42,7 +42,7 @@ async fn rl_29_an_empty_list_replaces_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pg_02_pages_make_one_list_at_the_first_pages_version() {
+async fn pages_make_one_list_at_the_first_pages_version_pg_02() {
     let server = three_pods();
     server.serve_from(Serving::Storage);
     play(server, paged(2), async |scene| {
@@ -55,7 +55,7 @@ async fn pg_02_pages_make_one_list_at_the_first_pages_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pg_04_an_expired_page_falls_back_to_the_whole_list() {
+async fn an_expired_page_falls_back_to_the_whole_list_pg_04() {
     let server = three_pods();
     server.serve_from(Serving::Storage);
     server.pass_list();
@@ -72,7 +72,7 @@ async fn pg_04_an_expired_page_falls_back_to_the_whole_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_22_a_relist_is_not_paged_unless_the_server_pages_at_zero() {
+async fn a_relist_is_not_paged_unless_the_server_pages_at_zero_rl_22() {
     for (serving, relist) in
         [(Serving::WatchCache, "list all at \"4\""), (Serving::Storage, "list 500 at \"4\"")]
     {
@@ -97,7 +97,7 @@ async fn rl_22_a_relist_is_not_paged_unless_the_server_pages_at_zero() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_22_a_configured_page_size_always_counts() {
+async fn a_configured_page_size_always_counts_rl_22() {
     play(three_pods(), paged(7), async |scene| {
         scene.settle().await;
         scene.server.break_watches(errors::garbage);
@@ -108,7 +108,7 @@ async fn rl_22_a_configured_page_size_always_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_23_a_version_that_cannot_be_listed_is_given_up_at_once_and_once() {
+async fn a_version_that_cannot_be_listed_is_given_up_at_once_and_once_rl_23() {
     for error in [errors::expired(), errors::too_large_resource_version()] {
         let server = three_pods();
         server.fail_list(error.into());
@@ -124,7 +124,7 @@ async fn rl_23_a_version_that_cannot_be_listed_is_given_up_at_once_and_once() {
 
 // Conformance: G.16
 #[tokio::test(start_paused = true)]
-async fn rl_23_the_version_stays_unavailable_until_a_list_succeeds() {
+async fn the_version_stays_unavailable_until_a_list_succeeds_rl_23() {
     let server = three_pods();
     server.fail_list(errors::expired().into());
     server.fail_list(errors::expired().into());
@@ -140,7 +140,7 @@ async fn rl_23_the_version_stays_unavailable_until_a_list_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_27_a_failed_list_touches_nothing_and_is_tried_again_with_back_off() {
+async fn a_failed_list_touches_nothing_and_is_tried_again_with_back_off_rl_27() {
     let server = three_pods();
     for _ in 0..3 {
         server.fail_list(errors::internal().into());
@@ -179,7 +179,7 @@ async fn retry_after_is_honoured_within_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_25_a_store_that_refuses_the_list_is_asked_again() {
+async fn a_store_that_refuses_the_list_is_asked_again_rl_25() {
     play(three_pods(), listed(), async |scene| {
         scene.store.refuse("replace");
         scene.settle().await;
@@ -196,7 +196,7 @@ async fn rl_25_a_store_that_refuses_the_list_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_71_a_relist_keeps_the_objects_that_did_not_change() {
+async fn a_relist_keeps_the_objects_that_did_not_change_rl_71() {
     play(three_pods(), listed(), async |scene| {
         scene.settle().await;
         let before = scene.store.replaced();
@@ -214,7 +214,7 @@ async fn rl_71_a_relist_keeps_the_objects_that_did_not_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_72_an_absent_resource_is_a_state_and_asked_for_again() {
+async fn an_absent_resource_is_a_state_and_asked_for_again_rl_72() {
     let server = three_pods();
     for _ in 0..4 {
         server.fail_list(errors::not_found().into());
@@ -273,7 +273,7 @@ async fn a_list_without_an_answer_is_given_up_and_can_be_cancelled() {
 }
 
 #[test]
-fn rl_30_to_33_classes_of_errors() {
+fn classes_of_errors_rl_30_to_33() {
     let class = |code, reason: &str| {
         let error = ApiError::from(errors::status(code, reason, ""));
         [error.is_expired(), error.is_retriable_in_place(), error.is_internal()]

@@ -12,7 +12,7 @@ fn one_pod() -> FakeListWatch {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_42_a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
+async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version_rl_42() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.put("x/b");
@@ -44,7 +44,7 @@ async fn rl_42_a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_42_a_long_watch_may_be_empty() {
+async fn a_long_watch_may_be_empty_rl_42() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(1100).await;
         scene.server.close_watches();
@@ -55,7 +55,7 @@ async fn rl_42_a_long_watch_may_be_empty() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_42_a_very_short_watch_leads_to_back_off_and_a_new_list() {
+async fn a_very_short_watch_leads_to_back_off_and_a_new_list_rl_42() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(500).await;
         scene.server.close_watches();
@@ -94,7 +94,7 @@ async fn reflector_relists_after_expired_and_finds_what_was_deleted() {
 
 // Conformance: G.17
 #[tokio::test(start_paused = true)]
-async fn rl_44_an_expired_list_after_an_expired_watch_is_asked_for_at_no_version() {
+async fn an_expired_list_after_an_expired_watch_is_asked_for_at_no_version_rl_44() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.fail_list(errors::expired().into());
@@ -106,7 +106,7 @@ async fn rl_44_an_expired_list_after_an_expired_watch_is_asked_for_at_no_version
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_41_a_refused_connection_and_429_retry_the_watch_and_not_the_list() {
+async fn a_refused_connection_and_429_retry_the_watch_and_not_the_list_rl_41() {
     let server = one_pod();
     server.fail_watch(errors::connection_refused());
     server.fail_watch(errors::too_many_requests(Some(Duration::from_secs(9))).into());
@@ -125,7 +125,7 @@ async fn rl_41_a_refused_connection_and_429_retry_the_watch_and_not_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_41_any_other_failure_to_watch_leads_to_a_new_list() {
+async fn any_other_failure_to_watch_leads_to_a_new_list_rl_41() {
     for error in [errors::internal().into(), errors::connection_reset(), errors::expired().into()] {
         let server = one_pod();
         server.fail_watch(error);
@@ -141,7 +141,7 @@ async fn rl_41_any_other_failure_to_watch_leads_to_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_44_429_on_the_watch_is_waited_out_without_a_list() {
+async fn a_429_on_the_watch_is_waited_out_without_a_list_rl_44() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         let error = errors::too_many_requests(Some(Duration::from_secs(30)));
@@ -155,7 +155,7 @@ async fn rl_44_429_on_the_watch_is_waited_out_without_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_44_any_other_error_on_the_watch_leads_to_a_new_list() {
+async fn any_other_error_on_the_watch_leads_to_a_new_list_rl_44() {
     for error in [errors::internal(), errors::status(500, "StoreReadError", "corrupt"), errors::forbidden()] {
         play(one_pod(), listed(), async |scene| {
             scene.settle().await;
@@ -174,7 +174,7 @@ async fn rl_44_any_other_error_on_the_watch_leads_to_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_47_internal_errors_are_retried_for_as_long_as_configured() {
+async fn internal_errors_are_retried_for_as_long_as_configured_rl_47() {
     let config = Config { max_internal_error_retry: Duration::from_secs(60), ..listed() };
     play(one_pod(), config, async |scene| {
         for _ in 0..2 {
@@ -192,7 +192,7 @@ async fn rl_47_internal_errors_are_retried_for_as_long_as_configured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wt_02_garbage_on_the_watch_leads_to_a_new_list() {
+async fn garbage_on_the_watch_leads_to_a_new_list_wt_02() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(5000).await;
         scene.server.break_watches(errors::garbage);
@@ -204,7 +204,7 @@ async fn wt_02_garbage_on_the_watch_leads_to_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_70_a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to_come() {
+async fn a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to_come_rl_70() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.bookmark();
@@ -224,7 +224,7 @@ async fn rl_70_a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_70_a_quiet_watch_is_left_alone_where_no_bookmark_ever_came() {
+async fn a_quiet_watch_is_left_alone_where_no_bookmark_ever_came_rl_70() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(3_600_000).await;
         assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\""]);
@@ -233,7 +233,7 @@ async fn rl_70_a_quiet_watch_is_left_alone_where_no_bookmark_ever_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_70_bookmarks_keep_a_watch_alive() {
+async fn bookmarks_keep_a_watch_alive_rl_70() {
     play(one_pod(), listed(), async |scene| {
         for _ in 0..60 {
             scene.pass(60_000).await;
@@ -247,7 +247,7 @@ async fn rl_70_bookmarks_keep_a_watch_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_10_even_a_server_that_ends_everything_at_once_is_asked_with_pauses() {
+async fn even_a_server_that_ends_everything_at_once_is_asked_with_pauses_rl_10() {
     let server = one_pod();
     for _ in 0..1000 {
         server.fail_watch(errors::internal().into());
@@ -274,7 +274,7 @@ async fn a_watch_that_hangs_at_its_beginning_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_45_cancelled_while_backing_off() {
+async fn cancelled_while_backing_off_rl_45() {
     let server = one_pod();
     server.fail_list(errors::internal().into());
     play(server, listed(), async |scene| scene.settle().await).await;

@@ -37,7 +37,7 @@ fn bookmark_at(resource_version: &str) -> WatchEvent {
 
 // Conformance: 18.1
 #[tokio::test(start_paused = true)]
-async fn rl_07_streams_unless_configured_otherwise_or_the_source_is_unable() {
+async fn streams_unless_configured_otherwise_or_the_source_is_unable_rl_07() {
     let cases = [
         (InitialList::Listed, true, "list 500 at \"0\""),
         (InitialList::Streamed, true, "stream \"\""),
@@ -59,7 +59,7 @@ async fn rl_07_streams_unless_configured_otherwise_or_the_source_is_unable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_01_one_request_brings_everything_and_goes_on_as_the_watch() {
+async fn one_request_brings_everything_and_goes_on_as_the_watch_wl_01() {
     play(two_pods(), Config::default(), async |scene| {
         scene.settle().await;
         scene.server.put("x/c");
@@ -93,7 +93,7 @@ async fn wl_01_one_request_brings_everything_and_goes_on_as_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_01_streams_again_from_the_last_version() {
+async fn streams_again_from_the_last_version_wl_01() {
     play(two_pods(), Config::default(), async |scene| {
         scene.settle().await;
         scene.server.put("x/c");
@@ -134,7 +134,7 @@ async fn reflector_list_and_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_02_all_that_happens_before_the_end_counts() {
+async fn all_that_happens_before_the_end_counts_wl_02() {
     let server = FakeListWatch::pods();
     let (watch, stream) = ScriptedWatch::new(100);
     server.answer_watch(stream);
@@ -165,7 +165,7 @@ async fn wl_02_all_that_happens_before_the_end_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_02_wl_05_the_stores_transformer_sees_what_streams_in() {
+async fn the_stores_transformer_sees_what_streams_in_wl_02_wl_05() {
     let server = two_pods();
     let store = Ledger::with_transformer(Arc::new(|object: crate::Object| {
         if object.key().name() == "b" {
@@ -185,7 +185,7 @@ async fn wl_02_wl_05_the_stores_transformer_sees_what_streams_in() {
 
 // Conformance: G.21
 #[tokio::test(start_paused = true)]
-async fn wl_03_only_the_right_bookmark_ends_the_initial_events() {
+async fn only_the_right_bookmark_ends_the_initial_events_wl_03() {
     let server = FakeListWatch::pods();
     let (watch, stream) = ScriptedWatch::new(100);
     server.answer_watch(stream);
@@ -211,7 +211,7 @@ async fn wl_03_only_the_right_bookmark_ends_the_initial_events() {
 
 // Conformance: G.51
 #[tokio::test(start_paused = true)]
-async fn wl_06_a_stream_that_ends_early_begins_from_scratch_or_gives_way_to_a_list() {
+async fn a_stream_that_ends_early_begins_from_scratch_or_gives_way_to_a_list_wl_06() {
     // With events: from scratch, at once.
     let server = two_pods();
     let (watch, stream) = ScriptedWatch::new(100);
@@ -253,7 +253,7 @@ async fn wl_06_a_stream_that_ends_early_begins_from_scratch_or_gives_way_to_a_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_06_a_server_that_breaks_every_stream_off_is_asked_with_pauses_and_then_for_a_list() {
+async fn a_server_that_breaks_every_stream_off_is_asked_with_pauses_and_then_for_a_list_wl_06() {
     let server = two_pods();
     for _ in 0..5 {
         let (watch, stream) = ScriptedWatch::new(1);
@@ -275,7 +275,7 @@ async fn wl_06_a_server_that_breaks_every_stream_off_is_asked_with_pauses_and_th
 
 // Conformance: G.20
 #[tokio::test(start_paused = true)]
-async fn wl_07_what_is_done_about_an_error_at_the_start() {
+async fn what_is_done_about_an_error_at_the_start_wl_07() {
     // Expired or too new: at once without a version.
     for error in [errors::expired(), errors::too_large_resource_version()] {
         play(two_pods(), Config::default(), async |scene| {
@@ -310,7 +310,7 @@ async fn wl_07_what_is_done_about_an_error_at_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_07_a_refused_connection_and_429_are_waited_out() {
+async fn a_refused_connection_and_429_are_waited_out_wl_07() {
     let server = two_pods();
     server.fail_watch(errors::connection_refused());
     server.fail_watch(errors::too_many_requests(Some(Duration::from_secs(9))).into());
@@ -329,7 +329,7 @@ async fn wl_07_a_refused_connection_and_429_are_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_07_what_is_done_about_an_error_on_the_stream() {
+async fn what_is_done_about_an_error_on_the_stream_wl_07() {
     let too_many = errors::too_many_requests(Some(Duration::from_secs(20)));
     for (error, then, after) in [
         (errors::expired(), &["stream \"\""][..], 0),
@@ -353,7 +353,7 @@ async fn wl_07_what_is_done_about_an_error_on_the_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_07_a_version_that_is_never_there_leads_to_a_list_at_no_version() {
+async fn a_version_that_is_never_there_leads_to_a_list_at_no_version_wl_07() {
     for error in [errors::expired(), errors::too_large_resource_version()] {
         let server = two_pods();
         server.fail_watch(error.clone().into());
@@ -369,7 +369,7 @@ async fn wl_07_a_version_that_is_never_there_leads_to_a_list_at_no_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_07_garbage_on_the_stream_leads_to_a_list() {
+async fn garbage_on_the_stream_leads_to_a_list_wl_07() {
     let server = two_pods();
     let (watch, stream) = ScriptedWatch::new(100);
     server.answer_watch(stream);
@@ -382,7 +382,7 @@ async fn wl_07_garbage_on_the_stream_leads_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wl_07_cancelled_while_backing_off() {
+async fn cancelled_while_backing_off_wl_07() {
     let server = two_pods();
     for _ in 0..9 {
         server.fail_watch(errors::connection_refused());
@@ -393,7 +393,7 @@ async fn wl_07_cancelled_while_backing_off() {
 
 // Conformance: 18.2
 #[tokio::test(start_paused = true)]
-async fn wl_08_initial_events_end_bookmark_ticker() {
+async fn initial_events_end_bookmark_ticker_wl_08() {
     let warnings = Warnings::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     // A list and a watch wait for no such bookmark, so there is nothing to warn of.
@@ -423,7 +423,7 @@ async fn wl_08_initial_events_end_bookmark_ticker() {
 
 // Conformance: G.23
 #[tokio::test(start_paused = true)]
-async fn wl_10_a_store_that_refuses_what_streamed_in_gets_a_list_and_the_stream_is_closed() {
+async fn a_store_that_refuses_what_streamed_in_gets_a_list_and_the_stream_is_closed_wl_10() {
     let server = two_pods();
     let (watch, stream) = ScriptedWatch::new(100);
     server.answer_watch(stream);
@@ -442,7 +442,7 @@ async fn wl_10_a_store_that_refuses_what_streamed_in_gets_a_list_and_the_stream_
 
 // Conformance: G.49
 #[tokio::test(start_paused = true)]
-async fn rl_12_rl_13_rl_14_cancelled_while_streaming() {
+async fn cancelled_while_streaming_rl_12_rl_13_rl_14() {
     let server = two_pods();
     server.hold_initial_events_end();
     play(server.clone(), Config::default(), async |scene| scene.settle().await).await;
@@ -464,7 +464,7 @@ async fn rl_12_rl_13_rl_14_cancelled_while_streaming() {
 
 // Conformance: G.50
 #[tokio::test(start_paused = true)]
-async fn rl_29_rl_53_an_empty_stream_replaces_and_the_first_add_behind_it_moves_the_version() {
+async fn an_empty_stream_replaces_and_the_first_add_behind_it_moves_the_version_rl_29_rl_53() {
     play(two_pods(), Config::default(), async |scene| {
         scene.settle().await;
         scene.server.delete_unseen("x/a");
@@ -482,7 +482,7 @@ async fn rl_29_rl_53_an_empty_stream_replaces_and_the_first_add_behind_it_moves_
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_42_a_stream_that_ends_right_behind_what_there_is_was_a_very_short_watch() {
+async fn a_stream_that_ends_right_behind_what_there_is_was_a_very_short_watch_rl_42() {
     play(two_pods(), Config::default(), async |scene| {
         scene.settle().await;
         scene.server.close_watches();
@@ -495,7 +495,7 @@ async fn rl_42_a_stream_that_ends_right_behind_what_there_is_was_a_very_short_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_55_what_is_dropped_does_not_save_a_stream_from_being_very_short() {
+async fn what_is_dropped_does_not_save_a_stream_from_being_very_short_rl_55() {
     let server = two_pods();
     let (watch, stream) = ScriptedWatch::new(100);
     server.answer_watch(stream);
@@ -511,7 +511,7 @@ async fn rl_55_what_is_dropped_does_not_save_a_stream_from_being_very_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_70_a_stream_that_falls_silent_gives_way_to_a_list() {
+async fn a_stream_that_falls_silent_gives_way_to_a_list_rl_70() {
     let server = two_pods();
     server.hold_initial_events_end();
     play(server, Config::default(), async |scene| {
@@ -529,7 +529,7 @@ async fn rl_70_a_stream_that_falls_silent_gives_way_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_70_a_slow_stream_is_left_alone() {
+async fn a_slow_stream_is_left_alone_rl_70() {
     let server = FakeListWatch::pods();
     server.hold_initial_events_end();
     play(server, Config::default(), async |scene| {
@@ -547,7 +547,7 @@ async fn rl_70_a_slow_stream_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_71_what_streams_in_unchanged_is_what_is_cached() {
+async fn what_streams_in_unchanged_is_what_is_cached_rl_71() {
     play(two_pods(), Config::default(), async |scene| {
         scene.settle().await;
         let before = scene.store.replaced();
@@ -561,7 +561,7 @@ async fn rl_71_what_streams_in_unchanged_is_what_is_cached() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_72_an_absent_resource_is_a_state_where_streams_are_tried_too() {
+async fn an_absent_resource_is_a_state_where_streams_are_tried_too_rl_72() {
     let server = two_pods();
     for _ in 0..3 {
         server.fail_watch(errors::not_found().into());

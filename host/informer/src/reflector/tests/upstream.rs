@@ -38,7 +38,7 @@ fn list_of(n_pods: usize) -> ListPage {
 
 // Conformance: 17.1
 #[tokio::test(start_paused = true)]
-async fn rl_44_close_watch_channel_on_error() {
+async fn close_watch_channel_on_error_rl_44() {
     let server = FakeListWatch::pods();
     let (watch, stream) = ScriptedWatch::new(10);
     server.answer_watch(stream);
@@ -55,7 +55,7 @@ async fn rl_44_close_watch_channel_on_error() {
 
 // Conformance: 17.2, 17.5, 17.8, 17.12
 #[tokio::test(start_paused = true)]
-async fn rl_45_cancelled_during_a_watch() {
+async fn cancelled_during_a_watch_rl_45() {
     for initial_list in BOTH {
         let server = FakeListWatch::pods();
         // `play` sees that it ends at the moment of being cancelled, and that no watch is left open.
@@ -71,7 +71,7 @@ async fn rl_45_cancelled_during_a_watch() {
 
 // Conformance: 17.4
 #[tokio::test(start_paused = true)]
-async fn rl_45_cancelled_before_it_begins() {
+async fn cancelled_before_it_begins_rl_45() {
     for initial_list in BOTH {
         let server = FakeListWatch::pods();
         let config = Config { initial_list, ..Config::default() };
@@ -85,7 +85,7 @@ async fn rl_45_cancelled_before_it_begins() {
 
 // Conformance: 17.7
 #[tokio::test(start_paused = true)]
-async fn rl_45_a_watch_of_one_who_is_cancelled_is_stopped_unread() {
+async fn a_watch_of_one_who_is_cancelled_is_stopped_unread_rl_45() {
     let server = FakeListWatch::pods();
     let (watch, stream) = ScriptedWatch::new(10);
     server.answer_watch(stream);
@@ -104,7 +104,7 @@ async fn rl_45_a_watch_of_one_who_is_cancelled_is_stopped_unread() {
 
 // Conformance: 17.9
 #[tokio::test(start_paused = true)]
-async fn rl_42_a_watch_that_was_closed_before_is_a_very_short_one() {
+async fn a_watch_that_was_closed_before_is_a_very_short_one_rl_42() {
     let server = FakeListWatch::pods();
     let (watch, stream) = ScriptedWatch::new(10);
     server.answer_watch(stream);
@@ -119,7 +119,7 @@ async fn rl_42_a_watch_that_was_closed_before_is_a_very_short_one() {
 
 // Conformance: 17.3
 #[tokio::test(start_paused = true)]
-async fn rl_60_reflector_resync_chan() {
+async fn reflector_resync_chan_rl_60() {
     let config = Config { resync_period: Some(Duration::from_millis(1)), ..Config::default() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.pass(3).await;
@@ -130,7 +130,7 @@ async fn rl_60_reflector_resync_chan() {
 
 // Conformance: 17.14
 #[tokio::test(start_paused = true)]
-async fn rl_25_rl_27_rl_41_reflector_list_and_watch_with_errors() {
+async fn reflector_list_and_watch_with_errors_rl_25_rl_27_rl_41() {
     /// What happens in one round: what is listed, what the watch brings.
     struct Row {
         list: Result<&'static [(&'static str, &'static str)], ApiError>,
@@ -221,7 +221,7 @@ async fn rl_25_rl_27_rl_41_reflector_list_and_watch_with_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_10_the_watch_error_handler_hears_of_errors_and_of_nothing_else() {
+async fn the_watch_error_handler_hears_of_errors_and_of_nothing_else_rl_10() {
     let n_told = Arc::new(Mutex::new(0));
     let handler = {
         let n_told = n_told.clone();
@@ -254,7 +254,7 @@ async fn rl_10_the_watch_error_handler_hears_of_errors_and_of_nothing_else() {
 
 // Conformance: 17.16
 #[tokio::test(start_paused = true)]
-async fn rl_02_new_reflector_with_custom_backoff() {
+async fn new_reflector_with_custom_backoff_rl_02() {
     let custom = backoff::Config {
         initial: Duration::from_millis(10),
         cap: Duration::from_millis(100),
@@ -281,7 +281,7 @@ async fn rl_02_new_reflector_with_custom_backoff() {
 
 // Conformance: 17.17
 #[tokio::test(start_paused = true)]
-async fn rl_41_rl_44_backoff_on_too_many_requests() {
+async fn backoff_on_too_many_requests_rl_41_rl_44() {
     let server = FakeListWatch::pods();
     server.fail_watch(errors::too_many_requests(None).into());
     let (throttled, stream) = ScriptedWatch::new(10);
@@ -306,7 +306,7 @@ async fn rl_41_rl_44_backoff_on_too_many_requests() {
 
 // Conformance: 17.21
 #[tokio::test(start_paused = true)]
-async fn rl_22_pg_02_reflector_watch_list_page_size() {
+async fn reflector_watch_list_page_size_rl_22_pg_02() {
     let server = FakeListWatch::pods();
     server.serve_from(Serving::Storage);
     for idx in 0..9 {
@@ -327,7 +327,7 @@ async fn rl_22_pg_02_reflector_watch_list_page_size() {
 
 // Conformance: 17.24
 #[tokio::test(start_paused = true)]
-async fn rl_20_reflector_resync_with_resource_version() {
+async fn reflector_resync_with_resource_version_rl_20() {
     let server = FakeListWatch::pods();
     server.answer_list(list_of(4));
     server.answer_list(list_of(8));
@@ -346,7 +346,7 @@ async fn rl_20_reflector_resync_with_resource_version() {
 
 // Conformance: 17.25
 #[tokio::test(start_paused = true)]
-async fn rl_23_reflector_expired_exact_resource_version() {
+async fn reflector_expired_exact_resource_version_rl_23() {
     let server = FakeListWatch::pods();
     server.answer_list(list_of(4));
     server.fail_list(errors::expired().into());
@@ -366,7 +366,7 @@ async fn rl_23_reflector_expired_exact_resource_version() {
 
 // Conformance: 17.28, 17.29
 #[tokio::test(start_paused = true)]
-async fn rl_05_rl_06_what_is_listed_has_a_name_and_an_expected_type() {
+async fn what_is_listed_has_a_name_and_an_expected_type_rl_05_rl_06() {
     let deployment = TypeMeta::new("apps/v1", "Deployment");
     let cases = [
         (None, None, "<unspecified>".to_owned()),
@@ -396,7 +396,7 @@ async fn rl_05_rl_06_what_is_listed_has_a_name_and_an_expected_type() {
 
 // Conformance: 17.40
 #[tokio::test(start_paused = true)]
-async fn rl_26_is_unsupported_table_object() {
+async fn is_unsupported_table_object_rl_26() {
     for (api_version, kind, is_taken) in [
         ("meta.k8s.io/v1beta1", "Table", false),
         ("meta.k8s.io/v1", "Table", false),
@@ -416,7 +416,7 @@ async fn rl_26_is_unsupported_table_object() {
 
 // Conformance: G.13
 #[tokio::test(start_paused = true)]
-async fn rl_42_rl_55_only_rejected_events_make_a_very_short_watch() {
+async fn only_rejected_events_make_a_very_short_watch_rl_42_rl_55() {
     let server = FakeListWatch::pods();
     let (watch, stream) = ScriptedWatch::new(10);
     server.answer_watch(stream);
@@ -436,7 +436,7 @@ async fn rl_42_rl_55_only_rejected_events_make_a_very_short_watch() {
 
 // Conformance: G.18
 #[tokio::test(start_paused = true)]
-async fn rl_21_a_panic_in_a_list_surfaces_and_one_that_hangs_can_be_cancelled() {
+async fn a_panic_in_a_list_surfaces_and_one_that_hangs_can_be_cancelled_rl_21() {
     struct Panics;
 
     #[async_trait]
@@ -465,7 +465,7 @@ async fn rl_21_a_panic_in_a_list_surfaces_and_one_that_hangs_can_be_cancelled() 
 
 // Conformance: G.19
 #[tokio::test(start_paused = true)]
-async fn rl_05_a_list_is_not_filtered_by_type_and_a_watch_is() {
+async fn a_list_is_not_filtered_by_type_and_a_watch_is_rl_05() {
     let server = FakeListWatch::pods();
     let secret = |key: &str, version: &str| Draft::new(key).at(&TypeMeta::new("v1", "Secret"), "u", version);
     server.answer_list(ListPage {
@@ -486,7 +486,7 @@ async fn rl_05_a_list_is_not_filtered_by_type_and_a_watch_is() {
 
 // Conformance: G.22
 #[tokio::test(start_paused = true)]
-async fn wl_09_nobody_sees_anything_before_everything_is_there() {
+async fn nobody_sees_anything_before_everything_is_there_wl_09() {
     let server = FakeListWatch::pods();
     server.put("x/a");
     server.put("x/b");
@@ -520,7 +520,7 @@ async fn wl_09_nobody_sees_anything_before_everything_is_there() {
 
 // Conformance: G.25
 #[tokio::test(start_paused = true)]
-async fn rl_60_relists_more_often_than_the_period_leave_no_resync() {
+async fn relists_more_often_than_the_period_leave_no_resync_rl_60() {
     for initial_list in BOTH {
         let resync_period = Some(Duration::from_secs(300));
         let config = Config { resync_period, initial_list, ..Config::default() };

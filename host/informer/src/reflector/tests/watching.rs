@@ -7,7 +7,7 @@ use crate::reflector::Config;
 use crate::testing::{Draft, FakeListWatch, errors};
 
 #[tokio::test(start_paused = true)]
-async fn rl_50_changes_reach_the_store_in_order_and_move_the_version() {
+async fn changes_reach_the_store_in_order_and_move_the_version_rl_50() {
     let server = FakeListWatch::pods();
     server.put("x/a");
     play(server, listed(), async |scene| {
@@ -38,7 +38,7 @@ async fn rl_50_changes_reach_the_store_in_order_and_move_the_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_40_a_watch_asks_for_five_to_ten_minutes_and_bookmarks() {
+async fn a_watch_asks_for_five_to_ten_minutes_and_bookmarks_rl_40() {
     let server = FakeListWatch::pods();
     server.end_watches_in_time();
     play(server, listed(), async |scene| {
@@ -58,7 +58,7 @@ async fn rl_40_a_watch_asks_for_five_to_ten_minutes_and_bookmarks() {
 
 // Conformance: 17.30
 #[tokio::test(start_paused = true)]
-async fn rl_01_a_greater_least_timeout_counts_and_a_smaller_does_not() {
+async fn a_greater_least_timeout_counts_and_a_smaller_does_not_rl_01() {
     for (configured, range) in [(300, 300..600), (1, 300..600), (1800, 1800..3600)] {
         let config = Config { min_watch_timeout: Duration::from_secs(configured), ..listed() };
         play(FakeListWatch::pods(), config, async |scene| {
@@ -71,7 +71,7 @@ async fn rl_01_a_greater_least_timeout_counts_and_a_smaller_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_05_events_of_another_type_are_dropped_and_do_not_count() {
+async fn events_of_another_type_are_dropped_and_do_not_count_rl_05() {
     let config = Config { type_meta: Some(TypeMeta::new("v1", "Pod")), ..listed() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.settle().await;
@@ -90,7 +90,7 @@ async fn rl_05_events_of_another_type_are_dropped_and_do_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_50_an_unknown_event_moves_the_version_and_nothing_else() {
+async fn an_unknown_event_moves_the_version_and_nothing_else_rl_50() {
     play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         let unknown = |resource_version: Option<&str>| WatchEvent::Unknown {
@@ -106,7 +106,7 @@ async fn rl_50_an_unknown_event_moves_the_version_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_51_a_store_that_refuses_an_event_does_not_stop_the_watch() {
+async fn a_store_that_refuses_an_event_does_not_stop_the_watch_rl_51() {
     play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         scene.store.refuse("add");
@@ -120,7 +120,7 @@ async fn rl_51_a_store_that_refuses_an_event_does_not_stop_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_52_a_watch_from_nowhere_holds_the_version_back_until_the_first_change() {
+async fn a_watch_from_nowhere_holds_the_version_back_until_the_first_change_rl_52() {
     let nowhere = FakeListWatch::pods();
     nowhere.list_at_no_version();
     nowhere.put("x/a");
@@ -139,7 +139,7 @@ async fn rl_52_a_watch_from_nowhere_holds_the_version_back_until_the_first_chang
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_56_what_comes_last_counts_even_if_it_is_lower() {
+async fn what_comes_last_counts_even_if_it_is_lower_rl_56() {
     play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
         let pod = |version| Draft::new("x/a").at(&TypeMeta::new("v1", "Pod"), "u", version);
@@ -154,7 +154,7 @@ async fn rl_56_what_comes_last_counts_even_if_it_is_lower() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_60_resync_comes_each_period_of_the_watch_phase() {
+async fn resync_comes_each_period_of_the_watch_phase_rl_60() {
     let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.pass(59_000).await;
@@ -180,7 +180,7 @@ async fn rl_60_resync_comes_each_period_of_the_watch_phase() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_60_resync_goes_on_while_the_watch_cannot_be_begun() {
+async fn resync_goes_on_while_the_watch_cannot_be_begun_rl_60() {
     let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     let server = FakeListWatch::pods();
     for _ in 0..100 {
@@ -194,7 +194,7 @@ async fn rl_60_resync_goes_on_while_the_watch_cannot_be_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_62_without_a_period_nothing_is_resynced() {
+async fn without_a_period_nothing_is_resynced_rl_62() {
     for resync_period in [None, Some(Duration::ZERO)] {
         let config = Config { resync_period, ..listed() };
         play(FakeListWatch::pods(), config, async |scene| {
@@ -206,7 +206,7 @@ async fn rl_62_without_a_period_nothing_is_resynced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rl_46_a_resync_that_fails_leads_to_a_new_list() {
+async fn a_resync_that_fails_leads_to_a_new_list_rl_46() {
     let config = Config { resync_period: Some(Duration::from_secs(60)), ..listed() };
     play(FakeListWatch::pods(), config, async |scene| {
         scene.store.refuse("resync");

@@ -54,7 +54,7 @@ fn fold(listener: &mut Listener, last: &ObjectKey, merges: bool) -> BTreeMap<Obj
 /// With and without merging.
 // Conformance: G.29
 #[test]
-fn si_10_handlers_registered_under_load_see_what_the_store_has() {
+fn handlers_registered_under_load_see_what_the_store_has_si_10() {
     for backlog_limit in [usize::MAX, 10] {
         let fake = FakeListWatch::pods();
         let informer = informer(&fake);
@@ -104,7 +104,7 @@ fn si_10_handlers_registered_under_load_see_what_the_store_has() {
 
 // Conformance: G.30
 #[tokio::test(start_paused = true)]
-async fn si_20_a_removed_handler_is_told_nothing_of_its_backlog() {
+async fn a_removed_handler_is_told_nothing_of_its_backlog_si_20() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut blocked = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -148,7 +148,7 @@ impl ListWatch for Flood {
 
 // Conformance: G.31
 #[tokio::test(start_paused = true)]
-async fn pl_02_a_blocked_handler_holds_up_nobody_and_costs_a_bounded_backlog() {
+async fn a_blocked_handler_holds_up_nobody_and_costs_a_bounded_backlog_pl_02() {
     let type_meta = TypeMeta::new("v1", "Pod");
     let object =
         |i: usize| Draft::new(&format!("ns/{}", i % 100)).at(&type_meta, "uid", &format!("{}", i + 2));
@@ -173,7 +173,7 @@ async fn pl_02_a_blocked_handler_holds_up_nobody_and_costs_a_bounded_backlog() {
 
 // Conformance: G.32
 #[tokio::test(start_paused = true)]
-async fn sy_03_sy_04_only_initial_adds_count_and_a_trapped_one_is_finished() {
+async fn only_initial_adds_count_and_a_trapped_one_is_finished_sy_03_sy_04() {
     let fake = FakeListWatch::pods();
     for key in ["ns/a", "ns/b", "ns/c"] {
         fake.put(key);
@@ -228,7 +228,7 @@ async fn resyncs(period: Duration, requested: Duration, is_late: bool) -> Vec<u6
 
 // Conformance: G.33
 #[tokio::test(start_paused = true)]
-async fn rs_02_rs_04_rs_09_what_a_requested_period_comes_to() {
+async fn what_a_requested_period_comes_to_rs_02_rs_04_rs_09() {
     let [tenths, second, ten] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(10)];
     assert_eq!(resyncs(ten, tenths, false).await, [1, 2, 3], "less than a second is a second");
     assert_eq!(resyncs(ten, tenths, true).await, [10, 20, 30], "once it runs, not more often than it looks");
@@ -243,7 +243,7 @@ async fn rs_02_rs_04_rs_09_what_a_requested_period_comes_to() {
 
 // Conformance: G.57
 #[tokio::test(start_paused = true)]
-async fn sy_05_si_05_with_nothing_to_tell_every_handle_syncs_with_the_informer() {
+async fn with_nothing_to_tell_every_handle_syncs_with_the_informer_sy_05_si_05() {
     let informer = informer(&FakeListWatch::pods());
     let early = [(); 2].map(|()| informer.add_listener(ListenerConfig::default()).unwrap());
     run(&informer, async {

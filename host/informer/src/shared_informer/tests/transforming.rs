@@ -7,7 +7,7 @@ use super::*;
 /// Upstream, a transformer that blanks the version makes every update look like a resync, and then some listeners are told of none.
 // Conformance: G.4
 #[tokio::test(start_paused = true)]
-async fn pd_42_pd_43_a_transformer_that_blanks_the_version_starves_nobody() {
+async fn a_transformer_that_blanks_the_version_starves_nobody_pd_42_pd_43() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     let transformer: Transformer = Arc::new(|object| {
@@ -50,7 +50,7 @@ fn marking(n_calls: &Arc<AtomicUsize>) -> Transformer {
 
 /// Whether it comes as a list or as the beginning of a watch.
 #[tokio::test(start_paused = true)]
-async fn rl_71_what_was_transformed_is_held_once_over_a_relist_and_transformed_once_each_time() {
+async fn what_was_transformed_is_held_once_over_a_relist_and_transformed_once_each_time_rl_71() {
     for lists in [false, true] {
         let fake = FakeListWatch::pods();
         if lists {

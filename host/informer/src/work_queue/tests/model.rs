@@ -63,7 +63,7 @@ async fn play(steps: Vec<Step>) {
 
 proptest! {
     #[test]
-    fn wq_01_the_queue_is_what_is_dirty_and_not_worked_on(steps in proptest::collection::vec(step(), 1..60)) {
+    fn the_queue_is_what_is_dirty_and_not_worked_on_wq_01(steps in proptest::collection::vec(step(), 1..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(play(steps));
     }

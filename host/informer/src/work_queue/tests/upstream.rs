@@ -232,7 +232,7 @@ async fn metric_shutdown_ends_the_periodic_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wm_01_a_queue_without_a_name_has_no_metrics() {
+async fn a_queue_without_a_name_has_no_metrics_wm_01() {
     let provider = Provider::default();
     let queue = WorkQueue::new(Config::named("", &provider));
     queue.add("foo");

@@ -59,7 +59,7 @@ fn elements_keep_their_places() {
 }
 
 #[test]
-fn pd_43_the_identity_cannot_be_left_out() {
+fn the_identity_cannot_be_left_out_pd_43() {
     for pointer in [
         "/kind",
         "/apiVersion",

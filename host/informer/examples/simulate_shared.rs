@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
-use oarlock_informer::list_watch::{Keep, ListOptions, ListPage, WatchEvent, WatchOptions, WatchStream};
+use oarlock_informer::list_watch::{ItemHook, ListOptions, ListPage, WatchEvent, WatchOptions, WatchStream};
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::{
     ApiError, GroupVersionResource, HandlerFunctions, ListWatch, ListenerConfig, Object, SharedInformer,
@@ -25,7 +25,7 @@ struct Channel {
 
 #[async_trait]
 impl ListWatch for Channel {
-    async fn list(&self, _: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, _: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         let items = self.listed.iter().cloned().map(keep).collect();
         Ok(ListPage { resource_version: "1".to_owned(), items, ..ListPage::default() })
     }

@@ -21,7 +21,7 @@ use futures::stream::{self, StreamExt};
 use kube::client::Body;
 
 use crate::list_watch::{
-    ApiError, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Content, Pruning};
@@ -107,7 +107,7 @@ impl ApiListWatch {
 
 #[async_trait]
 impl ListWatch for ApiListWatch {
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         let body = self
             .get(&request::list(&self.config, &options), request::list_accept(self.config.content))
             .await?;

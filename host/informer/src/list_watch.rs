@@ -24,9 +24,9 @@ use crate::object::Object;
 pub trait ListWatch: Send + Sync {
     /// Asks for one page of the list.
     ///
-    /// Each object passes through `keep` as soon as it is there, in order and once; the page has what `keep` returns, and nothing else: that
-    /// is where a reflector transforms objects, and recognises those that it has, so that it need not hold a whole page of equals beside them.
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError>;
+    /// Calls `hook` once for each object, in order, as soon as the object is decoded; the items of the page are the results.
+    /// The reflector's hook transforms and interns the objects, so that no whole page of duplicates is in memory.
+    async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<ListPage, ApiError>;
 
     /// Begins to watch. The stream is what the server sends from then on.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError>;
@@ -40,8 +40,8 @@ pub trait ListWatch: Send + Sync {
     }
 }
 
-/// Sees each object of a list as it arrives, and returns what is to stand in its place: mostly the same.
-pub type Keep<'k> = &'k (dyn Fn(Object) -> Object + Send + Sync);
+/// Takes each decoded object of a list, and returns the object to put into the page: the same one or a replacement.
+pub type ItemHook<'k> = &'k (dyn Fn(Object) -> Object + Send + Sync);
 
 /// One page of a list.
 #[derive(Clone, Debug, Default)]

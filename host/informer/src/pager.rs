@@ -4,7 +4,7 @@ mod each;
 
 use std::num::NonZeroU32;
 
-use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch, Undecodable};
+use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, Undecodable};
 use crate::object::Object;
 
 pub use each::EachError;
@@ -73,7 +73,7 @@ impl<'l> Pager<'l> {
     /// Lists everything. Each object passes through `keep` as soon as it is there; see [`ListWatch::list`].
     ///
     /// Where everything has to be asked for once more, objects pass through `keep` once more.
-    pub async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<Listing, ApiError> {
+    pub async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<Listing, ApiError> {
         let mut next = self.first(options.clone());
         let page = self.list_watch.list(next.clone(), keep).await?;
         let ListPage { resource_version, mut continue_token, items, undecodable } = page;

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub use config::{Config, ConsistencyCheck, InitialList};
 pub use ended::Error;
 pub use error_handler::WatchErrorHandler;
-pub use source::{Source, Sources};
+pub use source::{Source, SourceGeneration, Sources};
 pub use status::{Failure, Phase, ReflectorStatus, UndecodableObject};
 pub use store::{ReflectorStore, StoreError};
 
@@ -43,7 +43,7 @@ use crate::names::TypeMeta;
 use crate::object::Object;
 use ended::{Ended, in_full};
 use repeating::Repeating;
-use source::Numbered;
+use source::CurrentSource;
 use status::StatusSender;
 use timed::Timed;
 use undecodable::UndecodableObjects;
@@ -132,8 +132,8 @@ impl Reflector {
         let mut sources = self.sources.subscribe();
         let mut running = None;
         loop {
-            let Numbered { number, source } = sources.borrow_and_update().clone();
-            self.store.source_changed(number);
+            let CurrentSource { generation, source } = sources.borrow_and_update().clone();
+            self.store.source_changed(generation);
             let Source { list_watch: Some(list_watch), type_meta } = source else {
                 // The sender is in what this reflector holds.
                 let _ = sources.changed().await;

@@ -32,7 +32,7 @@ use crate::list_watch::ListWatch;
 use crate::listener::{Listener, ListenerConfig};
 use crate::lister::Lister;
 use crate::names::GroupVersionResource;
-use crate::reflector::{self, Phase, ReflectorStatus, Source};
+use crate::reflector::{self, Phase, ReflectorStatus, Source, SourceGeneration};
 use crate::resource_version::{NotComparable, ResourceVersion};
 
 use self::core::Core;
@@ -195,19 +195,19 @@ impl SharedInformer {
         }
     }
 
-    /// Goes over to another source at once, and returns its number; see [`Sources`]. The cache goes over to it without a gap, and
+    /// Goes over to another source at once, and returns its generation; see [`Sources`]. The cache goes over to it without a gap, and
     /// listeners are told of what is different: an object at the resourceVersion that they were told of is not.
-    pub fn switch(&self, source: Source) -> u64 {
+    pub fn switch(&self, source: Source) -> SourceGeneration {
         self.core.sources.switch(source)
     }
 
-    /// Waits until the cache is what a whole list of the source of that number (or of a later one) said, and what came since; answers false when
-    /// the informer stopped instead. The number of the first source is 0.
-    pub async fn wait_for_source(&self, number: u64) -> bool {
+    /// Waits until the cache is what a whole list of the source of that generation (or of a later one) said, and what came since; answers false when
+    /// the informer stopped instead. The generation of the first source is 0.
+    pub async fn wait_for_source(&self, generation: SourceGeneration) -> bool {
         let mut held = self.core.held.subscribe();
         let holds = async {
             // The sender is in what this handle holds.
-            let _ = held.wait_for(|held| *held >= number).await;
+            let _ = held.wait_for(|held| *held >= generation.get()).await;
             self.wait_for_sync().await
         };
         tokio::select! {

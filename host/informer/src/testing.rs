@@ -28,7 +28,7 @@ pub use metadata_only::MetadataOnly;
 pub use scripted::ScriptedWatch;
 
 use crate::list_watch::{
-    ApiError, Bookmark, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    ApiError, Bookmark, ItemHook, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::TypeMeta;
 use crate::object::Object;
@@ -356,7 +356,7 @@ impl FakeListWatch {
 
 #[async_trait]
 impl ListWatch for FakeListWatch {
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         match self.asked(Asked::List(options.clone())) {
             Fault::Pass => {
                 let mut page = self.state.lock().list(&options)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
-use oarlock_informer::list_watch::{Keep, ListOptions, ListPage, WatchEvent, WatchOptions, WatchStream};
+use oarlock_informer::list_watch::{ItemHook, ListOptions, ListPage, WatchEvent, WatchOptions, WatchStream};
 use oarlock_informer::{ApiError, ListWatch, Object};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -44,7 +44,7 @@ pub(super) struct Meter {
 
 #[async_trait]
 impl ListWatch for Metered {
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         if options.continue_token.is_none() {
             self.meter.begin();
         }

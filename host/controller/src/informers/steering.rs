@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::list_watch::{Keep, ListOptions, ListPage, WatchOptions, WatchStream};
-use oarlock_informer::reflector::{Phase, Source};
+use oarlock_informer::list_watch::{ItemHook, ListOptions, ListPage, WatchOptions, WatchStream};
+use oarlock_informer::reflector::{Phase, Source, SourceGeneration};
 use oarlock_informer::{ApiError, Content, ListWatch, SharedInformer, TypeMeta};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ pub(super) struct Steering<'e> {
     /// How much of each object the source in force has.
     content: Content,
     /// The source's number, and whether the cache is what it said.
-    number: u64,
+    number: SourceGeneration,
     is_held: bool,
     /// Counts a list that may yet be given up: one that nobody reads of.
     meter: Option<Arc<Meter>>,
@@ -81,7 +81,7 @@ impl<'e> Steering<'e> {
             shared,
             type_meta,
             content: entry.state.lock().wanted(),
-            number: 0,
+            number: SourceGeneration::default(),
             is_held: false,
             meter: None,
             over: None,
@@ -306,7 +306,7 @@ async fn exceeded(meter: Option<&Meter>) -> (Excess, Usage) {
 
 #[async_trait]
 impl ListWatch for Nothing {
-    async fn list(&self, _: ListOptions, _: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, _: ListOptions, _: ItemHook<'_>) -> Result<ListPage, ApiError> {
         Ok(ListPage { resource_version: self.resource_version.clone(), ..ListPage::default() })
     }
 

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::Config;
 use super::glimpse::{self, Glimpse};
 use crate::json_scan::Nesting;
-use crate::list_watch::{DecodeError, Keep, ListPage, Undecodable};
+use crate::list_watch::{DecodeError, ItemHook, ListPage, Undecodable};
 use crate::names::TypeMeta;
 use crate::object::{self, Object};
 
@@ -26,7 +26,7 @@ const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 /// Takes a page's bytes and gives its objects.
 pub(super) struct PageDecoder<'c> {
     config: &'c Config,
-    keep: Keep<'c>,
+    keep: ItemHook<'c>,
     items: Vec<Object>,
     undecodable: Vec<Undecodable>,
     envelope: EnvelopeScan,
@@ -94,7 +94,7 @@ struct ListMetadata {
 // === impl PageDecoder ===
 
 impl<'c> PageDecoder<'c> {
-    pub(super) fn new(config: &'c Config, keep: Keep<'c>) -> Self {
+    pub(super) fn new(config: &'c Config, keep: ItemHook<'c>) -> Self {
         Self {
             config,
             keep,

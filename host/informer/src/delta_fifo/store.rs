@@ -56,13 +56,13 @@ impl ReflectorStore for DeltaFifo {
         Ok(())
     }
 
-    fn arrived(&self, object: Object) -> Object {
+    fn intern(&self, object: Object) -> Object {
         let known = self.config.known_objects.as_ref().and_then(|known| known.known(object.key()));
         known.filter(|known| known.is_equal_version_of(&object)).unwrap_or(object)
     }
 
     /// Own keys are those of objects as they came, so these are transformed when they are queued.
-    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+    fn transform(&self, object: Object) -> Result<Object, StoreError> {
         Ok(if self.config.key_function.is_default() { self.transform(object)? } else { object })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
+use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 use crate::selector::LabelSelector;
 use crate::user_function::{self, UserFunction};
 
@@ -102,7 +102,7 @@ impl RequestOptions<'_> {
 
 #[async_trait]
 impl ListWatch for Tweaked {
-    async fn list(&self, mut options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, mut options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         self.tweak.apply(RequestOptions::List(&mut options))?;
         self.list_watch.list(options, keep).await
     }

@@ -61,8 +61,8 @@ impl Running<'_> {
             if refused.get().is_some() {
                 return item;
             }
-            match self.store.transformed(item.clone()) {
-                Ok(item) => self.store.arrived(item),
+            match self.store.transform(item.clone()) {
+                Ok(item) => self.store.intern(item),
                 Err(error) => {
                     // The first one counts: nothing of this list will be kept.
                     let _ = refused.set(error);

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use super::status::StatusSender;
 use super::timed::Timed;
 use super::{MAX_RETRY_AFTER, Phase, in_full};
-use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
+use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 
 /// How often a request is repeated before its failure counts.
 const MAX_REPEATS: u32 = 10;
@@ -55,7 +55,7 @@ impl Repeating<'_> {
 
 #[async_trait]
 impl ListWatch for Repeating<'_> {
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         let mut n_repeats = 0;
         loop {
             match self.timed.list(options.clone(), keep).await {

@@ -1,4 +1,4 @@
-//! Where a reflector lists and watches, which may change while it runs.
+//! The source that a reflector lists and watches, and the way to replace it while the reflector runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,33 +11,38 @@ use crate::names::TypeMeta;
 /// Where a reflector lists and watches.
 #[derive(Clone)]
 pub struct Source {
-    /// What answers. None: nothing for now; the reflector asks nobody and its store stays as it is.
+    /// Answers lists and watches. None: the reflector makes no request, and its store keeps its contents.
     pub list_watch: Option<Arc<dyn ListWatch>>,
-    /// What the watch's objects must be; an event with anything else is dropped (RL-05). None: anything is taken.
+    /// The type that the watch's objects must have; the reflector drops an event with an object of another type (RL-05).
+    /// None: every type is accepted.
     pub type_meta: Option<TypeMeta>,
 }
 
-/// The source in force, of which there is always one. Clones share it.
+/// Holds the current [`Source`] of a reflector. Clones share it.
 ///
-/// A reflector takes another source up at once: it gives up the request, the watch or the wait that it is in, and begins with a list
-/// that is not older than what it last saw. So its store goes over from the one to the other without a gap: what is different in
-/// the list is new, changed or gone, and what is the same in it is the same.
+/// A reflector switches to another source at once: it drops its request, watch or back-off, and lists from the new source
+/// at a version that is not older than the last one it saw. So the store has no gap: objects that differ in the new list
+/// are added, updated or deleted, and objects at the same version stay as they are.
 #[derive(Clone)]
 pub struct Sources {
-    sender: Arc<watch::Sender<Numbered>>,
+    sender: Arc<watch::Sender<CurrentSource>>,
 }
 
-/// A source, and the how-many-th it is.
+/// Counts the sources of one reflector: the first is generation 0, and each switch adds 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceGeneration(u64);
+
+/// The source in force and its generation.
 #[derive(Clone)]
-pub(super) struct Numbered {
-    pub(super) number: u64,
+pub(super) struct CurrentSource {
+    pub(super) generation: SourceGeneration,
     pub(super) source: Source,
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Returns the one that has nothing to say.
+    /// Returns a source that answers nothing.
     #[must_use]
     pub fn none() -> Self {
         Self { list_watch: None, type_meta: None }
@@ -54,27 +59,50 @@ impl fmt::Debug for Source {
     }
 }
 
+// === impl SourceGeneration ===
+
+impl SourceGeneration {
+    /// Returns the generation as a number.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for SourceGeneration {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl fmt::Display for SourceGeneration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 // === impl Sources ===
 
 impl Sources {
-    /// Begins with a source, whose number is 0.
+    /// Makes a holder of this source, which is generation 0.
     #[must_use]
     pub fn new(source: Source) -> Self {
-        Self { sender: Arc::new(watch::channel(Numbered { number: 0, source }).0) }
+        let current = CurrentSource { generation: SourceGeneration::default(), source };
+        Self { sender: Arc::new(watch::channel(current).0) }
     }
 
-    /// Goes over to another source and returns its number, by which the store hears of it
-    /// ([`ReflectorStore::source_changed`](super::ReflectorStore::source_changed)).
-    pub fn switch(&self, source: Source) -> u64 {
-        let mut number = 0;
+    /// Replaces the source and returns the new generation. The reflector passes the generation to
+    /// [`ReflectorStore::source_changed`](super::ReflectorStore::source_changed).
+    pub fn switch(&self, source: Source) -> SourceGeneration {
+        let mut generation = SourceGeneration::default();
         self.sender.send_modify(|current| {
-            number = current.number + 1;
-            *current = Numbered { number, source };
+            generation = SourceGeneration(current.generation.0 + 1);
+            *current = CurrentSource { generation, source };
         });
-        number
+        generation
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<Numbered> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<CurrentSource> {
         self.sender.subscribe()
     }
 }

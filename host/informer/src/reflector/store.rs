@@ -1,71 +1,77 @@
-//! Where a reflector puts what it learns.
+//! The store that a reflector writes to.
 
+use super::SourceGeneration;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// Why a store did not take something.
+/// Why a store rejected a call.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a reflector writes into; the delta queue implements it.
+/// The store that a reflector writes to; [`DeltaFifo`](crate::DeltaFifo) implements it.
 ///
-/// All calls come from the reflector's one task, one after another, in the order in which the API server told.
+/// All calls come from the reflector's one task, one after another, in the order of the API server's answers and events.
 pub trait ReflectorStore: Send + Sync {
-    /// Takes an object that the watch says is new.
+    /// Adds an object of an `ADDED` event.
     fn add(&self, object: Object) -> Result<(), StoreError>;
 
-    /// Takes an object that the watch says has changed.
+    /// Updates an object of a `MODIFIED` event.
     fn update(&self, object: Object) -> Result<(), StoreError>;
 
-    /// Takes the last state of an object that the watch says is gone.
+    /// Deletes an object of a `DELETED` event; `object` is its last state.
     fn delete(&self, object: Object) -> Result<(), StoreError>;
 
-    /// Takes a whole list, at the version `resource_version`: what is not in it is gone. One critical section. The items are as
-    /// [`transformed`](Self::transformed) and then [`arrived`](Self::arrived) made them.
+    /// Replaces the contents, in one critical section, by a whole list at version `resource_version`. Objects that are not
+    /// in the list are deleted. Each item went through [`transform`](Self::transform) and then [`intern`](Self::intern).
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError>;
 
-    /// Sends out again what is known, where nothing newer waits.
+    /// Queues every known object again, save those with a newer queued change.
     fn resync(&self) -> Result<(), StoreError>;
 
-    /// Whether a resync is due, asked each time the resync period has passed (RL-61).
+    /// Returns whether a resync is due. The reflector asks each time the resync period has passed (RL-61).
     fn should_resync(&self) -> bool {
         true
     }
 
-    /// Looks at an object of a list, or of the beginning of a watch that stands for one, as it arrives: returns the cached one
-    /// if that is its equal, so that a relist does not hold everything twice (RL-71), else the object in the form in which it
-    /// is going to be kept. It comes again with `replace`. It has been transformed.
-    fn arrived(&self, object: Object) -> Object {
+    /// Returns the object in the form in which the store keeps it: the cached object if it is equal, so that a relist does
+    /// not hold two copies of every object (RL-71).
+    ///
+    /// The reflector calls it for each object of a list or of the initial events, as soon as the object is decoded and
+    /// transformed. The result is an item of the next [`replace`](Self::replace).
+    fn intern(&self, object: Object) -> Object {
         object
     }
 
-    /// Learns that what follows is from another [source](super::Sources), the how-many-th it is. What came from the one before is
-    /// all there; the next `replace` is of the new one.
-    fn source_changed(&self, number: u64) {
-        let _ = number;
+    /// Notes that all following calls are about another [source](super::Sources). The contents from the source before
+    /// stay; the next `replace` brings the list of the new one.
+    fn source_changed(&self, generation: SourceGeneration) {
+        let _ = generation;
     }
 
-    /// Returns what the store makes of an object before it keeps it (WL-02): asked for each object of a list, or of the beginning of a watch
-    /// that stands for one. What comes by [`add`](Self::add), [`update`](Self::update) and [`delete`](Self::delete) it transforms itself.
-    fn transformed(&self, object: Object) -> Result<Object, StoreError>;
+    /// Applies the store's transformer to an object (WL-02).
+    ///
+    /// The reflector calls it for each object of a list or of the initial events. The store itself transforms the objects
+    /// of [`add`](Self::add), [`update`](Self::update) and [`delete`](Self::delete).
+    fn transform(&self, object: Object) -> Result<Object, StoreError>;
 
-    /// Returns the newest state that the store has of an object, be it stored already or on its way there; none where the newest is that the
-    /// object is gone. It stands in for the object in a list that has it but cannot decode it.
+    /// Returns the newest state of an object, cached or queued; none if the newest state is a deletion. It stands in for an
+    /// object that a list contains but that cannot be decoded.
     fn newest(&self, key: &ObjectKey) -> Option<Object> {
         let _ = key;
         None
     }
 
-    /// Returns the keys of all objects of which the store has a [`newest`](Self::newest) state, and maybe of others.
+    /// Returns the keys of all objects that have a [`newest`](Self::newest) state, and possibly others.
     fn keys(&self) -> Vec<ObjectKey> {
         Vec::new()
     }
 
-    /// Learns that nothing else has happened up to this version; told before the version itself (RL-54).
+    /// Notes a bookmark of this version. The reflector calls it before [`update_resource_version`](Self::update_resource_version)
+    /// (RL-54).
     fn bookmark(&self, resource_version: &str) {
         let _ = resource_version;
     }
 
-    /// Learns that the watch has come to this version (RL-54).
+    /// Notes that the watch has reached this version (RL-54).
     fn update_resource_version(&self, resource_version: &str) {
         let _ = resource_version;
     }

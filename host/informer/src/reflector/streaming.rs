@@ -197,8 +197,8 @@ impl Running<'_> {
         self.status.note(|_| {});
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                match self.store.transformed(object) {
-                    Ok(object) => arrivals.put(self.store.arrived(object)),
+                match self.store.transform(object) {
+                    Ok(object) => arrivals.put(self.store.intern(object)),
                     // As of an event in the watch phase (RL-51).
                     Err(error) => tracing::error!("unable to take in an initial event: {}", in_full(&*error)),
                 }
@@ -232,7 +232,7 @@ impl Running<'_> {
     /// Panics if a list at the same version brings anything else (CD-01).
     async fn check_consistency(&self, objects: &[crate::Object], resource_version: &str) {
         let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
-        let transform = |object| self.store.transformed(object);
+        let transform = |object| self.store.transform(object);
         let options = ListOptions::default();
         let checked = consistency::check(&timed, resource_version, options, objects, &transform).await;
         if let Err(inconsistency) = checked {

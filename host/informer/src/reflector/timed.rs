@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::list_watch::{ApiError, Keep, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
+use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 
 /// Gives up a request whose answer has not come in time. A watch that has begun has all the time there is.
 pub(super) struct Timed<'r> {
@@ -15,7 +15,7 @@ pub(super) struct Timed<'r> {
 
 #[async_trait]
 impl ListWatch for Timed<'_> {
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         match tokio::time::timeout(self.timeout, self.list_watch.list(options, keep)).await {
             Ok(result) => result,
             Err(_) => Err(self.timed_out("list")),

@@ -11,7 +11,7 @@ use crate::informer_metrics::Publisher;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::processor::Processor;
-use crate::reflector::{ReflectorStore, StoreError};
+use crate::reflector::{ReflectorStore, SourceGeneration, StoreError};
 
 pub(super) struct InformerStore {
     pub(super) fifo: Arc<DeltaFifo>,
@@ -67,15 +67,15 @@ impl ReflectorStore for InformerStore {
         self.processor.should_resync(Instant::now())
     }
 
-    fn arrived(&self, object: Object) -> Object {
+    fn intern(&self, object: Object) -> Object {
         self.sweeper.arrived(object)
     }
 
-    fn source_changed(&self, number: u64) {
-        self.held.source_changed(number);
+    fn source_changed(&self, generation: SourceGeneration) {
+        self.held.source_changed(generation.get());
     }
 
-    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+    fn transform(&self, object: Object) -> Result<Object, StoreError> {
         Ok(self.fifo.transform(object)?)
     }
 

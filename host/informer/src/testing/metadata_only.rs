@@ -5,7 +5,7 @@ use futures::StreamExt;
 
 use super::FakeListWatch;
 use crate::list_watch::{
-    ApiError, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::object::{Content, Object, Pruning};
 
@@ -15,7 +15,7 @@ pub struct MetadataOnly(pub FakeListWatch);
 
 #[async_trait]
 impl ListWatch for MetadataOnly {
-    async fn list(&self, options: ListOptions, keep: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         self.0.list(options, &|object| keep(cut(&object))).await
     }
 

@@ -100,7 +100,7 @@ fn list_watch_with_watch_list_semantics() {
 
     #[async_trait]
     impl ListWatch for Silent {
-        async fn list(&self, _: ListOptions, _: Keep<'_>) -> Result<ListPage, ApiError> {
+        async fn list(&self, _: ListOptions, _: ItemHook<'_>) -> Result<ListPage, ApiError> {
             Ok(ListPage::default())
         }
 

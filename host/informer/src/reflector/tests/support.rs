@@ -10,7 +10,8 @@ use crate::delta_fifo::Transformer;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::reflector::{
-    Config, InitialList, Phase, Reflector, ReflectorStatus, ReflectorStore, Source, Sources, StoreError,
+    Config, InitialList, Phase, Reflector, ReflectorStatus, ReflectorStore, Source, SourceGeneration,
+    Sources, StoreError,
 };
 use crate::testing::{Asked, FakeListWatch};
 
@@ -207,19 +208,19 @@ impl ReflectorStore for Ledger {
         !*self.declines_resync.lock()
     }
 
-    fn arrived(&self, object: Object) -> Object {
+    fn intern(&self, object: Object) -> Object {
         let cached = self.cache.lock().get(object.key()).cloned();
         cached.filter(|cached| *cached == object).unwrap_or(object)
     }
 
-    fn source_changed(&self, number: u64) {
-        if number > 0 {
+    fn source_changed(&self, generation: SourceGeneration) {
+        if generation > SourceGeneration::default() {
             // Cannot be refused.
-            let _ = self.note("source", &number.to_string());
+            let _ = self.note("source", &generation.to_string());
         }
     }
 
-    fn transformed(&self, object: Object) -> Result<Object, StoreError> {
+    fn transform(&self, object: Object) -> Result<Object, StoreError> {
         match &self.transformer {
             Some(transformer) => Ok(transformer(object)?),
             None => Ok(object),

@@ -23,7 +23,8 @@ async fn another_source_is_listed_at_once_and_no_older_than_what_was_seen() {
         scene.settle().await;
         scene.told();
         let metadata_only = Arc::new(MetadataOnly(scene.server.clone()));
-        assert_eq!(scene.sources.switch(Source { list_watch: Some(metadata_only), type_meta: None }), 1);
+        let generation = scene.sources.switch(Source { list_watch: Some(metadata_only), type_meta: None });
+        assert_eq!(generation.get(), 1);
         scene.settle().await;
         assert_eq!(
             scene.asked(),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::support::{Ledger, listed, play};
 use crate::backoff;
 use crate::list_watch::{
-    ApiError, Keep, ListOptions, ListPage, ListWatch, Status, WatchEvent, WatchOptions, WatchStream,
+    ApiError, ItemHook, ListOptions, ListPage, ListWatch, Status, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::TypeMeta;
 use crate::reflector::{Config, Error, InitialList, Reflector, WatchErrorHandler};
@@ -441,7 +441,7 @@ async fn a_panic_in_a_list_surfaces_and_one_that_hangs_can_be_cancelled_rl_21() 
 
     #[async_trait]
     impl ListWatch for Panics {
-        async fn list(&self, _: ListOptions, _: Keep<'_>) -> Result<ListPage, ApiError> {
+        async fn list(&self, _: ListOptions, _: ItemHook<'_>) -> Result<ListPage, ApiError> {
             panic!("the list panics")
         }
 

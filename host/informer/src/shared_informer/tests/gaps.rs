@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::list_watch::{
-    ApiError, Keep, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::listener::Notification;
 use crate::names::TypeMeta;
@@ -131,7 +131,7 @@ struct Flood {
 
 #[async_trait]
 impl ListWatch for Flood {
-    async fn list(&self, _: ListOptions, _: Keep<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, _: ListOptions, _: ItemHook<'_>) -> Result<ListPage, ApiError> {
         Ok(ListPage { resource_version: "1".into(), ..ListPage::default() })
     }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::listener::Notification;
 use crate::object::Object;
+use crate::reflector::SourceGeneration;
 use crate::selector::LabelSelector;
 use crate::testing::MetadataOnly;
 
@@ -115,7 +116,7 @@ async fn promise_2_chains_hold_through_any_number_of_switches() {
         let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
         let mut follower = Follower::default();
         run(&informer, async {
-            let mut number = 0;
+            let mut number = SourceGeneration::default();
             let mut is_wide = false;
             for _ in 0..300 {
                 let key = format!("ns/{}", random.random_range(0..8));
@@ -155,7 +156,7 @@ async fn a_source_counts_as_held_only_when_its_list_is_in_the_cache() {
     fake.put(pod("ns/a"));
     let informer = of_metadata(&fake);
     run(&informer, async {
-        assert!(informer.wait_for_source(0).await);
+        assert!(informer.wait_for_source(SourceGeneration::default()).await);
         fake.hang_watch();
         let number = informer.switch(full(&fake));
         settle().await;
@@ -165,5 +166,5 @@ async fn a_source_counts_as_held_only_when_its_list_is_in_the_cache() {
         assert!(informer.wait_for_source(number).await && informer.wait_for_source(last).await);
     })
     .await;
-    assert!(!informer.wait_for_source(99).await, "it has stopped");
+    assert!(!informer.wait_for_source(99.into()).await, "it has stopped");
 }

@@ -16,7 +16,11 @@ pub(crate) struct Args {}
 const LONGEST: usize = 700;
 
 /// Crates, and what must not be in their manifests.
-const ARROWS: [(&str, &[&str]); 4] = [
+const ARROWS: [(&str, &[&str]); 5] = [
+    (
+        "host/json",
+        &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
+    ),
     ("host/informer", &["wasmtime", "oarlock-plugin", "oarlock-controller", "oarlock-dev-cluster"]),
     (
         "host/plugin",

@@ -1,6 +1,7 @@
 //! Fields of an object, for an answer that must not get too long.
 
-use oarlock_informer::{JsonPointer, Object};
+use oarlock_informer::Object;
+use oarlock_json::JsonPointer;
 use oarlock_plugin::contract::Error;
 
 /// The most that the fields of one object may have together. Pointers can point into each other, so that a few of them are

@@ -9,9 +9,8 @@ mod check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{
-    FieldCondition, FieldTest, GroupVersionResource, JsonPointer, LabelSelector, PointerSet,
-};
+use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource, LabelSelector};
+use oarlock_json::{JsonPointer, PointerSet};
 use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 
 use crate::dispatch::EnqueueRule;

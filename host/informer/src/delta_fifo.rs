@@ -39,7 +39,8 @@ pub(crate) use self::watermark::{Unknown, Watermark};
 /// ```
 /// # use std::sync::Arc;
 /// # use oarlock_informer::delta_fifo::{TransformError, Transformer};
-/// # use oarlock_informer::{JsonPointer, Object};
+/// # use oarlock_informer::Object;
+/// # use oarlock_json::JsonPointer;
 /// let env = JsonPointer::from(["spec", "containers", "0", "env"]);
 /// let transformer: Transformer = Arc::new(move |pod: Object| Ok(pod.without(&env)?));
 /// # drop(transformer);

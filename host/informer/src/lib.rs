@@ -13,8 +13,6 @@
 #![deny(missing_docs)]
 
 mod intern;
-pub mod json_pointer;
-mod json_scan;
 pub mod keys;
 pub mod names;
 pub mod namespaces;
@@ -61,7 +59,6 @@ pub use event_handler::{EventHandler, FilteringHandler, HandlerFunctions, Handli
 pub use indexer::{IndexSource, Indexer, Page, PageRequest};
 pub use informer_factory::InformerFactory;
 pub use informer_metrics::{InformerMetrics, InformerName};
-pub use json_pointer::{Finding, Found, JsonPointer, PointerPattern, PointerSet};
 pub use list_watch::{ApiError, ListWatch};
 pub use listener::{
     BacklogAccount, Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,

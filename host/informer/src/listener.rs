@@ -30,11 +30,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::json_pointer::JsonPointer;
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::processor::Processor;
 use crate::selector::{FieldCondition, LabelSelector};
+use oarlock_json::JsonPointer;
 
 pub use self::account::BacklogAccount;
 use self::backlog::Backlog;

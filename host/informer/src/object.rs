@@ -41,9 +41,9 @@ pub(crate) use short_text::parse_number;
 use self::body::Body;
 use self::door::Parts;
 use self::short_text::parse_uuid;
-use crate::json_pointer::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segment, extract};
-use crate::json_scan::Cursor;
 use crate::names::{ObjectKey, TypeMeta, TypeNames};
+use oarlock_json::scan::Cursor;
+use oarlock_json::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segment, extract};
 
 /// One object of one resource at one resourceVersion.
 ///
@@ -267,12 +267,12 @@ impl Object {
     }
 
     /// Finds what the pointers of a set point at, in one walk over the text. Nothing is copied but a text that is kept compressed.
-    pub fn find(&self, set: &PointerSet) -> Found {
+    pub fn find(&self, set: &PointerSet) -> Found<Json> {
         self.finding(set).finish()
     }
 
     /// Begins the walk of [`find`](Self::find), for a caller who takes it a slice at a time since the text may be long.
-    pub fn finding<'s>(&self, set: &'s PointerSet) -> Finding<'s> {
+    pub fn finding<'s>(&self, set: &'s PointerSet) -> Finding<'s, Json> {
         Finding::new(set, self.json())
     }
 

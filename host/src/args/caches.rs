@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args as ClapArgs;
 use oarlock_controller::informers::{GroupResource, Limits, Prunings};
 use oarlock_informer::object::Fields;
-use oarlock_informer::{JsonPointer, PointerPattern};
+use oarlock_json::{JsonPointer, PointerPattern};
 
 use crate::size::Size;
 

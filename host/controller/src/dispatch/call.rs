@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::{Content, JsonPointer, Notification, Object};
+use oarlock_informer::{Content, Notification, Object};
+use oarlock_json::JsonPointer;
 use oarlock_plugin::contract::{self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
 
@@ -218,7 +219,5 @@ impl EventObject for Told {
 }
 
 fn parse(pointer: &str) -> Result<JsonPointer, contract::Error> {
-    pointer
-        .parse()
-        .map_err(|error: oarlock_informer::json_pointer::Error| contract::Error::Invalid(error.to_string()))
+    pointer.parse().map_err(|error: oarlock_json::PointerError| contract::Error::Invalid(error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! The values of declared fields, which a notification carries along.
 
-use oarlock_informer::{Object, PointerSet};
+use oarlock_informer::Object;
+use oarlock_json::PointerSet;
 
 /// The most that the values of one state may have together. Pointers may point into each other and stand twice, so that a few of them are
 /// many times the object.

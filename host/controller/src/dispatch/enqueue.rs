@@ -1,6 +1,7 @@
 //! Which key a notification puts into the work queue.
 
-use oarlock_informer::{JsonPointer, Object, json_pointer};
+use oarlock_informer::Object;
+use oarlock_json::{JsonPointer, PointerError};
 use oarlock_plugin::contract::{self, Enqueue, WorkKey};
 
 /// One subscription's rule, checked.
@@ -24,7 +25,7 @@ enum Target {
 
 impl EnqueueRule {
     /// Reads the rule of a subscription.
-    pub fn of(subscription: &contract::Subscription) -> Result<Self, json_pointer::Error> {
+    pub fn of(subscription: &contract::Subscription) -> Result<Self, PointerError> {
         let name = || subscription.name.clone();
         let (kind, target) = match &subscription.enqueue {
             Enqueue::Nothing => (name(), Target::Nothing),

@@ -8,10 +8,10 @@ use std::{
 };
 
 use oarlock_informer::{
-    GroupVersionResource, Indexer, LabelSelector, Namespaces as Wanted, ObjectKey, PointerPattern,
-    SharedInformer,
+    GroupVersionResource, Indexer, LabelSelector, Namespaces as Wanted, ObjectKey, SharedInformer,
     indexer::{self, IndexSource},
 };
+use oarlock_json::PointerPattern;
 use oarlock_plugin::contract::{self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row};
 
 use super::{

@@ -1,6 +1,7 @@
 //! Objects of the cache as rows of an answer.
 
-use oarlock_informer::{JsonPointer, Object, PointerSet};
+use oarlock_informer::Object;
+use oarlock_json::{JsonPointer, PointerSet};
 use oarlock_plugin::contract::{Content, Error, ObjectRef, Projection, Row};
 
 use super::slices::Slices;
@@ -36,10 +37,9 @@ impl Columns {
                 let mut parsed = Vec::with_capacity(pointers.len());
                 let mut places = Vec::with_capacity(pointers.len());
                 for text in pointers {
-                    let pointer: JsonPointer =
-                        text.parse().map_err(|error: oarlock_informer::json_pointer::Error| {
-                            Error::Invalid(error.to_string())
-                        })?;
+                    let pointer: JsonPointer = text
+                        .parse()
+                        .map_err(|error: oarlock_json::PointerError| Error::Invalid(error.to_string()))?;
                     places.push(covers(content, text).then_some(parsed.len()));
                     if covers(content, text) {
                         parsed.push(pointer);

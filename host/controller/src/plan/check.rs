@@ -1,7 +1,8 @@
 //! What of a description could never work, whichever cluster it meets: names that Kubernetes does not take, verbs that it does not know,
 //! indices over fields that are not there.
 
-use oarlock_informer::{LabelSelector, PointerPattern};
+use oarlock_informer::LabelSelector;
+use oarlock_json::PointerPattern;
 use oarlock_plugin::contract::{Description, Enqueue, GroupVersionResource, Index, IndexSource, Namespaces};
 
 use super::{Error, covers};

@@ -1,9 +1,9 @@
 //! What can still be read of an object that cannot be decoded: its type and its name, as far as they stand before the fault.
 
-use crate::json_scan::Cursor;
 use crate::list_watch::{DecodeError, Undecodable};
 use crate::names::{ObjectKey, TypeMeta};
 use crate::object;
+use oarlock_json::scan::Cursor;
 
 /// Of a longer text no more is looked at: type and metadata stand at its beginning.
 pub(super) const MAX_BYTES: usize = 64 << 10;

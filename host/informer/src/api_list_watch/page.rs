@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 
 use super::Config;
 use super::glimpse::{self, Glimpse};
-use crate::json_scan::Nesting;
 use crate::list_watch::{DecodeError, ItemHook, ListPage, Undecodable};
 use crate::names::TypeMeta;
 use crate::object::{self, Object};
+use oarlock_json::scan::Nesting;
 
 const WHAT: &str = "list";
 

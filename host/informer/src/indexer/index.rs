@@ -16,11 +16,11 @@ pub use self::shelves::ValuesCursor;
 use super::IndexId;
 use super::postings::Postings;
 use super::slots::{Slot, Slots};
-use crate::json_pointer::{PointerPattern, find_each};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::user_function::{self, UserFunction};
+use oarlock_json::{PointerPattern, find_each};
 
 /// What an index files an object under: none, one or several values. Duplicates collapse.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 //! state. Whether a deleted object matched is asked of the state that the cache held, so that a listener that was given the object is
 //! also given its end. What is asked of the text is asked for all listeners of an informer at once: see `matching`.
 
-use crate::json_pointer::{JsonPointer, PointerSet};
 use crate::object::Object;
 use crate::selector::{FieldCondition, LabelSelector};
+use oarlock_json::{JsonPointer, PointerSet};
 
 use super::matching::{Matching, Plan};
 use super::notification::Notification;

@@ -11,8 +11,8 @@ mod judging;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::json_pointer::{JsonPointer, PointerSet};
 use crate::selector::{FieldTest, LabelSelector};
+use oarlock_json::{JsonPointer, PointerSet};
 
 use super::filter::{Change, Filter, Verdict};
 pub(crate) use judging::Matching;

@@ -1,10 +1,10 @@
 //! The other way round: which objects select a given one by its labels.
 
 use super::Lister;
-use crate::json_pointer::JsonPointer;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::selector::LabelSelector;
+use oarlock_json::JsonPointer;
 
 /// Why nothing is known to select an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{Error, Object, Pruning};
-use crate::json_pointer::{JsonPointer, Segment};
-use crate::json_scan::Cursor;
+use oarlock_json::scan::Cursor;
+use oarlock_json::{JsonPointer, Segment};
 
 /// Why an object cannot be changed like this.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,8 @@ mod expected;
 use serde_json::Value;
 
 use self::expected::Expected;
-use crate::json_pointer::JsonPointer;
 use crate::object::Object;
+use oarlock_json::JsonPointer;
 
 /// A test on the field at a pointer.
 #[derive(Clone, Debug, PartialEq)]

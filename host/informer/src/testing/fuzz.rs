@@ -15,11 +15,11 @@ use hyper::body::Frame;
 use kube::client::Body;
 
 use crate::api_list_watch::{ApiListWatch, Config};
-use crate::json_pointer::{JsonPointer, PointerPattern, PointerSet, Walk, extract};
 use crate::list_watch::{ListOptions, ListWatch, WatchOptions};
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Object, Pruning, StringMap};
 use crate::selector::LabelSelector;
+use oarlock_json::{JsonPointer, PointerPattern, PointerSet, Walk, extract};
 
 /// What is fuzzed: it takes any bytes, and panics where a promise does not hold.
 pub type Target = fn(&[u8]);

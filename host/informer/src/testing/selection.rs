@@ -1,9 +1,9 @@
 //! What a list or a watch of the fake is restricted to by its selectors.
 
-use crate::json_pointer::JsonPointer;
 use crate::list_watch::WatchEvent;
 use crate::object::Object;
 use crate::selector::LabelSelector;
+use oarlock_json::JsonPointer;
 
 /// Selects by labels, and by the two fields that every resource can be selected by: `metadata.name` and `metadata.namespace`.
 pub(super) struct Selection {

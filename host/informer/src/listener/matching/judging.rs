@@ -1,8 +1,8 @@
 //! One change, looked at for all listeners, a slice of work at a time.
 
 use super::{Change, Condition, Interest, Plan, Verdict};
-use crate::json_pointer::{PointerSet, Walk};
 use crate::object::{Json, LabelView, Object};
+use oarlock_json::{PointerSet, Walk};
 
 /// The least that one slice is good for, in bytes passed over.
 const LEAST: usize = 1 << 16;

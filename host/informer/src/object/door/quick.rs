@@ -6,7 +6,7 @@ use super::super::pruning::LAST_APPLIED;
 use super::super::{Content, Labels, Object, Pruning};
 use super::kept::{Cutter, Kept};
 use super::{Parts, Terms, head_with, metadata_head};
-use crate::json_scan::Cursor;
+use oarlock_json::scan::Cursor;
 
 /// A field: none if it was not seen, or what it was, none for null.
 type Field<T> = Option<Option<T>>;

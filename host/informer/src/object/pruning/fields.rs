@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::de::{Error as _, IgnoredAny};
 
 use super::super::metadata::Error;
-use crate::json_pointer::{JsonPointer, PointerPattern, Segment};
-use crate::json_scan::{Cursor, Quoted};
+use oarlock_json::scan::{Cursor, Quoted};
+use oarlock_json::{JsonPointer, PointerPattern, Segment};
 
 /// What tells one object from all others, and its versions from each other. It is always kept.
 const IDENTITY: [&[&str]; 6] = [

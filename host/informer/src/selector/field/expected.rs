@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::json_scan::Cursor;
+use oarlock_json::scan::Cursor;
 
 /// What a field is compared with.
 ///

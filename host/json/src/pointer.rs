@@ -1,21 +1,7 @@
-//! JSON pointers (RFC 6901) and the finding of what they point at, by skipping over the text.
-//!
-//! No tree is built: the text is walked once, what no pointer leads to is skipped, and what one leads to is copied out as
-//! JSON text, byte for byte. Where a document has a key twice the last one counts, as in Go's decoder and `serde_json`.
-//!
-//! Many pointers are arranged as a [`PointerSet`], so that one walk serves them all, and may be taken a slice at a time.
-
-mod extract;
-mod set;
-mod walk;
+//! JSON pointers (RFC 6901), and pointer patterns in which `*` stands for every element of a list.
 
 use std::fmt;
 use std::str::FromStr;
-
-pub(crate) use extract::{extract, find_each};
-pub use set::{Found, PointerSet};
-pub use walk::Finding;
-pub(crate) use walk::Walk;
 
 /// The most segments a pointer may have.
 pub const MAX_SEGMENTS: usize = 64;
@@ -39,7 +25,7 @@ pub struct PointerPattern {
 
 /// A text that is not a JSON pointer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum PointerError {
     /// A pointer is empty or begins with a slash.
     #[error("a JSON pointer is empty or begins with '/': {0:?}")]
     NoLeadingSlash(String),
@@ -53,9 +39,14 @@ pub enum Error {
 
 /// One step of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Segment {
+pub enum Segment {
     /// Into an object by this name, or into a list by this index.
-    Name { name: Box<str>, index: Option<usize> },
+    Name {
+        /// The name, unescaped.
+        name: Box<str>,
+        /// The index that the name is, if it is one.
+        index: Option<usize>,
+    },
     /// Into every element of a list.
     Every,
 }
@@ -63,7 +54,9 @@ pub(crate) enum Segment {
 // === impl JsonPointer ===
 
 impl JsonPointer {
-    pub(crate) fn segments(&self) -> &[Segment] {
+    /// Returns the segments, from the root on.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 }
@@ -76,9 +69,9 @@ impl<const N: usize> From<[&str; N]> for JsonPointer {
 }
 
 impl FromStr for JsonPointer {
-    type Err = Error;
+    type Err = PointerError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, PointerError> {
         Ok(Self { segments: parse(text, Segment::named)? })
     }
 }
@@ -98,15 +91,17 @@ impl fmt::Debug for JsonPointer {
 // === impl PointerPattern ===
 
 impl PointerPattern {
-    pub(crate) fn segments(&self) -> &[Segment] {
+    /// Returns the segments, from the root on.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 }
 
 impl FromStr for PointerPattern {
-    type Err = Error;
+    type Err = PointerError;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, PointerError> {
         let segment = |name: String| if name == "*" { Segment::Every } else { Segment::named(name) };
         Ok(Self { segments: parse(text, segment)? })
     }
@@ -133,7 +128,9 @@ impl fmt::Debug for PointerPattern {
 // === impl Segment ===
 
 impl Segment {
-    pub(crate) fn named(name: String) -> Self {
+    /// Returns the segment of this name.
+    #[must_use]
+    pub fn named(name: String) -> Self {
         let is_index =
             name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
         let index = if is_index { name.parse().ok() } else { None };
@@ -141,19 +138,19 @@ impl Segment {
     }
 }
 
-fn parse(text: &str, segment: impl Fn(String) -> Segment) -> Result<Box<[Segment]>, Error> {
+fn parse(text: &str, segment: impl Fn(String) -> Segment) -> Result<Box<[Segment]>, PointerError> {
     if text.is_empty() {
         return Ok(Box::new([]));
     }
     let Some(rest) = text.strip_prefix('/') else {
-        return Err(Error::NoLeadingSlash(text.to_owned()));
+        return Err(PointerError::NoLeadingSlash(text.to_owned()));
     };
     let n_segments = rest.split('/').count();
     if n_segments > MAX_SEGMENTS {
-        return Err(Error::TooLong(n_segments));
+        return Err(PointerError::TooLong(n_segments));
     }
     rest.split('/')
-        .map(|part| unescape(part).map(&segment).ok_or_else(|| Error::BadEscape(text.to_owned())))
+        .map(|part| unescape(part).map(&segment).ok_or_else(|| PointerError::BadEscape(text.to_owned())))
         .collect()
 }
 

@@ -1,10 +1,10 @@
 //! One walk over a JSON text that copies out what several pointers point at.
 //!
-//! What no pointer leads into is passed over in blocks (`json_scan`). On a text that is not JSON the walk finds something or
+//! What no pointer leads into is passed over in blocks (`scan`). On a text that is not JSON the walk finds something or
 //! nothing, but never panics and never recurses deeper than the longest pointer.
 
-use super::Segment;
-use crate::json_scan::{Cursor, Quoted};
+use crate::pointer::Segment;
+use crate::scan::{Cursor, Quoted};
 
 /// A pointer that is still open at some depth of the walk: which one it is, and the segments it has left.
 type Open<'p> = (usize, &'p [Segment]);
@@ -12,13 +12,13 @@ type Open<'p> = (usize, &'p [Segment]);
 /// Returns, for each pointer, the JSON texts it points at, in document order.
 ///
 /// A pointer without [`Segment::Every`] finds at most one.
-pub(crate) fn extract(text: &str, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
+pub fn extract(text: &str, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
     let own = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
     find_each(text, pointers).into_iter().map(own).collect()
 }
 
 /// The same without a copy.
-pub(crate) fn find_each<'t>(text: &'t str, pointers: &[&[Segment]]) -> Vec<Vec<&'t str>> {
+pub fn find_each<'t>(text: &'t str, pointers: &[&[Segment]]) -> Vec<Vec<&'t str>> {
     let open: Vec<Open<'_>> = pointers.iter().copied().enumerate().collect();
     let mut walk = Walk { found: pointers.iter().map(|_| Vec::new()).collect() };
     let mut cursor = Cursor::new(text);

@@ -10,13 +10,13 @@
 mod block;
 mod cursor;
 
-pub(crate) use cursor::{Cursor, Quoted};
+pub use cursor::{Cursor, Quoted};
 
 use block::{BLOCK, Block};
 
 /// Looks for the end of an array or object, however its bytes are cut into pieces.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Nesting {
+pub struct Nesting {
     depth: usize,
     strings: Strings,
 }
@@ -34,7 +34,7 @@ struct Strings {
 
 impl Nesting {
     /// Returns the place behind the bracket that closes the one with which the first piece began; none if it comes later.
-    pub(crate) fn end_in(&mut self, piece: &[u8]) -> Option<usize> {
+    pub fn end_in(&mut self, piece: &[u8]) -> Option<usize> {
         let (blocks, rest) = piece.as_chunks::<BLOCK>();
         for (idx, block) in blocks.iter().enumerate() {
             if let Some(end) = self.end_in_block(block, BLOCK) {

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::walk::{Span, Walk};
-use super::{JsonPointer, Segment};
-use crate::json_scan::Quoted;
-use crate::object::Json;
+use crate::pointer::{JsonPointer, Segment};
+use crate::scan::Quoted;
+use crate::walk::{Span, Walk};
 
 /// Several pointers that are looked for in one walk over a text, however many they are.
 ///
@@ -21,8 +20,8 @@ pub struct PointerSet {
 
 /// What a walk found: the texts at the pointers of a [`PointerSet`], as parts of the text that was walked.
 #[derive(Clone)]
-pub struct Found {
-    text: Json,
+pub struct Found<T> {
+    text: T,
     /// In the order of the set's pointers.
     spans: Box<[Span]>,
 }
@@ -81,34 +80,40 @@ impl PointerSet {
     }
 
     /// Returns the node of a pointer: the same for equal ones.
-    pub(crate) fn place(&self, pointer: usize) -> u32 {
+    #[must_use]
+    pub fn place(&self, pointer: usize) -> u32 {
         self.places[pointer]
     }
 
-    pub(crate) fn places(&self) -> &[u32] {
+    /// Returns the node of each pointer, in the order of the pointers.
+    #[must_use]
+    pub fn places(&self) -> &[u32] {
         &self.places
     }
 
-    pub(crate) fn n_nodes(&self) -> usize {
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
         self.nodes.len()
     }
 
     /// Returns the first node that is not below this one.
-    pub(crate) fn end(&self, node: u32) -> u32 {
+    #[must_use]
+    pub fn end(&self, node: u32) -> u32 {
         self.nodes[node as usize].end
     }
 
-    pub(super) fn has_names(&self, node: u32) -> bool {
+    pub(crate) fn has_names(&self, node: u32) -> bool {
         self.nodes[node as usize].lengths != 0
     }
 
-    pub(super) fn has_indices(&self, node: u32) -> bool {
+    pub(crate) fn has_indices(&self, node: u32) -> bool {
         !self.nodes[node as usize].by_index.is_empty()
     }
 
     /// Returns the node to which a key leads.
     #[inline]
-    pub(super) fn named(&self, node: u32, key: Quoted<'_>) -> Option<u32> {
+    pub(crate) fn named(&self, node: u32, key: Quoted<'_>) -> Option<u32> {
         let node = &self.nodes[node as usize];
         if key.is_escaped {
             return node.named(&key.text()?);
@@ -118,7 +123,7 @@ impl PointerSet {
 
     /// Returns the node to which an element of a list leads.
     #[inline]
-    pub(super) fn indexed(&self, node: u32, index: usize) -> Option<u32> {
+    pub(crate) fn indexed(&self, node: u32, index: usize) -> Option<u32> {
         let by_index = &self.nodes[node as usize].by_index;
         by_index.binary_search_by_key(&index, |(index, _)| *index).ok().map(|place| by_index[place].1)
     }
@@ -180,8 +185,8 @@ impl Draft {
 
 // === impl Found ===
 
-impl Found {
-    pub(super) fn new(set: &PointerSet, text: Json, walk: &Walk) -> Self {
+impl<T: AsRef<str>> Found<T> {
+    pub(crate) fn new(set: &PointerSet, text: T, walk: &Walk) -> Self {
         let spans = set.places().iter().map(|place| walk.span(*place)).collect();
         Self { text, spans }
     }
@@ -189,12 +194,12 @@ impl Found {
     /// Returns the JSON text at a pointer of the set, by the pointer's number, as it stands in the object; none where there is nothing.
     #[must_use]
     pub fn get(&self, pointer: usize) -> Option<&str> {
-        self.spans.get(pointer)?.of(&self.text)
+        self.spans.get(pointer)?.of(self.text.as_ref())
     }
 
     /// Returns the texts at all pointers of the set, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&str>> {
-        self.spans.iter().map(|span| span.of(&self.text))
+        self.spans.iter().map(|span| span.of(self.text.as_ref()))
     }
 
     /// Returns how many bytes all of them have together, those of equal pointers counted each.
@@ -205,7 +210,7 @@ impl Found {
 }
 
 /// How much was found only: an object may be a Secret.
-impl fmt::Debug for Found {
+impl<T: AsRef<str>> fmt::Debug for Found<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Found({} bytes at {} pointers)", self.n_bytes(), self.spans.len())
     }

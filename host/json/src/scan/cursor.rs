@@ -9,7 +9,7 @@ use super::{end_of_nested, end_of_string};
 ///
 /// Each step is `None` where the text has something else there, or ends. What a step returns was read to the letter; what
 /// is only skipped was seen to be closed, no more.
-pub(crate) struct Cursor<'t> {
+pub struct Cursor<'t> {
     text: &'t str,
     position: usize,
     n_blanks: usize,
@@ -17,83 +17,97 @@ pub(crate) struct Cursor<'t> {
 
 /// What stands between the quotes of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quoted<'t> {
+pub struct Quoted<'t> {
     /// As it stands in the text.
-    pub(crate) raw: &'t str,
+    pub raw: &'t str,
     /// Whether it has escapes.
-    pub(crate) is_escaped: bool,
+    pub is_escaped: bool,
 }
 
 // === impl Cursor ===
 
 impl<'t> Cursor<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+    /// Stands at the beginning of a text.
+    #[inline]
+    pub fn new(text: &'t str) -> Self {
         Self { text, position: 0, n_blanks: 0 }
     }
 
     /// Stands at a place where a cursor has stood in this text before.
-    pub(crate) fn at(text: &'t str, position: usize) -> Self {
+    #[inline]
+    pub fn at(text: &'t str, position: usize) -> Self {
         Self { text, position, n_blanks: 0 }
     }
 
-    pub(crate) fn position(&self) -> usize {
+    /// Returns the place in the text, in bytes.
+    #[inline]
+    pub fn position(&self) -> usize {
         self.position
     }
 
     /// How much white space was passed over by [`blanks`](Self::blanks), so that a change tells that there was some.
-    pub(crate) fn n_blanks(&self) -> usize {
+    #[inline]
+    pub fn n_blanks(&self) -> usize {
         self.n_blanks
     }
 
     /// Returns the text from `start` to here.
-    pub(crate) fn since(&self, start: usize) -> Option<&'t str> {
+    #[inline]
+    pub fn since(&self, start: usize) -> Option<&'t str> {
         self.text.get(start..self.position)
     }
 
     /// Returns the text from here on.
-    pub(crate) fn rest(&self) -> &'t str {
+    #[inline]
+    pub fn rest(&self) -> &'t str {
         self.text.get(self.position..).unwrap_or_default()
     }
 
     /// Passes over so many bytes, which the caller has looked at.
-    pub(crate) fn skip(&mut self, n_bytes: usize) {
+    #[inline]
+    pub fn skip(&mut self, n_bytes: usize) {
         self.position += n_bytes;
     }
 
+    /// Returns the next byte.
     #[inline]
-    pub(crate) fn peek(&self) -> Option<u8> {
+    pub fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.position).copied()
     }
 
-    pub(crate) fn is_at_end(&self) -> bool {
+    /// Returns true at the end of the text.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
         self.position >= self.text.len()
     }
 
     /// Passes over white space.
     #[inline]
-    pub(crate) fn blanks(&mut self) {
+    pub fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.position += 1;
             self.n_blanks += 1;
         }
     }
 
+    /// Passes over the byte, if it is the next one; returns true if it is.
     #[inline]
-    pub(crate) fn take_if(&mut self, byte: u8) -> bool {
+    pub fn take_if(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.position += usize::from(is_next);
         is_next
     }
 
+    /// Passes over the byte, which must be the next one.
     #[inline]
-    pub(crate) fn take(&mut self, byte: u8) -> Option<()> {
+    pub fn take(&mut self, byte: u8) -> Option<()> {
         self.take_if(byte).then_some(())
     }
 
     /// Passes over an object, and calls `entry` for each of its entries: with the place where the key began and the key,
     /// whose escapes were not looked at, and at the value, which it is to pass over.
     #[inline]
-    pub(crate) fn object(
+    pub fn object(
         &mut self,
         mut entry: impl FnMut(&mut Self, usize, Quoted<'t>) -> Option<()>,
     ) -> Option<()> {
@@ -119,7 +133,7 @@ impl<'t> Cursor<'t> {
 
     /// Passes over an array, and calls `element` at each of its values, with the value's index, which it is to pass over.
     #[inline]
-    pub(crate) fn array(&mut self, mut element: impl FnMut(&mut Self, usize) -> Option<()>) -> Option<()> {
+    pub fn array(&mut self, mut element: impl FnMut(&mut Self, usize) -> Option<()>) -> Option<()> {
         self.take(b'[')?;
         self.blanks();
         if self.take_if(b']') {
@@ -138,13 +152,13 @@ impl<'t> Cursor<'t> {
 
     /// Reads a string. A half of a surrogate pair is none.
     #[inline]
-    pub(crate) fn string(&mut self) -> Option<Quoted<'t>> {
+    pub fn string(&mut self) -> Option<Quoted<'t>> {
         self.quoted(Self::escape)
     }
 
     /// Reads a string without a look at what its escapes mean.
     #[inline]
-    pub(crate) fn key(&mut self) -> Option<Quoted<'t>> {
+    pub fn key(&mut self) -> Option<Quoted<'t>> {
         self.quoted(|cursor| {
             cursor.position += 2;
             Some(())
@@ -172,7 +186,7 @@ impl<'t> Cursor<'t> {
 
     /// Passes over a value: a nested one or a string without a look at what is in it, anything else to the letter.
     #[inline]
-    pub(crate) fn skip_value(&mut self) -> Option<()> {
+    pub fn skip_value(&mut self) -> Option<()> {
         match self.peek()? {
             b'"' => self.skip_string(),
             b'{' | b'[' => {
@@ -188,7 +202,7 @@ impl<'t> Cursor<'t> {
 
     /// Passes over `null`, if it stands next.
     #[inline]
-    pub(crate) fn take_null(&mut self) -> bool {
+    pub fn take_null(&mut self) -> bool {
         self.peek() == Some(b'n') && self.word("null").is_some()
     }
 
@@ -245,13 +259,17 @@ impl<'t> Cursor<'t> {
         Some(unit)
     }
 
-    pub(crate) fn word(&mut self, word: &str) -> Option<()> {
+    /// Passes over the word, which must be what follows.
+    #[inline]
+    pub fn word(&mut self, word: &str) -> Option<()> {
         let is_next = self.text.as_bytes().get(self.position..)?.starts_with(word.as_bytes());
         self.position += if is_next { word.len() } else { 0 };
         is_next.then_some(())
     }
 
-    pub(crate) fn number(&mut self) -> Option<()> {
+    /// Passes over a number.
+    #[inline]
+    pub fn number(&mut self) -> Option<()> {
         self.take_if(b'-');
         if !self.take_if(b'0') {
             self.digits()?;
@@ -279,12 +297,13 @@ impl<'t> Cursor<'t> {
 
 impl<'t> Quoted<'t> {
     /// Returns the text that is meant, where it needs no unescaping.
-    pub(crate) fn plain(self) -> Option<&'t str> {
+    #[inline]
+    pub fn plain(self) -> Option<&'t str> {
         (!self.is_escaped).then_some(self.raw)
     }
 
     /// Returns the text that is meant; none if its escapes mean none.
-    pub(crate) fn text(self) -> Option<Cow<'t, str>> {
+    pub fn text(self) -> Option<Cow<'t, str>> {
         if !self.is_escaped {
             return Some(Cow::Borrowed(self.raw));
         }
@@ -292,7 +311,8 @@ impl<'t> Quoted<'t> {
     }
 
     /// Whether this is how `name` is written.
-    pub(crate) fn is(self, name: &str) -> bool {
+    #[inline]
+    pub fn is(self, name: &str) -> bool {
         if self.is_escaped { self.text().as_deref() == Some(name) } else { self.raw == name }
     }
 }

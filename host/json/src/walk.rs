@@ -1,25 +1,24 @@
 //! One walk over a JSON text that finds what the pointers of a set point at, in as many pieces as the caller likes.
 //!
-//! What no pointer leads into is passed over in blocks (`json_scan`); nothing is copied. On a text that is not JSON the walk
+//! What no pointer leads into is passed over in blocks (`scan`); nothing is copied. On a text that is not JSON the walk
 //! finds something or nothing, but never panics, and never goes deeper than the longest pointer.
 
-use super::set::{Found, PointerSet};
-use crate::json_scan::Cursor;
-use crate::object::Json;
+use crate::scan::Cursor;
+use crate::set::{Found, PointerSet};
 
 /// What stepping over one key or element counts as, beside the bytes that are passed over.
 const STEP: usize = 64;
 
 /// Where a value stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub struct Span {
     start: u32,
     end: u32,
 }
 
 /// A walk, or what it has found; used again for the next one without new memory.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
+pub struct Walk {
     /// By node of the set.
     spans: Vec<Span>,
     /// What the walk is inside of.
@@ -28,11 +27,11 @@ pub(crate) struct Walk {
     next: Next,
 }
 
-/// A walk over the text of one object, a slice of work at a time. See [`Object::finding`](crate::Object::finding).
+/// A walk over one text, a slice of work at a time.
 #[derive(Debug)]
-pub struct Finding<'s> {
+pub struct Finding<'s, T> {
     set: &'s PointerSet,
-    text: Json,
+    text: T,
     walk: Walk,
 }
 
@@ -67,11 +66,15 @@ impl Span {
 
     /// Returns the value in its text.
     #[inline]
-    pub(crate) fn of(self, text: &str) -> Option<&str> {
+    #[must_use]
+    pub fn of(self, text: &str) -> Option<&str> {
         if self == Self::NOTHING { None } else { text.get(self.start as usize..self.end as usize) }
     }
 
-    pub(crate) fn len(self) -> usize {
+    /// Returns the length in bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a value has at least one byte")]
+    pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 }
@@ -80,7 +83,7 @@ impl Span {
 
 impl Walk {
     /// Begins anew, at the beginning of a text.
-    pub(crate) fn begin(&mut self, set: &PointerSet) {
+    pub fn begin(&mut self, set: &PointerSet) {
         self.spans.clear();
         self.spans.resize(set.n_nodes(), Span::NOTHING);
         self.open.clear();
@@ -90,7 +93,7 @@ impl Walk {
 
     /// Goes on for about so much work, in bytes passed over, and takes off what it did; answers whether the walk has ended. Set and text
     /// are the ones that it began with.
-    pub(crate) fn advance(&mut self, set: &PointerSet, text: &str, n_left: &mut usize) -> bool {
+    pub fn advance(&mut self, set: &PointerSet, text: &str, n_left: &mut usize) -> bool {
         let mut cursor = Cursor::at(text, self.position);
         if self.position == 0 {
             cursor.blanks();
@@ -114,7 +117,7 @@ impl Walk {
     }
 
     /// Returns where the value of a node stands, once the walk has ended.
-    pub(crate) fn span(&self, node: u32) -> Span {
+    pub fn span(&self, node: u32) -> Span {
         self.spans[node as usize]
     }
 
@@ -221,8 +224,10 @@ impl Walk {
 
 // === impl Finding ===
 
-impl<'s> Finding<'s> {
-    pub(crate) fn new(set: &'s PointerSet, text: Json) -> Self {
+impl<'s, T: AsRef<str>> Finding<'s, T> {
+    /// Starts a walk over the text.
+    #[must_use]
+    pub fn new(set: &'s PointerSet, text: T) -> Self {
         let mut walk = Walk::default();
         walk.begin(set);
         Self { set, text, walk }
@@ -230,12 +235,12 @@ impl<'s> Finding<'s> {
 
     /// Goes on for about so much work, in bytes passed over; answers whether there is no more to do. A MiB takes about a millisecond.
     pub fn advance(&mut self, work: usize) -> bool {
-        self.walk.advance(self.set, &self.text, &mut { work })
+        self.walk.advance(self.set, self.text.as_ref(), &mut { work })
     }
 
     /// Goes on to the end, and returns what was found.
     #[must_use]
-    pub fn finish(mut self) -> Found {
+    pub fn finish(mut self) -> Found<T> {
         while !self.advance(usize::MAX) {}
         Found::new(self.set, self.text, &self.walk)
     }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
+use crate::{PointerSet, Walk, extract};
 
 fn find(json: &str, pointer: &str) -> Option<String> {
     let pointer: JsonPointer = pointer.parse().unwrap();
@@ -119,11 +120,11 @@ fn promise_4_a_walk_costs_what_the_text_costs_however_many_pointers_there_are() 
 
 #[test]
 fn malformed_pointers() {
-    assert_eq!("a".parse::<JsonPointer>(), Err(Error::NoLeadingSlash("a".into())));
-    assert_eq!("/~".parse::<JsonPointer>(), Err(Error::BadEscape("/~".into())));
-    assert_eq!("/~2".parse::<JsonPointer>(), Err(Error::BadEscape("/~2".into())));
+    assert_eq!("a".parse::<JsonPointer>(), Err(PointerError::NoLeadingSlash("a".into())));
+    assert_eq!("/~".parse::<JsonPointer>(), Err(PointerError::BadEscape("/~".into())));
+    assert_eq!("/~2".parse::<JsonPointer>(), Err(PointerError::BadEscape("/~2".into())));
     assert!("/a".repeat(MAX_SEGMENTS).parse::<JsonPointer>().is_ok());
-    assert_eq!("/a".repeat(65).parse::<JsonPointer>(), Err(Error::TooLong(65)));
+    assert_eq!("/a".repeat(65).parse::<JsonPointer>(), Err(PointerError::TooLong(65)));
 }
 
 #[test]

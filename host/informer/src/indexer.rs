@@ -8,7 +8,8 @@
 
 mod adding;
 mod by_index;
-mod hot;
+mod compactor;
+mod compression_queue;
 mod index;
 mod memory;
 mod objects;
@@ -17,7 +18,6 @@ mod page;
 mod postings;
 mod slots;
 mod state;
-mod sweeper;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -31,16 +31,16 @@ use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::selector::LabelSelector;
 
+pub(crate) use self::compactor::Compactor;
 pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits, ValuesCursor};
 pub use self::memory::Memory;
 pub use self::objects::Objects;
 pub use self::page::{Page, PageRequest};
 pub(crate) use self::state::View;
-pub(crate) use self::sweeper::Sweeper;
 pub use self::writer::IndexerWriter;
 
 use self::index::Values;
-use self::state::State;
+use self::state::CacheState;
 
 /// The index that is always there: an object's namespace. It costs nothing, since objects are sorted by it.
 pub const NAMESPACE_INDEX: &str = "namespace";
@@ -56,7 +56,7 @@ const CHUNK: usize = 512;
 /// Reads see a state that was true at one moment; two reads may see two states.
 #[derive(Clone)]
 pub struct Indexer {
-    state: Arc<RwLock<State>>,
+    state: Arc<RwLock<CacheState>>,
 }
 
 /// Why an index cannot be read or added.
@@ -120,8 +120,8 @@ impl Indexer {
     /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there
     /// may be more.
     #[must_use]
-    pub fn list_step(&self, request: &PageRequest, most_looks: usize) -> Page {
-        page::fill(request, most_looks, |after, limit| self.some(request, after, limit))
+    pub fn list_step(&self, request: &PageRequest, max_examined: usize) -> Page {
+        page::fill(request, max_examined, |after, limit| self.some(request, after, limit))
     }
 
     fn some(

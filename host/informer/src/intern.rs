@@ -54,7 +54,7 @@ impl<T: Shared> Interner<T> {
     }
 
     /// Forgets what nobody else holds any more.
-    pub(crate) fn sweep(&self) {
+    pub(crate) fn release_unused(&self) {
         let mut entries = self.entries.lock();
         entries.retain(|entry| !entry.is_last());
         if entries.len() < entries.capacity() / 4 {

@@ -11,14 +11,15 @@
 
 mod body;
 mod content;
+mod decode;
 mod dictionary;
-mod door;
 mod edit;
 mod json;
 mod labels;
 mod metadata;
 mod pruning;
 mod short_text;
+mod splicer;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ pub use short_text::ShortText;
 pub(crate) use short_text::parse_number;
 
 use self::body::Body;
-use self::door::Parts;
+use self::decode::Parts;
 use self::short_text::parse_uuid;
 use crate::names::{ObjectKey, TypeMeta, TypeNames};
 use oarlock_json::scan::Cursor;
@@ -135,7 +136,7 @@ impl Object {
         pruning: &Pruning,
         content: Content,
     ) -> Result<Self, Error> {
-        door::take_in(bytes, type_meta, pruning, content)
+        decode::decode(bytes, type_meta, pruning, content)
     }
 
     /// Makes an object of what the door has found in its text.
@@ -243,7 +244,7 @@ impl Object {
         body.text(self.0.length as usize).unwrap_or_else(|| {
             // Memory was damaged, or the codec is wrong. There is no object any more to be shown.
             tracing::error!(key = %self.key(), "a compressed object cannot be read");
-            Json::own(door::with_type_meta("{\"metadata\":{}}", None, None))
+            Json::own(decode::with_type_meta("{\"metadata\":{}}", None, None))
         })
     }
 
@@ -253,7 +254,7 @@ impl Object {
         let json = self.json();
         let metadata = self.metadata_of(&json);
         let metadata = metadata.as_deref().unwrap_or("{}");
-        door::with_type_meta(&format!("{{\"metadata\":{metadata}}}"), Some(api_version), Some(kind))
+        decode::with_type_meta(&format!("{{\"metadata\":{metadata}}}"), Some(api_version), Some(kind))
     }
 
     /// Returns the JSON text at `pointer`, as it stands in the object; none where there is nothing.
@@ -400,7 +401,7 @@ impl Object {
     }
 
     /// Compresses the text with this dictionary, also if it is compressed with another.
-    pub(crate) fn compress_anew(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
+    pub(crate) fn recompress(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
         self.become_cold(&self.json(), dictionary)
     }
 

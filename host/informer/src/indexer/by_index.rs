@@ -12,8 +12,8 @@ use crate::object::Object;
 
 /// How many objects that were left out are filed between two writes at most, and how much of their text is
 /// read for it.
-const FILED_AGAIN: usize = 32;
-const FILED_AGAIN_BYTES: usize = 128 << 10;
+const RETRY_OBJECTS: usize = 32;
+const RETRY_BYTES: usize = 128 << 10;
 
 // === impl Indexer ===
 
@@ -80,18 +80,18 @@ impl Indexer {
         name: &str,
         value: &str,
         request: &PageRequest,
-        most_looks: usize,
+        max_examined: usize,
     ) -> Result<Page, Error> {
         if name == NAMESPACE_INDEX {
             if !request.namespaces.contains(value) {
                 return Ok(Page::default());
             }
             let request = PageRequest { namespaces: Namespaces::one(value), ..request.clone() };
-            return Ok(self.list_step(&request, most_looks));
+            return Ok(self.list_step(&request, max_examined));
         }
         self.split(name, &request.namespaces)?;
         let mut failed = None;
-        let page = page::fill(request, most_looks, |after, limit| {
+        let page = page::fill(request, max_examined, |after, limit| {
             let state = self.state.read();
             match state.complete_index(name, &request.namespaces) {
                 Ok(index) => {
@@ -230,14 +230,14 @@ impl Indexer {
 
     /// Files a few of the objects that indices left out, where there is room by now; answers whether there
     /// may be more.
-    pub(super) fn file_again(&self) -> bool {
+    pub(super) fn retry_left_out(&self) -> bool {
         let mut bytes = 0;
-        for _ in 0..FILED_AGAIN {
+        for _ in 0..RETRY_OBJECTS {
             let Some((id, source, key, object)) = self.state.write().next_left_out() else { return false };
             let filing = Values::of(&source, &object);
             self.state.write().file(id, &object, &key, filing);
             bytes += object.json_length();
-            if bytes > FILED_AGAIN_BYTES {
+            if bytes > RETRY_BYTES {
                 break;
             }
         }

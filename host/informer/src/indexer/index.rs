@@ -1,18 +1,18 @@
 //! One index: what it files objects under, and the objects under each value.
 
+mod by_namespace;
 mod long_value;
-mod rooms;
-mod shelves;
+mod namespace_budgets;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use self::by_namespace::ValuesByNamespace;
+pub use self::by_namespace::ValuesCursor;
 pub(super) use self::long_value::{filed_as, is_cut};
-use self::rooms::{Rooms, charge_of};
-use self::shelves::Shelves;
-pub use self::shelves::ValuesCursor;
+use self::namespace_budgets::{NamespaceBudgets, charge_of};
 use super::IndexId;
 use super::postings::Postings;
 use super::slots::{Slot, Slots};
@@ -94,14 +94,14 @@ pub(super) struct Index {
     /// Over all namespaces, for readers of all; no value without objects.
     postings: BTreeMap<Arc<str>, Postings>,
     /// The same by namespace, for readers of some: made when the first of them asks.
-    shelves: Option<Shelves>,
+    by_namespace: Option<ValuesByNamespace>,
     /// What each slot's object is filed under.
     filed: Vec<Filed>,
     /// Of those that failed the first few, and why.
     failures: BTreeMap<ObjectKey, IndexError>,
     n_failed: usize,
     /// What each namespace uses, and what was left out.
-    rooms: Rooms,
+    budgets: NamespaceBudgets,
     /// About what values and postings take.
     bytes: usize,
 }
@@ -309,11 +309,11 @@ impl Index {
             limits,
             n_users: 1,
             postings: BTreeMap::new(),
-            shelves: None,
+            by_namespace: None,
             filed: Vec::new(),
             failures: BTreeMap::new(),
             n_failed: 0,
-            rooms: Rooms::default(),
+            budgets: NamespaceBudgets::default(),
             bytes: 0,
         }
     }
@@ -349,7 +349,7 @@ impl Index {
         };
         self.bytes += filed.size();
         if let Some(key) = slots.key(slot) {
-            self.rooms.take(key.namespace(), filed.charge());
+            self.budgets.take(key.namespace(), filed.charge());
         }
         self.set(slot, filed);
     }
@@ -362,12 +362,12 @@ impl Index {
             self.n_failed -= 1;
             if let Some(key) = slots.key(slot) {
                 self.failures.remove(key);
-                self.rooms.forget(key.namespace(), slot, filed == Filed::Refused);
+                self.budgets.forget(key.namespace(), slot, filed == Filed::Refused);
             }
         }
         for value in filed.values() {
-            if let Some(shelves) = &mut self.shelves {
-                self.bytes -= shelves.remove(value, slot, slots);
+            if let Some(by_namespace) = &mut self.by_namespace {
+                self.bytes -= by_namespace.remove(value, slot, slots);
             }
             let Some(postings) = self.postings.get_mut(value) else { continue };
             if postings.remove(slot, slots) {
@@ -378,7 +378,7 @@ impl Index {
             }
         }
         if let Some(key) = slots.key(slot) {
-            self.rooms.give_back(key.namespace(), filed.charge());
+            self.budgets.give_back(key.namespace(), filed.charge());
         }
     }
 
@@ -386,10 +386,10 @@ impl Index {
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         self.n_failed = 0;
         self.bytes = 0;
-        let shelves = self.shelves.as_mut().map(Shelves::clear);
+        let by_namespace = self.by_namespace.as_mut().map(ValuesByNamespace::clear);
         let filed = std::mem::take(&mut self.filed);
-        let rooms = std::mem::take(&mut self.rooms);
-        (filed, std::mem::take(&mut self.postings), std::mem::take(&mut self.failures), shelves, rooms)
+        let budgets = std::mem::take(&mut self.budgets);
+        (filed, std::mem::take(&mut self.postings), std::mem::take(&mut self.failures), by_namespace, budgets)
     }
 
     /// Returns the postings of a value over all namespaces.
@@ -397,7 +397,7 @@ impl Index {
         self.postings.get(&*filed_as(value))
     }
 
-    /// Returns the slots under a value in these namespaces after a key, in order. What it looks at depends on
+    /// Returns the slots under a value in these namespaces after a key, in order. What it lookups at depends on
     /// these namespaces only: for some of them, [`Index::split`] must have ended.
     pub(super) fn within<'i>(
         &'i self,
@@ -411,8 +411,10 @@ impl Index {
                 Some(postings) => Box::new(postings.within(slots, &Namespaces::All, after)),
                 None => Box::new(std::iter::empty()),
             },
-            Namespaces::Only(some) => match &self.shelves {
-                Some(shelves) => Box::new(shelves.within(filed_as(value).into_owned(), slots, some, after)),
+            Namespaces::Only(some) => match &self.by_namespace {
+                Some(by_namespace) => {
+                    Box::new(by_namespace.within(filed_as(value).into_owned(), slots, some, after))
+                }
                 None => Box::new(std::iter::empty()),
             },
         }
@@ -420,19 +422,19 @@ impl Index {
 
     /// Makes the next few slots readable by namespace; answers whether all are.
     pub(super) fn split(&mut self, n_slots: usize, slots: &Slots) -> bool {
-        let shelves = self.shelves.get_or_insert_default();
-        let Some(next) = shelves.next_slots(n_slots, self.filed.len()) else { return true };
+        let by_namespace = self.by_namespace.get_or_insert_default();
+        let Some(next) = by_namespace.next_slots(n_slots, self.filed.len()) else { return true };
         for slot in next {
             for value in self.filed[slot as usize].values() {
-                self.bytes += shelves.insert(value, slot, slots);
+                self.bytes += by_namespace.insert(value, slot, slots);
             }
         }
-        shelves.is_complete()
+        by_namespace.is_complete()
     }
 
     /// Whether readers of some namespaces can be answered.
     pub(super) fn is_split(&self) -> bool {
-        self.shelves.as_ref().is_some_and(Shelves::is_complete)
+        self.by_namespace.as_ref().is_some_and(ValuesByNamespace::is_complete)
     }
 
     /// Adds up to `limit` values after one that these namespaces have to `found`. Returns where to go on,
@@ -444,15 +446,22 @@ impl Index {
         namespaces: &Namespaces,
         found: &mut BTreeSet<Arc<str>>,
     ) -> Option<ValuesCursor> {
-        shelves::values_after(&self.postings, self.shelves.as_ref(), after, limit, namespaces, found)
+        by_namespace::values_after(
+            &self.postings,
+            self.by_namespace.as_ref(),
+            after,
+            limit,
+            namespaces,
+            found,
+        )
     }
 
     /// Returns an object that is filed under this key of a value in one of these namespaces.
     pub(super) fn any_slot(&self, filed: &str, slots: &Slots, namespaces: &Namespaces) -> Option<Slot> {
-        match (namespaces, &self.shelves) {
+        match (namespaces, &self.by_namespace) {
             (Namespaces::All, _) => self.postings.get(filed)?.iter().next(),
-            (Namespaces::Only(some), Some(shelves)) => {
-                shelves.within(filed.to_owned(), slots, some, None).next()
+            (Namespaces::Only(some), Some(by_namespace)) => {
+                by_namespace.within(filed.to_owned(), slots, some, None).next()
             }
             (Namespaces::Only(_), None) => None,
         }
@@ -460,8 +469,8 @@ impl Index {
 
     /// In which namespaces readers of some have looked since this was asked last, and how often.
     #[cfg(test)]
-    pub(super) fn looks(&self) -> BTreeMap<Box<str>, usize> {
-        self.shelves.as_ref().map(|shelves| shelves.looks.take()).unwrap_or_default()
+    pub(super) fn lookups(&self) -> BTreeMap<Box<str>, usize> {
+        self.by_namespace.as_ref().map(|by_namespace| by_namespace.lookups.take()).unwrap_or_default()
     }
 
     pub(super) fn failures(&self) -> &BTreeMap<ObjectKey, IndexError> {
@@ -470,21 +479,21 @@ impl Index {
 
     /// Returns one of these namespaces of which objects were left out, and how many of it.
     pub(super) fn incomplete(&self, namespaces: &Namespaces) -> Option<(&str, usize)> {
-        self.rooms.incomplete(namespaces)
+        self.budgets.incomplete(namespaces)
     }
 
     /// Returns a slot that was left out and may have room by now, each once until there is more room again.
     pub(super) fn next_left_out(&mut self) -> Option<Slot> {
-        self.rooms.next_to_try(self.limits.bytes_per_index)
+        self.budgets.next_to_try(self.limits.bytes_per_index)
     }
 
     /// Whether something that was left out may have room by now.
     pub(super) fn may_have_room(&self) -> bool {
-        self.rooms.may_have_room()
+        self.budgets.may_have_room()
     }
 
     pub(super) fn status(&self) -> IndexStatus {
-        let (left_out, incomplete_namespaces) = self.rooms.left_out();
+        let (left_out, incomplete_namespaces) = self.budgets.left_out();
         IndexStatus {
             values: self.postings.len(),
             failed: self.n_failed,
@@ -512,7 +521,7 @@ impl Index {
         }
         let needed: usize = values.iter().map(|value| charge_of(&filed_as(value))).sum();
         let namespace = slots.key(slot).map_or("", ObjectKey::namespace);
-        if !self.rooms.has_room(namespace, needed, bytes_per_index) {
+        if !self.budgets.has_room(namespace, needed, bytes_per_index) {
             let error = IndexError(format!(
                 "no room: namespace {namespace:?} uses its part of the index's {bytes_per_index} bytes"
             ));
@@ -525,8 +534,8 @@ impl Index {
         self.n_failed += 1;
         if let Some(key) = slots.key(slot) {
             match failed {
-                Filed::Waiting => self.rooms.wait(key.namespace(), slot),
-                Filed::Refused => self.rooms.refuse(key.namespace()),
+                Filed::Waiting => self.budgets.wait(key.namespace(), slot),
+                Filed::Refused => self.budgets.refuse(key.namespace()),
                 _ => {}
             }
             if self.failures.len() < MAX_FAILURES {
@@ -564,8 +573,10 @@ impl Index {
                 shared
             }
         };
-        if let Some(shelves) = self.shelves.as_mut().filter(|shelves| shelves.has_reached(slot)) {
-            self.bytes += shelves.insert(&shared, slot, slots);
+        if let Some(by_namespace) =
+            self.by_namespace.as_mut().filter(|by_namespace| by_namespace.has_reached(slot))
+        {
+            self.bytes += by_namespace.insert(&shared, slot, slots);
         }
         shared
     }

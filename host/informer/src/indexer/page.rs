@@ -32,24 +32,24 @@ pub struct Page {
     pub next: Option<ObjectKey>,
 }
 
-/// Fills a page from chunks, matching the labels between them. No more objects than `most_looks` are looked
+/// Fills a page from chunks, matching the labels between them. No more objects than `max_examined` are looked
 /// at.
 pub(super) fn fill(
     request: &PageRequest,
-    most_looks: usize,
+    max_examined: usize,
     mut chunk: impl FnMut(Option<&ObjectKey>, usize) -> Vec<(ObjectKey, Object)>,
 ) -> Page {
     let mut objects = Vec::new();
     let mut after = request.after.clone();
     let is_everything = request.selector.is_everything();
-    let mut looks_left = most_looks;
-    while objects.len() < request.limit && looks_left > 0 {
+    let mut n_left = max_examined;
+    while objects.len() < request.limit && n_left > 0 {
         let wanted = if is_everything { CHUNK.min(request.limit - objects.len()) } else { CHUNK };
-        let wanted = wanted.min(looks_left);
+        let wanted = wanted.min(n_left);
         let found = chunk(after.as_ref(), wanted);
         let is_last = found.len() < wanted;
         let n_found = found.len();
-        looks_left -= n_found;
+        n_left -= n_found;
         for (position, (key, object)) in found.into_iter().enumerate() {
             after = Some(key);
             if is_everything || request.selector.selects(&object) {

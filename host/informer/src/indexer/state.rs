@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 
-use super::hot::Hot;
+use super::compression_queue::CompressionQueue;
 use super::index::{Filing, Index, IndexSource, Limits, Values};
 use super::order::Order;
 use super::slots::{Slot, SlotTable, Slots};
@@ -18,13 +18,13 @@ use crate::resource_version::Version;
 const SMALL: usize = 64;
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct CacheState {
     slots: SlotTable,
     /// The slots by the hash of their keys.
     table: HashTable<Slot>,
     /// The slots by their keys.
     order: Order,
-    pub(super) hot: Hot,
+    pub(super) compression_queue: CompressionQueue,
     /// Several names may share an index.
     pub(super) names: BTreeMap<String, IndexId>,
     pub(super) indices: Vec<(IndexId, Index)>,
@@ -40,9 +40,9 @@ pub(crate) struct View {
     order: Order,
 }
 
-// === impl State ===
+// === impl CacheState ===
 
-impl State {
+impl CacheState {
     pub(super) fn with_keys() -> Self {
         Self { slots: SlotTable::default().with_keys(), ..Self::default() }
     }
@@ -89,7 +89,7 @@ impl State {
             Some(slot) => {
                 let old = self.slots.replace(slot, object);
                 if let Some(old) = &old {
-                    self.memory.remove(old, self.hot.cold_length(slot));
+                    self.memory.remove(old, self.compression_queue.compressed_length(slot));
                 }
                 (slot, old)
             }
@@ -102,7 +102,7 @@ impl State {
                 (slot, None)
             }
         };
-        self.hot.touch(slot, cold);
+        self.compression_queue.record_write(slot, cold);
         if let Some(object) = indexed {
             for (id, index) in &mut self.indices {
                 let filing = match filings.iter().position(|(filed, _)| filed == id) {
@@ -125,8 +125,8 @@ impl State {
             index.remove(slot, slots);
         }
         let old = self.slots.remove(slot)?;
-        self.memory.remove(&old, self.hot.cold_length(slot));
-        self.hot.forget(slot);
+        self.memory.remove(&old, self.compression_queue.compressed_length(slot));
+        self.compression_queue.record_removal(slot);
         self.shrink();
         Some(old)
     }
@@ -136,7 +136,7 @@ impl State {
         let has_keys = self.slots.slots().has_keys();
         let slots = if has_keys { SlotTable::default().with_keys() } else { SlotTable::default() };
         let old = std::mem::replace(&mut self.slots, slots);
-        self.hot.clear();
+        self.compression_queue.clear();
         self.memory = Memory { dictionaries: self.memory.dictionaries, ..Memory::default() };
         let filed: Vec<_> = self.indices.iter_mut().map(|(_, index)| index.clear()).collect();
         (old, std::mem::take(&mut self.table), std::mem::take(&mut self.order), filed)
@@ -154,11 +154,11 @@ impl State {
     }
 
     /// Notes that a slot's object was compressed to this many bytes, if it is still that object.
-    pub(super) fn became_cold(&mut self, slot: Slot, object: &Object, length: usize) {
+    pub(super) fn record_compression(&mut self, slot: Slot, object: &Object, length: usize) {
         if self.slots.slots().get(slot).is_some_and(|now| now.is_same(object)) {
-            self.memory.remove(object, self.hot.cold_length(slot));
+            self.memory.remove(object, self.compression_queue.compressed_length(slot));
             self.memory.add(object, Some(length));
-            self.hot.became_cold(slot, length);
+            self.compression_queue.record_compression(slot, length);
         }
     }
 
@@ -166,7 +166,7 @@ impl State {
     pub(super) fn cold_after(&self, slot: Slot, limit: usize) -> (Vec<(Slot, Object)>, Slot) {
         let end = self.slots.end().min(slot.saturating_add(limit as Slot));
         let slots = self.slots.slots();
-        let cold = (slot..end).filter(|slot| self.hot.cold_length(*slot).is_some());
+        let cold = (slot..end).filter(|slot| self.compression_queue.compressed_length(*slot).is_some());
         (cold.filter_map(|slot| Some((slot, slots.get(slot)?.clone()))).collect(), end)
     }
 
@@ -176,7 +176,10 @@ impl State {
 
     pub(super) fn memory(&self) -> Memory {
         let indices = self.indices.iter().map(|(_, index)| index.size()).sum::<usize>();
-        let own = self.slots.size() + self.table.allocation_size() + self.order.size() + self.hot.size();
+        let own = self.slots.size()
+            + self.table.allocation_size()
+            + self.order.size()
+            + self.compression_queue.size();
         Memory { indices: indices + own, ..self.memory }
     }
 
@@ -208,7 +211,7 @@ impl State {
     }
 
     /// Whether an index left out objects that may have room by now.
-    pub(super) fn may_file_again(&self) -> bool {
+    pub(super) fn may_retry_left_out(&self) -> bool {
         self.indices.iter().any(|(_, index)| index.may_have_room())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::index::{Filing, IndexSource, Limits, Values};
-use super::{IndexId, Indexer, State};
+use super::{CacheState, IndexId, Indexer};
 use crate::keys::{KeyError, KeyFunction};
 use crate::names::ObjectKey;
 use crate::object::Object;
@@ -36,7 +36,7 @@ impl IndexerWriter {
     /// of the keys are meant.
     #[must_use]
     pub fn with_key_function(key_function: KeyFunction) -> Self {
-        let state = Arc::new(RwLock::new(State::with_keys()));
+        let state = Arc::new(RwLock::new(CacheState::with_keys()));
         Self { indexer: Indexer { state }, key_function: Some(key_function) }
     }
 
@@ -79,10 +79,10 @@ impl IndexerWriter {
             state.resource_version = Version::of(last_state);
         }
         let old = state.delete(key);
-        let is_to_file_again = state.may_file_again();
+        let has_left_out = state.may_retry_left_out();
         drop(state);
-        if is_to_file_again {
-            self.indexer.file_again();
+        if has_left_out {
+            self.indexer.retry_left_out();
         }
         old
     }
@@ -140,10 +140,10 @@ impl IndexerWriter {
         let mut state = self.indexer.state.write();
         state.resource_version = Version::of(&object);
         let old = state.put(key, object, filings);
-        let is_to_file_again = state.may_file_again();
+        let has_left_out = state.may_retry_left_out();
         drop(state);
-        if is_to_file_again {
-            self.indexer.file_again();
+        if has_left_out {
+            self.indexer.retry_left_out();
         }
         old
     }

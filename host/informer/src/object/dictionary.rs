@@ -125,7 +125,7 @@ impl Dictionary {
     }
 
     /// Frees what only compressing needs, until it is needed again.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn release_contexts(&self) {
         *self.compressor.lock() = None;
         IDLE.lock().truncate(1);
     }

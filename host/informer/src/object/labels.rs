@@ -105,8 +105,8 @@ impl Labels {
     }
 
     /// Forgets the labels that no object has any more.
-    pub(crate) fn sweep() {
-        LABELS.sweep();
+    pub(crate) fn release_unused() {
+        LABELS.release_unused();
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
     fn leftovers_are_forgotten() {
         let kept = labels(r#"{"leftovers":"kept"}"#);
         drop(labels(r#"{"leftovers":"dropped"}"#));
-        Labels::sweep();
+        Labels::release_unused();
         assert!(LABELS.find(br#"{"leftovers":"dropped"}"#.as_slice()).is_none());
         assert!(kept.is_same(&labels(r#"{"leftovers":"kept"}"#)));
         assert!(LABELS.len() >= 1);

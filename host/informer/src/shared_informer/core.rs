@@ -13,7 +13,7 @@ use super::settings::{Set, Settings};
 use super::store::InformerStore;
 use super::{Config, Lifecycle};
 use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects};
-use crate::indexer::{Indexer, IndexerWriter, Sweeper};
+use crate::indexer::{Compactor, Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
 use crate::names::ObjectKey;
 use crate::processor::{Processor, SLICE};
@@ -33,7 +33,7 @@ pub(super) struct Core {
     pub(super) fifo: Arc<DeltaFifo>,
     pub(super) indexer: Indexer,
     pub(super) processor: Arc<Processor>,
-    pub(super) sweeper: Arc<Sweeper>,
+    pub(super) compactor: Arc<Compactor>,
     /// Wakes the sweeping when something is written again.
     pub(super) swept: Notify,
     pub(super) phase: watch::Sender<Phase>,
@@ -50,7 +50,7 @@ impl Core {
         let mut writer = IndexerWriter::new();
         writer.limit_indices(config.index_limits);
         let indexer = writer.indexer().clone();
-        let sweeper = Arc::new(Sweeper::new(indexer.clone(), config.hot_bytes));
+        let compactor = Arc::new(Compactor::new(indexer.clone(), config.hot_bytes));
         let fifo = DeltaFifo::new(delta_fifo::Config {
             known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
             ..delta_fifo::Config::default()
@@ -70,7 +70,7 @@ impl Core {
             fifo: Arc::new(fifo),
             indexer,
             processor: Arc::new(processor),
-            sweeper,
+            compactor,
             swept: Notify::new(),
             phase: watch::channel(Phase::Waiting).0,
             lifecycle: watch::channel(Lifecycle::Created).0,
@@ -116,7 +116,7 @@ impl Core {
                 fifo: self.fifo.clone(),
                 processor: self.processor.clone(),
                 held: self.held.clone(),
-                sweeper: self.sweeper.clone(),
+                compactor: self.compactor.clone(),
             };
             let resync_period = (!resync_period.is_zero()).then_some(resync_period);
             let mut config = self.config.reflector.clone();
@@ -166,11 +166,11 @@ impl Core {
                 has_told_sync = true;
                 self.processor.informer_has_synced();
             }
-            if self.sweeper.awake() {
+            if self.compactor.wake() {
                 self.swept.notify_one();
             }
-            if self.sweeper.is_over_budget() {
-                self.sweeper.sweep();
+            if self.compactor.is_over_budget() {
+                self.compactor.compact_slice();
             }
             // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
             coop::consume_budget().await;
@@ -191,12 +191,12 @@ impl Core {
     /// Keeps the cache small, a slice of work at a time: what comes from the API server goes first.
     async fn sweep_forever(&self) {
         loop {
-            while self.sweeper.is_idle() {
+            while self.compactor.is_idle() {
                 self.swept.notified().await;
             }
             tokio::time::sleep(SWEEP_PERIOD).await;
-            self.sweeper.tick();
-            while self.sweeper.sweep() {
+            self.compactor.tick();
+            while self.compactor.compact_slice() {
                 tokio::task::yield_now().await;
             }
         }

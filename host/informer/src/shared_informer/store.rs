@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::held::Held;
 use crate::delta_fifo::{self, DeltaFifo};
-use crate::indexer::Sweeper;
+use crate::indexer::Compactor;
 use crate::informer_metrics::Publisher;
 use crate::names::ObjectKey;
 use crate::object::Object;
@@ -19,7 +19,7 @@ pub(super) struct InformerStore {
     pub(super) held: Arc<Held>,
     pub(super) publisher: Option<Publisher>,
     /// Compresses what a list brings.
-    pub(super) sweeper: Arc<Sweeper>,
+    pub(super) compactor: Arc<Compactor>,
 }
 
 // === impl InformerStore ===
@@ -68,7 +68,7 @@ impl ReflectorStore for InformerStore {
     }
 
     fn intern(&self, object: Object) -> Object {
-        self.sweeper.arrived(object)
+        self.compactor.intern(object)
     }
 
     fn source_changed(&self, generation: SourceGeneration) {

@@ -31,10 +31,10 @@ fn found(indexer: &Indexer, value: &str, namespaces: &[&str]) -> Result<Vec<Stri
 }
 
 /// In which namespaces' values it was looked since this was asked last, and how often.
-fn looks(indexer: &Indexer) -> Vec<(String, usize)> {
+fn lookups(indexer: &Indexer) -> Vec<(String, usize)> {
     let state = indexer.state.read();
-    let looks = state.index("value").unwrap().looks();
-    looks.into_iter().map(|(namespace, n)| (namespace.into(), n)).collect()
+    let lookups = state.index("value").unwrap().lookups();
+    lookups.into_iter().map(|(namespace, n)| (namespace.into(), n)).collect()
 }
 
 #[test]
@@ -48,17 +48,17 @@ fn a_guess_at_a_value_costs_the_same_whether_or_not_a_forbidden_namespace_has_it
         writer.put(object(&format!("theirs/other-{n}"), &format!("other-{n}")));
     }
     assert_eq!(found(&indexer, "known", &["mine"]).unwrap(), ["mine/a"]);
-    looks(&indexer);
+    lookups(&indexer);
     for guess in ["password", "other-7", "wrong"] {
         assert_eq!(found(&indexer, guess, &["mine"]).unwrap(), [""; 0]);
-        assert_eq!(looks(&indexer), [("mine".to_owned(), 1)], "{guess}");
+        assert_eq!(lookups(&indexer), [("mine".to_owned(), 1)], "{guess}");
     }
     for unknown in ["theirs-not", "nowhere"] {
         assert_eq!(found(&indexer, "password", &[unknown]).unwrap(), [""; 0]);
-        assert_eq!(looks(&indexer), [(unknown.to_owned(), 1)]);
+        assert_eq!(lookups(&indexer), [(unknown.to_owned(), 1)]);
     }
     assert_eq!(indexer.index_values("value", &Namespaces::one("mine")), ["known"]);
-    assert_eq!(looks(&indexer), [("mine".to_owned(), 1)]);
+    assert_eq!(lookups(&indexer), [("mine".to_owned(), 1)]);
     assert_eq!(found(&indexer, "password", &["mine", "theirs"]).unwrap().len(), 50);
 }
 

@@ -92,7 +92,7 @@ fn old_dictionaries_live_as_long_as_what_was_compressed_with_them() {
     assert_eq!(*objects[3].json(), *pod(3).json());
     assert!(weak.upgrade().is_some());
     for object in &objects {
-        object.compress_anew(&new).unwrap();
+        object.recompress(&new).unwrap();
     }
     assert_eq!(*objects[3].json(), *pod(3).json());
     assert!(weak.upgrade().is_none());
@@ -117,7 +117,7 @@ fn readers_and_the_compressor_get_along() {
             object.compress(&dictionary).unwrap();
         }
     });
-    dictionary.rest();
+    dictionary.release_contexts();
     assert!(objects.iter().all(|object| object.cold_length().is_some()));
 }
 

@@ -64,13 +64,13 @@ fn pod_as_received(i: usize, version: usize) -> String {
     )
 }
 
-fn filled(n_pods: usize) -> (IndexerWriter, Sweeper) {
+fn filled(n_pods: usize) -> (IndexerWriter, Compactor) {
     let mut writer = IndexerWriter::new();
     for i in 0..n_pods {
         writer.put(pod(i, 0));
     }
-    let sweeper = Sweeper::new(writer.indexer().clone(), 64 << 20);
-    (writer, sweeper)
+    let compactor = Compactor::new(writer.indexer().clone(), 64 << 20);
+    (writer, compactor)
 }
 
 /// Promise 7: small.
@@ -78,12 +78,12 @@ fn filled(n_pods: usize) -> (IndexerWriter, Sweeper) {
 fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
     let n_pods = 2000;
     let received: usize = (0..n_pods).map(|i| pod_as_received(i, 0).len()).sum();
-    let (writer, sweeper) = filled(n_pods);
+    let (writer, compactor) = filled(n_pods);
     let indexer = writer.indexer();
     let object = indexer.snapshot(&Namespaces::All)[7].clone();
     let read = || indexer.get(object.key()).unwrap();
     let before = read().json().to_string();
-    slices_of_a_second(&sweeper);
+    slices_of_a_second(&compactor);
 
     let memory = indexer.memory();
     assert_eq!((memory.objects, memory.plain), (n_pods, 0));
@@ -94,11 +94,11 @@ fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
 }
 
 /// Sweeps until there is nothing to do; returns the number of slices.
-fn slices_of_a_second(sweeper: &Sweeper) -> usize {
+fn slices_of_a_second(compactor: &Compactor) -> usize {
     let mut n_slices = 0;
     for _ in 0..=AGE {
-        sweeper.tick();
-        while sweeper.sweep() {
+        compactor.tick();
+        while compactor.compact_slice() {
             n_slices += 1;
             assert!(n_slices < 10_000, "it never ends");
         }
@@ -119,13 +119,13 @@ fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
         Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap()
     };
     for at_once in [n_pods, 250] {
-        let (mut writer, sweeper) = filled(n_pods);
-        slices_of_a_second(&sweeper);
+        let (mut writer, compactor) = filled(n_pods);
+        slices_of_a_second(&compactor);
         let before = writer.indexer().memory();
         for i in 0..n_pods {
             writer.put(changed(i));
             if (i + 1) % at_once == 0 {
-                slices_of_a_second(&sweeper);
+                slices_of_a_second(&compactor);
             }
         }
         let after = writer.indexer().memory();
@@ -139,7 +139,7 @@ fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
 #[test]
 fn what_is_hard_to_compress_is_not_compressed_for_ever() {
     let mut writer = IndexerWriter::new();
-    let sweeper = Sweeper::new(writer.indexer().clone(), 64 << 20);
+    let compactor = Compactor::new(writer.indexer().clone(), 64 << 20);
     let n_pods = 3000;
     for i in 0..n_pods {
         let noise: String = if i < n_pods / 2 {
@@ -156,15 +156,15 @@ fn what_is_hard_to_compress_is_not_compressed_for_ever() {
         writer.put(Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap());
     }
     // Everything once as it comes, and once more with what was learned of all.
-    assert!(slices_of_a_second(&sweeper) < 1000);
+    assert!(slices_of_a_second(&compactor) < 1000);
     assert_eq!(writer.indexer().memory().plain, 0);
-    assert!(sweeper.is_idle());
+    assert!(compactor.is_idle());
 }
 
 #[test]
 fn what_a_list_brings_is_compressed_as_it_arrives() {
-    let (mut writer, sweeper) = filled(0);
-    let listed: Vec<_> = (0..1000).map(|i| sweeper.arrived(pod(i, 0))).collect();
+    let (mut writer, compactor) = filled(0);
+    let listed: Vec<_> = (0..1000).map(|i| compactor.intern(pod(i, 0))).collect();
     assert!(listed.iter().all(|object| object.cold_length().is_some()));
     for object in &listed {
         writer.put(object.clone());
@@ -172,26 +172,26 @@ fn what_a_list_brings_is_compressed_as_it_arrives() {
     assert_eq!(writer.indexer().memory().plain, 0);
 
     // A relist keeps what is there, and takes what is new.
-    assert!(sweeper.arrived(pod(3, 0)).is_same(&listed[3]));
-    let changed = sweeper.arrived(pod(3, 1));
+    assert!(compactor.intern(pod(3, 0)).is_same(&listed[3]));
+    let changed = compactor.intern(pod(3, 1));
     assert!(!changed.is_same(&listed[3]) && changed.cold_length().is_some());
 }
 
 #[test]
 fn hot_objects_are_left_alone_for_a_second() {
-    let (mut writer, sweeper) = filled(200);
-    slices_of_a_second(&sweeper);
+    let (mut writer, compactor) = filled(200);
+    slices_of_a_second(&compactor);
     let hot = writer.indexer().snapshot(&Namespaces::All)[5].clone();
     for version in 1..20 {
         let new =
             Object::parse(hot.json().replace("10:0", &format!("1{version}:0")).as_bytes(), None).unwrap();
         writer.put(new);
-        sweeper.tick();
-        while sweeper.sweep() {}
+        compactor.tick();
+        while compactor.compact_slice() {}
         let memory = writer.indexer().memory();
         assert!(memory.plain > 0 && memory.compressed > 0, "{memory:?}");
     }
-    slices_of_a_second(&sweeper);
+    slices_of_a_second(&compactor);
     assert_eq!(writer.indexer().memory().plain, 0);
 }
 
@@ -199,12 +199,12 @@ fn hot_objects_are_left_alone_for_a_second() {
 fn beyond_the_budget_nothing_is_left_alone() {
     let (mut writer, _) = filled(300);
     let indexer = writer.indexer().clone();
-    let sweeper = Sweeper::new(indexer.clone(), 100 << 10);
-    slices_of_a_second(&sweeper);
+    let compactor = Compactor::new(indexer.clone(), 100 << 10);
+    slices_of_a_second(&compactor);
     for i in 0..300 {
         writer.put(pod(i, 1));
-        while sweeper.is_over_budget() {
-            assert!(sweeper.sweep());
+        while compactor.is_over_budget() {
+            assert!(compactor.compact_slice());
         }
     }
     assert!(indexer.memory().plain <= 100 << 10);
@@ -217,11 +217,11 @@ fn beyond_the_budget_nothing_is_left_alone() {
 
 #[test]
 fn accounts_come_back_to_nothing() {
-    let (mut writer, sweeper) = filled(500);
+    let (mut writer, compactor) = filled(500);
     let indexer = writer.indexer().clone();
     indexer.add_index("app", IndexSource::Label("app".into())).unwrap();
     indexer.add_index("image", IndexSource::Pointer("/spec/containers/*/image".parse().unwrap())).unwrap();
-    slices_of_a_second(&sweeper);
+    slices_of_a_second(&compactor);
     for i in 0..250 {
         writer.put(pod(i, 1));
     }
@@ -239,34 +239,34 @@ fn accounts_come_back_to_nothing() {
     for name in ["app", "image"] {
         assert_eq!(indexer.index_status(name).unwrap(), crate::indexer::IndexStatus::default());
     }
-    slices_of_a_second(&sweeper);
+    slices_of_a_second(&compactor);
     let memory = indexer.memory();
     assert_eq!(memory, Memory { indices: memory.indices, ..Memory::default() });
     assert!(memory.indices < 1024, "{memory:?}");
-    assert!(sweeper.training.lock().dictionary().is_none());
-    assert!(sweeper.is_idle());
+    assert!(compactor.training.lock().dictionary().is_none());
+    assert!(compactor.is_idle());
 }
 
 #[test]
 fn what_was_learned_of_little_is_learned_anew_of_more() {
-    let (mut writer, sweeper) = filled(0);
+    let (mut writer, compactor) = filled(0);
     // The first of a list are all of another kind.
     for i in 0..500 {
         let words = format!("lorem {} ipsum {} dolor {} ", i * 7, i * 11, i * 13).repeat(20);
         let text = format!(
             r#"{{"apiVersion":"v1","data":{{"config":"{words}"}},"kind":"Pod","metadata":{{"name":"z-{i}"}}}}"#
         );
-        writer.put(sweeper.arrived(Object::parse(text.as_bytes(), None).unwrap()));
+        writer.put(compactor.intern(Object::parse(text.as_bytes(), None).unwrap()));
     }
-    sweeper.tick();
-    let first = sweeper.training.lock().dictionary().unwrap();
+    compactor.tick();
+    let first = compactor.training.lock().dictionary().unwrap();
     for i in 0..2500 {
-        writer.put(sweeper.arrived(pod(i, 0)));
+        writer.put(compactor.intern(pod(i, 0)));
     }
     let before = writer.indexer().memory();
-    slices_of_a_second(&sweeper);
+    slices_of_a_second(&compactor);
     let after = writer.indexer().memory();
-    let second = sweeper.training.lock().dictionary().unwrap();
+    let second = compactor.training.lock().dictionary().unwrap();
     assert!(!Arc::ptr_eq(&first, &second), "{before:?} {after:?}");
     assert!(after.compressed * 100 < before.compressed * 95, "{before:?} {after:?}");
     let objects = writer.indexer().snapshot(&Namespaces::All);
@@ -276,11 +276,11 @@ fn what_was_learned_of_little_is_learned_anew_of_more() {
 
 #[test]
 fn small_caches_stay_plain_and_idle() {
-    let (_writer, sweeper) = filled(10);
-    assert!(sweeper.awake() && !sweeper.awake());
-    slices_of_a_second(&sweeper);
-    assert!(sweeper.is_idle());
-    assert!(sweeper.training.lock().dictionary().is_none());
+    let (_writer, compactor) = filled(10);
+    assert!(compactor.wake() && !compactor.wake());
+    slices_of_a_second(&compactor);
+    assert!(compactor.is_idle());
+    assert!(compactor.training.lock().dictionary().is_none());
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn ix_caps_are_failures_that_are_counted() {
 
 #[test]
 fn readers_of_everything_see_one_state_and_hold_up_nobody() {
-    let (mut writer, sweeper) = filled(1500);
+    let (mut writer, compactor) = filled(1500);
     let indexer = writer.indexer().clone();
     let view = indexer.view();
     for i in 0..1500 {
@@ -315,7 +315,7 @@ fn readers_of_everything_see_one_state_and_hold_up_nobody() {
     for key in indexer.keys().into_iter().step_by(2) {
         writer.delete(&key, None);
     }
-    slices_of_a_second(&sweeper);
+    slices_of_a_second(&compactor);
     let then: Vec<_> = view.objects(&Namespaces::All).cloned().collect();
     assert_eq!(then.len(), 1500);
     assert!(then.iter().all(|object| !object.resource_version().ends_with('1')));

@@ -1,6 +1,6 @@
 //! Which objects are plain, and since when nobody has replaced them.
 //!
-//! Time is counted in ticks of whoever keeps the cache ([`Hot::tick`]): writing reads no clock. Each plain slot stands in the queue
+//! Time is counted in ticks of whoever keeps the cache ([`CompressionQueue::tick`]): writing reads no clock. Each plain slot stands in the queue
 //! once; one that was written since it was queued goes to its end when it comes up.
 
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use super::slots::Slot;
 
 /// The slots whose objects may be compressed, oldest first.
 #[derive(Default)]
-pub(super) struct Hot {
+pub(super) struct CompressionQueue {
     queue: VecDeque<(Slot, u32)>,
     marks: Vec<Mark>,
     now: u32,
@@ -24,16 +24,16 @@ struct Mark {
     written: u32,
 }
 
-// === impl Hot ===
+// === impl CompressionQueue ===
 
-impl Hot {
+impl CompressionQueue {
     /// Time passes.
     pub(super) fn tick(&mut self) {
         self.now += 1;
     }
 
     /// Notes that a slot was written.
-    pub(super) fn touch(&mut self, slot: Slot, cold: Option<usize>) {
+    pub(super) fn record_write(&mut self, slot: Slot, cold: Option<usize>) {
         let position = slot as usize;
         if position >= self.marks.len() {
             self.marks.resize(position + 1, Mark::default());
@@ -50,27 +50,27 @@ impl Hot {
     }
 
     /// Notes that a slot is free.
-    pub(super) fn forget(&mut self, slot: Slot) {
+    pub(super) fn record_removal(&mut self, slot: Slot) {
         if let Some(mark) = self.marks.get_mut(slot as usize) {
             // It leaves the queue when it comes up.
             *mark = Mark { cold: 0, written: mark.written & 1 };
         }
     }
 
-    pub(super) fn became_cold(&mut self, slot: Slot, length: usize) {
+    pub(super) fn record_compression(&mut self, slot: Slot, length: usize) {
         if let Some(mark) = self.marks.get_mut(slot as usize) {
             mark.cold = length as u32;
         }
     }
 
     /// Returns how many bytes a slot's object takes compressed, as it was counted; none if it was plain.
-    pub(super) fn cold_length(&self, slot: Slot) -> Option<usize> {
+    pub(super) fn compressed_length(&self, slot: Slot) -> Option<usize> {
         let cold = self.marks.get(slot as usize)?.cold;
         (cold != 0).then_some(cold as usize)
     }
 
     /// Takes the oldest slot that was not written for `age` ticks.
-    pub(super) fn take(&mut self, age: u32) -> Option<Slot> {
+    pub(super) fn pop(&mut self, age: u32) -> Option<Slot> {
         while let Some((slot, queued)) = self.queue.front().copied() {
             if queued + age > self.now {
                 return None;
@@ -118,30 +118,30 @@ mod tests {
 
     #[test]
     fn the_oldest_that_was_left_alone_comes_first() {
-        let mut hot = Hot::default();
-        hot.touch(0, None);
-        hot.touch(1, None);
-        hot.touch(2, Some(9));
-        assert_eq!(hot.take(1), None);
-        hot.tick();
-        hot.touch(0, None);
-        assert_eq!(hot.take(1), Some(1));
-        assert_eq!(hot.take(1), None);
-        assert_eq!(hot.take(0), Some(0));
-        assert!(hot.is_empty());
-        assert_eq!((hot.cold_length(2), hot.cold_length(1)), (Some(9), None));
+        let mut queue = CompressionQueue::default();
+        queue.record_write(0, None);
+        queue.record_write(1, None);
+        queue.record_write(2, Some(9));
+        assert_eq!(queue.pop(1), None);
+        queue.tick();
+        queue.record_write(0, None);
+        assert_eq!(queue.pop(1), Some(1));
+        assert_eq!(queue.pop(1), None);
+        assert_eq!(queue.pop(0), Some(0));
+        assert!(queue.is_empty());
+        assert_eq!((queue.compressed_length(2), queue.compressed_length(1)), (Some(9), None));
     }
 
     #[test]
     fn a_slot_is_queued_once_whatever_becomes_of_it() {
-        let mut hot = Hot::default();
+        let mut queue = CompressionQueue::default();
         for _ in 0..100 {
-            hot.touch(0, None);
+            queue.record_write(0, None);
         }
-        hot.forget(0);
-        hot.touch(0, None);
-        assert_eq!(hot.queue.len(), 1);
-        assert_eq!(hot.take(0), Some(0));
-        assert_eq!(hot.take(0), None);
+        queue.record_removal(0);
+        queue.record_write(0, None);
+        assert_eq!(queue.queue.len(), 1);
+        assert_eq!(queue.pop(0), Some(0));
+        assert_eq!(queue.pop(0), None);
     }
 }

@@ -49,11 +49,11 @@ fn pod() -> TypeMeta {
 type Settings = (Pruning, Content);
 
 fn quick(text: &str, (pruning, content): &Settings) -> Option<Object> {
-    quick::take_in(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
+    fast::decode(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
 }
 
 fn exact(text: &str, (pruning, content): &Settings) -> Result<Object, Error> {
-    exact::take_in(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
+    strict::decode(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
 }
 
 fn prunings() -> impl Strategy<Value = Pruning> {
@@ -99,7 +99,7 @@ fn what_servers_commonly_write_goes_the_quick_way() {
 
 #[test]
 fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
-    let object = take_in(
+    let object = decode(
         br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#,
         Some(&pod()),
         &Pruning::none(),
@@ -109,14 +109,14 @@ fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
     // Nor when it is read again, whatever its type.
     let odd = TypeMeta::new("v1", "P\"d\n");
     let text = br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#;
-    let object = take_in(text, Some(&odd), &Pruning::none(), Content::Full).unwrap();
-    let again = take_in(object.json().as_bytes(), None, &Pruning::none(), Content::Full).unwrap();
+    let object = decode(text, Some(&odd), &Pruning::none(), Content::Full).unwrap();
+    let again = decode(object.json().as_bytes(), None, &Pruning::none(), Content::Full).unwrap();
     assert_eq!(Seen::of(&again), Seen::of(&object));
     // But none that would let one value run into another.
     for text in [r#"{"metadata":{"name":"a"},"spec":{"a":"}}"#, r#"{"metadata":{"name":"a"},"spec":{"a":[}}"#]
     {
         assert!(matches!(
-            take_in(text.as_bytes(), Some(&pod()), &Pruning::none(), Content::Full),
+            decode(text.as_bytes(), Some(&pod()), &Pruning::none(), Content::Full),
             Err(Error::Json(_))
         ));
     }
@@ -210,7 +210,7 @@ fn a_field_that_is_there_twice_is_refused_also_where_it_is_pruned() {
     for last in ["{}", r#"{"kubectl.kubernetes.io/last-applied-configuration":"{}"}"#] {
         let text =
             format!(r#"{{"metadata":{{"annotations":{{"a":"b"}},"name":"n","annot\u0061tions":{last}}}}}"#);
-        let refused = take_in(text.as_bytes(), Some(&pod()), &Pruning::default(), Content::Full).unwrap_err();
+        let refused = decode(text.as_bytes(), Some(&pod()), &Pruning::default(), Content::Full).unwrap_err();
         assert!(format!("{refused:?}").contains("duplicate field `annotations`"), "{refused:?}");
     }
 }
@@ -234,7 +234,7 @@ proptest! {
 
     #[test]
     fn a_tree_says_the_same(text in documents(), pruning in prunings()) {
-        let Ok(object) = take_in(text.as_bytes(), Some(&pod()), &pruning, Content::Full) else { return Ok(()) };
+        let Ok(object) = decode(text.as_bytes(), Some(&pod()), &pruning, Content::Full) else { return Ok(()) };
         // What was pruned may have been no text.
         let Ok(tree) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
         let metadata = &tree["metadata"];

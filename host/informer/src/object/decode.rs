@@ -6,9 +6,9 @@
 //! everything. So what the quick way takes in is what the exact one would, and in the same form; save that a text is taken in
 //! whose fault lies deep in what nobody here reads: a wrong comma, literal or escape within an array or object.
 
-mod exact;
-mod kept;
-mod quick;
+mod fast;
+
+mod strict;
 
 use super::content::{Content, is_partial};
 use super::metadata::Error;
@@ -45,7 +45,7 @@ struct Terms<'a> {
 }
 
 /// Checks the bytes, fills in and leaves out what is to be, and reads the metadata.
-pub(super) fn take_in(
+pub(super) fn decode(
     bytes: &[u8],
     type_meta: Option<&TypeMeta>,
     pruning: &Pruning,
@@ -58,9 +58,9 @@ pub(super) fn take_in(
     let terms = Terms { type_meta, pruning, content };
     let narrowed = pruning.fields.apply(source)?;
     let source = narrowed.as_deref().unwrap_or(source);
-    match quick::take_in(source, terms) {
+    match fast::decode(source, terms) {
         Some(object) => Ok(object),
-        None => exact::take_in(source, terms),
+        None => strict::decode(source, terms),
     }
 }
 

@@ -19,12 +19,12 @@ type Values = BTreeMap<Arc<str>, Postings>;
 /// The values by namespace. It is made a few slots at a time; what is written meanwhile is entered where that
 /// has got to.
 #[derive(Debug, Default)]
-pub(super) struct Shelves {
+pub(super) struct ValuesByNamespace {
     by_namespace: BTreeMap<Box<str>, Values>,
     progress: Progress,
     /// How often a namespace's values were looked at.
     #[cfg(test)]
-    pub(super) looks: Looks,
+    pub(super) lookups: NamespaceLookups,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct ValuesCursor {
 
 #[cfg(test)]
 #[derive(Debug, Default)]
-pub(super) struct Looks(parking_lot::Mutex<BTreeMap<Box<str>, usize>>);
+pub(super) struct NamespaceLookups(parking_lot::Mutex<BTreeMap<Box<str>, usize>>);
 
 // === impl Progress ===
 
@@ -53,9 +53,9 @@ impl Default for Progress {
     }
 }
 
-// === impl Shelves ===
+// === impl ValuesByNamespace ===
 
-impl Shelves {
+impl ValuesByNamespace {
     pub(super) fn is_complete(&self) -> bool {
         self.progress == Progress::Complete
     }
@@ -128,16 +128,16 @@ impl Shelves {
 
     fn values(&self, namespace: &str) -> Option<&Values> {
         #[cfg(test)]
-        self.looks.count(namespace);
+        self.lookups.count(namespace);
         self.by_namespace.get(namespace)
     }
 }
 
-/// Adds up to `most` values after a place to `found`: of the postings over all namespaces, or of the shelves
+/// Adds up to `most` values after a place to `found`: of the postings over all namespaces, or of the by_namespace
 /// of some. Returns where to go on, none at the end.
 pub(super) fn values_after(
     everywhere: &Values,
-    shelves: Option<&Shelves>,
+    by_namespace: Option<&ValuesByNamespace>,
     after: Option<&ValuesCursor>,
     most: usize,
     namespaces: &Namespaces,
@@ -148,13 +148,13 @@ pub(super) fn values_after(
         Namespaces::All => return take("", everywhere, after, &mut left, found),
         Namespaces::Only(some) => some,
     };
-    let shelves = shelves?;
+    let by_namespace = by_namespace?;
     let from = after.map_or("", |cursor| &cursor.namespace);
     for namespace in some.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
         // A namespace without values costs a look, too.
         left = left.saturating_sub(1);
         let after = after.filter(|cursor| *cursor.namespace == **namespace);
-        if let Some(values) = shelves.values(namespace)
+        if let Some(values) = by_namespace.values(namespace)
             && let Some(cursor) = take(namespace, values, after, &mut left, found)
         {
             return Some(cursor);
@@ -185,10 +185,10 @@ fn take(
     None
 }
 
-// === impl Looks ===
+// === impl NamespaceLookups ===
 
 #[cfg(test)]
-impl Looks {
+impl NamespaceLookups {
     fn count(&self, namespace: &str) {
         *self.0.lock().entry(namespace.into()).or_default() += 1;
     }

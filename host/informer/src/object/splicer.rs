@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The pieces of a text that are kept, in order.
-pub(super) struct Kept<'t> {
+pub(super) struct Splicer<'t> {
     text: &'t str,
     pieces: Vec<&'t str>,
     /// From here on everything is kept, so far.
@@ -13,7 +13,7 @@ pub(super) struct Kept<'t> {
 
 /// Takes entries out of one object, each with the comma that goes with it. The object has no white space around commas.
 #[derive(Default)]
-pub(super) struct Cutter {
+pub(super) struct EntrySplicer {
     has_kept: bool,
     /// Where a cut began that goes on up to the next entry.
     cut_from: Option<usize>,
@@ -26,9 +26,9 @@ pub(super) struct Mark {
     n_cut: usize,
 }
 
-// === impl Kept ===
+// === impl Splicer ===
 
-impl<'t> Kept<'t> {
+impl<'t> Splicer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self { text, pieces: Vec::with_capacity(8), from: 0, n_cut: 0 }
     }
@@ -78,14 +78,14 @@ impl<'t> Kept<'t> {
     }
 }
 
-// === impl Cutter ===
+// === impl EntrySplicer ===
 
-impl Cutter {
+impl EntrySplicer {
     /// Must be called at the beginning of each entry, and at the closing brace.
     #[inline]
-    pub(super) fn next(&mut self, kept: &mut Kept<'_>, position: usize) -> Option<()> {
+    pub(super) fn next(&mut self, splicer: &mut Splicer<'_>, position: usize) -> Option<()> {
         match self.cut_from.take() {
-            Some(start) => kept.cut(start, position),
+            Some(start) => splicer.cut(start, position),
             None => Some(()),
         }
     }
@@ -96,9 +96,9 @@ impl Cutter {
     }
 
     /// Cuts the entry out.
-    pub(super) fn cut(&mut self, kept: &mut Kept<'_>, start: usize, end: usize) -> Option<()> {
+    pub(super) fn cut(&mut self, splicer: &mut Splicer<'_>, start: usize, end: usize) -> Option<()> {
         if self.has_kept {
-            kept.cut(start - 1, end)
+            splicer.cut(start - 1, end)
         } else {
             self.cut_from = Some(start);
             Some(())

@@ -19,7 +19,7 @@ const FILING_CHARGE: usize = 32;
 
 /// What the namespaces use of one index, and what was left out of them.
 #[derive(Debug, Default)]
-pub(super) struct Rooms {
+pub(super) struct NamespaceBudgets {
     /// By namespace; none that uses nothing.
     used: BTreeMap<Box<str>, usize>,
     used_together: usize,
@@ -45,9 +45,9 @@ pub(super) fn charge_of(filed: &str) -> usize {
     filed.len() + FILING_CHARGE
 }
 
-// === impl Rooms ===
+// === impl NamespaceBudgets ===
 
-impl Rooms {
+impl NamespaceBudgets {
     /// Whether a namespace may use so many bytes more, of an index that may use `limit`.
     pub(super) fn has_room(&self, namespace: &str, needed: usize, limit: usize) -> bool {
         if needed == 0 {

@@ -78,7 +78,7 @@ impl Training {
     }
 
     /// Takes an object that a list brings; compresses it if it can.
-    pub(super) fn arrived(&mut self, object: &Object) {
+    pub(super) fn compress_listed(&mut self, object: &Object) {
         if let Some(dictionary) = &self.dictionary {
             object.compress(dictionary);
             return;
@@ -169,7 +169,7 @@ impl Training {
 
     fn adopt(&mut self, dictionary: Arc<Dictionary>, n_objects: usize) {
         if let Some(older) = self.dictionary.replace(dictionary) {
-            older.rest();
+            older.release_contexts();
             self.older.push(Arc::downgrade(&older));
         }
         self.learned_of = n_objects;

@@ -1,6 +1,6 @@
 //! Keeps a cache small: compresses what nobody has replaced for a while.
 //!
-//! It has no task and reads no clock: the informer calls [`Sweeper::tick`] at times, and [`Sweeper::sweep`] for one small slice of work
+//! It has no task and reads no clock: the informer calls [`Compactor::tick`] at times, and [`Compactor::sweep`] for one small slice of work
 //! after another as long as there is some, with events in between. What comes by a list is compressed as it arrives.
 
 mod training;
@@ -26,7 +26,7 @@ const SLICE: usize = 32;
 const SLICE_BYTES: usize = 128 << 10;
 
 /// Compresses the objects of one cache.
-pub(crate) struct Sweeper {
+pub(crate) struct Compactor {
     indexer: Indexer,
     /// Beyond this many bytes of plain text nothing is left alone.
     hot_bytes: usize,
@@ -35,25 +35,25 @@ pub(crate) struct Sweeper {
     is_idle: AtomicBool,
 }
 
-// === impl Sweeper ===
+// === impl Compactor ===
 
-impl Sweeper {
+impl Compactor {
     pub(crate) fn new(indexer: Indexer, hot_bytes: usize) -> Self {
         Self { indexer, hot_bytes, training: Mutex::default(), is_idle: AtomicBool::new(true) }
     }
 
     /// Takes an object that a list brings: returns the cached one if it is its equal, else this one, compressed if that can be.
-    pub(crate) fn arrived(&self, object: Object) -> Object {
+    pub(crate) fn intern(&self, object: Object) -> Object {
         let cached = self.indexer.get(object.key());
         if let Some(cached) = cached.filter(|cached| cached.is_equal_version_of(&object)) {
             return cached;
         }
-        self.training.lock().arrived(&object);
+        self.training.lock().compress_listed(&object);
         object
     }
 
     /// Notes that something was written; answers whether nothing was to be done before.
-    pub(crate) fn awake(&self) -> bool {
+    pub(crate) fn wake(&self) -> bool {
         self.is_idle.load(Ordering::Relaxed) && self.is_idle.swap(false, Ordering::Relaxed)
     }
 
@@ -69,7 +69,7 @@ impl Sweeper {
 
     /// Time passes: learns, if there is reason to, and forgets what an empty cache needs no more.
     pub(crate) fn tick(&self) {
-        self.indexer.state.write().hot.tick();
+        self.indexer.state.write().compression_queue.tick();
         self.learn();
     }
 
@@ -86,8 +86,8 @@ impl Sweeper {
     }
 
     /// Does a slice of work; answers whether there may be more to do now.
-    pub(crate) fn sweep(&self) -> bool {
-        if self.indexer.state.read().may_file_again() && self.indexer.file_again() {
+    pub(crate) fn compact_slice(&self) -> bool {
+        if self.indexer.state.read().may_retry_left_out() && self.indexer.retry_left_out() {
             return true;
         }
         if self.training.lock().does_worse() {
@@ -96,27 +96,27 @@ impl Sweeper {
         }
         let Some(dictionary) = self.training.lock().dictionary() else {
             // There is too little to learn from: it stays as it is.
-            self.let_go();
+            self.drain_queue();
             return false;
         };
-        if self.compress_hot(&dictionary) || self.compress_anew(&dictionary) {
+        if self.compress_queued(&dictionary) || self.recompress(&dictionary) {
             return true;
         }
-        if self.indexer.state.read().hot.is_empty() {
-            self.rest(&dictionary);
+        if self.indexer.state.read().compression_queue.is_empty() {
+            self.release_memory(&dictionary);
         }
         false
     }
 
     /// Compresses what has been left alone for long enough.
-    fn compress_hot(&self, dictionary: &Arc<Dictionary>) -> bool {
+    fn compress_queued(&self, dictionary: &Arc<Dictionary>) -> bool {
         let mut taken = Vec::with_capacity(SLICE);
         {
             let mut state = self.indexer.state.write();
             let age = if state.memory.plain > self.hot_bytes { 0 } else { AGE };
             let mut bytes = 0;
             while taken.len() < SLICE && bytes < SLICE_BYTES {
-                let Some(slot) = state.hot.take(age) else { break };
+                let Some(slot) = state.compression_queue.pop(age) else { break };
                 if let Some(object) = state.slots().get(slot) {
                     bytes += object.json_length();
                     taken.push((slot, object.clone()));
@@ -126,7 +126,7 @@ impl Sweeper {
         // It may be compressed already, though nobody has counted it.
         let compress = |(_, object): &(Slot, Object)| {
             if !object.is_cold_with(dictionary) {
-                object.compress_anew(dictionary);
+                object.recompress(dictionary);
             }
             object.cold_length()
         };
@@ -135,11 +135,11 @@ impl Sweeper {
     }
 
     /// Compresses with the new dictionary what is compressed with an older one.
-    fn compress_anew(&self, dictionary: &Arc<Dictionary>) -> bool {
+    fn recompress(&self, dictionary: &Arc<Dictionary>) -> bool {
         let Some(from) = self.training.lock().rework else { return false };
         let (taken, next) = self.indexer.state.read().cold_after(from, SLICE);
         let anew = |(_, object): &(Slot, Object)| {
-            if object.is_cold_with(dictionary) { None } else { object.compress_anew(dictionary) }
+            if object.is_cold_with(dictionary) { None } else { object.recompress(dictionary) }
         };
         let compressed = taken.iter().map(anew).collect();
         self.note(&taken, compressed, |_, _, _| {});
@@ -165,7 +165,7 @@ impl Sweeper {
         let mut training = self.training.lock();
         for ((slot, object), length) in taken.iter().zip(compressed) {
             if let Some(length) = length {
-                state.became_cold(*slot, object, length);
+                state.record_compression(*slot, object, length);
                 judge(&mut training, object.json_length(), length);
             }
         }
@@ -173,23 +173,23 @@ impl Sweeper {
     }
 
     /// Looks at nothing any more that is too little to learn from.
-    fn let_go(&self) {
+    fn drain_queue(&self) {
         let mut state = self.indexer.state.write();
         for _ in 0..SLICE {
-            if state.hot.take(AGE).is_none() {
+            if state.compression_queue.pop(AGE).is_none() {
                 break;
             }
         }
-        let is_idle = state.hot.is_empty();
+        let is_idle = state.compression_queue.is_empty();
         self.is_idle.store(is_idle, Ordering::Relaxed);
     }
 
     /// Everything is done: frees what only doing it needed.
-    fn rest(&self, dictionary: &Dictionary) {
-        self.indexer.state.write().hot.shrink();
+    fn release_memory(&self, dictionary: &Dictionary) {
+        self.indexer.state.write().compression_queue.shrink();
         self.is_idle.store(true, Ordering::Relaxed);
-        dictionary.rest();
-        Labels::sweep();
+        dictionary.release_contexts();
+        Labels::release_unused();
         let dictionaries = self.training.lock().size();
         self.indexer.state.write().memory.dictionaries = dictionaries;
     }

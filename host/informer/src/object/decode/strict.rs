@@ -6,7 +6,7 @@ use super::{Parts, Terms, metadata_head, with_type_meta};
 use crate::names::TypeMeta;
 
 /// Takes in whatever may be taken in, and says what is wrong with anything else.
-pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Result<Object, Error> {
+pub(super) fn decode(source: &str, terms: Terms<'_>) -> Result<Object, Error> {
     let envelope: Envelope<'_> = serde_json::from_str(source).map_err(Error::Json)?;
     let metadata = envelope.metadata.ok_or(Error::MissingMetadata)?.get();
     if !metadata.starts_with('{') {

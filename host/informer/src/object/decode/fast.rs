@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::super::pruning::LAST_APPLIED;
+use super::super::splicer::{EntrySplicer, Splicer};
 use super::super::{Content, Labels, Object, Pruning};
-use super::kept::{Cutter, Kept};
 use super::{Parts, Terms, head_with, metadata_head};
 use oarlock_json::scan::Cursor;
 
@@ -29,14 +29,14 @@ struct Metadata<'t> {
 }
 
 /// Takes an object in. None if there is anything unusual or wrong about it.
-pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
+pub(super) fn decode(source: &str, terms: Terms<'_>) -> Option<Object> {
     let mut cursor = Cursor::new(source);
-    let mut kept = Kept::new(source);
+    let mut splicer = Splicer::new(source);
     let (mut kind, mut api_version, mut metadata) = (None, None, None);
     cursor.object(|cursor, _, key| match key.plain()? {
         "kind" => set(&mut kind, cursor.string()?.text()?),
         "apiVersion" => set(&mut api_version, cursor.string()?.text()?),
-        "metadata" => set(&mut metadata, Metadata::read(cursor, &mut kept, terms.pruning)?),
+        "metadata" => set(&mut metadata, Metadata::read(cursor, &mut splicer, terms.pruning)?),
         _ => cursor.skip_value(),
     })?;
     if !cursor.is_at_end() {
@@ -59,7 +59,7 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
     if name.is_empty() || name.contains('/') || namespace.contains('/') {
         return None;
     }
-    let json = kept.finish(&head, range.clone(), tail)?;
+    let json = splicer.finish(&head, range.clone(), tail)?;
     // What was filled in may have made it too long.
     u32::try_from(json.len()).ok()?;
     let metadata_start = head.len() + metadata.range.start - range.start;
@@ -81,13 +81,13 @@ pub(super) fn take_in(source: &str, terms: Terms<'_>) -> Option<Object> {
 // === impl Metadata ===
 
 impl<'t> Metadata<'t> {
-    /// Reads the metadata at the cursor, and takes out of `kept` what is to be left out.
-    fn read(cursor: &mut Cursor<'t>, kept: &mut Kept<'t>, pruning: &Pruning) -> Option<Self> {
+    /// Reads the metadata at the cursor, and takes out of `splicer` what is to be left out.
+    fn read(cursor: &mut Cursor<'t>, splicer: &mut Splicer<'t>, pruning: &Pruning) -> Option<Self> {
         let (start, n_blanks) = (cursor.position(), cursor.n_blanks());
         let mut metadata = Self::default();
-        let mut cutter = Cutter::default();
+        let mut entries = EntrySplicer::default();
         cursor.object(|cursor, start, key| {
-            cutter.next(kept, start)?;
+            entries.next(splicer, start)?;
             match key.plain()? {
                 "name" => set(&mut metadata.name, string(cursor)?)?,
                 "namespace" => set(&mut metadata.namespace, string(cursor)?)?,
@@ -101,17 +101,17 @@ impl<'t> Metadata<'t> {
                     set(&mut metadata.owner_references, ())?;
                 }
                 "annotations" if pruning.last_applied => {
-                    let mark = kept.mark();
-                    let has_kept = or_null(cursor, |cursor| annotations(cursor, kept))?.unwrap_or(true);
+                    let mark = splicer.mark();
+                    let has_kept = or_null(cursor, |cursor| annotations(cursor, splicer))?.unwrap_or(true);
                     set(&mut metadata.annotations, ())?;
                     if !has_kept {
-                        if kept.is_at(&mark) {
+                        if splicer.is_at(&mark) {
                             // An empty map: whether it stays is not decided here.
                             return None;
                         }
                         // Without any annotation the API server leaves the whole map out, and so do we.
-                        kept.back_to(&mark);
-                        return cutter.cut(kept, start, cursor.position());
+                        splicer.back_to(&mark);
+                        return entries.cut(splicer, start, cursor.position());
                     }
                 }
                 "annotations" => {
@@ -120,15 +120,15 @@ impl<'t> Metadata<'t> {
                 }
                 "managedFields" if pruning.managed_fields => {
                     cursor.skip_value()?;
-                    return cutter.cut(kept, start, cursor.position());
+                    return entries.cut(splicer, start, cursor.position());
                 }
                 _ => cursor.skip_value()?,
             }
-            cutter.keep();
+            entries.keep();
             Some(())
         })?;
-        cutter.next(kept, cursor.position() - 1)?;
-        if !kept.is_whole() && cursor.n_blanks() != n_blanks {
+        entries.next(splicer, cursor.position() - 1)?;
+        if !splicer.is_whole() && cursor.n_blanks() != n_blanks {
             return None;
         }
         metadata.range = start..cursor.position();
@@ -185,20 +185,20 @@ fn string_map(cursor: &mut Cursor<'_>) -> Option<()> {
 }
 
 /// Passes over the annotations and takes the last applied configuration out. Tells whether others are left.
-fn annotations<'t>(cursor: &mut Cursor<'t>, kept: &mut Kept<'t>) -> Option<bool> {
-    let mut cutter = Cutter::default();
+fn annotations<'t>(cursor: &mut Cursor<'t>, splicer: &mut Splicer<'t>) -> Option<bool> {
+    let mut entries = EntrySplicer::default();
     cursor.object(|cursor, start, key| {
-        cutter.next(kept, start)?;
+        entries.next(splicer, start)?;
         if key.plain()? == LAST_APPLIED {
             cursor.skip_value()?;
-            cutter.cut(kept, start, cursor.position())
+            entries.cut(splicer, start, cursor.position())
         } else {
-            cutter.keep();
+            entries.keep();
             cursor.string().map(|_| ())
         }
     })?;
-    cutter.next(kept, cursor.position() - 1)?;
-    Some(cutter.has_kept())
+    entries.next(splicer, cursor.position() - 1)?;
+    Some(entries.has_kept())
 }
 
 /// Sees to it that the owners can be read on demand.

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::metrics::{Exposition, Metrics};
-use crate::report::{self, Event, Reporter};
-use crate::status::{Board, PluginStatus, RefusedFile};
+use crate::report::{self, HostEvent, Reporter};
+use crate::status::{PluginStatus, RefusedFile, StatusRegistry};
 
 /// Why the pages are not served.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum Error {
 /// What the pages show.
 #[derive(Clone)]
 pub(crate) struct Admin {
-    pub(crate) board: Board,
+    pub(crate) statuses: StatusRegistry,
     pub(crate) health: Health,
     pub(crate) informers: Informers,
     pub(crate) metrics: Metrics,
@@ -76,7 +76,7 @@ impl Admin {
     /// Serves the pages until the token is cancelled.
     pub(crate) async fn serve(self, listener: TcpListener, reporter: Reporter, token: CancellationToken) {
         if let Ok(address) = listener.local_addr() {
-            reporter.report(Event::AdminListening { address: address.to_string() });
+            reporter.report(HostEvent::AdminListening { address: address.to_string() });
         }
         let serving = axum::serve(listener, self.router()).with_graceful_shutdown(token.cancelled_owned());
         if let Err(error) = serving.await {
@@ -116,7 +116,7 @@ async fn livez(State(admin): State<Admin>, Query(query): Query<Vec<(String, Stri
 
 async fn readyz(State(admin): State<Admin>, Query(query): Query<Vec<(String, String)>>) -> Response {
     // A plugin that waits is no reason for the host not to be ready, but worth a line.
-    let waiting = admin.board.snapshot().into_iter().filter(|plugin| !plugin.waits_for.is_empty());
+    let waiting = admin.statuses.snapshot().into_iter().filter(|plugin| !plugin.waits_for.is_empty());
     let waiting: Vec<_> =
         waiting.map(|plugin| format!("{} waits for {}", plugin.name, plugin.waits_for.join(", "))).collect();
     healthz::all("readyz", admin.health.ready(), &waiting, &query)
@@ -141,8 +141,8 @@ async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
 
 async fn plugins(State(admin): State<Admin>) -> Response {
     let page = PluginsPage {
-        plugins: admin.board.snapshot(),
-        refused_files: admin.board.refused_files(),
+        plugins: admin.statuses.snapshot(),
+        refused_files: admin.statuses.refused_files(),
         informers: admin.informers.views(),
         budget: admin.informers.budget(),
     };

@@ -41,8 +41,8 @@ pub(crate) use self::generation::{Generation, Serving, Slot, Switch, View};
 pub use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::metrics::Metrics;
-use crate::report::{Event, Mode};
-use crate::status;
+use crate::report::{HostEvent, Mode};
+use crate::status::{self, PluginStatusHandle};
 
 /// How long a call may go on after its plugin was told to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
 pub(crate) struct Dispatcher {
     plugin: Arc<str>,
     shared: Shared,
-    board: status::Entry,
+    status: PluginStatusHandle,
     queue: PluginQueue,
     switches: mpsc::Receiver<Switch>,
     serving: Arc<Serving>,
@@ -81,12 +81,12 @@ impl Dispatcher {
     pub(crate) fn new(
         plugin: Arc<str>,
         shared: Shared,
-        board: status::Entry,
+        status: PluginStatusHandle,
         queue: PluginQueue,
     ) -> (Self, mpsc::Sender<Switch>, Arc<Serving>) {
         let (sender, switches) = mpsc::channel(1);
         let serving = Arc::new(Serving::default());
-        (Self { plugin, shared, board, queue, switches, serving: serving.clone() }, sender, serving)
+        (Self { plugin, shared, status, queue, switches, serving: serving.clone() }, sender, serving)
     }
 
     /// Calls the plugin until the token is cancelled.
@@ -115,7 +115,7 @@ impl Dispatcher {
 
     async fn take(&self, current: &mut Current, step: Step, token: &CancellationToken) {
         match step {
-            Step::Access(index) => current.apply_access(index, &self.board),
+            Step::Access(index) => current.apply_access(index, &self.status),
             Step::RetryParked => current.retry_parked(&self.queue),
             Step::Restart => self.restart(current, token).await,
             Step::Synced(index) => self.tell_synced(current, index, token).await,
@@ -180,14 +180,14 @@ impl Dispatcher {
         match made {
             Ok(instance) => {
                 let mode = current.restarted(instance);
-                self.board.update(|status| {
+                self.status.update(|status| {
                     status.phase = status::Phase::Serving;
                     if mode == Mode::Replay {
                         status.subscriptions.iter_mut().for_each(|it| it.synced = false);
                     }
                 });
                 self.shared.metrics.restarted(&self.plugin);
-                current.reporter.report(Event::InstanceRestarted { mode });
+                current.reporter.report(HostEvent::InstanceRestarted { mode });
             }
             Err(error) => {
                 self.cannot_start(current, &error);
@@ -212,7 +212,7 @@ impl Dispatcher {
         // What the version before gave up on, this one may be able to do.
         self.queue.release_deferred();
         self.queue.retry_parked();
-        self.board.update(|status| {
+        self.status.update(|status| {
             status.generation = current.number;
             status.version = Some(version.clone());
             status.digest = Some(digest.clone());
@@ -221,8 +221,8 @@ impl Dispatcher {
             status.last_error = None;
             status.refused = None;
         });
-        current.reporter.report(Event::PluginLoaded { version, digest, mode, took_ms });
-        current.show(&self.board, &self.queue);
+        current.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms });
+        current.show(&self.status, &self.queue);
         (Some(current), true)
     }
 

@@ -127,7 +127,7 @@ mod tests {
             synced: true,
             content: "full",
             over_budget: None,
-            leases: 1,
+            handles: 1,
             objects: 1,
             bytes: 1,
             plain_bytes: 1,

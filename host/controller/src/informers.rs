@@ -1,21 +1,21 @@
 //! One informer per resource, however many want it (promise 1), for as long as somebody does.
 //!
-//! Whoever wants a resource holds a [`Lease`], for full objects or for their metadata. The first lease starts the informer's task,
+//! Whoever wants a resource holds a [`InformerHandle`], for full objects or for their metadata. The first handle starts the informer's task,
 //! the last one's end closes the watch and gives the memory back. In between the informer holds full objects while anybody wants them, metadata
 //! otherwise. A resource that the API server does not serve is a state, looked at again until it appears: the informer begins
 //! then, or goes on, and all who wait get it.
 //!
 //! All informers together have a [budget](Limits), of which no plugin gets all.
 
-mod absence;
 mod budget;
-mod entry;
-mod lease;
+mod informer_handle;
 mod metered;
 mod prunings;
+mod resource_entry;
+mod resource_probe;
+mod resource_state;
 mod source;
-mod state;
-mod steering;
+mod source_controller;
 mod view;
 
 use std::collections::HashMap;
@@ -28,12 +28,12 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::budget::{BudgetView, Excess, Limits, Refused, Usage};
 use self::budget::{Ledger, Resource};
-use self::entry::Entry;
-pub use self::lease::Lease;
+pub use self::informer_handle::InformerHandle;
 pub use self::prunings::{GroupResource, Prunings};
+use self::resource_entry::ResourceEntry;
 pub use self::source::{ApiSource, ResourceSource};
 pub use self::view::InformerView;
-use crate::report::{Event, Reporter};
+use crate::report::{HostEvent, Reporter};
 use crate::tasks::{Criticality, Tasks};
 
 /// How often it is looked whether the caches have grown beyond the budget.
@@ -42,7 +42,7 @@ const LOOK_AT_BUDGET: Duration = Duration::from_secs(5);
 /// All informers of the host. Cheap to clone.
 #[derive(Clone)]
 pub struct Informers {
-    shared: Arc<Shared>,
+    shared: Arc<InformersShared>,
 }
 
 /// Who wants a resource.
@@ -54,13 +54,13 @@ pub enum Purpose {
     Plugin(Arc<str>),
 }
 
-struct Shared {
+struct InformersShared {
     tasks: Tasks,
     reporter: Reporter,
     source: Arc<dyn ResourceSource>,
     limits: Limits,
     ledger: Ledger,
-    entries: Mutex<HashMap<GroupVersionResource, Arc<Entry>>>,
+    entries: Mutex<HashMap<GroupVersionResource, Arc<ResourceEntry>>>,
 }
 
 // === impl Informers ===
@@ -71,7 +71,7 @@ impl Informers {
     pub fn new(tasks: Tasks, reporter: Reporter, source: Arc<dyn ResourceSource>, limits: Limits) -> Self {
         let entries = Mutex::default();
         let ledger = Ledger::default();
-        Self { shared: Arc::new(Shared { tasks, reporter, source, limits, ledger, entries }) }
+        Self { shared: Arc::new(InformersShared { tasks, reporter, source, limits, ledger, entries }) }
     }
 
     /// Returns the right to a resource's informer, starting it if nobody had one.
@@ -79,12 +79,12 @@ impl Informers {
     /// # Errors
     ///
     /// When that would begin an informer, or full objects in place of metadata, and the budget has no room. The host itself is never refused.
-    pub fn lease(
+    pub fn acquire(
         &self,
         resource: &GroupVersionResource,
         purpose: Purpose,
         content: Content,
-    ) -> Result<Lease, Refused> {
+    ) -> Result<InformerHandle, Refused> {
         let usage = self.shared.usage();
         // What a plugin wants alone already. The same resource again takes nothing more of its share.
         let share = match &purpose {
@@ -113,7 +113,8 @@ impl Informers {
             let objects = if content == Content::Full { "full objects of " } else { "" };
             return Err(Refused { what: format!("{objects}{resource}"), excess });
         }
-        let entry = entries.entry(resource.clone()).or_insert_with(|| Arc::new(Entry::new(resource))).clone();
+        let entry =
+            entries.entry(resource.clone()).or_insert_with(|| Arc::new(ResourceEntry::new(resource))).clone();
         let id = entry.enter(purpose.clone(), content);
         let mut state = entry.state.lock();
         if state.task.is_none() {
@@ -123,7 +124,7 @@ impl Informers {
             state.task = Some(self.shared.tasks.spawn(name, Criticality::Essential, start));
         }
         drop(state);
-        Ok(Lease { shared: self.shared.clone(), entry, id, purpose, content })
+        Ok(InformerHandle { shared: self.shared.clone(), entry, id, purpose, content })
     }
 
     /// Every informer's state, by resource.
@@ -166,18 +167,18 @@ impl Informers {
                 continue;
             }
             self.shared.reporter.report(match excess {
-                Some(excess) => Event::OverBudget { message: excess.to_string(), hint: excess.hint() },
-                None => Event::WithinBudget,
+                Some(excess) => HostEvent::OverBudget { message: excess.to_string(), hint: excess.hint() },
+                None => HostEvent::WithinBudget,
             });
             told = now;
         }
     }
 }
 
-// === impl Shared ===
+// === impl InformersShared ===
 
-impl Shared {
-    fn entries(&self) -> Vec<Arc<Entry>> {
+impl InformersShared {
+    fn entries(&self) -> Vec<Arc<ResourceEntry>> {
         self.entries.lock().values().cloned().collect()
     }
 
@@ -200,7 +201,7 @@ impl Shared {
     /// What all caches take up together.
     fn usage(&self) -> Usage {
         let entries = self.entries();
-        let sum = |sum: Usage, entry: &Arc<Entry>| {
+        let sum = |sum: Usage, entry: &Arc<ResourceEntry>| {
             let Usage { informers, objects, bytes } = entry.usage();
             Usage { informers: sum.informers + informers, ..sum.and(objects, bytes) }
         };

@@ -27,7 +27,7 @@ use prometheus_client::registry::Registry;
 
 use crate::informers::Informers;
 use crate::report::Reporter;
-use crate::status::Board;
+use crate::status::StatusRegistry;
 
 pub(crate) use self::exposition::Exposition;
 pub use self::writes::Writes;
@@ -117,7 +117,7 @@ const KEYS: &str = "keys";
 impl Metrics {
     /// Makes the registry, which asks the given parts when it is scraped.
     #[must_use]
-    pub(crate) fn new(board: Board, informers: Informers, reporter: Reporter) -> Self {
+    pub(crate) fn new(statuses: StatusRegistry, informers: Informers, reporter: Reporter) -> Self {
         let mut registry = Registry::default();
         let plugins = Plugins::new();
         plugins.register(&mut registry);
@@ -127,7 +127,7 @@ impl Metrics {
         registry.register("oarlock_leader_election_master_status", help, leads.clone());
         let (guests, writes) = (Guests::default(), AllWrites::default());
         registry.register_collector(Box::new(scrape::Scrape {
-            board,
+            statuses,
             informers,
             reporter,
             guests: guests.clone(),

@@ -35,8 +35,8 @@ use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
 use crate::provision::{Example, Provision};
 use crate::regular_file::Stamp;
-use crate::report::{Event, Reporter, Timestamp};
-use crate::status::{self, Board, PluginStatus, RefusedFile, Trouble};
+use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::status::{PluginStatus, PluginStatusHandle, RecordedError, RefusedFile, StatusRegistry};
 use crate::subscriptions;
 use crate::tasks::{Task, Tasks};
 
@@ -61,7 +61,7 @@ pub(crate) struct Host {
     pub(crate) informers: Informers,
     pub(crate) prunings: Prunings,
     pub(crate) metrics: Metrics,
-    pub(crate) board: Board,
+    pub(crate) statuses: StatusRegistry,
     pub(crate) provision: Option<Arc<dyn Provision>>,
     pub(crate) dispatch: dispatch::Shared,
 }
@@ -107,7 +107,7 @@ struct Slot {
     queue: PluginQueue,
     /// What the host may keep for the plugin.
     host_bytes: HostBytes,
-    board: status::Entry,
+    status: PluginStatusHandle,
     /// What all its generations' backlogs hold.
     backlogs: BacklogAccount,
     /// What the version that serves was made of.
@@ -116,7 +116,7 @@ struct Slot {
     again: AtomicBool,
     asked: prepare::Asked,
     /// Why the newest version of the component, or of what its file says, is not used.
-    refused: Mutex<Option<Trouble>>,
+    refused: Mutex<Option<RecordedError>>,
 }
 
 /// What a version is made of: another one of the same would be no other.
@@ -241,17 +241,17 @@ impl Reload {
             plugin.newest = newest;
             return None;
         }
-        let board = self.host.board.enter(PluginStatus::loading(
+        let status = self.host.statuses.register(PluginStatus::loading(
             name.clone(),
             file.path.display().to_string(),
             file.component.display().to_string(),
             file.service_account.to_string(),
         ));
         let host_bytes = HostBytes::default();
-        board.charges(host_bytes.clone());
+        status.set_host_bytes(host_bytes.clone());
         let queue = PluginQueue::new(&host_bytes, self.host.metrics.work_queue(&name));
         let (dispatcher, switches, serving) =
-            Dispatcher::new(name.clone(), self.host.dispatch.clone(), board.clone(), queue.clone());
+            Dispatcher::new(name.clone(), self.host.dispatch.clone(), status.clone(), queue.clone());
         let (host, panicked, of) = (self.host.clone(), self.panicked.clone(), name.clone());
         let panicked_at = Arc::new(Mutex::new(None));
         let at = panicked_at.clone();
@@ -270,7 +270,7 @@ impl Reload {
             serving,
             queue,
             host_bytes,
-            board,
+            status,
             backlogs: subscriptions::backlog_account(),
             made_of: Mutex::default(),
             again: AtomicBool::new(false),
@@ -286,7 +286,7 @@ impl Reload {
         let plugin = self.plugins.remove(name)?;
         plugin.preparing.cancel();
         plugin.dispatcher.cancel();
-        self.host.board.remove(name);
+        self.host.statuses.remove(name);
         Some(plugin)
     }
 
@@ -294,7 +294,7 @@ impl Reload {
         let Some(plugin) = self.drop_plugin(name) else { return };
         self.host.metrics.forget(name);
         let generation = plugin.slot.serving.view().map_or(0, |it| it.number);
-        self.host.reporter.about(name, generation).report(Event::PluginUnloaded);
+        self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded);
     }
 
     /// Reports what is newly wrong with files, and returns the files that are no longer wrong.
@@ -304,7 +304,7 @@ impl Reload {
         for error in errors {
             let message = error.detail();
             let path = error.path().to_owned();
-            let trouble = Trouble { time: Timestamp::now(), message: message.clone() };
+            let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
             let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
             // That a folder is empty is worth saying of one that never was anything else.
             let is_emptied = matches!(error, config::Error::EmptyFolder { .. }) && self.has_looked;
@@ -314,9 +314,9 @@ impl Reload {
             }
             if self.told.get(&path) != Some(&message) && !is_emptied {
                 if let Some(plugin) = plugin {
-                    plugin.slot.board.update(|status| status.refused = Some(trouble));
+                    plugin.slot.status.update(|status| status.refused = Some(recorded));
                 }
-                self.host.reporter.report(Event::PluginRefused {
+                self.host.reporter.report(HostEvent::PluginRefused {
                     file: path.display().to_string(),
                     message: message.clone(),
                     hint: None,
@@ -325,7 +325,7 @@ impl Reload {
             }
             told.insert(path, message);
         }
-        self.host.board.refuse_files(without_plugin);
+        self.host.statuses.set_refused_files(without_plugin);
         self.has_looked = true;
         let before = std::mem::replace(&mut self.told, told);
         before.into_keys().filter(|path| !self.told.contains_key(path)).collect()
@@ -350,11 +350,11 @@ impl Slot {
     }
 
     /// Notes that a file can be used again, whose version serves already. What else is `refused` stands.
-    fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<Trouble>) {
+    fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<RecordedError>) {
         let is_accepted = refused.is_none();
         self.refused.lock().clone_from(&refused);
         let mut was_refused = false;
-        self.board.update(|status| {
+        self.status.update(|status| {
             status.waits_for.clear();
             was_refused = std::mem::replace(&mut status.refused, refused).is_some();
         });
@@ -363,7 +363,7 @@ impl Slot {
                 Some(serving) => reporter.about(&self.name, serving.number),
                 None => reporter.clone(),
             };
-            reporter.report(Event::PluginAccepted { file: file.display().to_string() });
+            reporter.report(HostEvent::PluginAccepted { file: file.display().to_string() });
         }
     }
 }
@@ -392,7 +392,7 @@ fn begin(
             before.gone().await;
         }
         let component = file.component.display().to_string();
-        slot.board.update(|status| {
+        slot.status.update(|status| {
             status.file = file.path.display().to_string();
             status.component.clone_from(&component);
             status.service_account = file.service_account.to_string();
@@ -411,13 +411,13 @@ fn begin(
                 }
                 // Somebody writes it at this moment. When it is complete it is another file, which is looked at anew; only one
                 // that stays as it is is refused.
-                slot.board.update(|status| {
+                slot.status.update(|status| {
                     status.waits_for = vec![format!("{component}, which is being written: {unfinished}")];
                 });
                 let (file_name, message) = (component.clone(), unfinished);
                 host.reporter
                     .about(&slot.name, serving.map_or(1, |it| it.number + 1))
-                    .report(Event::ComponentUnfinished { file: file_name, message });
+                    .report(HostEvent::ComponentUnfinished { file: file_name, message });
                 tokio::time::sleep(SETTLED).await;
                 let path = file.component.clone();
                 let now = host.tasks.blocking(move || Stamp::of(&path)).await.flatten();
@@ -462,8 +462,8 @@ fn begin(
 fn report_panic(host: &Host, plugin: &Arc<str>, doing: &str, message: &str) {
     let message = guest_text::one_line(message);
     host.metrics.panicked(plugin);
-    host.board.trouble(plugin, &format!("the host panicked in {doing}: {message}"));
-    host.reporter.about(plugin, 0).report(Event::PluginPanicked { doing: doing.to_owned(), message });
+    host.statuses.record_error(plugin, &format!("the host panicked in {doing}: {message}"));
+    host.reporter.about(plugin, 0).report(HostEvent::PluginPanicked { doing: doing.to_owned(), message });
 }
 
 async fn at(time: Option<Instant>) {
@@ -477,7 +477,7 @@ async fn at(time: Option<Instant>) {
 fn show_example(host: &Host, slot: &Slot) {
     let example = host.provision.as_ref().and_then(|provision| provision.example(&slot.name));
     if let (Some(Example { text, command }), Some(serving)) = (example, slot.serving.view()) {
-        host.reporter.about(&slot.name, serving.number).report(Event::PluginExample { text, command });
+        host.reporter.about(&slot.name, serving.number).report(HostEvent::PluginExample { text, command });
     }
 }
 
@@ -497,13 +497,13 @@ async fn hand_over(slot: &Slot, generation: dispatch::Generation, token: &Cancel
 fn refuse(host: &Host, slot: &Slot, file: &PluginFile, error: &prepare::Error) {
     let message = error.to_string();
     let serving = slot.serving.view();
-    let trouble = Trouble { time: Timestamp::now(), message: message.clone() };
-    *slot.refused.lock() = Some(trouble.clone());
-    slot.board.update(|status| {
+    let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
+    *slot.refused.lock() = Some(recorded.clone());
+    slot.status.update(|status| {
         status.waits_for.clear();
-        status.refused = Some(trouble);
+        status.refused = Some(recorded);
     });
-    let event = Event::PluginRefused {
+    let event = HostEvent::PluginRefused {
         file: file.path.display().to_string(),
         message,
         hint: error.hint(),

@@ -4,7 +4,7 @@
 //! and nobody ever waits for the printer: a line that finds the channel full is counted, and the count is a line once the printer
 //! reads again. The lines of one plugin fill a part of the channel only, those of all plugins leave room for the host's own.
 
-mod event;
+mod host_event;
 mod human;
 mod json;
 mod terminal;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-pub use self::event::{Again, Delivery, Event, Level, Mode, NotificationType, Pairs};
+pub use self::host_event::{CallOutcome, HostEvent, Level, Mode, NextTry, NotificationType, Pairs};
 pub use self::json::{to_json, write_json};
 pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
@@ -37,7 +37,7 @@ pub struct Line {
     /// When.
     pub time: Timestamp,
     /// What.
-    pub event: Event,
+    pub event: HostEvent,
     /// To which plugin; none when it is about the host.
     pub plugin: Option<Arc<str>>,
     /// To which loaded version of it.
@@ -126,7 +126,7 @@ impl Reporter {
     }
 
     /// Reports one event. Never waits: when the channel is full, or nobody reads it any more, the line is counted instead.
-    pub fn report(&self, event: Event) {
+    pub fn report(&self, event: HostEvent) {
         if !self.enabled(event.level()) {
             return;
         }
@@ -185,7 +185,7 @@ impl Reports {
 
     fn loss(&self) -> Option<Line> {
         let count = self.shared.dropped.swap(0, Ordering::Relaxed);
-        let event = Event::ReportsDropped { count };
+        let event = HostEvent::ReportsDropped { count };
         (count > 0).then(|| Line { time: Timestamp::now(), event, plugin: None, generation: None })
     }
 }

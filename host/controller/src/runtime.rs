@@ -24,8 +24,8 @@ use crate::leader;
 use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::reload::{Host, Reload};
-use crate::report::{Event, Reporter};
-use crate::status::Board;
+use crate::report::{HostEvent, Reporter};
+use crate::status::StatusRegistry;
 use crate::tasks::{self, Criticality, Tasks};
 
 /// What the host is made with.
@@ -130,10 +130,10 @@ impl Runtime {
         );
         // The gate asks about each namespace where an account may not see all: the one watch that the host needs for itself.
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
-        let namespaces = informers.lease(&namespaces, Purpose::Host, Content::Metadata)?;
+        let namespaces = informers.acquire(&namespaces, Purpose::Host, Content::Metadata)?;
         let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces)));
-        let board = Board::default();
-        let metrics = Metrics::new(board.clone(), informers.clone(), reporter.clone());
+        let statuses = StatusRegistry::default();
+        let metrics = Metrics::new(statuses.clone(), informers.clone(), reporter.clone());
         let health = Health::new(informers.clone());
         let dispatch = dispatch::Shared {
             metrics: metrics.clone(),
@@ -141,10 +141,10 @@ impl Runtime {
             restart,
             fault: FaultHook::new(fault_swallow),
         };
-        reporter.report(Event::HostStarted { server, version: env!("CARGO_PKG_VERSION") });
+        reporter.report(HostEvent::HostStarted { server, version: env!("CARGO_PKG_VERSION") });
         if let Some(listener) = admin {
             let admin = Admin {
-                board: board.clone(),
+                statuses: statuses.clone(),
                 health: health.clone(),
                 informers: informers.clone(),
                 metrics: metrics.clone(),
@@ -162,7 +162,7 @@ impl Runtime {
             informers,
             prunings,
             metrics,
-            board,
+            statuses,
             provision,
             dispatch,
         };
@@ -177,7 +177,7 @@ impl Runtime {
         let stopping = async {
             // Whatever ends the host cancels this first.
             tasks.token().cancelled().await;
-            reporter.report(Event::HostStopping);
+            reporter.report(HostEvent::HostStopping);
         };
         let (ended, ()) = tokio::join!(supervisor.run(), stopping);
         // What the election ended for says more than that it ended.

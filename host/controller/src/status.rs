@@ -1,6 +1,8 @@
-//! What every plugin is doing now: the board behind `/plugins` and the gauges of `/metrics`.
+//! The status of every plugin: the source of `/plugins` and of the gauges in `/metrics`.
 //!
-//! Those who act write what changes seldom; what changes with every event (the backlogs) is asked for when someone looks.
+//! The reloader and the dispatcher write state that changes rarely. State that changes with every event (the backlogs, the
+//! work queue, the bytes that the host keeps) is not written here: [`StatusRegistry::snapshot`] reads it from its owner. So a
+//! call that succeeds neither takes a lock of the registry nor reads the clock for it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,129 +15,127 @@ use serde::Serialize;
 
 use crate::report::Timestamp;
 
-/// All plugins' state. Cheap to clone.
+/// The status of all plugins, by name. Cheap to clone: clones share the registry.
 #[derive(Clone, Debug, Default)]
-pub struct Board {
-    cards: Arc<Mutex<Cards>>,
+pub struct StatusRegistry {
+    plugins: Arc<Mutex<BTreeMap<Arc<str>, PluginStatusHandle>>>,
     refused_files: Arc<Mutex<Vec<RefusedFile>>>,
 }
 
-/// A file that no plugin could be made of, so that there is no plugin to show it at.
+/// A file that defines no plugin, because it cannot be read or is invalid.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RefusedFile {
-    /// The file or folder.
+    /// The path of the file or folder.
     pub file: String,
-    /// What is wrong with it.
+    /// Why the host refuses it.
     pub message: String,
 }
 
-type Cards = BTreeMap<Arc<str>, Arc<Mutex<Card>>>;
-
-/// One plugin's place on the board. Cheap to clone.
+/// Writes the status of one plugin. Cheap to clone: clones write the same status.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    card: Arc<Mutex<Card>>,
+pub(crate) struct PluginStatusHandle {
+    record: Arc<Mutex<PluginRecord>>,
 }
 
-/// One plugin's state.
+/// The status of one plugin.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PluginStatus {
-    /// Its name.
+    /// The name of the plugin.
     pub name: Arc<str>,
-    /// The file that says so.
+    /// The path of the plugin's file.
     pub file: String,
-    /// The component's file.
+    /// The path of its component.
     pub component: String,
     /// The ServiceAccount that it acts as.
     pub service_account: String,
     /// What it is doing.
     pub phase: Phase,
-    /// The loaded version that serves, counted up with each; 0 while there is none.
+    /// The number of the generation that serves, from 1; 0 while none serves.
     pub generation: u64,
-    /// The component's own version.
+    /// The version that the component states.
     pub version: Option<String>,
-    /// The component's digest.
+    /// The digest of the component.
     pub digest: Option<String>,
-    /// What a version that is ready but for this waits for.
+    /// What the next generation waits for before it can serve.
     pub waits_for: Vec<String>,
-    /// What it watches.
+    /// Its subscriptions.
     pub subscriptions: Vec<SubscriptionStatus>,
     /// Its work queue, if it has one.
     pub work_queue: Option<QueueStats>,
-    /// What the host keeps for it, and how much that may be.
+    /// The bytes that the host keeps for it, and the limit.
     pub host_bytes: HostBytesView,
-    /// Instances lost since the plugin's first load.
+    /// Instances lost since the plugin was first loaded.
     pub instances_lost: u64,
-    /// What went wrong last in a call.
-    pub last_error: Option<Trouble>,
-    /// Why the newest version of its files is not used.
-    pub refused: Option<Trouble>,
+    /// The last error of a call.
+    pub last_error: Option<RecordedError>,
+    /// Why the host refuses the newest version of its files.
+    pub refused: Option<RecordedError>,
 }
 
 /// What a plugin is doing.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// No version of it serves yet; one is made, or waits for something.
+    /// No generation serves yet. The host prepares one.
     #[default]
     Loading,
-    /// No version of it serves, and the newest is refused: its files have to be changed.
+    /// No generation serves, and the host refuses the newest version: its files have to be changed.
     Refused,
-    /// It is called.
+    /// The host calls the plugin.
     Serving,
-    /// Its instance was lost, and a fresh one waits its turn.
+    /// The instance was lost. A fresh one waits for its back-off.
     Restarting,
 }
 
-/// Something that went wrong.
+/// An error and its time.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Trouble {
-    /// When.
+pub struct RecordedError {
+    /// When it happened.
     pub time: Timestamp,
-    /// What.
+    /// The error.
     pub message: String,
 }
 
-/// One subscription's state.
+/// The status of one subscription.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SubscriptionStatus {
     /// The plugin's name for it.
     pub name: String,
-    /// What it watches.
+    /// The resource that it watches.
     pub resource: String,
-    /// Where it is open: none for everywhere, an empty list when it is Forbidden.
+    /// The namespaces that it watches: none for all of them, an empty list when it is Forbidden.
     pub namespaces: Option<Vec<String>>,
     /// Why it is closed, if it is.
     pub forbidden: Option<String>,
-    /// Whether the plugin was told that it has seen everything there was.
+    /// Whether `on-synced` was called for it: the plugin has all initial adds.
     pub synced: bool,
-    /// What waits for the plugin.
+    /// Its backlog.
     pub backlog: BacklogStats,
 }
 
-/// What waits in one Listener, and what passed it.
+/// The backlog of one Listener, and its counters.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BacklogStats {
-    /// Notifications that wait.
+    /// Notifications that wait, the one in progress included.
     pub pending: u64,
-    /// Objects that are parked: dead letters.
+    /// Objects that are parked.
     pub parked: u64,
-    /// Some of them, by key.
+    /// The keys of the first parked objects.
     pub parked_objects: Vec<String>,
-    /// Notifications that were handled.
+    /// Notifications that the plugin handled.
     pub delivered: u64,
     /// Notifications that merged into others.
     pub merged: u64,
-    /// How long the oldest has waited.
+    /// The age of the oldest notification that waits.
     pub oldest_ms: u64,
 }
 
-/// What waits in a work queue.
+/// The state of a work queue.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct QueueStats {
@@ -143,117 +143,111 @@ pub struct QueueStats {
     pub pending: u64,
     /// Keys that are parked.
     pub parked: u64,
-    /// Some of them.
+    /// The first parked keys.
     pub parked_keys: Vec<String>,
 }
 
-/// So many dead letters are shown by name.
+/// How many parked objects or keys the status names.
 pub(crate) const PARKED_SHOWN: usize = 20;
 
-/// Asks a Listener that someone else owns.
-pub(crate) type AskBacklog = Arc<dyn Fn() -> BacklogStats + Send + Sync>;
-/// Asks a work queue that someone else owns.
-pub(crate) type AskQueue = Arc<dyn Fn() -> QueueStats + Send + Sync>;
+/// Reads the state of a Listener from its owner.
+pub(crate) type ReadBacklog = Arc<dyn Fn() -> BacklogStats + Send + Sync>;
+/// Reads the state of a work queue from its owner.
+pub(crate) type ReadQueue = Arc<dyn Fn() -> QueueStats + Send + Sync>;
 
-struct Card {
+#[derive(Clone)]
+struct PluginRecord {
     status: PluginStatus,
-    /// One for each subscription, in the same order.
-    backlogs: Vec<AskBacklog>,
-    queue: Option<AskQueue>,
+    /// One for each subscription of the status, in the same order.
+    backlogs: Vec<ReadBacklog>,
+    queue: Option<ReadQueue>,
     host_bytes: HostBytes,
 }
 
-// === impl Board ===
+// === impl StatusRegistry ===
 
-impl Board {
-    /// Puts a plugin on the board; one of the same name is replaced.
-    pub(crate) fn enter(&self, status: PluginStatus) -> Entry {
+impl StatusRegistry {
+    /// Adds a plugin, in place of one with the same name.
+    pub(crate) fn register(&self, status: PluginStatus) -> PluginStatusHandle {
         let name = status.name.clone();
-        let card = Arc::new(Mutex::new(Card {
-            status,
-            backlogs: Vec::new(),
-            queue: None,
-            host_bytes: HostBytes::default(),
-        }));
-        self.cards.lock().insert(name, card.clone());
-        Entry { card }
+        let record =
+            PluginRecord { status, backlogs: Vec::new(), queue: None, host_bytes: HostBytes::default() };
+        let handle = PluginStatusHandle { record: Arc::new(Mutex::new(record)) };
+        self.plugins.lock().insert(name, handle.clone());
+        handle
     }
 
-    /// Takes a plugin off the board.
+    /// Removes a plugin.
     pub(crate) fn remove(&self, name: &str) {
-        self.cards.lock().remove(name);
+        self.plugins.lock().remove(name);
     }
 
-    /// Notes what went wrong with a plugin, if it is on the board.
-    pub(crate) fn trouble(&self, name: &str, message: &str) {
-        let card = self.cards.lock().get(name).cloned();
-        if let Some(card) = card {
-            Entry { card }.trouble(message);
+    /// Sets the last error of a plugin, if the registry has a plugin of that name.
+    pub(crate) fn record_error(&self, name: &str, message: &str) {
+        let handle = self.plugins.lock().get(name).cloned();
+        if let Some(handle) = handle {
+            handle.record_error(message);
         }
     }
 
-    /// Notes which files no plugin could be made of.
-    pub(crate) fn refuse_files(&self, files: Vec<RefusedFile>) {
+    /// Sets the files that define no plugin.
+    pub(crate) fn set_refused_files(&self, files: Vec<RefusedFile>) {
         *self.refused_files.lock() = files;
     }
 
-    /// The files that no plugin could be made of.
+    /// Returns the files that define no plugin.
     #[must_use]
     pub fn refused_files(&self) -> Vec<RefusedFile> {
         self.refused_files.lock().clone()
     }
 
-    /// Every plugin's state, by name.
+    /// Returns the status of every plugin, sorted by name. No lock of the registry is held while backlogs are read.
     #[must_use]
     pub fn snapshot(&self) -> Vec<PluginStatus> {
-        let cards: Vec<_> = self.cards.lock().values().cloned().collect();
-        cards.iter().map(|card| card.lock().snapshot()).collect()
+        let handles: Vec<_> = self.plugins.lock().values().cloned().collect();
+        handles.iter().map(PluginStatusHandle::snapshot).collect()
     }
 }
 
-// === impl Entry ===
+// === impl PluginStatusHandle ===
 
-impl Entry {
-    /// Changes what the board says.
+impl PluginStatusHandle {
+    /// Changes the status.
     pub(crate) fn update(&self, change: impl FnOnce(&mut PluginStatus)) {
-        change(&mut self.card.lock().status);
+        change(&mut self.record.lock().status);
     }
 
-    /// Names what another generation watches, and whom to ask for its backlogs.
-    pub(crate) fn watch(
+    /// Sets the subscriptions and the work queue of another generation.
+    pub(crate) fn set_subscriptions(
         &self,
-        subscriptions: Vec<(SubscriptionStatus, AskBacklog)>,
-        queue: Option<AskQueue>,
+        subscriptions: Vec<(SubscriptionStatus, ReadBacklog)>,
+        queue: Option<ReadQueue>,
     ) {
         let (statuses, backlogs) = subscriptions.into_iter().unzip();
-        let mut card = self.card.lock();
-        card.status.subscriptions = statuses;
-        card.backlogs = backlogs;
-        card.queue = queue;
+        let mut record = self.record.lock();
+        record.status.subscriptions = statuses;
+        record.backlogs = backlogs;
+        record.queue = queue;
     }
 
-    /// Names the account of what the host keeps for the plugin.
-    pub(crate) fn charges(&self, host_bytes: HostBytes) {
-        self.card.lock().host_bytes = host_bytes;
+    /// Sets the account of the bytes that the host keeps for the plugin.
+    pub(crate) fn set_host_bytes(&self, host_bytes: HostBytes) {
+        self.record.lock().host_bytes = host_bytes;
     }
 
-    /// Notes what went wrong in a call.
-    pub(crate) fn trouble(&self, message: &str) {
-        let trouble = Trouble { time: Timestamp::now(), message: message.to_owned() };
-        self.update(|status| status.last_error = Some(trouble));
+    /// Sets the last error of a call, with the time of now.
+    pub(crate) fn record_error(&self, message: &str) {
+        let error = RecordedError { time: Timestamp::now(), message: message.to_owned() };
+        self.update(|status| status.last_error = Some(error));
     }
-}
 
-// === impl Card ===
-
-impl Card {
     fn snapshot(&self) -> PluginStatus {
-        let mut status = self.status.clone();
-        for (subscription, ask) in status.subscriptions.iter_mut().zip(&self.backlogs) {
-            subscription.backlog = ask();
+        let PluginRecord { mut status, backlogs, queue, host_bytes } = self.record.lock().clone();
+        for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
+            subscription.backlog = read();
         }
-        status.work_queue = self.queue.as_ref().map(|ask| ask());
-        status.host_bytes = self.host_bytes.view();
+        status.work_queue = queue.map(|read| read());
+        status.host_bytes = host_bytes.view();
         if status.phase == Phase::Loading && status.refused.is_some() {
             status.phase = Phase::Refused;
         }
@@ -261,7 +255,9 @@ impl Card {
     }
 }
 
-impl fmt::Debug for Card {
+// === impl PluginRecord ===
+
+impl fmt::Debug for PluginRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.status.fmt(f)
     }
@@ -270,7 +266,7 @@ impl fmt::Debug for Card {
 // === impl PluginStatus ===
 
 impl PluginStatus {
-    /// A plugin of which no version serves yet.
+    /// Returns the status of a plugin of which no generation serves yet.
     pub(crate) fn loading(name: Arc<str>, file: String, component: String, service_account: String) -> Self {
         Self {
             name,

@@ -47,7 +47,7 @@ pub(crate) struct Subscription {
     pub(crate) plan: Arc<SubscriptionPlan>,
     pub(crate) listener: Listener,
     pub(crate) access: watch::Receiver<Access>,
-    /// What lives as long as the subscription: the informer's lease, the asking of the gate.
+    /// What lives as long as the subscription: the informer's handle, the asking of the gate.
     pub(crate) guards: Vec<Box<dyn Any + Send>>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn open(
     plan: Arc<SubscriptionPlan>,
     informer: &SharedInformer,
     following: Following,
-    lease: impl Any + Send,
+    handle: impl Any + Send,
     account: BacklogAccount,
 ) -> Option<Subscription> {
     let namespaces = match &*following.access.borrow() {
@@ -143,7 +143,7 @@ pub(crate) fn open(
     let config = ListenerConfig { account, ..listener_config(&plan, namespaces) };
     let listener = informer.add_listener(config).ok()?;
     let Following { access, guard } = following;
-    Some(Subscription { plan, listener, access, guards: vec![Box::new(guard), Box::new(lease)] })
+    Some(Subscription { plan, listener, access, guards: vec![Box::new(guard), Box::new(handle)] })
 }
 
 /// Asks the gate once.

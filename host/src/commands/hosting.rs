@@ -7,7 +7,7 @@ use oarlock_controller::{
     dispatch::{RestartPolicy, RetryPolicy},
     informers::Prunings,
     provision::Provision,
-    report::{self, Event},
+    report::{self, HostEvent},
     runtime::{self, Election, Runtime},
 };
 use oarlock_informer::reflector::ConsistencyCheck;
@@ -62,7 +62,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
     let exposed =
         admin.as_ref().and_then(|it| it.local_addr().ok()).filter(|it| !it.ip().to_canonical().is_loopback());
     if let Some(address) = exposed {
-        reporter.report(Event::AdminExposed { address: address.to_string() });
+        reporter.report(HostEvent::AdminExposed { address: address.to_string() });
     }
     let config = runtime::Config {
         client,

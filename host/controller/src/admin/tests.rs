@@ -8,7 +8,7 @@ use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
 use tower::ServiceExt;
 
 use super::*;
-use crate::informers::{Lease, Limits, Purpose, ResourceSource};
+use crate::informers::{InformerHandle, Limits, Purpose, ResourceSource};
 use crate::report;
 use crate::tasks::Tasks;
 
@@ -31,18 +31,18 @@ fn admin() -> Admin {
     let (tasks, _) = Tasks::new(CancellationToken::new());
     let (reporter, _) = report::channel(report::Config::default());
     let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces), Limits::default());
-    let board = Board::default();
+    let statuses = StatusRegistry::default();
     Admin {
         health: Health::new(informers.clone()),
-        metrics: Metrics::new(board.clone(), informers.clone(), reporter),
+        metrics: Metrics::new(statuses.clone(), informers.clone(), reporter),
         informers,
-        board,
+        statuses,
     }
 }
 
-fn lease(admin: &Admin) -> Lease {
+fn handle(admin: &Admin) -> InformerHandle {
     let namespaces = GroupVersionResource::new("", "v1", "namespaces");
-    admin.informers.lease(&namespaces, Purpose::Host, Content::Metadata).unwrap()
+    admin.informers.acquire(&namespaces, Purpose::Host, Content::Metadata).unwrap()
 }
 
 async fn answer(admin: &Admin, path: &str, accept: &str) -> Response {
@@ -61,14 +61,14 @@ async fn get(admin: &Admin, path: &str) -> (u16, String) {
 async fn is_ready_when_what_the_host_needs_is_there() {
     let admin = admin();
     assert_eq!(get(&admin, "/livez").await, (200, "ok\n".to_owned()));
-    let lease = lease(&admin);
+    let handle = handle(&admin);
     assert_eq!(get(&admin, "/readyz").await.0, 503);
-    lease.synced().await;
+    handle.synced().await;
     admin.health.plugins_looked_at();
     assert_eq!(get(&admin, "/readyz").await, (200, "ok\n".to_owned()));
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
-    let entry = admin.board.enter(status);
-    entry.update(|status| status.waits_for = vec!["its component to be compiled".to_owned()]);
+    let handle = admin.statuses.register(status);
+    handle.update(|status| status.waits_for = vec!["its component to be compiled".to_owned()]);
     let ready = (200, "ok\np waits for its component to be compiled\n".to_owned());
     assert_eq!(get(&admin, "/readyz").await, ready);
 }
@@ -76,10 +76,10 @@ async fn is_ready_when_what_the_host_needs_is_there() {
 #[tokio::test]
 async fn shows_plugins_and_metrics() {
     let admin = admin();
-    let lease = lease(&admin);
-    lease.synced().await;
+    let handle = handle(&admin);
+    handle.synced().await;
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
-    admin.board.enter(status);
+    admin.statuses.register(status);
     admin.metrics.called(&"p".into(), "on-add", "done", std::time::Duration::from_millis(1));
     let (_, plugins) = get(&admin, "/plugins").await;
     let plugins: serde_json::Value = serde_json::from_str(&plugins).unwrap();
@@ -94,7 +94,7 @@ async fn shows_plugins_and_metrics() {
         r#"oarlock_plugin_up{plugin="p"} 0.0"#,
         r#"oarlock_cache_content{resource="v1/namespaces",content="metadata"} 1.0"#,
         r#"oarlock_cache_bytes{resource="v1/namespaces",part="compressed"} 0.0"#,
-        r#"oarlock_cache_leases{resource="v1/namespaces"} 1.0"#,
+        r#"oarlock_cache_handles{resource="v1/namespaces"} 1.0"#,
         "oarlock_budget_used_objects 1.0",
         "oarlock_budget_limit_informers 256.0",
         "oarlock_budget_refusals_total 0",
@@ -184,11 +184,14 @@ async fn the_first_page_links_what_there_is() {
 async fn a_refused_plugin_is_not_called_loading() {
     let admin = admin();
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
-    let entry = admin.board.enter(status);
+    let handle = admin.statuses.register(status);
     let message = "no \u{1b}[2J\u{9b}".to_owned();
-    let trouble = crate::status::Trouble { time: crate::report::Timestamp::now(), message: message.clone() };
-    entry.update(|status| status.refused = Some(trouble));
-    admin.board.refuse_files(vec![RefusedFile { file: "q.yaml".to_owned(), message: message.clone() }]);
+    let error =
+        crate::status::RecordedError { time: crate::report::Timestamp::now(), message: message.clone() };
+    handle.update(|status| status.refused = Some(error));
+    admin
+        .statuses
+        .set_refused_files(vec![RefusedFile { file: "q.yaml".to_owned(), message: message.clone() }]);
     let (_, text) = get(&admin, "/plugins").await;
     assert!(!text.contains(char::is_control), "{text:?}");
     let page: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -196,7 +199,7 @@ async fn a_refused_plugin_is_not_called_loading() {
     assert_eq!(page["plugins"][0]["refused"]["message"], message);
     assert_eq!(page["refused-files"][0]["file"], "q.yaml");
     // A version that serves goes on, whatever is wrong with the next.
-    entry.update(|status| status.phase = crate::status::Phase::Serving);
+    handle.update(|status| status.phase = crate::status::Phase::Serving);
     let page: serde_json::Value = serde_json::from_str(&get(&admin, "/plugins").await.1).unwrap();
     assert_eq!(page["plugins"][0]["phase"], "serving");
 }

@@ -17,8 +17,10 @@ use super::queue::{self, PluginQueue};
 use super::retry::{Restarts, RetryPolicy};
 use super::suspects::Suspects;
 use crate::plan::{Exported, SubscriptionPlan};
-use crate::report::{Event, Mode, Reporter};
-use crate::status::{self, AskBacklog, BacklogStats, PARKED_SHOWN, SubscriptionStatus};
+use crate::report::{HostEvent, Mode, Reporter};
+use crate::status::{
+    BacklogStats, PARKED_SHOWN, PluginStatusHandle, ReadBacklog, ReadQueue, SubscriptionStatus,
+};
 use crate::subscriptions::{Access, forbidden_hint};
 
 /// The generation that serves.
@@ -142,8 +144,8 @@ impl Current {
         Ok((current, mode))
     }
 
-    /// Puts what it watches on the board, and says where.
-    pub(super) fn show(&self, board: &status::Entry, queue: &PluginQueue) {
+    /// Writes the subscriptions to the status registry, and reports them.
+    pub(super) fn show(&self, status: &PluginStatusHandle, queue: &PluginQueue) {
         let statuses = self.subscriptions.iter().map(|it| {
             let status = SubscriptionStatus {
                 name: it.plan.name.clone(),
@@ -154,7 +156,7 @@ impl Current {
                 backlog: BacklogStats::default(),
             };
             let handle = it.listener.handle();
-            let ask: AskBacklog = Arc::new(move || {
+            let read: ReadBacklog = Arc::new(move || {
                 let stats = handle.stats();
                 BacklogStats {
                     pending: (stats.pending + stats.in_flight) as u64,
@@ -168,19 +170,19 @@ impl Current {
                     oldest_ms: super::milliseconds(stats.oldest_age),
                 }
             });
-            (status, ask)
+            (status, read)
         });
         let queue = queue.clone();
-        let ask_queue: Option<status::AskQueue> =
+        let read_queue: Option<ReadQueue> =
             if self.exported.reconciler { Some(Arc::new(move || queue.stats())) } else { None };
-        board.watch(statuses.collect(), ask_queue);
+        status.set_subscriptions(statuses.collect(), read_queue);
         for it in &self.subscriptions {
             self.report_open(it);
         }
     }
 
     /// Takes over what the gate says now.
-    pub(super) fn apply_access(&mut self, index: usize, board: &status::Entry) {
+    pub(super) fn apply_access(&mut self, index: usize, status: &PluginStatusHandle) {
         let open = &mut self.subscriptions[index];
         let access = open.access.borrow_and_update().clone();
         let before = open.door;
@@ -203,7 +205,7 @@ impl Current {
             Access::Unknown(message) | Access::Forbidden(message) => Some(message.clone()),
         };
         let namespaces = names(&open.listener.namespaces());
-        board.update(|status| {
+        status.update(|status| {
             if let Some(status) = status.subscriptions.get_mut(index) {
                 status.forbidden.clone_from(&forbidden);
                 status.namespaces = namespaces;
@@ -212,13 +214,13 @@ impl Current {
         let open = &self.subscriptions[index];
         match access {
             Access::Open(_) => self.report_open(open),
-            Access::Unknown(message) => self.reporter.report(Event::SubscriptionPaused {
+            Access::Unknown(message) => self.reporter.report(HostEvent::SubscriptionPaused {
                 subscription: open.plan.name.clone(),
                 resource: open.plan.resource.to_string(),
                 message,
             }),
             Access::Forbidden(message) if before != Door::Forbidden => {
-                self.reporter.report(Event::SubscriptionForbidden {
+                self.reporter.report(HostEvent::SubscriptionForbidden {
                     subscription: open.plan.name.clone(),
                     resource: open.plan.resource.to_string(),
                     message,
@@ -230,17 +232,17 @@ impl Current {
     }
 
     /// The plugin knows, or will never know, that a subscription's initial adds are done.
-    pub(super) fn synced(&mut self, index: usize, remaining: u32, board: &status::Entry) {
+    pub(super) fn synced(&mut self, index: usize, remaining: u32, status: &PluginStatusHandle) {
         let open = &mut self.subscriptions[index];
         open.told_synced = true;
         open.synced_attempts = 0;
         let subscription = open.plan.name.clone();
-        board.update(|status| {
+        status.update(|status| {
             if let Some(status) = status.subscriptions.get_mut(index) {
                 status.synced = true;
             }
         });
-        self.reporter.report(Event::SubscriptionSynced { subscription, remaining });
+        self.reporter.report(HostEvent::SubscriptionSynced { subscription, remaining });
     }
 
     pub(super) fn instance(&mut self) -> Option<&mut Box<dyn Instance>> {
@@ -281,7 +283,7 @@ impl Current {
 
     fn report_open(&self, open: &Open) {
         if open.door == Door::Open {
-            self.reporter.report(Event::SubscriptionOpened {
+            self.reporter.report(HostEvent::SubscriptionOpened {
                 subscription: open.plan.name.clone(),
                 resource: open.plan.resource.to_string(),
                 namespaces: names(&open.listener.namespaces()),

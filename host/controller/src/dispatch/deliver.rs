@@ -12,7 +12,7 @@ use super::current::{CallKey, Current};
 use super::loss::{About, Fate, given_up};
 use super::suspects::Verdict;
 use super::{Dispatcher, Ended, milliseconds};
-use crate::report::{self, Event};
+use crate::report::{self, HostEvent};
 
 // === impl Dispatcher ===
 
@@ -79,18 +79,18 @@ impl Dispatcher {
                 let Err(failure) = answer else {
                     current.subscriptions[index].listener.finish(&key, Outcome::Done);
                     self.count(&call, "done", took);
-                    let done = report::Delivery::Done;
+                    let done = report::CallOutcome::Done;
                     return self.report_delivery(current, index, &notification, attempts, took, done);
                 };
                 let (message, after) = after_failure(current, failure, attempts);
-                self.board.trouble(&format!("{} of {} {key}: {message}", call.function(), plan.name));
+                self.status.record_error(&format!("{} of {} {key}: {message}", call.function(), plan.name));
                 self.count(&call, if after.is_some() { "retry" } else { "parked" }, took);
                 match after {
                     Some(after) => {
                         let after_ms = milliseconds(after);
-                        (Outcome::Retry { after }, report::Delivery::Retry { message, after_ms }, took)
+                        (Outcome::Retry { after }, report::CallOutcome::Retry { message, after_ms }, took)
                     }
-                    None => (Outcome::Park, report::Delivery::Parked { message }, took),
+                    None => (Outcome::Park, report::CallOutcome::Parked { message }, took),
                 }
             }
             Ended::Lost(error) => {
@@ -100,7 +100,7 @@ impl Dispatcher {
                     Fate::Again => return current.subscriptions[index].listener.finish(&key, Outcome::Defer),
                     Fate::Parked(losses) => {
                         let message = given_up(losses);
-                        (Outcome::Park, report::Delivery::Parked { message }, Duration::ZERO)
+                        (Outcome::Park, report::CallOutcome::Parked { message }, Duration::ZERO)
                     }
                 }
             }
@@ -116,7 +116,7 @@ impl Dispatcher {
             Verdict::Defer => current.subscriptions[index].synced_deferred = true,
             Verdict::Park => {
                 current.subscriptions[index].synced_parked = true;
-                current.synced(index, remaining(current), &self.board);
+                current.synced(index, remaining(current), &self.status);
             }
         }
     }
@@ -127,7 +127,7 @@ impl Dispatcher {
         let remaining = remaining(current);
         current.subscriptions[index].synced_deferred = false;
         if !current.exported.handler {
-            return current.synced(index, remaining, &self.board);
+            return current.synced(index, remaining, &self.status);
         }
         let suspect = CallKey::Synced(index);
         let call = Call::Synced(Synced { subscription: subscription.clone(), remaining });
@@ -137,19 +137,19 @@ impl Dispatcher {
                 current.suspects.clear(&suspect);
                 let Err(failure) = answer else {
                     self.count(&call, "done", took);
-                    return current.synced(index, remaining, &self.board);
+                    return current.synced(index, remaining, &self.status);
                 };
                 let attempts = current.subscriptions[index].synced_attempts;
                 current.subscriptions[index].synced_attempts += 1;
                 let (message, after) = after_failure(current, failure, attempts);
-                self.board.trouble(&format!("on-synced of {subscription}: {message}"));
+                self.status.record_error(&format!("on-synced of {subscription}: {message}"));
                 self.count(&call, if after.is_some() { "retry" } else { "parked" }, took);
                 match after {
                     Some(after) => {
                         current.subscriptions[index].tell_after = Instant::now() + after;
-                        report::Delivery::Retry { message, after_ms: milliseconds(after) }
+                        report::CallOutcome::Retry { message, after_ms: milliseconds(after) }
                     }
-                    None => report::Delivery::Parked { message },
+                    None => report::CallOutcome::Parked { message },
                 }
             }
             Ended::Lost(error) => {
@@ -159,15 +159,15 @@ impl Dispatcher {
                         current.subscriptions[index].synced_deferred = true;
                         return;
                     }
-                    Fate::Parked(losses) => report::Delivery::Parked { message: given_up(losses) },
+                    Fate::Parked(losses) => report::CallOutcome::Parked { message: given_up(losses) },
                 }
             }
         };
-        let parked = matches!(outcome, report::Delivery::Parked { .. });
-        current.reporter.report(Event::SyncedFailed { subscription, outcome });
+        let parked = matches!(outcome, report::CallOutcome::Parked { .. });
+        current.reporter.report(HostEvent::SyncedFailed { subscription, outcome });
         if parked {
             current.subscriptions[index].synced_parked = true;
-            current.synced(index, remaining, &self.board);
+            current.synced(index, remaining, &self.status);
         }
     }
 
@@ -178,14 +178,14 @@ impl Dispatcher {
         notification: &Notification,
         attempts: u32,
         took: Duration,
-        outcome: report::Delivery,
+        outcome: report::CallOutcome,
     ) {
         let reporter = &current.reporter;
-        if matches!(outcome, report::Delivery::Done) && !reporter.enabled(report::Level::Debug) {
+        if matches!(outcome, report::CallOutcome::Done) && !reporter.enabled(report::Level::Debug) {
             return;
         }
         let object = notification.object();
-        reporter.report(Event::Delivered {
+        reporter.report(HostEvent::Delivered {
             subscription: current.subscriptions[index].plan.name.clone(),
             notification: call::type_of(notification),
             namespace: object.key().namespace().to_owned(),

@@ -8,7 +8,7 @@ use super::call::{self, Call};
 use super::current::{CallKey, Current};
 use super::suspects::Loss;
 use super::{Dispatcher, milliseconds, queue};
-use crate::report::{Again, Event};
+use crate::report::{HostEvent, NextTry};
 use crate::status;
 
 /// What a call was for, in words: `pods default/web`.
@@ -74,16 +74,16 @@ impl Dispatcher {
         let reason = call::loss_reason(error);
         self.shared.metrics.lost(&self.plugin, reason);
         let message = error.to_string();
-        let trouble = match about.as_str() {
+        let message_of_loss = match about.as_str() {
             "" => format!("{function}: {}", error.in_full()),
             about => format!("{function} of {about}: {}", error.in_full()),
         };
-        self.board.update(|status| {
+        self.status.update(|status| {
             status.phase = status::Phase::Restarting;
             status.instances_lost += 1;
         });
-        self.board.trouble(&trouble);
-        let again = loss.map(|Loss { losses, again_after, .. }| Again {
+        self.status.record_error(&message_of_loss);
+        let next_try = loss.map(|Loss { losses, again_after, .. }| NextTry {
             tries: losses,
             // No sooner than there is an instance.
             after_ms: again_after.map(|after| milliseconds(after.max(wait))),
@@ -92,7 +92,7 @@ impl Dispatcher {
             Some(Loss { losses, again_after: None, .. }) => Fate::Parked(losses),
             _ => Fate::Again,
         };
-        current.reporter.report(Event::InstanceLost {
+        current.reporter.report(HostEvent::InstanceLost {
             function,
             about,
             reason,
@@ -101,7 +101,7 @@ impl Dispatcher {
             backtrace: error.backtrace().to_owned(),
             losses,
             restart_after_ms: milliseconds(wait),
-            again,
+            next_try,
         });
         fate
     }

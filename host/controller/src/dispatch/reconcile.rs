@@ -11,7 +11,7 @@ use super::loss::{About, Fate, given_up};
 use super::queue;
 use super::suspects::Verdict;
 use super::{Dispatcher, Ended, milliseconds};
-use crate::report::{self, Event};
+use crate::report::{self, HostEvent};
 
 // === impl Dispatcher ===
 
@@ -51,19 +51,19 @@ impl Dispatcher {
                             Answer::Done => queue::Outcome::Done,
                             Answer::RequeueAfter(after) => queue::Outcome::RequeueAfter(after),
                         };
-                        (outcome, report::Delivery::Done, took)
+                        (outcome, report::CallOutcome::Done, took)
                     }
                     Err(failure) => {
                         let (message, after) = after_failure(current, failure, self.queue.failures(&key));
-                        self.board.trouble(&format!("reconcile of {key}: {message}"));
+                        self.status.record_error(&format!("reconcile of {key}: {message}"));
                         self.count(&call, if after.is_some() { "retry" } else { "parked" }, took);
                         match after {
                             Some(after) => {
                                 let after_ms = milliseconds(after);
-                                let reported = report::Delivery::Retry { message, after_ms };
+                                let reported = report::CallOutcome::Retry { message, after_ms };
                                 (queue::Outcome::Failed(after), reported, took)
                             }
-                            None => (queue::Outcome::Park, report::Delivery::Parked { message }, took),
+                            None => (queue::Outcome::Park, report::CallOutcome::Parked { message }, took),
                         }
                     }
                 }
@@ -75,7 +75,7 @@ impl Dispatcher {
                     Fate::Again => return self.queue.finish(&key, queue::Outcome::Defer),
                     Fate::Parked(losses) => {
                         let message = given_up(losses);
-                        (queue::Outcome::Park, report::Delivery::Parked { message }, Duration::ZERO)
+                        (queue::Outcome::Park, report::CallOutcome::Parked { message }, Duration::ZERO)
                     }
                 }
             }
@@ -85,11 +85,11 @@ impl Dispatcher {
     }
 }
 
-fn report_reconcile(current: &Current, key: &queue::Key, took: Duration, outcome: report::Delivery) {
-    if matches!(outcome, report::Delivery::Done) && !current.reporter.enabled(report::Level::Debug) {
+fn report_reconcile(current: &Current, key: &queue::Key, took: Duration, outcome: report::CallOutcome) {
+    if matches!(outcome, report::CallOutcome::Done) && !current.reporter.enabled(report::Level::Debug) {
         return;
     }
-    current.reporter.report(Event::Reconciled {
+    current.reporter.report(HostEvent::Reconciled {
         kind: key.kind.clone(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),

@@ -13,21 +13,21 @@ use oarlock_informer::{ApiError, ListWatch, Object};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::Shared;
+use super::InformersShared;
 use super::budget::{Excess, Usage};
 
 /// So many objects are added up at once.
 const LOOK_EVERY: usize = 64;
 
 /// Lists and watches, and counts what comes until the cache holds it.
-pub(super) struct Metered {
+pub(super) struct MeteredListWatch {
     pub(super) list_watch: Arc<dyn ListWatch>,
     pub(super) meter: Arc<Meter>,
 }
 
 /// What has come so far.
 pub(super) struct Meter {
-    shared: Arc<Shared>,
+    shared: Arc<InformersShared>,
     /// What the list is to take the place of.
     replaces: Usage,
     objects: AtomicUsize,
@@ -40,10 +40,10 @@ pub(super) struct Meter {
     exceeded: Notify,
 }
 
-// === impl Metered ===
+// === impl MeteredListWatch ===
 
 #[async_trait]
-impl ListWatch for Metered {
+impl ListWatch for MeteredListWatch {
     async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         if options.continue_token.is_none() {
             self.meter.begin();
@@ -89,7 +89,7 @@ impl ListWatch for Metered {
 // === impl Meter ===
 
 impl Meter {
-    pub(super) fn new(shared: Arc<Shared>, replaces: Usage) -> Self {
+    pub(super) fn new(shared: Arc<InformersShared>, replaces: Usage) -> Self {
         Self {
             shared,
             replaces,

@@ -1,8 +1,8 @@
 //! Informers over fake API servers, with the clock in the test's hands.
 
-mod absence;
 mod budget;
 mod content;
+mod resource_probe;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Informers, Lease, Limits, Purpose, ResourceSource};
-use crate::report::{self, Event, Reports};
+use super::{InformerHandle, Informers, Limits, Purpose, ResourceSource};
+use crate::report::{self, HostEvent, Reports};
 use crate::tasks::Tasks;
 
 /// An API server whose resources all are Pods.
@@ -111,15 +111,15 @@ impl Rig {
         rig
     }
 
-    fn lease(&self, content: Content) -> Lease {
-        self.informers.lease(&pods(), plugin("p"), content).unwrap()
+    fn handle(&self, content: Content) -> InformerHandle {
+        self.informers.acquire(&pods(), plugin("p"), content).unwrap()
     }
 
     fn api(&self) -> FakeListWatch {
         self.source.api(&pods())
     }
 
-    async fn event(&mut self) -> Event {
+    async fn event(&mut self) -> HostEvent {
         self.reports.next().await.unwrap().event
     }
 
@@ -200,16 +200,16 @@ async fn promise_1_one_watch_however_many_want_it() {
     let rig = Rig::streaming(Limits::default());
     let api = rig.api();
     api.put("n/a");
-    let lease = |name: &&str| rig.informers.lease(&pods(), plugin(name), Content::Full).unwrap();
-    let leases: Vec<_> = ["p", "q", "r"].iter().map(lease).collect();
-    for lease in &leases {
-        let informer = lease.synced().await;
+    let handle = |name: &&str| rig.informers.acquire(&pods(), plugin(name), Content::Full).unwrap();
+    let handles: Vec<_> = ["p", "q", "r"].iter().map(handle).collect();
+    for handle in &handles {
+        let informer = handle.synced().await;
         let _listener = informer.add_listener(ListenerConfig::default()).unwrap();
     }
     api.until_watches(1).await;
     assert_eq!((api.lists().len(), api.watches().len()), (0, 1), "one watch, which began with all there is");
     assert_eq!(rig.informers.views()[0].wanted_by, ["p", "q", "r"]);
-    drop(leases);
+    drop(handles);
     assert!(rig.informers.views().is_empty());
     gone(&rig).await;
     assert_eq!(api.n_open_watches(), 0);
@@ -221,7 +221,7 @@ async fn promise_7_the_last_lease_gives_the_memory_back() {
     for i in 0..100 {
         rig.api().put(pod(&format!("n/{i}")));
     }
-    let (one, other) = (rig.lease(Content::Full), rig.lease(Content::Metadata));
+    let (one, other) = (rig.handle(Content::Full), rig.handle(Content::Metadata));
     one.synced().await;
     let usage = rig.informers.budget();
     assert!(usage.informers == 1 && usage.objects == 100 && usage.bytes > 10_000, "{usage:?}");
@@ -233,7 +233,7 @@ async fn promise_7_the_last_lease_gives_the_memory_back() {
     assert_eq!((usage.informers, usage.objects, usage.bytes), (0, 0, 0));
     // What lists and watches belongs to the informer, as the cache does.
     assert!(rig.source.0.lock().made.iter().all(|it| it.upgrade().is_none()));
-    let again = rig.lease(Content::Full);
+    let again = rig.handle(Content::Full);
     again.synced().await;
     assert_eq!(rig.informers.budget().objects, 100, "as if for the first time");
 }

@@ -6,7 +6,7 @@ use oarlock_informer::reflector::{Phase, UndecodableObject};
 use oarlock_informer::{Content, GroupVersionResource, SharedInformer};
 use serde::{Serialize, Serializer};
 
-use super::state::{State, TroubleKind};
+use super::resource_state::{ResourceState, TroubleKind};
 
 /// A look at one informer.
 #[derive(Clone, Debug, Serialize)]
@@ -23,7 +23,7 @@ pub struct InformerView {
     /// Why the host's budget has no room for what is wanted, if it has none.
     pub over_budget: Option<String>,
     /// Rights to it that are held.
-    pub leases: usize,
+    pub handles: usize,
     /// Objects in the cache.
     pub objects: usize,
     /// The length of their text, in whatever form it is kept.
@@ -86,7 +86,7 @@ impl InformerView {
     pub(super) fn of(
         resource: &GroupVersionResource,
         informer: Option<&SharedInformer>,
-        state: &State,
+        state: &ResourceState,
         held: Content,
     ) -> Self {
         let trouble = state.trouble.as_ref();
@@ -114,7 +114,7 @@ impl InformerView {
                 Content::Metadata => "metadata",
             },
             over_budget: state.over_budget.clone(),
-            leases: state.n_users(),
+            handles: state.n_users(),
             objects: status.map_or(0, |it| it.objects),
             bytes: memory.text,
             plain_bytes: memory.plain,

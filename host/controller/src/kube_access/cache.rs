@@ -24,7 +24,7 @@ use super::{
 use crate::{
     access::{self, Gate, Readable},
     account::Account,
-    informers::Lease,
+    informers::InformerHandle,
 };
 
 /// The most values that `index-values` answers.
@@ -45,7 +45,7 @@ pub struct Reader {
     /// How much of each object, as declared.
     pub content: Content,
     /// Keeps the informer alive.
-    pub lease: Lease,
+    pub handle: InformerHandle,
 }
 
 /// The reads and indices that one generation of a plugin declared.
@@ -98,7 +98,7 @@ impl Cache {
     /// Builds the indices of whatever is cached already, so that no call has to wait for it.
     pub(super) async fn build_indices(&self) {
         for index in self.indices.values() {
-            let informer = self.readers.get(&index.lister).and_then(|reader| reader.lease.informer());
+            let informer = self.readers.get(&index.lister).and_then(|reader| reader.handle.informer());
             if let Some(informer) = informer {
                 // An index that is there already is what is wanted.
                 let _ =
@@ -206,7 +206,7 @@ impl Cache {
 
     pub(super) fn has_synced(&self, lister: &str) -> Result<bool, Error> {
         let reader = self.reader(lister)?;
-        Ok(reader.lease.informer().is_some_and(|informer| informer.has_synced()))
+        Ok(reader.handle.informer().is_some_and(|informer| informer.has_synced()))
     }
 
     fn reader(&self, lister: &str) -> Result<&Reader, Error> {
@@ -305,7 +305,7 @@ impl Cache {
 impl Drop for Cache {
     fn drop(&mut self) {
         for index in self.indices.values() {
-            let informer = self.readers.get(&index.lister).and_then(|reader| reader.lease.informer());
+            let informer = self.readers.get(&index.lister).and_then(|reader| reader.handle.informer());
             if let Some(informer) = informer {
                 informer.indexer().remove_index(&index.name);
             }
@@ -315,7 +315,7 @@ impl Drop for Cache {
 
 fn synced(lister: &str, reader: &Reader) -> Result<SharedInformer, Error> {
     reader
-        .lease
+        .handle
         .informer()
         .filter(SharedInformer::has_synced)
         .ok_or_else(|| Error::NotSynced(format!("{lister} ({}) has not synced", reader.target)))

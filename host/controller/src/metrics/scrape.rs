@@ -12,11 +12,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use super::{AllWrites, Guests, guests, process};
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::report::Reporter;
-use crate::status::{Board, Phase, PluginStatus};
+use crate::status::{Phase, PluginStatus, StatusRegistry};
 
 /// Asks the parts of the host.
 pub(super) struct Scrape {
-    pub(super) board: Board,
+    pub(super) statuses: StatusRegistry,
     pub(super) informers: Informers,
     pub(super) reporter: Reporter,
     pub(super) guests: Guests,
@@ -32,7 +32,7 @@ impl Collector for Scrape {
         process::encode(&mut encoder)?;
         informers(&mut encoder, &self.informers.views())?;
         budget(&mut encoder, &self.informers.budget())?;
-        plugins(&mut encoder, &self.board.snapshot())?;
+        plugins(&mut encoder, &self.statuses.snapshot())?;
         writes(&mut encoder, &self.writes)?;
         let guests = self.guests.lock().clone();
         let series = guests.iter().map(|(plugin, metrics)| (&**plugin, metrics.snapshot()));
@@ -108,9 +108,9 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     )?;
     gauges(
         encoder,
-        "oarlock_cache_leases",
+        "oarlock_cache_handles",
         "Subscriptions and declared reads that hold the cache.",
-        by_resource(|it| Some(it.leases as f64)),
+        by_resource(|it| Some(it.handles as f64)),
     )?;
     gauges(
         encoder,

@@ -35,19 +35,19 @@ impl ResourceSource for NoSource {
 
 const OPEN: Exposition = Exposition::OpenMetrics("1.0.0");
 
-fn metrics() -> (Metrics, Board) {
+fn metrics() -> (Metrics, StatusRegistry) {
     let (tasks, _) = Tasks::new(CancellationToken::new());
     let (reporter, _) = report::channel(report::Config::default());
     let informers = Informers::new(tasks, reporter.clone(), Arc::new(NoSource), Limits::default());
-    let board = Board::default();
-    (Metrics::new(board.clone(), informers, reporter), board)
+    let statuses = StatusRegistry::default();
+    (Metrics::new(statuses.clone(), informers, reporter), statuses)
 }
 
 /// Metrics in which every family of the host's has a series, as far as no watch is needed for it.
 fn busy() -> Metrics {
-    let (metrics, board) = metrics();
+    let (metrics, statuses) = metrics();
     let plugin: Arc<str> = "p".into();
-    board.enter(PluginStatus::loading(plugin.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
+    statuses.register(PluginStatus::loading(plugin.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
     metrics.called(&plugin, "on-add", "done", Duration::from_millis(1));
     metrics.waited(&plugin, Duration::from_millis(3));
     metrics.work_queue(&plugin).waited(Duration::from_secs(4000));

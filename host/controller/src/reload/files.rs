@@ -11,7 +11,7 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-use crate::report::{Event, Reporter};
+use crate::report::{HostEvent, Reporter};
 
 /// How often everything is looked at, whatever the system says.
 const POLL: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ impl FileWatch {
             }
         });
         let watcher = watcher
-            .inspect_err(|error| reporter.report(Event::FileWatchTrouble { message: error.to_string() }))
+            .inspect_err(|error| reporter.report(HostEvent::FileWatchTrouble { message: error.to_string() }))
             .ok();
         Self { watcher, folders: BTreeSet::new(), changed }
     }

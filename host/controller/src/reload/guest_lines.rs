@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oarlock_plugin::{LogLine, LogSink, contract};
 
-use crate::report::{Event, Level, Pairs, Reporter};
+use crate::report::{HostEvent, Level, Pairs, Reporter};
 
 /// Reports what guests write.
 pub(super) struct GuestLines(pub(super) Reporter);
@@ -19,7 +19,7 @@ impl LogSink for GuestLines {
     fn write(&self, line: LogLine<'_>) {
         let LogLine { plugin, generation, level, message, pairs } = line;
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        self.0.about(&Arc::from(plugin), generation).report(Event::GuestLog {
+        self.0.about(&Arc::from(plugin), generation).report(HostEvent::GuestLog {
             level: level_of(level),
             message: message.to_owned(),
             pairs: Pairs(pairs),

@@ -26,13 +26,13 @@ use crate::account::Account;
 use crate::config::PluginFile;
 use crate::dispatch::{self, Generation, MakeInstance, Maker, RetryPolicy, View};
 use crate::identity::{self, Identity};
-use crate::informers::{Lease, Purpose, Refused};
+use crate::informers::{InformerHandle, Purpose, Refused};
 use crate::kube_access::{self, PluginAccess, Reader};
 use crate::plan::{self, Exported, Plan, ReadPlan, SubscriptionPlan};
 use crate::provision;
 use crate::rbac::Needs;
 use crate::regular_file;
-use crate::report::{Event, Reporter};
+use crate::report::{HostEvent, Reporter};
 use crate::subscriptions::{self, Following};
 use crate::tasks::Criticality;
 
@@ -79,7 +79,7 @@ pub(super) struct Prepared {
 /// A subscription on its way: either the one before lends its Listener, or it gets one of its own.
 enum Wanted {
     GoesOn(Arc<SubscriptionPlan>),
-    Fresh { plan: Arc<SubscriptionPlan>, lease: Lease, following: Following },
+    Fresh { plan: Arc<SubscriptionPlan>, handle: InformerHandle, following: Following },
 }
 
 // === impl Error ===
@@ -237,14 +237,14 @@ async fn attempt(
         |plan: &Arc<SubscriptionPlan>| (!is_lent(plan)).then(|| (plan.resource.clone(), plan.content));
     let of_read = |read: &ReadPlan| Some((read.resource.clone(), plan::kept(read.content)));
     let wants: Vec<_> = subscriptions.iter().map(of_subscription).chain(reads.iter().map(of_read)).collect();
-    let mut leases = lease(host, slot, file, &wants).await;
-    let leases_of_reads = leases.split_off(subscriptions.len());
+    let mut handles = acquire_handles(host, slot, file, &wants).await;
+    let handles_of_reads = handles.split_off(subscriptions.len());
     let wanted: Vec<_> = subscriptions
         .iter()
         .cloned()
-        .zip(leases)
-        .map(|(plan, lease)| {
-            let Some(lease) = lease else { return Wanted::GoesOn(plan) };
+        .zip(handles)
+        .map(|(plan, handle)| {
+            let Some(handle) = handle else { return Wanted::GoesOn(plan) };
             let following = subscriptions::follow(
                 &host.tasks,
                 host.gate.clone(),
@@ -253,20 +253,20 @@ async fn attempt(
                 plan.namespaces.clone(),
                 format!("access of {} to {}", slot.name, plan.name),
             );
-            Wanted::Fresh { plan, lease, following }
+            Wanted::Fresh { plan, handle, following }
         })
         .collect();
     let readers: BTreeMap<_, _> = reads
         .iter()
         .cloned()
-        .zip(leases_of_reads)
-        .filter_map(|(read, lease)| {
+        .zip(handles_of_reads)
+        .filter_map(|(read, handle)| {
             let ReadPlan { name, resource, namespaces, content } = read;
-            Some((name, Reader { target: resource, namespaces, content, lease: lease? }))
+            Some((name, Reader { target: resource, namespaces, content, handle: handle? }))
         })
         .collect();
-    let read_leases: Vec<_> = readers.values().map(|reader| reader.lease.clone()).collect();
-    if waiting.caches(&identity, &wanted, &read_leases).await.is_err() {
+    let read_handles: Vec<_> = readers.values().map(|reader| reader.handle.clone()).collect();
+    if waiting.caches(&identity, &wanted, &read_handles).await.is_err() {
         return Ok(Attempt::RightsLost);
     }
 
@@ -319,7 +319,7 @@ async fn attempt(
     });
     let instance = maker.make().await.map_err(Error::Start)?;
     // What was there may have gone meanwhile; from here to the Listeners nothing is awaited.
-    if waiting.caches(&identity, &wanted, &read_leases).await.is_err() {
+    if waiting.caches(&identity, &wanted, &read_handles).await.is_err() {
         return Ok(Attempt::RightsLost);
     }
     // The Listeners come last: what they gather while nobody takes it off takes memory.
@@ -366,10 +366,10 @@ fn follow_identity(host: &Host, slot: &Arc<Slot>, account: Account, uid: &str) -
                 )]
             }
         };
-        slot.board.update(|status| status.waits_for.clone_from(&waits_for));
+        slot.status.update(|status| status.waits_for.clone_from(&waits_for));
         if !waits_for.is_empty() {
             let generation = slot.serving.view().map_or(1, |it| it.number);
-            reporter.about(&slot.name, generation).report(Event::PluginWaiting { waits_for });
+            reporter.about(&slot.name, generation).report(HostEvent::PluginWaiting { waits_for });
         }
     };
     let name = format!("account of {}", slot.name);
@@ -383,31 +383,31 @@ fn follow_identity(host: &Host, slot: &Arc<Slot>, account: Account, uid: &str) -
     identity
 }
 
-/// Takes the leases that are wanted, all or none. For as long as the host's budget has no room for one of them the version is refused, and tried
+/// Takes the handles that are wanted, all or none. For as long as the host's budget has no room for one of them the version is refused, and tried
 /// again when others may have made room.
-async fn lease(
+async fn acquire_handles(
     host: &Host,
     slot: &Slot,
     file: &PluginFile,
     wants: &[Option<(GroupVersionResource, oarlock_informer::Content)>],
-) -> Vec<Option<Lease>> {
+) -> Vec<Option<InformerHandle>> {
     let mut told = None;
     loop {
         let purpose = || Purpose::Plugin(slot.name.clone());
-        let leases: Result<Vec<_>, Refused> = wants
+        let handles: Result<Vec<_>, Refused> = wants
             .iter()
             .map(|want| {
-                let lease =
-                    |(resource, content): &(_, _)| host.informers.lease(resource, purpose(), *content);
-                want.as_ref().map(lease).transpose()
+                let handle =
+                    |(resource, content): &(_, _)| host.informers.acquire(resource, purpose(), *content);
+                want.as_ref().map(handle).transpose()
             })
             .collect();
-        match leases {
-            Ok(leases) => {
+        match handles {
+            Ok(handles) => {
                 if told.is_some() {
-                    slot.board.update(|status| status.refused = None);
+                    slot.status.update(|status| status.refused = None);
                 }
-                return leases;
+                return handles;
             }
             Err(refused) if told.as_ref() == Some(&refused.what) => {}
             Err(refused) => {
@@ -420,13 +420,13 @@ async fn lease(
 }
 
 fn open(wanted: Wanted, account: &BacklogAccount) -> Result<dispatch::Slot, Error> {
-    let (plan, lease, following) = match wanted {
+    let (plan, handle, following) = match wanted {
         Wanted::GoesOn(plan) => return Ok(dispatch::Slot::GoesOn(plan)),
-        Wanted::Fresh { plan, lease, following } => (plan, lease, following),
+        Wanted::Fresh { plan, handle, following } => (plan, handle, following),
     };
     let stopped = || Error::Stopped { resource: plan.resource.to_string() };
-    let informer = lease.informer().ok_or_else(stopped)?;
-    let subscription = subscriptions::open(plan.clone(), &informer, following, lease, account.clone())
+    let informer = handle.informer().ok_or_else(stopped)?;
+    let subscription = subscriptions::open(plan.clone(), &informer, following, handle, account.clone())
         .ok_or_else(stopped)?;
     Ok(dispatch::Slot::Open(Box::new(subscription)))
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::Line;
-use super::event::{Again, Delivery, Event, Level, Mode, NotificationType};
+use super::host_event::{CallOutcome, HostEvent, Level, Mode, NextTry, NotificationType};
 use super::terminal::{Lines, OneLine};
 use crate::size::Size;
 
@@ -19,7 +19,7 @@ impl Display for Line {
         }
         // Guests, files and the API server have a word in most events.
         Lines(&self.event).fmt(f)?;
-        if let Event::PluginExample { command: Some(command), .. } = &self.event {
+        if let HostEvent::PluginExample { command: Some(command), .. } = &self.event {
             // To be copied: nothing but the command stands on its lines.
             command.lines().try_for_each(|line| write!(f, "\n  {}", OneLine(line)))?;
         }
@@ -27,9 +27,9 @@ impl Display for Line {
     }
 }
 
-// === impl Event ===
+// === impl HostEvent ===
 
-impl Display for Event {
+impl Display for HostEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::HostStarted { server, version } => write!(f, "oarlock {version} works with {server}"),
@@ -142,7 +142,7 @@ impl Display for Event {
                 backtrace,
                 losses,
                 restart_after_ms,
-                again,
+                next_try,
             } => {
                 match about.as_str() {
                     "" => write!(f, "instance lost in {function} ({reason}): {message}; ")?,
@@ -152,7 +152,7 @@ impl Display for Event {
                     0 => f.write_str("a fresh one starts at once")?,
                     wait => write!(f, "loss {losses} in a row, a fresh one starts in {wait} ms")?,
                 }
-                again.iter().try_for_each(|Again { tries, after_ms }| match after_ms {
+                next_try.iter().try_for_each(|NextTry { tries, after_ms }| match after_ms {
                     Some(after) => write!(
                         f,
                         "; {about} is tried again in {after} ms, when nothing else waits (tries: {tries})"
@@ -194,11 +194,11 @@ impl Display for Event {
     }
 }
 
-fn outcome_of(f: &mut Formatter<'_>, outcome: &Delivery, took_us: u64) -> fmt::Result {
+fn outcome_of(f: &mut Formatter<'_>, outcome: &CallOutcome, took_us: u64) -> fmt::Result {
     match outcome {
-        Delivery::Done => write!(f, ": done in {took_us} µs"),
-        Delivery::Retry { message, after_ms } => write!(f, ": {message}; again in {after_ms} ms"),
-        Delivery::Parked { message } => write!(
+        CallOutcome::Done => write!(f, ": done in {took_us} µs"),
+        CallOutcome::Retry { message, after_ms } => write!(f, ": {message}; again in {after_ms} ms"),
+        CallOutcome::Parked { message } => write!(
             f,
             ": {message}; parked: tried again at its next event, at a swap of the plugin, and every few minutes"
         ),

@@ -7,7 +7,7 @@ use oarlock_plugin::guest_text::is_escaped;
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter};
 
-use super::{Event, Level, Line, Timestamp};
+use super::{HostEvent, Level, Line, Timestamp};
 
 /// Writes a value without a newline at the end.
 pub fn write_json(into: impl Write, value: &impl Serialize) -> serde_json::Result<()> {
@@ -49,7 +49,7 @@ impl Serialize for Line {
             time: Timestamp,
             level: Level,
             #[serde(flatten)]
-            event: &'a Event,
+            event: &'a HostEvent,
             #[serde(skip_serializing_if = "Option::is_none")]
             plugin: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,11 +1,11 @@
 use super::*;
 
-fn guest_log(n: usize) -> Event {
+fn guest_log(n: usize) -> HostEvent {
     let pairs = Pairs(vec![("n".to_owned(), n.to_string())]);
-    Event::GuestLog { level: Level::Info, message: "notified".to_owned(), pairs }
+    HostEvent::GuestLog { level: Level::Info, message: "notified".to_owned(), pairs }
 }
 
-fn at(event: Event) -> Line {
+fn at(event: HostEvent) -> Line {
     Line {
         time: Timestamp::from_microseconds(1_700_000_000_123_456),
         event,
@@ -20,7 +20,7 @@ fn a_line_is_one_json_object() {
         serde_json::to_string(&at(guest_log(1))).unwrap(),
         @r#"{"time":"2023-11-14T22:13:20.123456Z","level":"info","event":"guest-log","message":"notified","pairs":{"n":"1"},"plugin":"hello","generation":2}"#
     );
-    let delivered = Event::Delivered {
+    let delivered = HostEvent::Delivered {
         subscription: "pods".into(),
         notification: NotificationType::Update,
         namespace: "default".into(),
@@ -28,7 +28,7 @@ fn a_line_is_one_json_object() {
         resource_version: "12".into(),
         attempts: 1,
         took_us: 250,
-        outcome: Delivery::Retry { message: "not yet".into(), after_ms: 400 },
+        outcome: CallOutcome::Retry { message: "not yet".into(), after_ms: 400 },
     };
     insta::assert_snapshot!(
         serde_json::to_string(&at(delivered)).unwrap(),
@@ -40,7 +40,7 @@ fn a_line_is_one_json_object() {
 fn a_guest_cannot_forge_lines() {
     let message = "done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked".to_owned();
     let pairs = Pairs(vec![("a".to_owned(), "b\r".to_owned())]);
-    let line = at(Event::GuestLog { level: Level::Info, message, pairs }).to_string();
+    let line = at(HostEvent::GuestLog { level: Level::Info, message, pairs }).to_string();
     assert!(!line.contains(char::is_control), "{line:?}");
     assert!(line.ends_with(r"done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked a=b\r"), "{line:?}");
 }
@@ -48,10 +48,13 @@ fn a_guest_cannot_forge_lines() {
 #[test]
 fn every_json_line_has_its_level() {
     for (event, level) in [
-        (Event::HostStopping, "info"),
-        (Event::WatchTrouble { resource: "v1/pods".into(), message: "no".into() }, "warn"),
-        (Event::ReportsDropped { count: 1 }, "error"),
-        (Event::GuestLog { level: Level::Trace, message: String::new(), pairs: Pairs::default() }, "trace"),
+        (HostEvent::HostStopping, "info"),
+        (HostEvent::WatchTrouble { resource: "v1/pods".into(), message: "no".into() }, "warn"),
+        (HostEvent::ReportsDropped { count: 1 }, "error"),
+        (
+            HostEvent::GuestLog { level: Level::Trace, message: String::new(), pairs: Pairs::default() },
+            "trace",
+        ),
     ] {
         let line = Line { time: Timestamp::now(), event, plugin: None, generation: None };
         let text = serde_json::to_string(&line).unwrap();
@@ -66,21 +69,21 @@ fn nothing_that_a_guest_says_controls_a_terminal() {
     let evil = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}txt\r\u{7f}";
     let text = || evil.to_owned();
     for event in [
-        Event::PluginLoaded { version: text(), digest: text(), mode: Mode::First, took_ms: 1 },
-        Event::PluginRefused {
+        HostEvent::PluginLoaded { version: text(), digest: text(), mode: Mode::First, took_ms: 1 },
+        HostEvent::PluginRefused {
             file: text(),
             message: text(),
             hint: Some(text()),
             older_version_serves: false,
         },
-        Event::PluginWaiting { waits_for: vec![text()] },
-        Event::SubscriptionForbidden {
+        HostEvent::PluginWaiting { waits_for: vec![text()] },
+        HostEvent::SubscriptionForbidden {
             subscription: text(),
             resource: text(),
             message: text(),
             hint: text(),
         },
-        Event::InstanceLost {
+        HostEvent::InstanceLost {
             function: "on-add",
             about: text(),
             reason: "trap",
@@ -89,15 +92,15 @@ fn nothing_that_a_guest_says_controls_a_terminal() {
             backtrace: text(),
             losses: 1,
             restart_after_ms: 1,
-            again: None,
+            next_try: None,
         },
-        Event::GuestLog { level: Level::Error, message: text(), pairs: Pairs(vec![(text(), text())]) },
-        Event::Reconciled {
+        HostEvent::GuestLog { level: Level::Error, message: text(), pairs: Pairs(vec![(text(), text())]) },
+        HostEvent::Reconciled {
             kind: text(),
             namespace: text(),
             name: text(),
             took_us: 1,
-            outcome: Delivery::Parked { message: text() },
+            outcome: CallOutcome::Parked { message: text() },
         },
     ] {
         let line = at(event);
@@ -117,7 +120,7 @@ fn nothing_that_a_guest_says_controls_a_terminal() {
 #[test]
 fn a_panics_message_is_readable() {
     let message = "panicked at src/lib.rs:12:5:\nexpected a Pod,\tgot\n\u{1b}[31mnothing\n".to_owned();
-    let line = at(Event::GuestLog { level: Level::Error, message, pairs: Pairs::default() });
+    let line = at(HostEvent::GuestLog { level: Level::Error, message, pairs: Pairs::default() });
     insta::assert_snapshot!(line, @r"
     22:13:20.123 error hello#2: panicked at src/lib.rs:12:5:
         expected a Pod,    got
@@ -128,7 +131,7 @@ fn a_panics_message_is_readable() {
 #[test]
 fn a_line_for_people() {
     insta::assert_snapshot!(at(guest_log(1)), @"22:13:20.123 info  hello#2: notified n=1");
-    let refused = Event::PluginRefused {
+    let refused = HostEvent::PluginRefused {
         file: "plugins/hello.yaml".into(),
         message: "no component".into(),
         hint: Some("build it".into()),
@@ -139,7 +142,7 @@ fn a_line_for_people() {
 
 #[test]
 fn an_exception_is_shown_once_with_its_lines_and_its_object() {
-    let lost = Event::InstanceLost {
+    let lost = HostEvent::InstanceLost {
         function: "on-add",
         about: "pods default/web".into(),
         reason: "trap",
@@ -148,7 +151,7 @@ fn an_exception_is_shown_once_with_its_lines_and_its_object() {
         backtrace: "wasm backtrace:\n    0: a!<wasm function 7>\n    1: a!on-add".into(),
         losses: 1,
         restart_after_ms: 0,
-        again: Some(Again { tries: 1, after_ms: Some(200) }),
+        next_try: Some(NextTry { tries: 1, after_ms: Some(200) }),
     };
     let mut event = serde_json::to_value(&lost).unwrap();
     assert_eq!(event["tries"], 1);
@@ -177,22 +180,22 @@ async fn taken(reports: &mut Reports) -> (usize, u64) {
     let (mut n_lines, mut n_lost) = (0, 0);
     while let Some(line) = next_now(reports) {
         match line.event {
-            Event::ReportsDropped { count } => n_lost += count,
+            HostEvent::ReportsDropped { count } => n_lost += count,
             _ => n_lines += 1,
         }
     }
     (n_lines, n_lost)
 }
 
-fn long_log(length: usize) -> Event {
-    Event::GuestLog { level: Level::Info, message: "x".repeat(length), pairs: Pairs::default() }
+fn long_log(length: usize) -> HostEvent {
+    HostEvent::GuestLog { level: Level::Info, message: "x".repeat(length), pairs: Pairs::default() }
 }
 
 #[tokio::test]
 async fn an_unread_output_takes_no_more_memory_than_its_bound() {
     let max_bytes = 1 << 20;
     let (reporter, mut reports) = channel(Config { max_bytes, ..Config::default() });
-    let started = Event::HostStarted { server: "s".repeat(9_000), version: "1" };
+    let started = HostEvent::HostStarted { server: "s".repeat(9_000), version: "1" };
     for n in 0..10_000 {
         reporter.about(&format!("p{n}").into(), 1).report(long_log(28_000));
         reporter.report(started.clone());
@@ -211,7 +214,7 @@ async fn an_unread_output_takes_no_more_memory_than_its_bound() {
 #[tokio::test]
 async fn short_lines_are_bounded_as_well() {
     let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
-    (0..100_000).for_each(|_| reporter.report(Event::PluginUnloaded));
+    (0..100_000).for_each(|_| reporter.report(HostEvent::PluginUnloaded));
     let (n_lines, n_lost) = taken(&mut reports).await;
     assert!(n_lines * size_of::<Line>() <= 1 << 20 && n_lost > 90_000, "{n_lines} and {n_lost}");
 }
@@ -232,12 +235,12 @@ async fn a_plugin_that_floods_its_log_leaves_room_for_others_and_for_the_host() 
         (0..1000).for_each(|_| other.report(long_log(1000)));
     }
     let before = reporter.dropped();
-    reporter.report(Event::HostStopping);
+    reporter.report(HostEvent::HostStopping);
     assert_eq!(reporter.dropped(), before, "and the host has, whatever plugins do");
     let mut heard = Vec::new();
     while let Some(line) = next_now(&mut reports) {
         heard.extend(line.plugin.map(|plugin| plugin.to_string()));
-        if matches!(line.event, Event::HostStopping) {
+        if matches!(line.event, HostEvent::HostStopping) {
             heard.push("the host".to_owned());
         }
     }

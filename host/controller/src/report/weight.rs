@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Event, Line};
+use super::{HostEvent, Line};
 
 /// What a line takes beside its texts: itself, and its place in the channel.
 const LINE: usize = size_of::<Line>() + 64;
@@ -14,17 +14,17 @@ const PAIR: usize = size_of::<(String, String)>();
 struct Count(usize);
 
 /// Returns about how many bytes an event takes, no less than its texts.
-pub(super) fn of(event: &Event) -> usize {
+pub(super) fn of(event: &HostEvent) -> usize {
     LINE + match event {
         // What comes with each call of a plugin is summed up, all else is rare.
-        Event::GuestLog { level: _, message, pairs } => {
+        HostEvent::GuestLog { level: _, message, pairs } => {
             let pairs = pairs.0.iter().map(|(name, value)| PAIR + name.capacity() + value.capacity());
             message.capacity() + pairs.sum::<usize>()
         }
-        Event::Delivered { subscription, namespace, name, resource_version, .. } => {
+        HostEvent::Delivered { subscription, namespace, name, resource_version, .. } => {
             subscription.len() + namespace.len() + name.len() + resource_version.len() + outcome(event)
         }
-        Event::Reconciled { kind, namespace, name, .. } => {
+        HostEvent::Reconciled { kind, namespace, name, .. } => {
             kind.len() + namespace.len() + name.len() + outcome(event)
         }
         other => {
@@ -36,12 +36,12 @@ pub(super) fn of(event: &Event) -> usize {
     }
 }
 
-fn outcome(event: &Event) -> usize {
-    use super::Delivery;
+fn outcome(event: &HostEvent) -> usize {
+    use super::CallOutcome;
     match event {
-        Event::Delivered { outcome, .. } | Event::Reconciled { outcome, .. } => match outcome {
-            Delivery::Done => 0,
-            Delivery::Retry { message, .. } | Delivery::Parked { message } => message.capacity(),
+        HostEvent::Delivered { outcome, .. } | HostEvent::Reconciled { outcome, .. } => match outcome {
+            CallOutcome::Done => 0,
+            CallOutcome::Retry { message, .. } | CallOutcome::Parked { message } => message.capacity(),
         },
         _ => 0,
     }

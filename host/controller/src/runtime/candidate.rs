@@ -17,7 +17,7 @@ use crate::{
     health::Health,
     leader::{self, Callbacks, ConfigError, Ended, HealthCheck, LeaderElector, LeaseLock},
     reload::{Host, Reload},
-    report::Event,
+    report::HostEvent,
     tasks::{Criticality, Tasks},
 };
 
@@ -97,7 +97,7 @@ impl Candidate {
         self.health.stands_by(check);
         let lease = format!("{namespace}/{name}");
         self.host.metrics.leads(name, false);
-        self.host.reporter.report(Event::StandingBy { lease: lease.clone(), identity: identity.clone() });
+        self.host.reporter.report(HostEvent::StandingBy { lease: lease.clone(), identity: identity.clone() });
         let leading = Leading { candidate: &self, token: token.child_token() };
         let compete = async {
             let ended = elector.run(&leading, leading.token.clone()).await;
@@ -107,7 +107,7 @@ impl Candidate {
         // The last Event is written after the election; the recorder ends by itself.
         let (ended, ()) = tokio::join!(compete, recording.run(CancellationToken::new()));
         if ended == Ended::Lost {
-            self.host.reporter.report(Event::LeadershipLost { lease: lease.clone() });
+            self.host.reporter.report(HostEvent::LeadershipLost { lease: lease.clone() });
             self.failure.lock().get_or_insert(Error::LeadershipLost { lease });
         }
     }
@@ -120,7 +120,7 @@ impl Callbacks for Leading<'_> {
     async fn on_started_leading(&self, leading: CancellationToken) {
         let Candidate { host, health, sources, failure, .. } = self.candidate;
         host.metrics.leads(&self.candidate.election.name, true);
-        host.reporter.report(Event::Leading);
+        host.reporter.report(HostEvent::Leading);
         // Tasks of their own, so that all of them are gone before the Lease is given back.
         let (tasks, supervisor) = Tasks::new(leading.child_token());
         let host = Host { tasks: tasks.clone(), ..host.clone() };
@@ -139,7 +139,7 @@ impl Callbacks for Leading<'_> {
 
     fn on_new_leader(&self, identity: &str) {
         if identity != self.candidate.election.identity && !identity.is_empty() {
-            self.candidate.host.reporter.report(Event::OtherLeads { identity: identity.to_owned() });
+            self.candidate.host.reporter.report(HostEvent::OtherLeads { identity: identity.to_owned() });
         }
     }
 }

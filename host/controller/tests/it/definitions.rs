@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use oarlock_controller::discovery::Discovery;
-use oarlock_controller::informers::{ApiSource, Informers, Lease, Limits, Prunings, Purpose};
+use oarlock_controller::informers::{ApiSource, InformerHandle, Informers, Limits, Prunings, Purpose};
 use oarlock_controller::report;
 use oarlock_controller::tasks::Tasks;
 use oarlock_dev_cluster::DevCluster;
@@ -48,9 +48,9 @@ impl Rig {
         Self { cluster, client, informers, reports, _tasks: tasks }
     }
 
-    fn lease(&self, version: &str, content: Content) -> Lease {
+    fn handle(&self, version: &str, content: Content) -> InformerHandle {
         let boats = GroupVersionResource::new("example.com", version, "boats");
-        self.informers.lease(&boats, Purpose::Plugin("p".into()), content).unwrap()
+        self.informers.acquire(&boats, Purpose::Plugin("p".into()), content).unwrap()
     }
 
     async fn request(&self, method: &str, path: &str, body: Value) -> Value {
@@ -138,12 +138,12 @@ fn has_spec(object: &Object) -> bool {
 #[tokio::test]
 async fn a_definition_that_comes_goes_and_comes_again_is_followed() {
     let mut rig = Rig::start().await;
-    let lease = rig.lease("v1", Content::Full);
+    let handle = rig.handle("v1", Content::Full);
     rig.event("resource-absent").await;
     rig.define(&[("v1", true)]).await;
     let appeared = std::time::Instant::now();
     rig.launch("v1", "a").await;
-    let informer = lease.synced().await;
+    let informer = handle.synced().await;
     assert!(appeared.elapsed() < Duration::from_secs(10));
     rig.event("resource-served").await;
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -166,8 +166,8 @@ async fn a_version_that_is_no_longer_served_is_named_and_keeps_its_objects() {
     let mut rig = Rig::start().await;
     rig.define(&[("v1", true), ("v2", true)]).await;
     rig.launch("v1", "a").await;
-    let lease = rig.lease("v1", Content::Full);
-    let informer = lease.synced().await;
+    let handle = rig.handle("v1", Content::Full);
+    let informer = handle.synced().await;
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     assert_eq!(told(&mut listener).await, "add a");
 
@@ -193,7 +193,7 @@ async fn metadata_alone_is_asked_for_until_somebody_wants_more() {
     let rig = Rig::start().await;
     rig.define(&[("v1", true)]).await;
     rig.launch("v1", "a").await;
-    let small = rig.lease("v1", Content::Metadata);
+    let small = rig.handle("v1", Content::Metadata);
     let informer = small.synced().await;
     let key = "default/a".parse().unwrap();
     let cached = || informer.indexer().get(&key).unwrap();
@@ -204,7 +204,7 @@ async fn metadata_alone_is_asked_for_until_somebody_wants_more() {
     rig.launch("v1", "b").await;
     assert_eq!(told(&mut listener).await, "add b");
 
-    let full = rig.lease("v1", Content::Full);
+    let full = rig.handle("v1", Content::Full);
     full.synced().await;
     assert!(has_spec(&cached()));
     rig.launch("v1", "c").await;
@@ -221,7 +221,7 @@ async fn what_the_operator_drops_is_not_cached() {
     let rig = Rig::start_with(prunings).await;
     rig.define(&[("v1", true)]).await;
     rig.launch("v1", "listed").await;
-    let boats = rig.lease("v1", Content::Full);
+    let boats = rig.handle("v1", Content::Full);
     let boats = boats.synced().await;
     rig.launch("v1", "watched").await;
     let mut listener = boats.add_listener(ListenerConfig::default()).unwrap();
@@ -231,7 +231,7 @@ async fn what_the_operator_drops_is_not_cached() {
     assert!(objects.iter().all(|boat| !has_spec(boat) && boat.pointer(&"/spec".parse().unwrap()).is_some()));
 
     let namespaces = GroupVersionResource::new("", "v1", "namespaces");
-    let namespaces = rig.informers.lease(&namespaces, Purpose::Host, Content::Full).unwrap();
+    let namespaces = rig.informers.acquire(&namespaces, Purpose::Host, Content::Full).unwrap();
     let namespace = namespaces.synced().await.indexer().get(&"default".parse().unwrap()).unwrap();
     assert!(namespace.pointer(&"/spec".parse().unwrap()).is_some());
     rig.cluster.shut_down().await;

@@ -73,7 +73,7 @@ impl Open {
     pub(super) fn go_on(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
         self.plan = plan;
         if self.door != Door::Open {
-            // The board is written anew: it has to say so again.
+            // The switch overwrites the status: the closed state has to be written again.
             self.access.mark_changed();
         }
         if mode == Mode::TakeOver {

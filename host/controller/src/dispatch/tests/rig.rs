@@ -21,7 +21,7 @@ use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
-use crate::status::{Board, PluginStatus};
+use crate::status::{PluginStatus, StatusRegistry};
 use crate::subscriptions::{self, Access, Subscription};
 use crate::tasks::{Criticality, Tasks};
 
@@ -56,7 +56,7 @@ pub(super) struct Rig {
     pub(super) api: FakeListWatch,
     pub(super) guests: Guests,
     pub(super) access: watch::Sender<Access>,
-    pub(super) board: Board,
+    pub(super) statuses: StatusRegistry,
     pub(super) serving: Arc<Serving>,
     pub(super) stateless: bool,
     pub(super) exported: Exported,
@@ -123,11 +123,11 @@ impl Rig {
         tasks.spawn("informer", Criticality::Essential, |token| async move { running.run(token).await });
         assert!(informer.wait_for_sync().await);
         let (reporter, reports) = report::channel(report::Config::default());
-        let board = Board::default();
+        let statuses = StatusRegistry::default();
         let informers =
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
         let shared = Shared {
-            metrics: Metrics::new(board.clone(), informers, reporter.clone()),
+            metrics: Metrics::new(statuses.clone(), informers, reporter.clone()),
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
@@ -135,8 +135,8 @@ impl Rig {
         let queue = PluginQueue::default();
         let name: Arc<str> = "p".into();
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
-        let entry = board.enter(status);
-        let (dispatcher, switches, serving) = Dispatcher::new(name, shared, entry, queue);
+        let handle = statuses.register(status);
+        let (dispatcher, switches, serving) = Dispatcher::new(name, shared, handle, queue);
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
             api,
@@ -147,7 +147,7 @@ impl Rig {
                 began: Instant::now(),
             },
             access: watch::Sender::new(Access::Open(Namespaces::All)),
-            board,
+            statuses,
             serving,
             stateless: false,
             exported: Exported { handler: true, reconciler: true },
@@ -239,7 +239,7 @@ impl Rig {
     }
 
     pub(super) fn status(&self) -> PluginStatus {
-        self.board.snapshot().remove(0)
+        self.statuses.snapshot().remove(0)
     }
 
     fn subscription(&self) -> contract::Subscription {

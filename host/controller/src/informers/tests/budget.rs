@@ -13,21 +13,21 @@ fn fill(api: &FakeListWatch, n_objects: usize) {
     }
 }
 
-fn refusal(result: Result<Lease, Refused>) -> String {
-    result.map(|_| "a lease").unwrap_err().to_string()
+fn refusal(result: Result<InformerHandle, Refused>) -> String {
+    result.map(|_| "a handle").unwrap_err().to_string()
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_informer_too_many_is_refused_and_the_others_go_on() {
     let rig = Rig::new(limits(2, 1000));
-    let pods = rig.lease(Content::Full);
-    let other = rig.informers.lease(&resource("secrets"), plugin("p"), Content::Full).unwrap();
-    let third = || rig.informers.lease(&resource("events"), plugin("q"), Content::Metadata);
+    let pods = rig.handle(Content::Full);
+    let other = rig.informers.acquire(&resource("secrets"), plugin("p"), Content::Full).unwrap();
+    let third = || rig.informers.acquire(&resource("events"), plugin("q"), Content::Metadata);
     insta::assert_snapshot!(refusal(third()), @"the host has no room for v1/events: it would be informer 3 of 2");
-    assert!(rig.informers.lease(&super::pods(), plugin("q"), Content::Full).is_ok(), "it is there already");
+    assert!(rig.informers.acquire(&super::pods(), plugin("q"), Content::Full).is_ok(), "it is there already");
     pods.synced().await;
     // The host comes first.
-    let host = rig.informers.lease(&resource("namespaces"), Purpose::Host, Content::Metadata).unwrap();
+    let host = rig.informers.acquire(&resource("namespaces"), Purpose::Host, Content::Metadata).unwrap();
     assert_eq!(rig.informers.budget().refusals, 1);
     drop(host);
     drop(other);
@@ -42,27 +42,27 @@ async fn nothing_new_is_begun_when_the_caches_are_full() {
         budget.watch_budget(token).await;
     });
     fill(&rig.api(), 90);
-    let small = rig.lease(Content::Metadata);
+    let small = rig.handle(Content::Metadata);
     let mut listener = listen(&small.synced().await);
     rig.api().until_watches(1).await;
     for i in 90..120 {
         rig.api().put(pod(&format!("n/{i}")));
     }
-    let Event::OverBudget { message, hint } = rig.event().await else { panic!("over budget") };
+    let HostEvent::OverBudget { message, hint } = rig.event().await else { panic!("over budget") };
     insta::assert_snapshot!(message, @"120 objects of 100 are cached");
     insta::assert_snapshot!(hint, @"raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
     assert_eq!(told(&mut listener).len(), 120, "what is there goes on");
     assert!(rig.informers.budget().over);
-    let events = rig.informers.lease(&resource("events"), plugin("q"), Content::Metadata);
+    let events = rig.informers.acquire(&resource("events"), plugin("q"), Content::Metadata);
     insta::assert_snapshot!(refusal(events), @"the host has no room for v1/events: 120 objects of 100 are cached");
-    let full = rig.informers.lease(&pods(), plugin("q"), Content::Full);
+    let full = rig.informers.acquire(&pods(), plugin("q"), Content::Full);
     insta::assert_snapshot!(refusal(full), @"the host has no room for full objects of v1/pods: 120 objects of 100 are cached");
-    assert!(rig.informers.lease(&pods(), plugin("q"), Content::Metadata).is_ok());
+    assert!(rig.informers.acquire(&pods(), plugin("q"), Content::Metadata).is_ok());
     for i in 0..50 {
         rig.api().delete(&format!("n/{i}"));
     }
-    assert!(matches!(rig.event().await, Event::WithinBudget));
-    assert!(rig.informers.lease(&resource("events"), plugin("q"), Content::Metadata).is_ok());
+    assert!(matches!(rig.event().await, HostEvent::WithinBudget));
+    assert!(rig.informers.acquire(&resource("events"), plugin("q"), Content::Metadata).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,14 +70,16 @@ async fn a_first_list_that_does_not_fit_is_given_up() {
     let mut rig = Rig::new(limits(10, 1000));
     let secrets = resource("secrets");
     fill(&rig.source.api(&secrets), 500);
-    let other = rig.informers.lease(&secrets, plugin("q"), Content::Full).unwrap();
+    let other = rig.informers.acquire(&secrets, plugin("q"), Content::Full).unwrap();
     other.synced().await;
     fill(&rig.api(), 900);
-    let lease = rig.lease(Content::Full);
-    let Event::ResourceOverBudget { message, wanted_by, .. } = rig.event().await else { panic!("too much") };
+    let handle = rig.handle(Content::Full);
+    let HostEvent::ResourceOverBudget { message, wanted_by, .. } = rig.event().await else {
+        panic!("too much")
+    };
     insta::assert_snapshot!(message, @"1012 objects of 1000 are cached");
     assert_eq!(wanted_by, ["p"]);
-    insta::assert_snapshot!(lease.waits_for().unwrap(), @"room for v1/pods: 1012 objects of 1000 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
+    insta::assert_snapshot!(handle.waits_for().unwrap(), @"room for v1/pods: 1012 objects of 1000 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
     let usage = rig.informers.budget();
     assert_eq!((usage.objects, usage.refusals), (500, 1), "nothing of it was kept");
     let n_requests = rig.api().requests().len();
@@ -88,8 +90,8 @@ async fn a_first_list_that_does_not_fit_is_given_up() {
     assert!(rig.silence());
 
     drop(other);
-    lease.synced().await;
-    assert!(matches!(rig.event().await, Event::ResourceWithinBudget { .. }));
+    handle.synced().await;
+    assert!(matches!(rig.event().await, HostEvent::ResourceWithinBudget { .. }));
     assert_eq!(rig.informers.budget().objects, 900);
 }
 
@@ -100,12 +102,12 @@ async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
     for i in 0..200 {
         rig.api().put(Draft::new(&format!("n/{i}")).field("spec", json!({ "padding": "x".repeat(400) })));
     }
-    let small = rig.lease(Content::Metadata);
+    let small = rig.handle(Content::Metadata);
     let mut listener = listen(&small.synced().await);
     assert_eq!(told(&mut listener).len(), 200);
     settle(&rig).await;
-    let full = rig.lease(Content::Full);
-    assert!(matches!(rig.event().await, Event::ResourceOverBudget { .. }));
+    let full = rig.handle(Content::Full);
+    assert!(matches!(rig.event().await, HostEvent::ResourceOverBudget { .. }));
     pass(100.0).await;
     assert!(full.synced().now_or_never().is_none() && full.waits_for().unwrap().starts_with("room for"));
     assert!(rig.informers.budget().bytes < bytes);
@@ -121,7 +123,7 @@ async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
         rig.api().delete(&format!("n/{i}"));
     }
     full.synced().await;
-    assert!(matches!(rig.event().await, Event::ResourceWithinBudget { .. }));
+    assert!(matches!(rig.event().await, HostEvent::ResourceWithinBudget { .. }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,9 +132,9 @@ async fn room_for_metadata_is_enough_when_nobody_wants_more_any_longer() {
     for i in 0..200 {
         rig.api().put(Draft::new(&format!("n/{i}")).field("spec", json!({ "padding": "x".repeat(400) })));
     }
-    let full = rig.lease(Content::Full);
-    assert!(matches!(rig.event().await, Event::ResourceOverBudget { .. }));
-    let small = rig.lease(Content::Metadata);
+    let full = rig.handle(Content::Full);
+    assert!(matches!(rig.event().await, HostEvent::ResourceOverBudget { .. }));
+    let small = rig.handle(Content::Metadata);
     drop(full);
     small.synced().await;
     assert_eq!(rig.informers.budget().objects, 200);
@@ -142,15 +144,15 @@ async fn room_for_metadata_is_enough_when_nobody_wants_more_any_longer() {
 async fn a_watch_that_begins_with_too_much_is_given_up_too() {
     let mut rig = Rig::streaming(limits(10, 1000));
     fill(&rig.api(), 1100);
-    let lease = rig.lease(Content::Full);
-    let Event::ResourceOverBudget { message, .. } = rig.event().await else { panic!("too much") };
+    let handle = rig.handle(Content::Full);
+    let HostEvent::ResourceOverBudget { message, .. } = rig.event().await else { panic!("too much") };
     insta::assert_snapshot!(message, @"1024 objects of 1000 are cached");
     assert_eq!(rig.informers.budget().objects, 0);
     assert_eq!(rig.api().n_open_watches(), 0);
     for i in 0..500 {
         rig.api().delete(&format!("n/{i}"));
     }
-    lease.synced().await;
+    handle.synced().await;
     assert_eq!(rig.informers.budget().objects, 600);
     assert!(rig.api().lists().is_empty(), "no list was needed");
 }
@@ -158,14 +160,14 @@ async fn a_watch_that_begins_with_too_much_is_given_up_too() {
 #[tokio::test(start_paused = true)]
 async fn promise_4_one_plugin_leaves_room_for_another() {
     let rig = Rig::new(limits(8, 1000));
-    let lease = |name: &str, n: usize| {
-        rig.informers.lease(&resource(&format!("things-{n}")), plugin(name), Content::Metadata)
+    let handle = |name: &str, n: usize| {
+        rig.informers.acquire(&resource(&format!("things-{n}")), plugin(name), Content::Metadata)
     };
-    let mut greedy: Vec<_> = (0..6).map(|n| lease("greedy", n).unwrap()).collect();
-    let refused = lease("greedy", 6);
+    let mut greedy: Vec<_> = (0..6).map(|n| handle("greedy", n).unwrap()).collect();
+    let refused = handle("greedy", 6);
     insta::assert_snapshot!(refusal(refused), @"the host has no room for v1/things-6: one plugin alone may take no more: it would be informer 7 of 6");
-    let _good = [lease("good", 6).unwrap(), lease("good", 7).unwrap()];
+    let _good = [handle("good", 6).unwrap(), handle("good", 7).unwrap()];
     // What is there costs nothing more, and what others want is not its own.
-    greedy.push(lease("greedy", 3).unwrap());
-    greedy.push(lease("greedy", 7).unwrap());
+    greedy.push(handle("greedy", 3).unwrap());
+    greedy.push(handle("greedy", 7).unwrap());
 }

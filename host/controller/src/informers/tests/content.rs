@@ -1,10 +1,10 @@
 //! Widening and narrowing.
 
 use super::*;
-use crate::informers::steering::NARROW_AFTER;
+use crate::informers::source_controller::NARROW_AFTER;
 
-fn cached(lease: &Lease) -> Vec<Object> {
-    let indexer = lease.informer().unwrap().indexer().clone();
+fn cached(handle: &InformerHandle) -> Vec<Object> {
+    let indexer = handle.informer().unwrap().indexer().clone();
     indexer.keys().iter().filter_map(|key| indexer.get(key)).collect()
 }
 
@@ -12,13 +12,13 @@ fn cached(lease: &Lease) -> Vec<Object> {
 async fn metadata_is_enough_until_somebody_wants_more() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let small = rig.lease(Content::Metadata);
+    let small = rig.handle(Content::Metadata);
     let mut early = listen(&small.synced().await);
     assert_eq!(told(&mut early), ["add n/a@2"]);
     assert!(!cached(&small).iter().any(is_full));
     assert_eq!(rig.informers.views()[0].content, "metadata");
 
-    let full = rig.lease(Content::Full);
+    let full = rig.handle(Content::Full);
     assert_eq!(full.waits_for().unwrap(), "the full objects of v1/pods");
     assert_eq!(small.waits_for(), None);
     let mut late = listen(&full.synced().await);
@@ -40,10 +40,10 @@ async fn metadata_is_enough_until_somebody_wants_more() {
 async fn a_full_lease_is_synced_only_with_full_objects() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let small = rig.lease(Content::Metadata);
+    let small = rig.handle(Content::Metadata);
     small.synced().await;
     rig.api().hang_list();
-    let full = rig.lease(Content::Full);
+    let full = rig.handle(Content::Full);
     pass(200.0).await;
     assert!(full.synced().now_or_never().is_none());
     assert!(small.synced().now_or_never().is_some());
@@ -57,8 +57,8 @@ async fn a_full_lease_is_synced_only_with_full_objects() {
 async fn narrows_when_nobody_has_wanted_more_for_a_while() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let small = rig.lease(Content::Metadata);
-    let full = rig.lease(Content::Full);
+    let small = rig.handle(Content::Metadata);
+    let full = rig.handle(Content::Full);
     let mut listener = listen(&small.synced().await);
     full.synced().await;
     told(&mut listener);
@@ -67,7 +67,7 @@ async fn narrows_when_nobody_has_wanted_more_for_a_while() {
     // A swap: the one goes before the next one comes, or a moment after.
     drop(full);
     pass(NARROW_AFTER.as_secs_f64() - 1.0).await;
-    let full = rig.lease(Content::Full);
+    let full = rig.handle(Content::Full);
     assert!(full.synced().now_or_never().is_some(), "they are still there");
     pass(NARROW_AFTER.as_secs_f64() * 2.0).await;
     assert_eq!(rig.api().lists().len(), n_lists);
@@ -85,7 +85,7 @@ async fn narrows_when_nobody_has_wanted_more_for_a_while() {
 
     // And wide again.
     rig.api().put(pod("n/b"));
-    let full = rig.lease(Content::Full);
+    let full = rig.handle(Content::Full);
     full.synced().await;
     assert!(cached(&full).iter().all(is_full));
     assert_eq!(told(&mut listener), ["add n/b@4"]);
@@ -95,13 +95,13 @@ async fn narrows_when_nobody_has_wanted_more_for_a_while() {
 async fn whoever_comes_while_it_narrows_gets_full_objects() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let small = rig.lease(Content::Metadata);
-    let full = rig.lease(Content::Full);
+    let small = rig.handle(Content::Metadata);
+    let full = rig.handle(Content::Full);
     full.synced().await;
     drop(full);
     rig.api().hang_list();
     pass(NARROW_AFTER.as_secs_f64() + 1.0).await;
-    let full = rig.lease(Content::Full);
+    let full = rig.handle(Content::Full);
     assert!(full.synced().now_or_never().is_none());
     full.synced().await;
     assert!(cached(&small).iter().all(is_full));
@@ -118,14 +118,14 @@ async fn late_while_it_widens(rig: Rig) {
     for i in 0..50 {
         rig.api().put(pod(&format!("n/{i}")));
     }
-    let small = rig.lease(Content::Metadata);
+    let small = rig.handle(Content::Metadata);
     let mut early = listen(&small.synced().await);
     assert_eq!(told(&mut early).len(), 50);
     let mut late = Vec::new();
     for round in 0..20 {
         // Changes seen and unseen, before, during and after the list.
         rig.api().put(pod("n/1"));
-        let full = rig.lease(Content::Full);
+        let full = rig.handle(Content::Full);
         rig.api().put_unseen(pod("n/2"));
         if round % 2 == 0 {
             rig.api().close_watches();

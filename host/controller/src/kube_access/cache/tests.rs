@@ -66,17 +66,17 @@ impl Rig {
             Informers::new(tasks.clone(), reporter, Arc::new(Source(api.clone())), Limits::default());
         let reader = |namespaces| {
             let target = GroupVersionResource::new("", "v1", "pods");
-            let lease = informers
-                .lease(&target, Purpose::Plugin("hello".into()), oarlock_informer::Content::Full)
+            let handle = informers
+                .acquire(&target, Purpose::Plugin("hello".into()), oarlock_informer::Content::Full)
                 .unwrap();
-            Reader { target, namespaces, content: Content::Full, lease }
+            Reader { target, namespaces, content: Content::Full, handle }
         };
         let readers: BTreeMap<String, Reader> = [
             ("pods".to_owned(), reader(Namespaces::All)),
             ("ours".to_owned(), reader(Namespaces::One("a".to_owned()))),
         ]
         .into();
-        readers["pods"].lease.synced().await;
+        readers["pods"].handle.synced().await;
         let index = |name: &str, source| Index { name: name.to_owned(), lister: "pods".to_owned(), source };
         let indices = vec![
             index("by-app", contract::IndexSource::Label("app".to_owned())),
@@ -101,7 +101,7 @@ impl Rig {
 
     /// Waits until the cache holds so many objects.
     async fn has(&self, n_objects: usize) {
-        let informer = self.cache.readers["pods"].lease.informer().unwrap();
+        let informer = self.cache.readers["pods"].handle.informer().unwrap();
         while informer.indexer().len() < n_objects {
             tokio::task::yield_now().await;
         }
@@ -210,7 +210,7 @@ async fn a_selector_is_the_apis_and_a_wrong_one_is_named() {
 #[tokio::test(start_paused = true)]
 async fn one_waits_for_ones_own_write() {
     let rig = Rig::new(&[None]).await;
-    let informer = rig.cache.readers["pods"].lease.informer().unwrap();
+    let informer = rig.cache.readers["pods"].handle.informer().unwrap();
     let seen = informer.last_resource_version();
     rig.cache.wait_until_seen("pods", &seen, Duration::from_secs(1)).await.unwrap();
     let later = (seen.parse::<u64>().unwrap() + 1).to_string();
@@ -232,7 +232,7 @@ async fn one_waits_for_ones_own_write() {
 async fn an_index_ends_with_its_plugin() {
     let rig = Rig::new(&[None]).await;
     rig.cache.build_indices().await;
-    let informer = rig.cache.readers["pods"].lease.informer().unwrap();
+    let informer = rig.cache.readers["pods"].handle.informer().unwrap();
     let names = ["hello#1/by-app", "hello#1/by-name", "hello#1/by-part"];
     assert_eq!(informer.indexer().index_names(), names);
     drop(rig.cache);

@@ -12,7 +12,7 @@ use super::Error;
 use crate::config::PluginFile;
 use crate::regular_file;
 use crate::reload::{Host, Slot};
-use crate::report::{Event, Reporter};
+use crate::report::{HostEvent, Reporter};
 
 /// How often it is looked how far the compilation is. What is done before needs no word.
 const LOOK: Duration = Duration::from_secs(1);
@@ -37,12 +37,12 @@ pub(super) async fn compile(
     let mut told = None;
     loop {
         if let Ok(compiled) = tokio::time::timeout(LOOK, &mut compiling).await {
-            slot.board.update(|status| status.waits_for.clear());
+            slot.status.update(|status| status.waits_for.clear());
             host.metrics.compiled(&slot.name, began.elapsed());
             return compiled.map_err(|source| Error::Component { path: path(), source });
         }
         let Some(Compilation { plugin: _, bytes, state }) = of(host, &slot.name) else { continue };
-        slot.board.update(|status| status.waits_for = vec![waits_for(bytes, state)]);
+        slot.status.update(|status| status.waits_for = vec![waits_for(bytes, state)]);
         let before = match state {
             CompilationState::Waiting { before } => before,
             CompilationState::Running { .. } => 0,
@@ -50,7 +50,7 @@ pub(super) async fn compile(
         let is_running = matches!(state, CompilationState::Running { .. });
         // Once while it waits, and once when its turn has come.
         if told != Some(is_running) {
-            reporter.report(Event::PluginCompiling { bytes: bytes as u64, before });
+            reporter.report(HostEvent::PluginCompiling { bytes: bytes as u64, before });
             told = Some(is_running);
         }
     }

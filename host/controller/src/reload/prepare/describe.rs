@@ -36,7 +36,7 @@ pub(super) async fn describe(
     let not_before = *slot.asked.not_before.lock();
     if let Some(not_before) = not_before.filter(|it| *it > Instant::now()) {
         let why = "its turn to describe itself: the last time took it long";
-        slot.board.update(|status| status.waits_for = vec![why.to_owned()]);
+        slot.status.update(|status| status.waits_for = vec![why.to_owned()]);
         tokio::time::sleep_until(not_before).await;
     }
     let mut cost = Cost { host, slot, began: Instant::now(), computed: None };

@@ -11,10 +11,10 @@ use super::Wanted;
 use crate::access::{self, AccountState};
 use crate::account::Account;
 use crate::identity::Identity;
-use crate::informers::Lease;
+use crate::informers::InformerHandle;
 use crate::plan::{ReadPlan, SubscriptionPlan};
 use crate::reload::{Host, Slot};
-use crate::report::{Event, Reporter};
+use crate::report::{HostEvent, Reporter};
 use crate::subscriptions::{self, Access};
 
 /// How often it is looked whether what is waited for is there, and the wait explained if not.
@@ -93,7 +93,7 @@ impl Waiting<'_> {
         &self,
         identity: &Identity,
         wanted: &[Wanted],
-        reads: &[Lease],
+        reads: &[InformerHandle],
     ) -> Result<(), RightsLost> {
         let mut said = Said::default();
         loop {
@@ -102,8 +102,8 @@ impl Waiting<'_> {
             }
             let mut waits_for = Vec::new();
             for wanted in wanted {
-                let Wanted::Fresh { plan, lease, following } = wanted else { continue };
-                waits_for.extend(lease.waits_for());
+                let Wanted::Fresh { plan, handle, following } = wanted else { continue };
+                waits_for.extend(handle.waits_for());
                 match &*following.access.borrow() {
                     Access::Open(_) => {}
                     Access::Forbidden(_) => return Err(RightsLost),
@@ -116,7 +116,7 @@ impl Waiting<'_> {
                     }
                 }
             }
-            waits_for.extend(reads.iter().filter_map(Lease::waits_for));
+            waits_for.extend(reads.iter().filter_map(InformerHandle::waits_for));
             if waits_for.is_empty() {
                 return Ok(());
             }
@@ -150,20 +150,20 @@ impl Waiting<'_> {
     fn say(&self, said: &mut Said, mut waits_for: Vec<String>) {
         waits_for.sort();
         waits_for.dedup();
-        self.slot.board.update(|status| status.waits_for.clone_from(&waits_for));
+        self.slot.status.update(|status| status.waits_for.clone_from(&waits_for));
         // Most waits are over at once; only the others are worth a line.
         if said.is_long && said.waits_for != waits_for {
-            self.reporter.report(Event::PluginWaiting { waits_for: waits_for.clone() });
+            self.reporter.report(HostEvent::PluginWaiting { waits_for: waits_for.clone() });
             said.waits_for = waits_for;
         }
     }
 }
 
 /// Waits until everything is there.
-async fn settled(wanted: &[Wanted], reads: &[Lease]) {
+async fn settled(wanted: &[Wanted], reads: &[InformerHandle]) {
     let fresh = wanted.iter().filter_map(|wanted| match wanted {
         Wanted::GoesOn(_) => None,
-        Wanted::Fresh { lease, following, .. } => Some((lease, following)),
+        Wanted::Fresh { handle, following, .. } => Some((handle, following)),
     });
     let opened = fresh.clone().map(|(_, following)| async {
         let mut access = following.access.clone();
@@ -171,8 +171,8 @@ async fn settled(wanted: &[Wanted], reads: &[Lease]) {
             std::future::pending::<()>().await;
         }
     });
-    let synced = fresh.map(|(lease, _)| lease).chain(reads).map(|lease| async {
-        lease.synced().await;
+    let synced = fresh.map(|(handle, _)| handle).chain(reads).map(|handle| async {
+        handle.synced().await;
     });
     tokio::join!(join_all(opened), join_all(synced));
 }

@@ -140,7 +140,7 @@ async fn a_forbidden_namespace_costs_what_one_costs_that_does_not_exist_and_is_a
 #[tokio::test(start_paused = true)]
 async fn one_hears_of_no_change_in_a_namespace_that_one_may_not_read() {
     let rig = Rig::new(&[Some("a")]).await;
-    let informer = rig.cache.readers["pods"].lease.informer().unwrap();
+    let informer = rig.cache.readers["pods"].handle.informer().unwrap();
     let next = || (informer.last_resource_version().parse::<u64>().unwrap() + 1).to_string();
     let wait = async |version: &str| {
         let began = tokio::time::Instant::now();
@@ -188,7 +188,7 @@ async fn an_index_that_lacks_objects_says_so_to_those_whom_it_concerns() {
     );
     assert!(matches!(rig.cache.index_values("by-part").await, Err(Error::LimitExceeded(_))));
     rig.api.put(Draft::new("c/many").field("spec", json!({ "parts": ["1"] })));
-    let informer = rig.cache.readers["pods"].lease.informer().unwrap();
+    let informer = rig.cache.readers["pods"].handle.informer().unwrap();
     while informer.indexer().index_status("hello#1/by-part").unwrap().left_out > 1 {
         tokio::task::yield_now().await;
     }

@@ -23,32 +23,32 @@ fn bring_back(rig: &Rig) {
 async fn a_resource_that_is_not_served_is_looked_for_until_it_is() {
     let mut rig = Rig::new(Limits::default());
     rig.source.hide(&pods());
-    let lease = rig.lease(Content::Full);
+    let handle = rig.handle(Content::Full);
     let absent = rig.event().await;
-    assert!(matches!(absent, Event::ResourceAbsent { wanted_by, .. } if wanted_by == ["p"]));
-    assert_eq!(lease.waits_for().unwrap(), "v1/pods: the API server does not serve it (yet)");
+    assert!(matches!(absent, HostEvent::ResourceAbsent { wanted_by, .. } if wanted_by == ["p"]));
+    assert_eq!(handle.waits_for().unwrap(), "v1/pods: the API server does not serve it (yet)");
     assert_eq!(rig.informers.views()[0].phase, "absent");
     pass(3600.0).await;
     bring_back(&rig);
     let appeared = tokio::time::Instant::now();
-    lease.synced().await;
+    handle.synced().await;
     assert!(appeared.elapsed() <= Duration::from_secs(5), "picked up within seconds");
     // An hour without it was worth one line.
-    assert!(matches!(rig.event().await, Event::ResourceServed { .. }));
-    assert_eq!(lease.waits_for(), None);
+    assert!(matches!(rig.event().await, HostEvent::ResourceServed { .. }));
+    assert_eq!(handle.waits_for(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_goes_is_a_state_and_no_loop() {
     let mut rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let lease = rig.lease(Content::Full);
-    let mut listener = listen(&lease.synced().await);
+    let handle = rig.handle(Content::Full);
+    let mut listener = listen(&handle.synced().await);
     settle(&rig).await;
     // As its finalizer does it: the objects first.
     rig.api().delete("n/a");
     take_away(&rig);
-    assert!(matches!(rig.event().await, Event::ResourceAbsent { .. }));
+    assert!(matches!(rig.event().await, HostEvent::ResourceAbsent { .. }));
     assert_eq!(told(&mut listener), ["add n/a@2", "delete n/a"]);
     let (n_requests, looks) = (rig.api().requests().len(), rig.source.0.lock().looks);
     pass(3600.0).await;
@@ -61,7 +61,7 @@ async fn a_resource_that_goes_is_a_state_and_no_loop() {
     bring_back(&rig);
     rig.api().put(pod("n/b"));
     pass(6.0).await;
-    assert!(matches!(rig.event().await, Event::ResourceServed { .. }));
+    assert!(matches!(rig.event().await, HostEvent::ResourceServed { .. }));
     assert_eq!(told(&mut listener), ["add n/b@4"]);
     rig.api().put(pod("n/b"));
     pass(1.0).await;
@@ -73,14 +73,14 @@ async fn a_resource_that_goes_is_a_state_and_no_loop() {
 async fn objects_whose_resource_went_unseen_are_told_as_deleted() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let lease = rig.lease(Content::Full);
-    let mut listener = listen(&lease.synced().await);
+    let handle = rig.handle(Content::Full);
+    let mut listener = listen(&handle.synced().await);
     settle(&rig).await;
     rig.api().delete_unseen("n/a");
     take_away(&rig);
     pass(200.0).await;
     assert_eq!(told(&mut listener), ["add n/a@2", "delete n/a (unknown)"]);
-    assert!(lease.synced().now_or_never().is_some());
+    assert!(handle.synced().now_or_never().is_some());
     bring_back(&rig);
     rig.api().put(pod("n/a"));
     pass(6.0).await;
@@ -91,18 +91,18 @@ async fn objects_whose_resource_went_unseen_are_told_as_deleted() {
 async fn a_version_that_is_no_longer_served_takes_no_object_away() {
     let mut rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let lease = rig.lease(Content::Full);
-    let mut listener = listen(&lease.synced().await);
+    let handle = rig.handle(Content::Full);
+    let mut listener = listen(&handle.synced().await);
     settle(&rig).await;
     rig.source.0.lock().other_versions = vec!["example.com/v2".to_owned()];
     take_away(&rig);
-    let Event::ResourceAbsent { message, .. } = rig.event().await else { panic!("absent") };
+    let HostEvent::ResourceAbsent { message, .. } = rig.event().await else { panic!("absent") };
     insta::assert_snapshot!(message, @"the API server does not serve it in this version, but as example.com/v2: the plugin has to ask for one of these");
     pass(600.0).await;
     assert_eq!(told(&mut listener), ["add n/a@2"], "the objects are there, under another name");
     // Then the other version goes too.
     rig.source.0.lock().other_versions.clear();
-    assert!(matches!(rig.event().await, Event::ResourceAbsent { .. }), "which is news");
+    assert!(matches!(rig.event().await, HostEvent::ResourceAbsent { .. }), "which is news");
     pass(60.0).await;
     assert_eq!(told(&mut listener), ["delete n/a (unknown)"]);
 }
@@ -111,8 +111,8 @@ async fn a_version_that_is_no_longer_served_takes_no_object_away() {
 async fn discovery_that_is_ahead_of_the_lists_makes_no_loop() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
-    let lease = rig.lease(Content::Full);
-    let mut listener = listen(&lease.synced().await);
+    let handle = rig.handle(Content::Full);
+    let mut listener = listen(&handle.synced().await);
     settle(&rig).await;
     take_away(&rig);
     rig.source.show(&pods());

@@ -47,7 +47,7 @@ pub enum Mode {
 /// How one call ended.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum Delivery {
+pub enum CallOutcome {
     /// It did its work.
     Done,
     /// It is called again.
@@ -67,7 +67,7 @@ pub enum Delivery {
 /// What becomes of what cost an instance.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Again {
+pub struct NextTry {
     /// How many tries of it cost an instance.
     pub tries: u32,
     /// When it is tried again, from now: then, or as soon after as nothing else is ready. None when it is parked.
@@ -81,7 +81,7 @@ pub struct Pairs(pub Vec<(String, String)>);
 /// One thing that happened.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum Event {
+pub enum HostEvent {
     /// The host runs.
     HostStarted {
         /// The API server's address.
@@ -227,7 +227,7 @@ pub enum Event {
         subscription: String,
         /// What follows.
         #[serde(flatten)]
-        outcome: Delivery,
+        outcome: CallOutcome,
     },
     /// A notification was handed to the handler.
     Delivered {
@@ -248,7 +248,7 @@ pub enum Event {
         took_us: u64,
         /// How it ended.
         #[serde(flatten)]
-        outcome: Delivery,
+        outcome: CallOutcome,
     },
     /// A key was reconciled.
     Reconciled {
@@ -262,7 +262,7 @@ pub enum Event {
         took_us: u64,
         /// How it ended.
         #[serde(flatten)]
-        outcome: Delivery,
+        outcome: CallOutcome,
     },
     /// The guest wrote a line.
     GuestLog {
@@ -297,7 +297,7 @@ pub enum Event {
         restart_after_ms: u64,
         /// What becomes of what it was called for.
         #[serde(flatten)]
-        again: Option<Again>,
+        next_try: Option<NextTry>,
     },
     /// A fresh instance took the place of a lost one.
     InstanceRestarted {
@@ -376,16 +376,16 @@ pub enum Event {
     },
 }
 
-// === impl Event ===
+// === impl HostEvent ===
 
-impl Event {
+impl HostEvent {
     /// How much it matters.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
             Self::ComponentUnfinished { .. }
-            | Self::Delivered { outcome: Delivery::Done, .. }
-            | Self::Reconciled { outcome: Delivery::Done, .. } => Level::Debug,
+            | Self::Delivered { outcome: CallOutcome::Done, .. }
+            | Self::Reconciled { outcome: CallOutcome::Done, .. } => Level::Debug,
             Self::HostStarted { .. }
             | Self::AdminListening { .. }
             | Self::StandingBy { .. }
@@ -404,9 +404,9 @@ impl Event {
             | Self::ResourceWithinBudget { .. }
             | Self::WithinBudget
             | Self::WatchRecovered { .. } => Level::Info,
-            Self::Delivered { outcome: Delivery::Retry { .. }, .. }
-            | Self::Reconciled { outcome: Delivery::Retry { .. }, .. }
-            | Self::SyncedFailed { outcome: Delivery::Done | Delivery::Retry { .. }, .. }
+            Self::Delivered { outcome: CallOutcome::Retry { .. }, .. }
+            | Self::Reconciled { outcome: CallOutcome::Retry { .. }, .. }
+            | Self::SyncedFailed { outcome: CallOutcome::Done | CallOutcome::Retry { .. }, .. }
             | Self::AdminExposed { .. }
             | Self::PluginWaiting { .. }
             | Self::SubscriptionPaused { .. }
@@ -414,9 +414,9 @@ impl Event {
             | Self::ResourceAbsent { .. }
             | Self::WatchTrouble { .. }
             | Self::FileWatchTrouble { .. } => Level::Warn,
-            Self::Delivered { outcome: Delivery::Parked { .. }, .. }
-            | Self::Reconciled { outcome: Delivery::Parked { .. }, .. }
-            | Self::SyncedFailed { outcome: Delivery::Parked { .. }, .. }
+            Self::Delivered { outcome: CallOutcome::Parked { .. }, .. }
+            | Self::Reconciled { outcome: CallOutcome::Parked { .. }, .. }
+            | Self::SyncedFailed { outcome: CallOutcome::Parked { .. }, .. }
             | Self::LeadershipLost { .. }
             | Self::PluginRefused { .. }
             | Self::PluginPanicked { .. }

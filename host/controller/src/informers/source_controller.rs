@@ -17,12 +17,12 @@ use oarlock_informer::{ApiError, Content, ListWatch, SharedInformer, TypeMeta};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Shared;
-use super::absence::{Absence, Look};
+use super::InformersShared;
 use super::budget::{Excess, Usage};
-use super::entry::Entry;
-use super::metered::{Meter, Metered};
-use super::state::TroubleKind;
+use super::metered::{Meter, MeteredListWatch};
+use super::resource_entry::ResourceEntry;
+use super::resource_probe::{Probe, ResourceProbe};
+use super::resource_state::TroubleKind;
 
 /// For how long nobody has to want full objects until there are none.
 pub(super) const NARROW_AFTER: Duration = Duration::from_secs(60);
@@ -36,9 +36,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(600);
 /// How often it is looked whether a resource that is served again can be listed, too.
 const LOOK_FOR_FAILURE: Duration = Duration::from_secs(1);
 
-pub(super) struct Steering<'e> {
-    entry: &'e Entry,
-    shared: &'e Arc<Shared>,
+pub(super) struct SourceController<'e> {
+    entry: &'e ResourceEntry,
+    shared: &'e Arc<InformersShared>,
     type_meta: TypeMeta,
     /// How much of each object the source in force has.
     content: Content,
@@ -50,7 +50,7 @@ pub(super) struct Steering<'e> {
     /// What there was no room for.
     over: Option<Over>,
     /// Since the resource was last listed.
-    absence: Option<Absence>,
+    probe: Option<ResourceProbe>,
 }
 
 /// A list that was given up.
@@ -67,16 +67,16 @@ struct Nothing {
     resource_version: String,
 }
 
-// === impl Steering ===
+// === impl SourceController ===
 
-impl<'e> Steering<'e> {
+impl<'e> SourceController<'e> {
     /// Decides where the informer is to begin.
     pub(super) fn new(
-        entry: &'e Entry,
-        shared: &'e Arc<Shared>,
+        entry: &'e ResourceEntry,
+        shared: &'e Arc<InformersShared>,
         type_meta: TypeMeta,
     ) -> (Self, Arc<dyn ListWatch>) {
-        let mut steering = Self {
+        let mut source_controller = Self {
             entry,
             shared,
             type_meta,
@@ -85,10 +85,10 @@ impl<'e> Steering<'e> {
             is_held: false,
             meter: None,
             over: None,
-            absence: None,
+            probe: None,
         };
-        let list_watch = steering.metered(Usage::default());
-        (steering, list_watch)
+        let list_watch = source_controller.metered(Usage::default());
+        (source_controller, list_watch)
     }
 
     /// Follows what is wanted, what happens to the watch, and the budget.
@@ -154,7 +154,7 @@ impl<'e> Steering<'e> {
     fn metered(&mut self, replaces: Usage) -> Arc<dyn ListWatch> {
         let meter = Arc::new(Meter::new(self.shared.clone(), replaces));
         self.meter = Some(meter.clone());
-        Arc::new(Metered { list_watch: self.list_watch(), meter })
+        Arc::new(MeteredListWatch { list_watch: self.list_watch(), meter })
     }
 
     /// The cache is what the source said.
@@ -227,7 +227,7 @@ impl<'e> Steering<'e> {
         match phase {
             Phase::Waiting | Phase::Listing => {}
             Phase::Watching => {
-                self.absence = None;
+                self.probe = None;
                 self.entry.recovered(self.shared);
             }
             Phase::Absent => self.wait_until_served(informer, phases).await,
@@ -239,26 +239,26 @@ impl<'e> Steering<'e> {
     /// Asks for nothing until the resource is served, and then for a list. If its objects are gone for good, says so to those who listen.
     async fn wait_until_served(&mut self, informer: &SharedInformer, phases: &mut watch::Receiver<Phase>) {
         informer.switch(Source::none());
-        let mut absence = self.absence.take().unwrap_or_else(Absence::new);
+        let mut probe = self.probe.take().unwrap_or_else(ResourceProbe::new);
         loop {
-            absence.wait().await;
-            match absence.look(self.shared, &self.entry.resource).await {
-                Look::Served(type_meta) => {
+            probe.wait().await;
+            match probe.check(self.shared, &self.entry.resource).await {
+                Probe::Served(type_meta) => {
                     self.type_meta = type_meta;
                     break;
                 }
-                Look::Absent { message, is_gone } => {
+                Probe::Absent { message, is_gone } => {
                     self.entry.in_trouble(self.shared, TroubleKind::Absent, message);
                     if is_gone && informer.has_synced() && !informer.indexer().is_empty() {
                         self.empty(informer).await;
                     }
                 }
-                Look::Unknown { message } => {
+                Probe::Unknown { message } => {
                     self.entry.in_trouble(self.shared, TroubleKind::Unreachable, message)
                 }
             }
         }
-        self.absence = Some(absence);
+        self.probe = Some(probe);
         let asked_at = Instant::now();
         self.go_to(informer, self.content.max(self.wanted()));
         // What is served according to discovery may not be there yet, or not any more, for those who list it.

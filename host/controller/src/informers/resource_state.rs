@@ -9,7 +9,7 @@ use super::Purpose;
 use crate::tasks::Task;
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct ResourceState {
     next_id: u64,
     users: BTreeMap<u64, (Purpose, Content)>,
     pub(super) task: Option<Task>,
@@ -35,9 +35,9 @@ pub(super) enum TroubleKind {
     Unreachable,
 }
 
-// === impl State ===
+// === impl ResourceState ===
 
-impl State {
+impl ResourceState {
     pub(super) fn enter(&mut self, purpose: Purpose, content: Content) -> u64 {
         self.next_id += 1;
         self.users.insert(self.next_id, (purpose, content));

@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use oarlock_informer::{Content, GroupVersionResource, ObjectKey, SharedInformer};
 
-use super::entry::Entry;
-use super::state::{Trouble, TroubleKind};
-use super::{Purpose, Shared};
+use super::resource_entry::ResourceEntry;
+use super::resource_state::{Trouble, TroubleKind};
+use super::{InformersShared, Purpose};
 use crate::access::KnownNamespaces;
 
 /// The right to a resource's informer, with so much of each object. It runs while there is one; cloning makes another.
-pub struct Lease {
-    pub(super) shared: Arc<Shared>,
-    pub(super) entry: Arc<Entry>,
+pub struct InformerHandle {
+    pub(super) shared: Arc<InformersShared>,
+    pub(super) entry: Arc<ResourceEntry>,
     pub(super) id: u64,
     pub(super) purpose: Purpose,
     pub(super) content: Content,
 }
 
-// === impl Lease ===
+// === impl InformerHandle ===
 
-impl Lease {
+impl InformerHandle {
     /// Returns the resource.
     #[must_use]
     pub fn resource(&self) -> &GroupVersionResource {
         &self.entry.resource
     }
 
-    /// Returns the informer; none while the resource has never been served. Whether its cache holds as much of each object as this lease is
-    /// for, [`Lease::synced`] says.
+    /// Returns the informer; none while the resource has never been served. Whether its cache holds as much of each object as this handle is
+    /// for, [`InformerHandle::synced`] says.
     #[must_use]
     pub fn informer(&self) -> Option<SharedInformer> {
         self.entry.informer.borrow().clone()
@@ -43,26 +43,26 @@ impl Lease {
                 return informer;
             }
             if informer.changed().await.is_err() {
-                // The sender is in what this lease holds.
+                // The sender is in what this handle holds.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Waits until the cache holds everything there is, and of each object as much as this lease is for. It does so for as long
-    /// as the lease lives.
+    /// Waits until the cache holds everything there is, and of each object as much as this handle is for. It does so for as long
+    /// as the handle lives.
     pub async fn synced(&self) -> SharedInformer {
         let informer = self.served().await;
         if !informer.wait_for_sync().await {
-            // It has stopped, and with it the host or this lease's holder.
+            // It has stopped, and with it the host or this handle's holder.
             std::future::pending::<()>().await;
         }
-        // The sender is in what this lease holds.
+        // The sender is in what this handle holds.
         let _ = self.entry.held.subscribe().wait_for(|held| *held >= self.content).await;
         informer
     }
 
-    /// Says, in a few words, what there is to wait for; none when [`Lease::synced`] would not wait.
+    /// Says, in a few words, what there is to wait for; none when [`InformerHandle::synced`] would not wait.
     #[must_use]
     pub fn waits_for(&self) -> Option<String> {
         let (trouble, over_budget) = {
@@ -89,7 +89,7 @@ impl Lease {
     }
 }
 
-impl Clone for Lease {
+impl Clone for InformerHandle {
     fn clone(&self) -> Self {
         let id = self.entry.state.lock().enter(self.purpose.clone(), self.content);
         Self {
@@ -102,9 +102,9 @@ impl Clone for Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for InformerHandle {
     fn drop(&mut self) {
-        // Nobody may get a lease of an informer that is about to end: the lock is that of `Informers::lease`.
+        // Nobody may get a handle of an informer that is about to end: the lock is that of `Informers::acquire`.
         let mut entries = self.shared.entries.lock();
         let mut state = self.entry.state.lock();
         if state.leave(self.id) {
@@ -118,7 +118,7 @@ impl Drop for Lease {
     }
 }
 
-impl KnownNamespaces for Lease {
+impl KnownNamespaces for InformerHandle {
     fn names(&self) -> Option<BTreeSet<String>> {
         let informer = self.informer().filter(SharedInformer::has_synced)?;
         Some(informer.indexer().keys().iter().map(|key| key.name().to_owned()).collect())

@@ -10,30 +10,30 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::absence::{Absence, Look};
 use super::budget::{Excess, Usage};
-use super::state::{State, Trouble, TroubleKind};
-use super::steering::Steering;
+use super::resource_probe::{Probe, ResourceProbe};
+use super::resource_state::{ResourceState, Trouble, TroubleKind};
+use super::source_controller::SourceController;
 use super::view::InformerView;
-use super::{Purpose, Shared};
-use crate::report::Event;
+use super::{InformersShared, Purpose};
+use crate::report::HostEvent;
 
 /// How finely resyncs are timed: how often an informer looks whether a subscription's is due.
 const RESYNC_CHECK: Duration = Duration::from_secs(15);
 
-pub(super) struct Entry {
+pub(super) struct ResourceEntry {
     pub(super) resource: GroupVersionResource,
     pub(super) informer: watch::Sender<Option<SharedInformer>>,
     /// How much of each object the cache holds at least.
     pub(super) held: watch::Sender<Content>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<ResourceState>,
     /// Users came or went.
     pub(super) changed: Notify,
 }
 
-// === impl Entry ===
+// === impl ResourceEntry ===
 
-impl Entry {
+impl ResourceEntry {
     pub(super) fn new(resource: &GroupVersionResource) -> Self {
         Self {
             resource: resource.clone(),
@@ -44,7 +44,7 @@ impl Entry {
         }
     }
 
-    pub(super) async fn run(&self, shared: &Arc<Shared>, token: CancellationToken) {
+    pub(super) async fn run(&self, shared: &Arc<InformersShared>, token: CancellationToken) {
         let type_meta = tokio::select! {
             biased;
             () = token.cancelled() => return,
@@ -54,34 +54,34 @@ impl Entry {
         config.resync_period = RESYNC_CHECK;
         config.reflector.type_meta = Some(type_meta.clone());
         config.reflector.consistency_check = shared.source.consistency_check();
-        let (steering, list_watch) = Steering::new(self, shared, type_meta);
+        let (source_controller, list_watch) = SourceController::new(self, shared, type_meta);
         let informer = SharedInformer::new(list_watch, config);
         self.informer.send_replace(Some(informer.clone()));
         tokio::select! {
             biased;
             () = informer.run(token.clone()) => {}
-            () = steering.run(informer.clone()) => {}
+            () = source_controller.run(informer.clone()) => {}
         }
     }
 
     /// Looks for the resource until it is served.
-    async fn find(&self, shared: &Shared) -> TypeMeta {
-        let mut absence = Absence::new();
+    async fn find(&self, shared: &InformersShared) -> TypeMeta {
+        let mut probe = ResourceProbe::new();
         loop {
-            match absence.look(shared, &self.resource).await {
-                Look::Served(type_meta) => {
+            match probe.check(shared, &self.resource).await {
+                Probe::Served(type_meta) => {
                     self.recovered(shared);
                     return type_meta;
                 }
-                Look::Absent { message, .. } => self.in_trouble(shared, TroubleKind::Absent, message),
-                Look::Unknown { message } => self.in_trouble(shared, TroubleKind::Unreachable, message),
+                Probe::Absent { message, .. } => self.in_trouble(shared, TroubleKind::Absent, message),
+                Probe::Unknown { message } => self.in_trouble(shared, TroubleKind::Unreachable, message),
             }
-            absence.wait().await;
+            probe.wait().await;
         }
     }
 
     /// Notes that something is wrong, and says so if it was not known.
-    pub(super) fn in_trouble(&self, shared: &Shared, kind: TroubleKind, message: String) {
+    pub(super) fn in_trouble(&self, shared: &InformersShared, kind: TroubleKind, message: String) {
         let mut state = self.state.lock();
         let before = state.trouble.take();
         let since = before.as_ref().map_or_else(Instant::now, |it| it.since);
@@ -96,27 +96,27 @@ impl Entry {
         }
         let resource = self.resource.to_string();
         shared.reporter.report(match kind {
-            TroubleKind::Absent => Event::ResourceAbsent { resource, message, wanted_by },
-            TroubleKind::Forbidden => Event::ResourceForbidden {
+            TroubleKind::Absent => HostEvent::ResourceAbsent { resource, message, wanted_by },
+            TroubleKind::Forbidden => HostEvent::ResourceForbidden {
                 resource,
                 message,
                 hint: "grant the host's own account what `oarlock rbac` prints for it".to_owned(),
             },
-            TroubleKind::Unreachable => Event::WatchTrouble { resource, message },
+            TroubleKind::Unreachable => HostEvent::WatchTrouble { resource, message },
         });
     }
 
-    pub(super) fn recovered(&self, shared: &Shared) {
+    pub(super) fn recovered(&self, shared: &InformersShared) {
         let Some(trouble) = self.state.lock().trouble.take() else { return };
         let resource = self.resource.to_string();
         shared.reporter.report(match trouble.kind {
-            TroubleKind::Absent => Event::ResourceServed { resource },
-            TroubleKind::Forbidden | TroubleKind::Unreachable => Event::WatchRecovered { resource },
+            TroubleKind::Absent => HostEvent::ResourceServed { resource },
+            TroubleKind::Forbidden | TroubleKind::Unreachable => HostEvent::WatchRecovered { resource },
         });
     }
 
     /// Notes that the budget has no room for what is wanted, and says so if it was not known.
-    pub(super) fn is_over_budget(&self, shared: &Shared, excess: &Excess) {
+    pub(super) fn is_over_budget(&self, shared: &InformersShared, excess: &Excess) {
         shared.ledger.refuse();
         let mut state = self.state.lock();
         let message = excess.to_string();
@@ -126,14 +126,14 @@ impl Entry {
         drop(state);
         if !was_known {
             let resource = self.resource.to_string();
-            shared.reporter.report(Event::ResourceOverBudget { resource, message, hint, wanted_by });
+            shared.reporter.report(HostEvent::ResourceOverBudget { resource, message, hint, wanted_by });
         }
     }
 
     /// Everything that is wanted is held.
-    pub(super) fn is_within_budget(&self, shared: &Shared) {
+    pub(super) fn is_within_budget(&self, shared: &InformersShared) {
         if self.state.lock().over_budget.take().is_some() {
-            shared.reporter.report(Event::ResourceWithinBudget { resource: self.resource.to_string() });
+            shared.reporter.report(HostEvent::ResourceWithinBudget { resource: self.resource.to_string() });
         }
     }
 

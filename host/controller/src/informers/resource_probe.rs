@@ -5,7 +5,7 @@ use std::time::Duration;
 use oarlock_informer::{GroupVersionResource, TypeMeta};
 use tokio::time::Instant;
 
-use super::Shared;
+use super::InformersShared;
 
 /// The wait before a resource that is not served is looked for again; doubles up to [`LOOK_AT_MOST`].
 const LOOK_FIRST: Duration = Duration::from_millis(500);
@@ -16,14 +16,14 @@ const LOOK_AT_MOST: Duration = Duration::from_secs(5);
 const GONE_AFTER: Duration = Duration::from_secs(10);
 
 /// How long a resource has been looked for.
-pub(super) struct Absence {
+pub(super) struct ResourceProbe {
     /// Since when nothing of it has been served in any version.
     gone_since: Option<Instant>,
     wait: Duration,
 }
 
 /// What was found.
-pub(super) enum Look {
+pub(super) enum Probe {
     Served(TypeMeta),
     Absent {
         message: String,
@@ -36,24 +36,24 @@ pub(super) enum Look {
     },
 }
 
-// === impl Absence ===
+// === impl ResourceProbe ===
 
-impl Absence {
+impl ResourceProbe {
     pub(super) fn new() -> Self {
         Self { gone_since: None, wait: LOOK_FIRST }
     }
 
-    pub(super) async fn look(&mut self, shared: &Shared, resource: &GroupVersionResource) -> Look {
+    pub(super) async fn check(&mut self, shared: &InformersShared, resource: &GroupVersionResource) -> Probe {
         match shared.source.type_of(resource).await {
-            Ok(Some(type_meta)) => return Look::Served(type_meta),
+            Ok(Some(type_meta)) => return Probe::Served(type_meta),
             Ok(None) => {}
-            Err(message) => return Look::Unknown { message },
+            Err(message) => return Probe::Unknown { message },
         }
         match shared.source.other_versions(resource).await {
             Ok(versions) if versions.is_empty() => {
                 let gone_since = *self.gone_since.get_or_insert_with(Instant::now);
                 let message = "the API server does not serve it (yet)".to_owned();
-                Look::Absent { message, is_gone: gone_since.elapsed() >= GONE_AFTER }
+                Probe::Absent { message, is_gone: gone_since.elapsed() >= GONE_AFTER }
             }
             Ok(versions) => {
                 self.gone_since = None;
@@ -61,9 +61,9 @@ impl Absence {
                     "the API server does not serve it in this version, but as {}: the plugin has to ask for one of these",
                     versions.join(", ")
                 );
-                Look::Absent { message, is_gone: false }
+                Probe::Absent { message, is_gone: false }
             }
-            Err(message) => Look::Unknown { message },
+            Err(message) => Probe::Unknown { message },
         }
     }
 

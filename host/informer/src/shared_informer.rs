@@ -167,8 +167,7 @@ impl SharedInformer {
     /// Returns the last version that the reflector saw; empty before the first list. The cache may be behind it.
     #[must_use]
     pub fn last_resource_version(&self) -> String {
-        let reflector = self.core.reflector.get();
-        reflector.map(|reflector| reflector.status().borrow().resource_version.clone()).unwrap_or_default()
+        self.core.reflector_status.resource_version()
     }
 
     /// Waits until the cache holds everything up to a version of this resource, such as a write returned it.
@@ -252,7 +251,6 @@ impl SharedInformer {
     #[must_use]
     pub fn status(&self) -> InformerStatus {
         let core = &*self.core;
-        let reflector = core.reflector.get().map(|reflector| reflector.status().borrow().clone());
         let ReflectorStatus {
             phase,
             last_sign_of_life,
@@ -265,7 +263,7 @@ impl SharedInformer {
             undecodable,
             resource_version,
             ..
-        } = reflector.unwrap_or_default();
+        } = core.reflector_status.snapshot();
         InformerStatus {
             phase,
             has_synced: self.has_synced(),
@@ -289,7 +287,7 @@ impl SharedInformer {
     /// Returns what the reflector is at, as it is and as it changes.
     #[must_use]
     pub fn phase(&self) -> watch::Receiver<Phase> {
-        self.core.phase.subscribe()
+        self.core.reflector_status.phase()
     }
 
     /// Returns where the informer is in its life.

@@ -171,7 +171,7 @@ impl Status {
 
     /// Whether the server has no time at the moment and may say when to come back: 429, or any failure of its own, but for a version that it does
     /// not have, against which no waiting helps.
-    pub fn asks_to_come_back(&self) -> bool {
+    pub fn asks_to_retry(&self) -> bool {
         (self.is_too_many_requests() || self.code >= 500) && !self.is_too_large_rv()
     }
 

@@ -1,64 +1,77 @@
-//! How a reflector goes about it.
+//! The configuration of a reflector.
 
+use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::WatchErrorHandler;
+use super::Error;
 use crate::backoff;
 use crate::names::TypeMeta;
+use crate::user_function::{self, UserFunction};
 
-/// How a reflector goes about it. The defaults are client-go's where client-go has any.
+/// The configuration of a reflector. The defaults are client-go's where client-go has any.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What the watch's objects must be; an event with anything else is dropped (RL-05). None: anything is taken.
+    /// The type that the watch's objects must have; the reflector drops an event with an object of another type (RL-05).
+    /// None: every type is accepted.
     pub type_meta: Option<TypeMeta>,
-    /// What is listed and watched, for messages. None: `type_meta`, where there is one (RL-06).
+    /// The name of the resource for messages. None: `type_meta`, if there is one (RL-06).
     pub description: Option<String>,
-    /// How all there is comes in.
+    /// How the reflector gets all objects at first.
     pub initial_list: InitialList,
-    /// Objects per page of a list. None: 500, or everything at once where the server's watch cache answers (RL-22).
+    /// Objects per page of a list. None: 500, or all in one page where the server's watch cache answers (RL-22).
     pub page_size: Option<NonZeroU32>,
-    /// How long a try waits after a failed one.
+    /// The waits after failures.
     pub backoff: backoff::Config,
-    /// Each watch is asked for this long at least and twice as long at most; less than 5 minutes is ignored (RL-01).
+    /// The reflector asks the server to end each watch after a random time between this one and twice this one. A value
+    /// under 5 minutes counts as 5 minutes (RL-01).
     pub min_watch_timeout: Duration,
-    /// A list page or the beginning of a watch that takes longer than this has failed.
+    /// A list page or the beginning of a watch without an answer in this time has failed.
     pub request_timeout: Duration,
-    /// A watch on which nothing came for this long is closed and resumed from where it was, if the server was ever seen to
-    /// send bookmarks, which come about once a minute (RL-70). While all there is streams in, a bookmark is due in any case,
-    /// and nothing for this long means that the server has to be asked for a list.
+    /// The reflector closes a watch without an event for this long, and resumes it from the last version, if the server
+    /// has ever sent a bookmark; bookmarks come about once a minute (RL-70). During the initial events a bookmark is always
+    /// due, so the limit holds on every server, and the reflector lists instead.
     pub silence_limit: Duration,
-    /// How often the store is asked to send everything again. None: never (RL-62).
+    /// How often the store is asked to resync. None: never (RL-62).
     pub resync_period: Option<Duration>,
-    /// For how long internal errors on a watch are answered with another watch instead of a list; 0 for never (RL-47).
+    /// For how long the reflector answers internal errors on a watch with another watch instead of a list; 0: never
+    /// (RL-47).
     pub max_internal_error_retry: Duration,
-    /// Whether what streamed in is compared with a list.
+    /// Whether the initial events are compared with a list.
     pub consistency_check: ConsistencyCheck,
-    /// Is told of each round of list and watch that failed (RL-10). None: the log is (RL-11).
+    /// Receives the errors that end a list or the beginning of a watch (RL-10). None: the log receives them (RL-11).
     pub watch_error_handler: Option<WatchErrorHandler>,
-    /// Seed of everything random; none for another one each time.
+    /// The seed of all random numbers. None: another one at each start.
     pub seed: Option<u64>,
 }
 
-/// How all there is comes in: in the beginning, and whenever a watch cannot go on.
+/// How a reflector gets all objects: at first, and whenever a watch cannot resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitialList {
-    /// As the beginning of the watch, where source and server are able; as a list where they are not (RL-07, RL-12).
+    /// As the initial events of a watch, if source and server support that; else as a list (RL-07, RL-12).
     #[default]
     Streamed,
-    /// As a list, always.
+    /// Always as a list.
     Listed,
 }
 
-/// Whether what streamed in is compared with a list (CD-01).
+/// Whether the initial events are compared with a list (CD-01).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsistencyCheck {
-    /// It is not.
+    /// They are not.
     #[default]
     Off,
-    /// It is, and any difference panics. For tests: each time everything is listed once more, from etcd.
+    /// They are, and a difference panics. For tests: each check lists all objects from etcd.
     Panic,
 }
+
+/// A function that receives the errors of lists and of the beginnings of watches, in place of the log (RL-10).
+///
+/// The reflector calls it before the back-off that follows. [`Error::api_error`] returns the API server's error, if it is
+/// the cause. The end of a watch, for whatever reason, is not such an error.
+#[derive(Clone)]
+pub struct WatchErrorHandler(Arc<dyn Fn(&Error) + Send + Sync>);
 
 // === impl Config ===
 
@@ -79,5 +92,25 @@ impl Default for Config {
             watch_error_handler: None,
             seed: None,
         }
+    }
+}
+
+// === impl WatchErrorHandler ===
+
+impl WatchErrorHandler {
+    /// Makes a handler of a function. The reflector's task calls it, so it must return quickly.
+    pub fn new(function: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(function))
+    }
+
+    pub(super) fn call(&self, error: &Error) {
+        // `user_function` counts and logs a panic.
+        let _ = user_function::call(UserFunction::WatchErrorHandler, error, || (self.0)(error));
+    }
+}
+
+impl fmt::Debug for WatchErrorHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WatchErrorHandler")
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{StoreError, in_full};
+use super::StoreError;
+use super::outcome::in_full;
 use crate::list_watch::{ListOptions, ListWatch, VersionMatch};
 use crate::names::ObjectKey;
 use crate::object::Object;

@@ -1,13 +1,13 @@
-//! For how long a server may fail inside before a list is tried (RW).
+//! How long a reflector answers internal errors of the server with another watch before it relists (RW).
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// After so much time without one, errors are another story.
-const FORGET_AFTER: Duration = Duration::from_secs(60);
+/// After this much time without an internal error, the next one starts a new series.
+const SERIES_GAP: Duration = Duration::from_secs(60);
 
-/// Internal errors in a row, and since when.
+/// A series of internal errors.
 #[derive(Debug)]
 pub(super) struct InternalErrors {
     budget: Duration,
@@ -17,22 +17,29 @@ pub(super) struct InternalErrors {
 // === impl InternalErrors ===
 
 impl InternalErrors {
+    /// Returns an empty series with a limit to its length; with a zero limit nothing may be retried.
     pub(super) fn new(budget: Duration) -> Self {
         Self { budget, first_and_last: None }
     }
 
-    /// Notes an internal error; no others count (RW-01, RW-03).
-    pub(super) fn note(&mut self) {
+    /// Notes an internal error, and returns whether the reflector may retry the watch.
+    pub(super) fn may_retry_after_another(&mut self) -> bool {
+        self.note();
+        self.may_retry()
+    }
+
+    /// Notes an internal error. Other errors must not be noted (RW-01, RW-03).
+    fn note(&mut self) {
         let now = Instant::now();
         let first = match self.first_and_last {
-            Some((first, last)) if now - last < FORGET_AFTER => first,
+            Some((first, last)) if now - last < SERIES_GAP => first,
             _ => now,
         };
         self.first_and_last = Some((first, now));
     }
 
-    /// Whether the errors in a row have gone on for no longer than the budget. If they have, they are forgotten (RW-02).
-    pub(super) fn may_retry(&mut self) -> bool {
+    /// Returns whether the series is within its budget. A series beyond it is forgotten (RW-02).
+    fn may_retry(&mut self) -> bool {
         if self.budget.is_zero() {
             return false;
         }
@@ -52,43 +59,38 @@ mod tests {
         tokio::time::advance(Duration::from_secs(seconds)).await;
     }
 
-    fn fail(errors: &mut InternalErrors) -> bool {
-        errors.note();
-        errors.may_retry()
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn a_minute_without_an_error_begins_a_new_story_rw_01() {
+    async fn a_minute_without_an_error_starts_a_new_series_rw_01() {
         let mut errors = InternalErrors::new(Duration::from_secs(100));
-        assert!(fail(&mut errors));
+        assert!(errors.may_retry_after_another());
         pass(59).await;
-        assert!(fail(&mut errors));
-        // A minute after the last: forgotten, so that the budget is whole again.
+        assert!(errors.may_retry_after_another());
+        // A minute after the last error, so the budget is whole again.
         pass(60).await;
-        assert!(fail(&mut errors));
+        assert!(errors.may_retry_after_another());
         pass(59).await;
-        assert!(fail(&mut errors));
+        assert!(errors.may_retry_after_another());
         pass(41).await;
-        assert!(fail(&mut errors), "100 s since the first of this story, inclusive (RW-02)");
+        assert!(errors.may_retry_after_another(), "100 s since the first of the series, inclusive (RW-02)");
         pass(1).await;
-        assert!(!fail(&mut errors));
+        assert!(!errors.may_retry_after_another());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_spent_budget_is_forgotten_rw_02() {
         let mut errors = InternalErrors::new(Duration::from_secs(10));
-        assert!(fail(&mut errors));
+        assert!(errors.may_retry_after_another());
         pass(11).await;
-        assert!(!fail(&mut errors));
-        assert!(fail(&mut errors), "the next one begins anew");
+        assert!(!errors.may_retry_after_another());
+        assert!(errors.may_retry_after_another(), "the next one starts a new series");
         let mut never = InternalErrors::new(Duration::ZERO);
-        assert!(!fail(&mut never));
+        assert!(!never.may_retry_after_another());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_noted_changes_nothing_rw_03() {
+    async fn asking_without_a_new_error_does_not_prolong_the_series_rw_03() {
         let mut errors = InternalErrors::new(Duration::from_secs(50));
-        assert!(fail(&mut errors));
+        assert!(errors.may_retry_after_another());
         pass(50).await;
         assert!(errors.may_retry());
         pass(1).await;

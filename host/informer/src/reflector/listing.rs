@@ -1,20 +1,22 @@
-//! The list: at which version, in which pages, and what when that version cannot be had (RL-20 to RL-29).
+//! The list of all objects: at which version, in which pages, and with which fallback (RL-20 to RL-29).
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
+use super::outcome::{Error, Outcome};
+use super::state::State;
 use super::undecodable::UndecodableObjects;
-use super::{Ended, Error, Running, StoreError};
+use super::{ActiveReflector, StoreError};
 use crate::list_watch::{ApiError, ListOptions};
 use crate::object::Object;
 use crate::pager::{self, Listing, Pager};
 
-// === impl Running ===
+// === impl ActiveReflector ===
 
-impl Running<'_> {
-    /// Lists everything and replaces the store's contents.
-    pub(super) async fn list(&mut self) -> Result<(), Ended> {
-        let resource_version = match &*self.resource_version {
+impl ActiveReflector<'_> {
+    /// Lists all objects and replaces the store's contents by them.
+    pub(super) async fn list(&mut self) -> Result<State, Outcome> {
+        let resource_version = match &*self.resource_version.text() {
             _ if self.is_last_version_unavailable => "",
             "" => "0",
             seen => seen,
@@ -24,7 +26,7 @@ impl Running<'_> {
             (Some(page_size), _) => Some(page_size),
             (None, "" | "0") => Some(pager::DEFAULT_PAGE_SIZE),
             (None, _) if self.is_paginated => Some(pager::DEFAULT_PAGE_SIZE),
-            // Not paged, so that the server may answer from its watch cache.
+            // In one page, so that the server may answer from its watch cache.
             (None, _) => None,
         };
         let mut result = self.list_at(&resource_version, limit).await;
@@ -34,38 +36,44 @@ impl Running<'_> {
             self.is_last_version_unavailable = true;
             result = self.list_at("", limit).await;
         }
-        let (listing, refused) = result.map_err(|source| Error::List { what: self.description(), source })?;
+        let (listing, rejected) = match result {
+            Ok(listed) => listed,
+            Err(source) => return Err(Outcome::failed(Error::List { what: self.description(), source })),
+        };
         self.is_last_version_unavailable = false;
         self.is_paginated |= resource_version == "0" && listing.is_paginated;
 
-        if let Some(refused) = refused {
-            return Err(Error::Replace(refused).into());
-        }
         let Listing { resource_version, items, undecodable, .. } = listing;
-        let undecodable = UndecodableObjects::new(undecodable);
-        self.replace(items, undecodable, resource_version).map_err(Error::Replace)?;
-        Ok(())
+        let replaced = match rejected {
+            Some(error) => Err(error),
+            None => self.replace(items, UndecodableObjects::new(undecodable), &resource_version),
+        };
+        match replaced {
+            Ok(()) => Ok(self.watching_state(None)),
+            Err(error) => Err(Outcome::failed(Error::Replace(error))),
+        }
     }
 
-    /// Lists everything, and returns also why the store refused one of the objects, if it did: maybe one of a page that was asked for again,
-    /// which is soon seen.
+    /// Lists all objects, transformed and interned, and returns also the first error of the store's transformer, if any.
+    ///
+    /// The error does not end the list: the item may be of a page that the pager drops and requests again.
     async fn list_at(
         &self,
         resource_version: &str,
         limit: Option<NonZeroU32>,
     ) -> Result<(Listing, Option<StoreError>), ApiError> {
         let requests = self.requests();
-        let refused = OnceLock::new();
-        let keep = |item: Object| {
-            self.status.note(|_| {});
-            if refused.get().is_some() {
+        let rejected = OnceLock::new();
+        let hook = |item: Object| {
+            self.status.note_sign_of_life();
+            if rejected.get().is_some() {
                 return item;
             }
             match self.store.transform(item.clone()) {
                 Ok(item) => self.store.intern(item),
                 Err(error) => {
-                    // The first one counts: nothing of this list will be kept.
-                    let _ = refused.set(error);
+                    // The first error is enough: the store takes nothing of this list.
+                    let _ = rejected.set(error);
                     item
                 }
             }
@@ -73,7 +81,7 @@ impl Running<'_> {
         let options =
             ListOptions { resource_version: resource_version.to_owned(), limit, ..ListOptions::default() };
         let pager = Pager::new(&requests, pager::Config { page_size: None, ..pager::Config::default() });
-        let listing = pager.list(options, &keep).await?;
-        Ok((listing, refused.into_inner()))
+        let listing = pager.list(options, &hook).await?;
+        Ok((listing, rejected.into_inner()))
     }
 }

@@ -1,122 +1,60 @@
-//! Everything there is as the beginning of the watch (WL, KEP-3157): no list, no second request, no gap between the two.
-
-use std::sync::Arc;
+//! All objects as the initial events of a watch (WL, KEP-3157): no list, no second request, no gap between the two.
 
 use tokio::time::Instant;
 
-use super::arrivals::Arrivals;
-use super::late_bookmark::LateBookmark;
-use super::receiving::WatchEnd;
-use super::timed::Timed;
-use super::undecodable::UndecodableObjects;
-use super::watching::VERY_SHORT;
-use super::{ConsistencyCheck, Running, StoreError, consistency, in_full};
-use crate::backoff::Backoff;
-use crate::list_watch::{
-    ApiError, DecodeError, ListOptions, ListWatch, WatchEvent, WatchOptions, WatchStream,
-};
+use super::initial_events::{InitialEvents, LateBookmark};
+use super::outcome::{Error, Outcome, in_full};
+use super::request::Timed;
+use super::state::State;
+use super::watching::{OpenWatch, VERY_SHORT};
+use super::{ActiveReflector, ConsistencyCheck, consistency};
+use crate::list_watch::{ApiError, ListOptions, ListWatch, WatchEvent, WatchOptions};
+use crate::object::Object;
 
-/// After so many streams in a row that ended too early, a list in pages may be what gets through.
-const MAX_BROKEN_OFF: u32 = 5;
+/// After so many streams in a row that ended too early, the reflector lists in pages, which may get through.
+const MAX_CLOSED_EARLY: u32 = 5;
 
-/// Why a list has to do, this time (RL-13).
-#[derive(Debug, thiserror::Error)]
-pub(super) enum CannotStream {
-    #[error("the watch was refused or ended with an error")]
-    Watch(#[source] ApiError),
-    #[error("the watch ended too often before everything was there")]
-    BrokenOff,
-    #[error("the watch ended within a second and brought nothing")]
-    VeryShort,
-    #[error("nothing came on the watch for too long")]
-    Silent,
-    #[error("an object is gone whose name cannot be read")]
-    Undecodable(#[source] Arc<DecodeError>),
-    #[error("unable to sync what streamed in")]
-    Replace(#[source] StoreError),
-}
+// === impl ActiveReflector ===
 
-/// How the initial events of one watch ended.
-enum InitialEnd {
-    /// There they are, and the watch goes on at this version.
-    Whole {
-        arrivals: Arrivals,
-        undecodable: UndecodableObjects,
-        resource_version: String,
-        stream: WatchStream,
-    },
-    /// Not all of them came.
-    Broken { n_accepted: u64, end: WatchEnd },
-}
-
-// === impl Running ===
-
-impl Running<'_> {
-    /// Replaces the store's contents by what a watch brings at its beginning, and returns the watch.
+impl ActiveReflector<'_> {
+    /// Opens a watch with initial events and replaces the store's contents by them.
     ///
-    /// Nothing reaches the store before everything is there (WL-09). Whatever ends this, an error or being dropped, the
-    /// stream is closed with it (WL-10).
-    pub(super) async fn stream(&mut self) -> Result<WatchStream, CannotStream> {
-        let mut n_broken_off = 0;
-        loop {
-            // Before the request is sent, as everywhere (RL-43).
-            let begun_at = Instant::now();
-            let stream = match self.begin_stream().await {
-                Ok(stream) => stream,
-                Err(error) => {
-                    self.prepare_to_stream_again(error).await?;
-                    continue;
+    /// The store gets no object before the end bookmark (WL-09). An error or a cancellation also closes the watch (WL-10).
+    pub(super) async fn stream(&mut self, n_closed_early: u32) -> Result<State, Outcome> {
+        let mut watch = match self.open_stream().await {
+            Ok(watch) => watch,
+            Err(source) => {
+                let error = self.watch_error(source);
+                return Err(self.after_stream(error, n_closed_early, false));
+            }
+        };
+        match self.receive_initial_events(&mut watch).await {
+            Ok((events, resource_version)) => {
+                self.is_last_version_unavailable = false;
+                let InitialEvents { objects, undecodable } = events;
+                let objects = objects.into_objects();
+                if self.config.consistency_check == ConsistencyCheck::Panic {
+                    self.check_consistency(&objects, &resource_version).await;
                 }
-            };
-            let (n_accepted, end) = match self.receive_initial(stream).await {
-                InitialEnd::Whole { arrivals, undecodable, resource_version, stream } => {
-                    self.replace_with(arrivals, undecodable, resource_version).await?;
-                    return Ok(stream);
+                if let Err(error) = self.replace(objects, undecodable, &resource_version) {
+                    return Err(Outcome::resume(Error::Replace(error), State::Listing));
                 }
-                InitialEnd::Broken { n_accepted, end } => (n_accepted, end),
-            };
-            let lasted = begun_at.elapsed();
-            match end {
-                WatchEnd::Closed if n_accepted == 0 && lasted < VERY_SHORT => {
-                    return Err(CannotStream::VeryShort);
-                }
-                // From scratch (WL-06), at once; but not again and again at once.
-                WatchEnd::Closed => {
-                    n_broken_off += 1;
-                    if n_broken_off == MAX_BROKEN_OFF {
-                        return Err(CannotStream::BrokenOff);
-                    }
-                    if n_broken_off > 1 && lasted < VERY_SHORT {
-                        self.pause_between_streams().await;
-                    }
-                }
-                WatchEnd::Silent => {
-                    let limit = self.config.silence_limit;
-                    let message = format!(
-                        "nothing came on the watch for {limit:?}, nor the end of what there is: listing"
-                    );
-                    tracing::warn!("{message}");
-                    self.status.silent(message);
-                    return Err(CannotStream::Silent);
-                }
-                WatchEnd::Status(status) => self.prepare_to_stream_again(status.into()).await?,
-                WatchEnd::Unreadable(error) => return Err(CannotStream::Watch(error)),
-                WatchEnd::Undecodable(object) => return Err(CannotStream::Undecodable(object.error)),
+                self.status.counters.n_streamed.increment();
+                Ok(self.watching_state(Some(watch.after_initial_events())))
+            }
+            Err(error) => {
+                let was_short = watch.lasted() < VERY_SHORT;
+                Err(self.after_stream(error, n_closed_early, was_short))
             }
         }
     }
 
-    /// Waits as for the first failure, however many there were: the server answers, and the back-off is for one that does not.
-    async fn pause_between_streams(&mut self) {
-        let pause = Backoff::new(self.config.backoff.clone()).step(&mut self.random);
-        tokio::time::sleep(pause).await;
-    }
-
-    /// Asks for the watch (WL-01).
-    async fn begin_stream(&mut self) -> Result<WatchStream, ApiError> {
-        let resource_version = match &*self.resource_version {
+    /// Sends the request for the watch (WL-01).
+    async fn open_stream(&mut self) -> Result<OpenWatch, ApiError> {
+        let begun_at = Instant::now();
+        let resource_version = match &*self.resource_version.text() {
             _ if self.is_last_version_unavailable => "",
-            // Not what the server has at hand, which may be older than what was seen before.
+            // Version 0 would permit objects that are older than those seen before.
             "0" => "",
             seen => seen,
         }
@@ -130,107 +68,82 @@ impl Running<'_> {
         };
         let stream = self.requests().watch(options).await?;
         self.status.watch_begins();
-        Ok(stream)
+        Ok(OpenWatch::new(stream, begun_at))
     }
 
-    /// Does what helps against an error before the same is tried again, or passes the error on (WL-07).
-    async fn prepare_to_stream_again(&mut self, error: ApiError) -> Result<(), CannotStream> {
-        if error.is_retriable_in_place() {
-            self.retry_in_place(error).await;
-            return Ok(());
-        }
-        // At once without a version, and once (RL-23): a server that has not even the newest can still be asked for a list.
-        let is_for_want_of_version = error.is_expired() || error.is_too_large_rv();
-        if self.is_last_version_unavailable || !is_for_want_of_version {
-            return Err(CannotStream::Watch(error));
-        }
-        self.is_last_version_unavailable = true;
-        Ok(())
-    }
-
-    /// Collects what there is until the server says that this was all (WL-02, WL-03).
-    async fn receive_initial(&mut self, mut stream: WatchStream) -> InitialEnd {
-        let mut arrivals = Arrivals::default();
-        let mut undecodable = UndecodableObjects::default();
-        let mut late = LateBookmark::new();
-        let mut n_accepted = 0;
+    /// Collects the initial events up to their end bookmark, and returns them with the bookmark's version (WL-02, WL-03).
+    async fn receive_initial_events(&self, watch: &mut OpenWatch) -> Result<(InitialEvents, String), Error> {
+        let mut events = InitialEvents::default();
+        let mut late_bookmark = LateBookmark::new();
         loop {
-            // A bookmark is due, so silence is no good sign, whatever is known of the server.
-            let next = self.next_event(&mut stream, Some(self.config.silence_limit));
-            let event = match late.warn_until(next).await {
-                Ok(event) => event,
-                Err(end) => return InitialEnd::Broken { n_accepted, end },
-            };
-            n_accepted += 1;
-            late.event_came();
-            match event {
+            let has_events = watch.n_accepted > 0;
+            // The bookmark is due on every server, so silence always ends this watch.
+            let next = self.next_event(watch, Some(self.config.silence_limit));
+            let last_event_at = || if has_events { self.status.last_sign_of_life() } else { None };
+            match late_bookmark.warn_until(next, last_event_at).await? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    events.undecodable.forget(object.key());
+                    match self.store.transform(object) {
+                        Ok(object) => events.objects.put(self.store.intern(object)),
+                        // As for an event of the watch phase (RL-51).
+                        Err(error) => {
+                            tracing::error!("unable to transform an initial event: {}", in_full(&*error));
+                        }
+                    }
+                }
+                WatchEvent::Deleted(object) => {
+                    events.undecodable.forget(object.key());
+                    events.objects.remove(object.key());
+                }
                 WatchEvent::Bookmark(bookmark) => {
-                    self.status.note(|status| status.n_bookmarks += 1);
+                    self.status.counters.n_bookmarks.increment();
                     if bookmark.is_initial_events_end {
-                        let resource_version = bookmark.resource_version;
-                        return InitialEnd::Whole { arrivals, undecodable, resource_version, stream };
+                        return Ok((events, bookmark.resource_version));
                     }
                 }
-                WatchEvent::Undecodable { is_deleted: false, object } => undecodable.note(object),
+                WatchEvent::Undecodable { is_deleted: false, object } => events.undecodable.note(object),
                 WatchEvent::Undecodable { is_deleted: true, object } => {
-                    let Some(key) = &object.key else {
-                        return InitialEnd::Broken { n_accepted, end: WatchEnd::Undecodable(object) };
-                    };
-                    undecodable.forget(key);
-                    arrivals.remove(key);
+                    let Some(key) = &object.key else { return Err(self.undecodable_error(object)) };
+                    events.undecodable.forget(key);
+                    events.objects.remove(key);
                 }
-                event => {
-                    if let WatchEvent::Added(object)
-                    | WatchEvent::Modified(object)
-                    | WatchEvent::Deleted(object) = &event
-                    {
-                        undecodable.forget(object.key());
-                    }
-                    self.arrive(&mut arrivals, event);
-                }
+                WatchEvent::Unknown { .. } | WatchEvent::Error(_) | WatchEvent::Rejected(_) => {}
             }
         }
     }
 
-    /// Puts an event where nobody sees it yet.
-    fn arrive(&self, arrivals: &mut Arrivals, event: WatchEvent) {
-        self.status.note(|_| {});
-        match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                match self.store.transform(object) {
-                    Ok(object) => arrivals.put(self.store.intern(object)),
-                    // As of an event in the watch phase (RL-51).
-                    Err(error) => tracing::error!("unable to take in an initial event: {}", in_full(&*error)),
+    /// Decides what follows a watch that did not bring all initial events: another one, or a list (WL-06, WL-07).
+    fn after_stream(&mut self, error: Error, n_closed_early: u32, was_short: bool) -> Outcome {
+        let again = State::Streaming { n_closed_early };
+        match &error {
+            Error::Closed => {
+                let n_closed_early = n_closed_early + 1;
+                let again = State::Streaming { n_closed_early };
+                if n_closed_early == MAX_CLOSED_EARLY {
+                    let error = Error::ClosedTooEarly { n_watches: n_closed_early };
+                    Outcome::resume(error, State::Listing)
+                } else if n_closed_early > 1 && was_short {
+                    // The server answers, so the back-off must not grow.
+                    Outcome::resume_later(error, again)
+                } else {
+                    Outcome::resume(error, again)
                 }
             }
-            WatchEvent::Deleted(object) => arrivals.remove(object.key()),
-            WatchEvent::Bookmark(_)
-            | WatchEvent::Unknown { .. }
-            | WatchEvent::Error(_)
-            | WatchEvent::Undecodable { .. }
-            | WatchEvent::Rejected(_) => {}
+            Error::Silent { .. } => Outcome::silent(error, State::Listing),
+            Error::Watch { source, .. } if source.is_retriable_in_place() => Outcome::retry(error, again),
+            // Once, without a version (RL-23). A server that does not have the newest version either gets a list.
+            Error::Watch { source, .. }
+                if (source.is_expired() || source.is_too_large_rv()) && !self.is_last_version_unavailable =>
+            {
+                self.is_last_version_unavailable = true;
+                Outcome::resume(error, again)
+            }
+            _ => Outcome::resume(error, State::Listing),
         }
     }
 
-    /// Hands over what came, at the version at which it was whole (WL-04).
-    async fn replace_with(
-        &mut self,
-        arrivals: Arrivals,
-        undecodable: UndecodableObjects,
-        resource_version: String,
-    ) -> Result<(), CannotStream> {
-        self.is_last_version_unavailable = false;
-        let objects = arrivals.into_objects();
-        if self.config.consistency_check == ConsistencyCheck::Panic {
-            self.check_consistency(&objects, &resource_version).await;
-        }
-        self.replace(objects, undecodable, resource_version).map_err(CannotStream::Replace)?;
-        self.status.note(|status| status.n_streamed += 1);
-        Ok(())
-    }
-
-    /// Panics if a list at the same version brings anything else (CD-01).
-    async fn check_consistency(&self, objects: &[crate::Object], resource_version: &str) {
+    /// Panics if a list at the same version differs (CD-01).
+    async fn check_consistency(&self, objects: &[Object], resource_version: &str) {
         let timed = Timed { list_watch: &*self.list_watch, timeout: self.config.request_timeout };
         let transform = |object| self.store.transform(object);
         let options = ListOptions::default();

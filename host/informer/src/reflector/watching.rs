@@ -1,185 +1,287 @@
-//! The watch phase: one watch after another from the last version seen, until only a new list helps.
+//! One watch: opening it, receiving its events, passing them to the store, and what follows its end.
 
 use std::time::Duration;
 
+use futures::{FutureExt, StreamExt};
+use tokio::task::coop;
 use tokio::time::Instant;
 
 use super::internal_errors::InternalErrors;
-use super::receiving::WatchEnd;
-use super::{Ended, Error, Phase, ReflectorStore, Running, StoreError, in_full};
-use crate::list_watch::{ApiError, ListWatch, WatchEvent, WatchOptions, WatchStream};
+use super::outcome::{Error, Outcome, in_full};
+use super::state::State;
+use super::{ActiveReflector, ReflectorStore, StoreError};
+use crate::list_watch::{ApiError, ListWatch, WatchEvent, WatchOptions, WatchStream, is_table};
+use crate::names::TypeMeta;
 use crate::object::Object;
+use crate::resource_version::Version;
 
-/// A watch that lasted less than this and brought nothing is a very short one (RL-42).
+/// A watch that lasted less than this and had no event is a very short one (RL-42).
 pub(super) const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// When the version of an event may be taken for the version of the whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Versions {
-    /// Each event's is the newest.
-    Ordered,
-    /// The watch was begun at no version, and first tells what there is, in any order (RL-52).
-    UntilFirstChange,
+/// While events arrive without a pause, the reflector reads the clock once per so many events.
+const EVENTS_PER_CLOCK_READING: u32 = 64;
+
+/// A watch that the server has accepted.
+pub(super) struct OpenWatch {
+    stream: WatchStream,
+    /// When its request was sent (RL-43).
+    begun_at: Instant,
+    /// How many of its events were not dropped.
+    pub(super) n_accepted: u64,
+    versions: VersionOrder,
+    n_since_clock_reading: u32,
 }
 
-// === impl Running ===
+/// Whether the version of an event is the version that the watch has reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum VersionOrder {
+    /// It is.
+    Ordered,
+    /// Not before the first event that is not `ADDED`: the watch began at no version, so its first events are all
+    /// objects in any order (RL-52).
+    UnorderedUntilFirstChange,
+}
 
-impl Running<'_> {
-    /// Watches until a new list is needed, and says why. Begins with the watch on which all there is came in, if one did.
-    pub(super) async fn watch(&mut self, mut handed_over: Option<WatchStream>) -> Ended {
-        let mut internal_errors = InternalErrors::new(self.config.max_internal_error_retry);
-        loop {
-            // Before the request is sent (RL-43).
-            let begun_at = Instant::now();
-            let (stream, versions) = match handed_over.take() {
-                // It is past what there is (RL-53).
-                Some(stream) => (stream, Versions::Ordered),
-                None => match self.begin_watch().await {
-                    Ok(stream) => (stream, self.versions()),
-                    Err(error) if error.is_retriable_in_place() => {
-                        self.retry_in_place(error).await;
-                        continue;
-                    }
-                    Err(source) => {
-                        return Error::Watch { what: self.description(), source }.into();
-                    }
-                },
-            };
-            self.status.watching();
-            let (n_accepted, end) = self.receive(stream, versions).await;
-            match end {
-                WatchEnd::Closed if n_accepted == 0 && begun_at.elapsed() < VERY_SHORT => {
-                    return Ended::VeryShortWatch;
+// === impl ActiveReflector ===
+
+impl ActiveReflector<'_> {
+    /// Runs one watch to its end: the open one, or else one from the last version.
+    pub(super) async fn watch(
+        &mut self,
+        open: Option<OpenWatch>,
+        internal_errors: InternalErrors,
+    ) -> Outcome {
+        let mut watch = match open {
+            Some(open) => open,
+            None => match self.open_watch().await {
+                Ok(watch) => watch,
+                Err(source) => {
+                    let is_retriable = source.is_retriable_in_place();
+                    let error = Error::Watch { what: self.description(), source };
+                    return if is_retriable {
+                        Outcome::retry(error, State::Watching { open: None, internal_errors })
+                    } else {
+                        Outcome::failed(error)
+                    };
                 }
-                WatchEnd::Closed => {}
-                WatchEnd::Silent => {
-                    let limit = self.config.silence_limit;
-                    let message = format!("nothing came on the watch for {limit:?}: closed and resumed");
-                    tracing::warn!("{message}");
-                    self.status.silent(message);
-                }
-                WatchEnd::Status(status) if status.is_expired() => return Ended::Expired,
-                WatchEnd::Status(status) if status.is_too_many_requests() => {
-                    self.retry_in_place(status.into()).await;
-                }
-                WatchEnd::Status(status) => {
-                    if status.is_internal() {
-                        internal_errors.note();
-                        if internal_errors.may_retry() {
-                            tracing::debug!("retrying the watch after an internal error: {status}");
-                            continue;
-                        }
-                    }
-                    return self.broken(status.into());
-                }
-                WatchEnd::Unreadable(error) => return self.broken(error),
-                WatchEnd::Undecodable(object) => {
-                    let (what, name) = (self.description(), object.name());
-                    return Ended::Undecodable { what, name, source: object.error };
-                }
-            }
-        }
+            },
+        };
+        self.status.watching();
+        let error = self.pass_events_on(&mut watch).await;
+        after_watch(error, internal_errors)
     }
 
-    async fn begin_watch(&mut self) -> Result<WatchStream, ApiError> {
+    async fn open_watch(&mut self) -> Result<OpenWatch, ApiError> {
+        let begun_at = Instant::now();
+        let resource_version = self.resource_version.text().to_owned();
+        let versions = match &*resource_version {
+            "" | "0" => VersionOrder::UnorderedUntilFirstChange,
+            _ => VersionOrder::Ordered,
+        };
         let options = WatchOptions {
-            resource_version: self.resource_version.clone(),
+            resource_version,
             timeout: self.watch_timeout(),
             allow_bookmarks: true,
             ..WatchOptions::default()
         };
         let stream = self.requests().watch(options).await?;
         self.status.watch_begins();
-        Ok(stream)
+        Ok(OpenWatch { versions, ..OpenWatch::new(stream, begun_at) })
     }
 
-    fn versions(&self) -> Versions {
-        match &*self.resource_version {
-            "" | "0" => Versions::UntilFirstChange,
-            _ => Versions::Ordered,
-        }
-    }
-
-    /// Waits, to make the same request again (RL-41, RL-44).
-    pub(super) async fn retry_in_place(&mut self, error: ApiError) {
-        let retry_after = error.retry_after();
-        let message = in_full(&Error::Watch { what: self.description(), source: error });
-        tracing::debug!("{message}");
-        self.status.failed(Phase::Failing { message: message.clone() }, message);
-        self.back_off(retry_after).await;
-    }
-
-    fn broken(&self, source: ApiError) -> Ended {
-        Ended::Broken { what: self.description(), source }
-    }
-
-    /// Passes what a watch sends on to the store, to the watch's end. Returns how many events were accepted.
-    async fn receive(&mut self, mut stream: WatchStream, mut versions: Versions) -> (u64, WatchEnd) {
-        let mut n_accepted = 0;
+    /// Passes the events of a watch to the store, and returns why the watch ended.
+    async fn pass_events_on(&mut self, watch: &mut OpenWatch) -> Error {
         loop {
             let silence_limit = self.sends_bookmarks.then_some(self.config.silence_limit);
-            match self.next_event(&mut stream, silence_limit).await {
+            match self.next_event(watch, silence_limit).await {
                 Ok(WatchEvent::Undecodable { is_deleted, object }) => {
-                    // What the list could not decode another list will not decode either. But that it is gone, a list says.
+                    // Another list would not decode the object either, if the last one did not. But a list shows that
+                    // the object was deleted.
                     let is_known = object.key.as_ref().is_some_and(|key| self.undecodable.contains(key));
                     if is_deleted || !is_known {
-                        return (n_accepted, WatchEnd::Undecodable(object));
+                        return self.undecodable_error(object);
                     }
                 }
-                Ok(event) => self.accept(event, &mut versions),
-                Err(end) => return (n_accepted, end),
+                Ok(event) => self.accept(event, &mut watch.versions),
+                Err(error) => return error,
             }
-            n_accepted += 1;
         }
     }
 
-    /// Tells the store of one event and moves on to its version.
-    fn accept(&mut self, event: WatchEvent, versions: &mut Versions) {
+    /// Waits for the next event that is not dropped, or for the end of the watch. With a limit, a watch without an event
+    /// for this long has ended.
+    pub(super) async fn next_event(
+        &self,
+        watch: &mut OpenWatch,
+        silence_limit: Option<Duration>,
+    ) -> Result<WatchEvent, Error> {
+        loop {
+            // So that a stream that is always ready does not starve the rest of the task.
+            coop::consume_budget().await;
+            // An event that is ready needs no timer.
+            let (next, has_waited) = match watch.stream.next().now_or_never() {
+                Some(next) => (next, false),
+                None => match silence_limit {
+                    Some(limit) => match tokio::time::timeout(limit, watch.stream.next()).await {
+                        Ok(next) => (next, true),
+                        Err(_) => return Err(Error::Silent { limit }),
+                    },
+                    None => (watch.stream.next().await, true),
+                },
+            };
+            let event = match next {
+                None => return Err(watch.closed()),
+                Some(Ok(WatchEvent::Error(status))) => return Err(self.watch_error(status.into())),
+                Some(Ok(event)) => event,
+                // A connection that breaks is a watch that ends (WT-02).
+                Some(Err(error @ (ApiError::Transport(_) | ApiError::Status(_)))) => {
+                    tracing::debug!("the connection of a watch broke: {}", in_full(&error));
+                    return Err(watch.closed());
+                }
+                Some(Err(error @ ApiError::Decode(_))) => return Err(self.watch_error(error)),
+            };
+            if watch.is_clock_reading_due(has_waited) {
+                self.status.note_sign_of_life();
+            }
+            if self.is_accepted(&event) {
+                watch.n_accepted += 1;
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Returns whether the reflector handles an event. A dropped event advances nothing and does not count for RL-42
+    /// (RL-55).
+    fn is_accepted(&self, event: &WatchEvent) -> bool {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                self.is_expected(object.type_meta())
+            }
+            WatchEvent::Bookmark(bookmark) => {
+                bookmark.type_meta.as_ref().is_none_or(|type_meta| self.is_expected(type_meta))
+            }
+            WatchEvent::Unknown { event_type, resource_version } => {
+                tracing::error!("unknown type of watch event: {event_type:?}");
+                resource_version.is_some()
+            }
+            WatchEvent::Rejected(error) => {
+                tracing::error!("dropped a watch event: {}", in_full(&**error));
+                false
+            }
+            WatchEvent::Undecodable { .. } => {
+                self.status.counters.n_undecodable_events.increment();
+                true
+            }
+            WatchEvent::Error(_) => true,
+        }
+    }
+
+    /// Returns whether a watch of this reflector may bring objects of this type (RL-05).
+    fn is_expected(&self, type_meta: &TypeMeta) -> bool {
+        let is_expected = self.type_meta.as_ref().is_none_or(|expected| expected == type_meta);
+        // A table is text for people, so it is never an object of the resource.
+        let is_accepted = is_expected && !is_table(type_meta);
+        if !is_accepted {
+            tracing::error!("dropped a watch event with an object of another type, {type_meta}");
+        }
+        is_accepted
+    }
+
+    /// Passes one event to the store, and moves on to its version.
+    fn accept(&mut self, event: WatchEvent, versions: &mut VersionOrder) {
         let is_add = matches!(event, WatchEvent::Added(_));
-        let resource_version = match event {
+        let version = match event {
             WatchEvent::Added(object) => self.store_event(object, |store, object| store.add(object)),
             WatchEvent::Modified(object) => self.store_event(object, |store, object| store.update(object)),
             WatchEvent::Deleted(object) => self.store_event(object, |store, object| store.delete(object)),
             WatchEvent::Bookmark(bookmark) => {
                 self.sends_bookmarks = true;
-                self.status.note(|status| status.n_bookmarks += 1);
+                self.status.counters.n_bookmarks.increment();
                 self.store.bookmark(&bookmark.resource_version);
-                bookmark.resource_version
+                Version::new(&bookmark.resource_version)
             }
             WatchEvent::Unknown { resource_version: Some(resource_version), .. } => {
-                self.status.note(|_| {});
-                resource_version
+                Version::new(&resource_version)
             }
-            // Have ended the watch or were dropped before they came here.
+            // These ended the watch or were dropped before.
             WatchEvent::Unknown { resource_version: None, .. }
             | WatchEvent::Error(_)
             | WatchEvent::Undecodable { .. }
             | WatchEvent::Rejected(_) => return,
         };
         if !is_add {
-            *versions = Versions::Ordered;
+            *versions = VersionOrder::Ordered;
         }
-        if *versions == Versions::Ordered {
-            self.resource_version = resource_version;
-            self.store.update_resource_version(&self.resource_version);
-            self.status.note(|status| status.resource_version.clone_from(&self.resource_version));
+        if *versions == VersionOrder::Ordered {
+            self.store.update_resource_version(&version.text());
+            self.status.set_resource_version(&version);
+            self.resource_version = version;
         }
     }
 
-    /// Returns the object's version. A store that does not take the object does not stop the watch (RL-51).
+    /// Passes an object to the store and returns its version. An error of the store does not end the watch (RL-51).
     fn store_event(
         &mut self,
         object: Object,
         call: impl FnOnce(&dyn ReflectorStore, Object) -> Result<(), StoreError>,
-    ) -> String {
+    ) -> Version {
         if self.undecodable.forget(object.key()) {
-            self.status.undecodable(&self.undecodable);
+            self.status.set_undecodable(&self.undecodable);
         }
-        self.status.note(|status| status.n_events += 1);
-        let resource_version = object.resource_version().to_owned();
+        self.status.counters.n_events.increment();
+        let version = Version::of(&object);
         if let Err(error) = call(self.store, object) {
             tracing::error!("unable to store a watch event: {}", in_full(&*error));
         }
-        resource_version
+        version
+    }
+}
+
+/// Decides what follows the end of a watch.
+fn after_watch(error: Error, mut internal_errors: InternalErrors) -> Outcome {
+    match &error {
+        Error::Closed => Outcome::resume(error, State::Watching { open: None, internal_errors }),
+        Error::Silent { .. } => Outcome::silent(error, State::Watching { open: None, internal_errors }),
+        Error::Watch { source, .. } if source.is_expired() => Outcome::expired(error),
+        Error::Watch { source, .. } if source.is_retriable_in_place() => {
+            Outcome::retry(error, State::Watching { open: None, internal_errors })
+        }
+        Error::Watch { source, .. } if source.is_internal() && internal_errors.may_retry_after_another() => {
+            Outcome::resume(error, State::Watching { open: None, internal_errors })
+        }
+        _ => Outcome::relist(error),
+    }
+}
+
+// === impl OpenWatch ===
+
+impl OpenWatch {
+    /// Wraps the stream of a watch whose request was sent at `begun_at`.
+    pub(super) fn new(stream: WatchStream, begun_at: Instant) -> Self {
+        Self { stream, begun_at, n_accepted: 0, versions: VersionOrder::Ordered, n_since_clock_reading: 0 }
+    }
+
+    /// Returns the watch as a new one: what comes after the initial events counts by itself (RL-53).
+    pub(super) fn after_initial_events(self) -> Self {
+        Self::new(self.stream, Instant::now())
+    }
+
+    /// Returns how long ago the request was sent.
+    pub(super) fn lasted(&self) -> Duration {
+        self.begun_at.elapsed()
+    }
+
+    fn closed(&self) -> Error {
+        if self.n_accepted == 0 && self.lasted() < VERY_SHORT { Error::VeryShortWatch } else { Error::Closed }
+    }
+
+    /// Returns whether the time of this event is to be noted: after a wait, and now and then without one.
+    fn is_clock_reading_due(&mut self, has_waited: bool) -> bool {
+        self.n_since_clock_reading += 1;
+        let is_due = has_waited || self.n_since_clock_reading >= EVENTS_PER_CLOCK_READING;
+        if is_due {
+            self.n_since_clock_reading = 0;
+        }
+        is_due
     }
 }

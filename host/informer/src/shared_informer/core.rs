@@ -1,6 +1,6 @@
 //! What an informer is made of, and its loops.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -17,7 +17,7 @@ use crate::indexer::{Compactor, Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
 use crate::names::ObjectKey;
 use crate::processor::{Processor, SLICE};
-use crate::reflector::{Phase, Reflector, ReflectorStatus, Source, Sources};
+use crate::reflector::{Reflector, Source, Sources, StatusPublisher};
 
 /// How often the cache is looked at for what can be compressed, while anything is written.
 const SWEEP_PERIOD: Duration = Duration::from_millis(250);
@@ -28,15 +28,14 @@ pub(super) struct Core {
     pub(super) sources: Sources,
     pub(super) held: Arc<Held>,
     pub(super) settings: Settings,
-    /// Made when the informer starts, since the listeners have a say in its resync period.
-    pub(super) reflector: OnceLock<Reflector>,
+    /// What the reflector, which is made when the informer starts, reports about itself.
+    pub(super) reflector_status: Arc<StatusPublisher>,
     pub(super) fifo: Arc<DeltaFifo>,
     pub(super) indexer: Indexer,
     pub(super) processor: Arc<Processor>,
     pub(super) compactor: Arc<Compactor>,
     /// Wakes the sweeping when something is written again.
     pub(super) swept: Notify,
-    pub(super) phase: watch::Sender<Phase>,
     pub(super) lifecycle: watch::Sender<Lifecycle>,
 }
 
@@ -66,13 +65,12 @@ impl Core {
             sources: Sources::new(source),
             held: Arc::new(Held::new()),
             settings,
-            reflector: OnceLock::new(),
+            reflector_status: Arc::new(StatusPublisher::new()),
             fifo: Arc::new(fifo),
             indexer,
             processor: Arc::new(processor),
             compactor,
             swept: Notify::new(),
-            phase: watch::channel(Phase::Waiting).0,
             lifecycle: watch::channel(Lifecycle::Created).0,
         }
     }
@@ -99,32 +97,30 @@ impl Core {
         tokio::select! {
             biased;
             ((), ()) = async { tokio::join!(reflect, self.pop_until(token)) } => {}
-            () = self.forward_phase(reflector.status()) => {}
             () = self.sweep_forever() => {}
         }
     }
 
-    fn start_reflector(&self) -> &Reflector {
+    /// Makes the reflector: the listeners have a say in its resync period.
+    fn start_reflector(&self) -> Reflector {
         let Set { transformer, watch_error_handler } = self.settings.seal();
         if let Some(transformer) = transformer {
             self.fifo.set_transformer(transformer);
         }
         let resync_period = self.processor.start();
-        self.reflector.get_or_init(|| {
-            let store = InformerStore {
-                publisher: self.config.publisher.clone(),
-                fifo: self.fifo.clone(),
-                processor: self.processor.clone(),
-                held: self.held.clone(),
-                compactor: self.compactor.clone(),
-            };
-            let resync_period = (!resync_period.is_zero()).then_some(resync_period);
-            let mut config = self.config.reflector.clone();
-            config.resync_period = resync_period;
-            config.watch_error_handler = watch_error_handler;
-            config.description.get_or_insert_with(|| self.config.resource.to_string());
-            Reflector::over(self.sources.clone(), Arc::new(store), config)
-        })
+        let store = InformerStore {
+            publisher: self.config.publisher.clone(),
+            fifo: self.fifo.clone(),
+            processor: self.processor.clone(),
+            held: self.held.clone(),
+            compactor: self.compactor.clone(),
+        };
+        let resync_period = (!resync_period.is_zero()).then_some(resync_period);
+        let mut config = self.config.reflector.clone();
+        config.resync_period = resync_period;
+        config.watch_error_handler = watch_error_handler;
+        config.description.get_or_insert_with(|| self.config.resource.to_string());
+        Reflector::publishing_to(self.reflector_status.clone(), self.sources.clone(), Arc::new(store), config)
     }
 
     /// Moves what is queued into the cache and to the listeners. What is still queued when the token is cancelled stays there.
@@ -198,21 +194,6 @@ impl Core {
             self.compactor.tick();
             while self.compactor.compact_slice() {
                 tokio::task::yield_now().await;
-            }
-        }
-    }
-
-    async fn forward_phase(&self, mut status: watch::Receiver<ReflectorStatus>) {
-        loop {
-            let phase = status.borrow_and_update().phase.clone();
-            self.phase.send_if_modified(|current| {
-                let is_news = *current != phase;
-                *current = phase;
-                is_news
-            });
-            if status.changed().await.is_err() {
-                // The reflector lives as long as this informer, so this cannot be.
-                std::future::pending::<()>().await;
             }
         }
     }

@@ -523,7 +523,7 @@ async fn a_stream_that_falls_silent_gives_way_to_a_list_rl_70() {
         assert_eq!(scene.told(), ["replace [x/a@2 x/b@3] at 3"]);
         assert_eq!(scene.server.n_open_watches(), 1, "the silent one is closed");
         assert_eq!((scene.phase(), scene.status().n_silences), (Phase::Watching, 1));
-        insta::assert_snapshot!(scene.last_error(), @"nothing came on the watch for 110s, nor the end of what there is: listing");
+        insta::assert_snapshot!(scene.last_error(), @"no event and no bookmark on the watch for 110s");
     })
     .await;
 }

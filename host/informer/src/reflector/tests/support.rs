@@ -57,7 +57,7 @@ pub(super) async fn play_over(
     let config = Config { seed: config.seed.or(Some(7)), ..config };
     let source = Source { list_watch: Some(Arc::new(server.clone())), type_meta: config.type_meta.clone() };
     let sources = Sources::new(source);
-    let reflector = Reflector::over(sources.clone(), store.clone(), config);
+    let reflector = Reflector::with_sources(sources.clone(), store.clone(), config);
     let scene = Scene { server, store, begun_at: Instant::now(), sources, reflector };
     let token = CancellationToken::new();
     // The script first, so that it may prepare things.
@@ -95,11 +95,11 @@ impl Scene {
     }
 
     pub(super) fn status(&self) -> ReflectorStatus {
-        self.reflector.status().borrow().clone()
+        self.reflector.status()
     }
 
-    pub(super) fn status_receiver(&self) -> tokio::sync::watch::Receiver<ReflectorStatus> {
-        self.reflector.status()
+    pub(super) fn phase_receiver(&self) -> tokio::sync::watch::Receiver<Phase> {
+        self.reflector.phase()
     }
 
     pub(super) fn phase(&self) -> Phase {

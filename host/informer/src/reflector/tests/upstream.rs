@@ -200,7 +200,7 @@ async fn reflector_list_and_watch_with_errors_rl_25_rl_27_rl_41() {
             WatchErrorHandler::new(move |error: &Error| {
                 // The cause is there to be looked at.
                 assert!(error.api_error().and_then(ApiError::status).is_some());
-                *told.lock() = Some(crate::reflector::in_full(error));
+                *told.lock() = Some(crate::reflector::outcome::in_full(error));
             })
         };
         let config = Config { watch_error_handler: Some(handler), ..listed() };

@@ -1,0 +1,207 @@
+//! The reflector's state machine: all states, and in one place what each state leads to.
+//!
+//! ```text
+//!               ┌─────────────────────────── fails: back off, relist ──────────────────────────┐
+//!               ▼                                                                              │
+//!          InitialList ─ the source can stream ─→ Streaming ─ end of initial events ─→ Watching ┤
+//!               │                                     │                                ▲  │ ▲  │
+//!               └────────────── else ─→ Listing ←─ cannot ─┘                           │  └─┘ closed: resume
+//!                                          └────────────────── replaced ───────────────┘
+//! ```
+//!
+//! `Streaming` and `Watching` also retry in place, after a back-off or at once.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::internal_errors::InternalErrors;
+use super::outcome::{Error, Outcome, Report, Wait, in_full};
+use super::watching::OpenWatch;
+use super::{ActiveReflector, InitialList, ReflectorStore};
+use crate::backoff::Backoff;
+use crate::clock;
+
+/// No server may make a reflector wait longer than this, whatever its `Retry-After` says.
+pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+
+/// What the reflector does at the moment.
+pub(super) enum State {
+    /// Chooses how to get all objects, by `Streaming` or by `Listing` (RL-12).
+    InitialList,
+    /// Opens a watch that begins with all objects, the initial events. Their end bookmark leads to `Watching` on the same
+    /// watch, an error to `Listing` (WL-01 to WL-10).
+    Streaming {
+        /// How many such watches in a row ended before the end of the initial events.
+        n_closed_early: u32,
+    },
+    /// Lists all objects, in pages if need be, and replaces the store's contents (RL-20 to RL-29).
+    Listing,
+    /// Passes the events of one watch to the store, until the watch ends. The next watch resumes at the last version, or
+    /// the reflector relists (RL-40 to RL-56). Resyncs happen in this state only, its back-off included.
+    Watching {
+        /// The watch that brought the initial events. None: open a watch at the last version.
+        open: Option<OpenWatch>,
+        /// The internal errors of the watches since the last list.
+        internal_errors: InternalErrors,
+    },
+    /// Waits, then continues with the next state.
+    BackingOff { wait: Duration, next: Box<State> },
+}
+
+/// Resyncs the store each time the period has passed, while the reflector watches (RL-60 to RL-62).
+struct ResyncTimer<'r> {
+    store: &'r dyn ReflectorStore,
+    period: Option<Duration>,
+    next_at: Option<Instant>,
+}
+
+// === impl ActiveReflector ===
+
+impl ActiveReflector<'_> {
+    /// Goes from state to state. Dropping the future closes the request or watch under way.
+    pub(super) async fn run_forever(&mut self) {
+        let mut state = State::InitialList;
+        let mut resync = ResyncTimer::new(self.store, self.config.resync_period);
+        loop {
+            resync.follow(&state);
+            // Boxed, since the future of a step is large; a step lasts as long as a list or a watch.
+            let step = Box::pin(self.step(state));
+            state = tokio::select! {
+                biased;
+                next = step => next,
+                error = resync.run() => self.conclude(Outcome::relist(error)),
+            };
+        }
+    }
+
+    /// Does what the state says, and returns the next state.
+    async fn step(&mut self, state: State) -> State {
+        let result = match state {
+            State::InitialList => Ok(self.choose_initial_list()),
+            State::Streaming { n_closed_early } => self.stream(n_closed_early).await,
+            State::Listing => self.list().await,
+            State::Watching { open, internal_errors } => Err(self.watch(open, internal_errors).await),
+            State::BackingOff { wait, next } => {
+                tokio::time::sleep(wait).await;
+                Ok(*next)
+            }
+        };
+        result.unwrap_or_else(|outcome| self.conclude(outcome))
+    }
+
+    fn choose_initial_list(&self) -> State {
+        self.status.list_begins();
+        match self.config.initial_list {
+            InitialList::Streamed if self.list_watch.supports_watch_list() => {
+                State::Streaming { n_closed_early: 0 }
+            }
+            InitialList::Streamed | InitialList::Listed => State::Listing,
+        }
+    }
+
+    /// Returns the state after a whole list; `open` is the watch that brought it, if a watch did.
+    pub(super) fn watching_state(&self, open: Option<OpenWatch>) -> State {
+        State::Watching { open, internal_errors: InternalErrors::new(self.config.max_internal_error_retry) }
+    }
+
+    /// Reports why a step did not succeed, and returns the next state.
+    fn conclude(&mut self, outcome: Outcome) -> State {
+        let Outcome { error, report, phase, wait, next } = outcome;
+        let wait = match wait {
+            Wait::None => None,
+            Wait::BackOff => {
+                let asked_for = error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
+                Some(self.backoff.step(&mut self.random).max(asked_for))
+            }
+            Wait::FirstBackOff => Some(Backoff::new(self.config.backoff.clone()).step(&mut self.random)),
+        };
+        match (report, &self.config.watch_error_handler) {
+            (Report::Handler, Some(handler)) => handler.call(&error),
+            (Report::Handler, None) => error.log(),
+            (Report::Warning, _) => {
+                tracing::warn!(
+                    "{}; the reflector continues with {next} after {:?}",
+                    in_full(&error),
+                    wait.unwrap_or_default()
+                );
+            }
+            (Report::Debug, _) => {
+                tracing::debug!(
+                    "{}; the reflector continues with {next} after {:?}",
+                    in_full(&error),
+                    wait.unwrap_or_default()
+                );
+            }
+        }
+        if matches!(error, Error::Silent { .. }) {
+            self.status.counters.n_silences.increment();
+        }
+        if let Some(phase) = phase {
+            self.status.failed(phase, in_full(&error));
+        }
+        match wait {
+            Some(wait) => State::BackingOff { wait, next: Box::new(next) },
+            None => next,
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Returns whether the store has a whole list that watches keep up to date.
+    fn is_watch_phase(&self) -> bool {
+        match self {
+            Self::Watching { .. } => true,
+            Self::BackingOff { next, .. } => next.is_watch_phase(),
+            Self::InitialList | Self::Streaming { .. } | Self::Listing => false,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InitialList => f.write_str("a relist"),
+            Self::Streaming { .. } => f.write_str("a watch with initial events"),
+            Self::Listing => f.write_str("a list"),
+            Self::Watching { .. } => f.write_str("a watch from the last version"),
+            Self::BackingOff { next, .. } => next.fmt(f),
+        }
+    }
+}
+
+// === impl ResyncTimer ===
+
+impl<'r> ResyncTimer<'r> {
+    fn new(store: &'r dyn ReflectorStore, period: Option<Duration>) -> Self {
+        Self { store, period: period.filter(|period| !period.is_zero()), next_at: None }
+    }
+
+    /// Starts the timer when the watch phase begins, and stops it when the watch phase ends.
+    fn follow(&mut self, state: &State) {
+        if !state.is_watch_phase() {
+            self.next_at = None;
+        } else if self.next_at.is_none() {
+            self.next_at = self.period.map(|period| clock::after(Instant::now(), period));
+        }
+    }
+
+    /// Resyncs at each period; returns only when the store fails to (RL-46).
+    async fn run(&mut self) -> Error {
+        let (Some(period), Some(next_at)) = (self.period, &mut self.next_at) else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep_until(*next_at).await;
+            *next_at = clock::after(Instant::now(), period);
+            if self.store.should_resync()
+                && let Err(error) = self.store.resync()
+            {
+                return Error::Resync(error);
+            }
+        }
+    }
+}

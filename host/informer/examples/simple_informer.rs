@@ -10,7 +10,7 @@ mod corner;
 use std::sync::Arc;
 
 use corner::{Corner, Result, show};
-use oarlock_informer::delta_fifo::{Config, Processed};
+use oarlock_informer::delta_fifo::{Config, Processed, Watermark};
 use oarlock_informer::indexer::IndexerWriter;
 use oarlock_informer::{Controller, Delta, DeltaFifo, Object, reflector};
 use tokio_util::sync::CancellationToken;
@@ -51,14 +51,15 @@ async fn main() -> Result {
 
     let story = async {
         // Waits for the first list to be processed whole.
-        fifo.synced().wait_for(|has_synced| *has_synced).await?;
+        fifo.watermark().wait_for(Watermark::has_synced).await?;
         println!("synced, the cache holds {} object(s)", indexer.len());
         corner.put("second", "good morning").await?;
         corner.put("second", "good evening").await?;
         corner.delete("second").await?;
         let last = corner.put("third", "and good night").await?;
         // The queue knows up to which version everything has been processed.
-        fifo.seen().wait_for(|seen| seen.as_deref() == Some(&*last)).await?;
+        let is_processed = |watermark: &Watermark| watermark.resource_version().as_deref() == Some(&*last);
+        fifo.watermark().wait_for(is_processed).await?;
         println!("the cache holds {:?}", indexer.keys());
         token.cancel();
         corner.leave().await

@@ -1,83 +1,57 @@
 //! The queue between the reflector and the cache: client-go's DeltaFIFO.
 //!
-//! What the reflector sees is appended as [`Delta`]s to the list of its object; [`DeltaFifo::pop`] hands out whole lists, in the order in
-//! which their keys were first queued. A key is in the queue exactly when its list is in the map, and a list is never empty.
+//! The reflector appends each change as a [`Delta`] to the list of its object. [`DeltaFifo::pop`] returns whole lists, in the
+//! order in which their keys were first queued. A key is in the queue exactly while it has deltas, and [`Deltas`] are never
+//! empty.
 //!
-//! It is deliberately not the place where anybody waits for plugins: popping updates the cache and hands over, so the
-//! queue stays short. It also does not know what an informer is; the known objects are behind a trait.
+//! The queue also answers how far its consumer has come ([`DeltaFifo::watermark`]): whether the first list was processed, up
+//! to which version, and from which source.
+//!
+//! The queue does not wait for plugins: the consumer updates the cache and the listeners' backlogs, so the queue stays
+//! short. It does not depend on an informer: the stored objects are behind the trait [`KnownObjects`].
 
-mod bulk;
 mod deltas;
-mod seen;
+mod pop;
+mod progress;
+mod queued_list;
+mod replace;
 mod state;
 mod store;
 mod trace;
+mod transform;
 mod watermark;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::keys::{KeyError, KeyFunction, Keyed};
-use crate::names::{KeySet, ObjectKey};
-use crate::object::{EditError, Object};
+use crate::names::ObjectKey;
+use crate::object::Object;
+use crate::reflector::SourceGeneration;
 use crate::resource_version::Version;
-use crate::user_function::{self, UserFunction};
 
-use self::bulk::Bulk;
 pub use self::deltas::{Delta, DeltaObject, Deltas, Tombstone};
-use self::state::State;
-use self::trace::Trace;
-pub(crate) use self::watermark::{Unknown, Watermark};
+pub use self::pop::{Closed, Processed};
+use self::state::DeltaFifoState;
+pub(crate) use self::transform::transform;
+pub use self::transform::{TransformError, Transformer};
+pub(crate) use self::watermark::Ambiguous;
+pub use self::watermark::Watermark;
 
-/// Changes every object before it is queued, for instance by pruning it. Its uid and resourceVersion stay, whatever becomes of the text.
-///
-/// [`Object::with`], [`Object::without`] and [`Object::pruned`] change single fields:
-///
-/// ```
-/// # use std::sync::Arc;
-/// # use oarlock_informer::delta_fifo::{TransformError, Transformer};
-/// # use oarlock_informer::Object;
-/// # use oarlock_json::JsonPointer;
-/// let env = JsonPointer::from(["spec", "containers", "0", "env"]);
-/// let transformer: Transformer = Arc::new(move |pod: Object| Ok(pod.without(&env)?));
-/// # drop(transformer);
-/// ```
-///
-/// It should leave namespace and name alone: the cache keeps an object under the name that it is given here, while a deletion comes under the
-/// one that the API server knows, and finds nothing (as in client-go).
-pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
-
-/// What a transformer answers when it cannot handle an object. A transformer that panics is taken to have answered this.
-#[derive(Debug, thiserror::Error)]
-#[error("transforming: {0}")]
-pub struct TransformError(pub Box<dyn std::error::Error + Send + Sync>);
-
-impl From<EditError> for TransformError {
-    fn from(error: EditError) -> Self {
-        Self(error.into())
-    }
-}
-
-/// Why something was not queued.
+/// An object was not queued.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It has no key.
+    /// The key function returned no key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// It could not be transformed.
+    /// The transformer failed.
     #[error(transparent)]
     Transform(#[from] TransformError),
 }
 
-/// What [`DeltaFifo::pop`] answers once the queue is closed and empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the delta queue is closed")]
-pub struct Closed;
-
-/// The objects that the consumer of the queue has stored, as far as the queue needs to know.
+/// The objects that the consumer of the queue has stored.
 pub trait KnownObjects: Send + Sync {
     /// Returns the stored object of that key.
     fn known(&self, key: &ObjectKey) -> Option<Object>;
@@ -85,51 +59,29 @@ pub trait KnownObjects: Send + Sync {
     fn known_keys(&self) -> Vec<ObjectKey>;
 }
 
-/// What the process callback of [`DeltaFifo::pop`] decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Processed {
-    /// The deltas are dealt with.
-    Done,
-    /// The deltas go back to the end of the queue, unless their key is queued again by then.
-    Requeue,
-}
-
-/// What became of the deltas of a key.
-enum Dealt {
-    /// So many of them are dealt with.
-    With(usize),
-    /// They are to come again.
-    Requeue,
-}
-
-/// How a [`DeltaFifo`] is made.
+/// The configuration of a [`DeltaFifo`].
 #[derive(Clone, Default)]
 pub struct Config {
-    /// Names the objects; `namespace/name` unless said otherwise.
+    /// Returns the key of an object; `namespace/name` by default.
     pub key_function: KeyFunction,
-    /// What the consumer has stored. Without it deletes of objects that are not queued are dropped, and resync does nothing.
+    /// The objects that the consumer has stored. Without it, deletes of objects that are not queued are dropped, and a resync
+    /// does nothing.
     pub known_objects: Option<Arc<dyn KnownObjects>>,
-    /// Runs once over each object on its way in; never over tombstones and resynced objects. What a reflector lists has met it before it is
-    /// queued, unless objects have keys of their own.
+    /// Runs once on each object before it is queued; never on tombstones and on objects that a resync queues. A reflector
+    /// transforms the objects of a list before it queues the list, unless the key function is a custom one.
     pub transformer: Option<Transformer>,
 }
 
-/// A queue of objects' changes, grouped by object. See the module's words.
+/// A queue of the changes of objects, grouped by object. See the module's documentation.
 ///
-/// Producers may be many, the consumer is one. Every enqueue wakes the consumer.
+/// There may be many producers, but there is one consumer. Each change wakes the consumer.
 pub struct DeltaFifo {
     config: Config,
-    /// The config's, or what was set before the first object came.
-    transformer: OnceLock<Transformer>,
-    state: Mutex<State>,
-    arrived: Notify,
-    synced: watch::Sender<bool>,
-    /// What was marked and passed.
-    passed: Mutex<Watermark>,
-    /// The same, for those who want to know; nobody is told while nobody listens.
+    state: Mutex<DeltaFifoState>,
+    /// Notified when a change is queued and when the queue is closed.
+    changed: Notify,
+    /// How far the consumer has come. Receivers are woken at each change; without receivers the value alone changes.
     watermark: watch::Sender<Watermark>,
-    /// The last version in it, likewise.
-    seen: watch::Sender<Option<Box<str>>>,
 }
 
 // === impl DeltaFifo ===
@@ -139,36 +91,26 @@ impl DeltaFifo {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            transformer: config.transformer.clone().map_or_else(OnceLock::new, OnceLock::from),
             config,
             state: Mutex::default(),
-            arrived: Notify::new(),
-            passed: Mutex::default(),
-            synced: watch::channel(false).0,
+            changed: Notify::new(),
             watermark: watch::channel(Watermark::default()).0,
-            seen: watch::channel(None).0,
         }
     }
 
-    /// Sets the transformer of a queue that was made without one, before anything is queued.
-    pub(crate) fn set_transformer(&self, transformer: Transformer) {
-        // One that is there already stays.
-        let _ = self.transformer.set(transformer);
-    }
-
-    /// Queues that an object appeared.
+    /// Queues an object as added.
     pub fn add(&self, object: Object) -> Result<(), Error> {
         self.enqueue(object, Delta::Added)
     }
 
-    /// Queues that an object changed.
+    /// Queues an object as updated.
     pub fn update(&self, object: Object) -> Result<(), Error> {
         self.enqueue(object, Delta::Updated)
     }
 
-    /// Queues that an object is gone, with its last state.
+    /// Queues an object as deleted, with its final state.
     ///
-    /// Ignored when the object is neither queued nor known.
+    /// Does nothing if the object is neither queued nor known.
     pub fn delete(&self, object: Object) -> Result<(), Error> {
         let key = self.key_of(&object)?;
         let object = self.transform(object)?;
@@ -176,80 +118,12 @@ impl DeltaFifo {
         Ok(())
     }
 
-    /// Queues that an object is gone whose deletion itself was missed.
+    /// Queues an object as deleted whose delete event was missed.
     pub fn delete_tombstone(&self, tombstone: Tombstone) {
         self.delete_key(tombstone.key.clone(), DeltaObject::Tombstone(tombstone));
     }
 
-    /// Queues a whole list: what it holds as replaced, and what it does not hold, though queued or known, as deleted.
-    ///
-    /// One critical section: a consumer sees all of it or nothing. On an error the objects before it stay queued, and the queue
-    /// does not count as populated.
-    pub fn replace(&self, objects: Vec<Object>) -> Result<(), Error> {
-        if self.transformer.get().is_none() {
-            return self.replace_transformed(objects);
-        }
-        let mut state = self.state.lock();
-        let n_listed = self.replace_each(&mut state, objects, |object| self.transform(object))?;
-        self.replaced(state, n_listed);
-        Ok(())
-    }
-
-    /// Does as [`DeltaFifo::replace`] with what has been transformed already.
-    pub(crate) fn replace_transformed(&self, objects: Vec<Object>) -> Result<(), Error> {
-        let has_usual_keys = self.config.key_function.is_default();
-        let list = if has_usual_keys { Bulk::new(objects) } else { Err(objects) };
-        let mut state = self.state.lock();
-        let n_queued = match list {
-            Ok(bulk) => self.replace_bulk(&mut state, bulk),
-            Err(objects) => self.replace_each(&mut state, objects, Ok)?,
-        };
-        self.replaced(state, n_queued);
-        Ok(())
-    }
-
-    /// Queues a list, object by object; returns how many objects are queued because of it.
-    fn replace_each(
-        &self,
-        state: &mut State,
-        objects: Vec<Object>,
-        transform: impl Fn(Object) -> Result<Object, TransformError>,
-    ) -> Result<usize, Error> {
-        state.unpack();
-        let mut listed = KeySet::with_capacity_and_hasher(objects.len(), Default::default());
-        for object in objects {
-            let key = self.key_of(&object)?;
-            let object = transform(object)?;
-            state.push(key.clone(), Delta::Replaced(object));
-            listed.insert(key);
-        }
-        let n_deleted = self.delete_unlisted(state, |key| listed.contains(key));
-        Ok(listed.len() + n_deleted)
-    }
-
-    /// Queues a list as it is; returns how many objects are queued because of it.
-    fn replace_bulk(&self, state: &mut State, bulk: Bulk) -> usize {
-        state.unpack();
-        let (before_bulk, n_listed) = (state.len(), bulk.len());
-        let n_deleted = self.delete_unlisted(state, |key| bulk.get(key).is_some());
-        state.push_bulk(bulk, before_bulk);
-        n_listed + n_deleted
-    }
-
-    /// A whole list has been queued.
-    fn replaced(&self, mut state: MutexGuard<'_, State>, n_queued: usize) {
-        if !state.populated {
-            state.populated = true;
-            state.initial_population = n_queued;
-            if n_queued == 0 {
-                self.synced.send_replace(true);
-            }
-        }
-        drop(state);
-        self.arrived.notify_waiters();
-    }
-
-    /// Queues every known object again that has nothing queued. It never talks to anyone.
+    /// Queues each known object that is not queued. Sends no request.
     pub fn resync(&self) {
         let Some(known_objects) = &self.config.known_objects else { return };
         let mut state = self.state.lock();
@@ -270,123 +144,40 @@ impl DeltaFifo {
             }
         }
         drop(state);
-        self.arrived.notify_waiters();
+        self.changed.notify_waiters();
     }
 
-    /// Notes that everything up to this resourceVersion has been queued: [`DeltaFifo::seen`] shows it once all of that is processed.
+    /// Records that everything up to this resourceVersion was queued. The watermark shows the version once all of that is
+    /// processed.
     pub fn mark(&self, resource_version: &str) {
         let mut state = self.state.lock();
-        if let Some(passed) = state.seen.advanced(Version::new(resource_version)) {
-            self.pass(passed);
+        if let Some(reached) = state.progress.version_queued(Version::new(resource_version)) {
+            self.publish(reached);
         }
     }
 
-    /// Notes that a whole list of this resourceVersion has been queued, which may be lower than what was marked before.
-    pub(crate) fn mark_list(&self, resource_version: &str) {
-        let mut state = self.state.lock();
-        if let Some(passed) = state.seen.listed(Version::new(resource_version)) {
-            self.pass(passed);
-        }
+    /// Records that the next list comes from another source.
+    pub(crate) fn source_changed(&self, generation: SourceGeneration) {
+        self.state.lock().progress.source_changed(generation);
     }
 
-    /// Returns the last marked resourceVersion up to which everything has been processed, as it is and as it changes.
-    /// Deltas that were put back count as processed.
+    /// Returns how far the consumer has come, as it is and as it changes. Deltas that were requeued count as processed.
     #[must_use]
-    pub fn seen(&self) -> watch::Receiver<Option<Box<str>>> {
-        let passed = self.passed.lock();
-        self.seen.send_replace(passed.last().map(|last| last.text().into()));
-        self.seen.subscribe()
-    }
-
-    /// Returns up to which resourceVersion everything has been processed, as it is and as it changes.
-    pub(crate) fn watermark(&self) -> watch::Receiver<Watermark> {
-        let passed = self.passed.lock();
-        self.watermark.send_replace(passed.clone());
+    pub fn watermark(&self) -> watch::Receiver<Watermark> {
         self.watermark.subscribe()
     }
 
-    /// Waits for the oldest key, removes it, and calls `process` with its deltas while the queue is locked.
-    ///
-    /// The flag says whether the queue had not synced when this pop began. Cancelling the wait loses nothing. A closed
-    /// queue still hands out what it holds, then answers [`Closed`].
-    pub async fn pop<F>(&self, process: F) -> Result<(), Closed>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
-    {
-        self.pop_with(|key, deltas, is_in_initial_list| process(key, deltas, is_in_initial_list).into()).await
-    }
-
-    /// As [`DeltaFifo::pop`], but `process` says how many of the deltas, the oldest, it has dealt with. If these are not all the key is not
-    /// popped: it stays at the head of the queue with the others, and what comes for it meanwhile follows them.
-    pub(crate) async fn pop_some<F>(&self, process: F) -> Result<(), Closed>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> usize,
-    {
-        self.pop_with(|key, deltas, is_in_initial_list| Dealt::With(process(key, deltas, is_in_initial_list)))
-            .await
-    }
-
-    async fn pop_with<F>(&self, process: F) -> Result<(), Closed>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> Dealt,
-    {
-        let mut process = Some(process);
-        loop {
-            let arrived = self.arrived.notified();
-            {
-                let mut state = self.state.lock();
-                if let Some(popped) = self.pop_locked(&mut state, &mut process) {
-                    return popped;
-                }
-            }
-            arrived.await;
-        }
-    }
-
-    /// As [`DeltaFifo::pop`], but answers false at once when nothing is queued.
-    pub fn try_pop<F>(&self, process: F) -> Result<bool, Closed>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
-    {
-        self.try_pop_with(|key, deltas, is_in_initial_list| process(key, deltas, is_in_initial_list).into())
-    }
-
-    /// As [`DeltaFifo::pop_some`], but answers false at once when nothing is queued.
-    pub(crate) fn try_pop_some<F>(&self, process: F) -> Result<bool, Closed>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> usize,
-    {
-        self.try_pop_with(|key, deltas, is_in_initial_list| {
-            Dealt::With(process(key, deltas, is_in_initial_list))
-        })
-    }
-
-    fn try_pop_with<F>(&self, process: F) -> Result<bool, Closed>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> Dealt,
-    {
-        match self.pop_locked(&mut self.state.lock(), &mut Some(process)) {
-            Some(popped) => popped.map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// Closes the queue. What it holds can still be popped; adding goes on being accepted.
-    pub fn close(&self) {
-        self.state.lock().closed = true;
-        self.arrived.notify_waiters();
-    }
-
-    /// Whether the first list, if there was one, has been processed whole. Sticky.
+    /// Returns whether the first list, if there was one, was processed whole: after the last call of the process callback,
+    /// not before. Once true, it stays true.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        *self.synced.borrow()
+        self.watermark.borrow().has_synced()
     }
 
-    /// Returns a signal that turns true once the first list has been processed whole: after the last call of the process callback, not before.
-    #[must_use]
-    pub fn synced(&self) -> watch::Receiver<bool> {
-        self.synced.subscribe()
+    /// Closes the queue. The consumer can still pop all queued keys, and producers can still queue objects.
+    pub fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_waiters();
     }
 
     /// Returns how many keys are queued.
@@ -395,25 +186,34 @@ impl DeltaFifo {
         self.state.lock().len()
     }
 
-    /// Whether nothing is queued.
+    /// Returns whether no key is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the key under which the queue has, or would have, an object.
+    /// Returns the key of an object in this queue.
     ///
     /// # Errors
     ///
-    /// When the key function has none for it.
+    /// When the key function returns no key.
     pub fn key_of<'a>(&self, keyed: impl Into<Keyed<'a>>) -> Result<ObjectKey, KeyError> {
         self.config.key_function.key_of(keyed)
     }
 
-    /// Returns the deltas queued for a key, for looking into the queue.
+    /// Returns a copy of the deltas that are queued for a key.
     #[must_use]
     pub fn queued(&self, key: &ObjectKey) -> Option<Deltas> {
         self.state.lock().deltas(key)
+    }
+
+    /// Queues a transformed object as added or updated. `key` is its key before it was transformed.
+    pub(crate) fn push_transformed(&self, key: ObjectKey, delta: Delta) {
+        let mut state = self.state.lock();
+        self.populate(&mut state);
+        state.push(key, delta);
+        drop(state);
+        self.changed.notify_waiters();
     }
 
     fn enqueue(&self, object: Object, delta: fn(Object) -> Delta) -> Result<(), Error> {
@@ -423,11 +223,12 @@ impl DeltaFifo {
         self.populate(&mut state);
         state.push(key?, delta(object?));
         drop(state);
-        self.arrived.notify_waiters();
+        self.changed.notify_waiters();
         Ok(())
     }
 
-    fn delete_key(&self, key: ObjectKey, object: DeltaObject) {
+    /// Queues an object as deleted, unless it is neither queued nor known. `key` is its key before it was transformed.
+    pub(crate) fn delete_key(&self, key: ObjectKey, object: DeltaObject) {
         let mut state = self.state.lock();
         self.populate(&mut state);
         let newest = match state.deltas(&key) {
@@ -443,123 +244,36 @@ impl DeltaFifo {
         if let (Some(newest), DeltaObject::Object(deleted)) = (newest, &object)
             && !newest.has_uid_of(deleted)
         {
-            // It is another object of that name, created after the newest one had gone, and both were missed: three changes, since
-            // nobody who knows the one should hear of the end of the other.
+            // The deleted object is another one than the newest: the delete of the newest and the add of this one were missed.
+            // Both are queued, so that no consumer receives the delete of an object that it does not know.
             let missed = Tombstone { key: key.clone(), object: Some(newest) };
             state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(missed)));
             state.push(key.clone(), Delta::Added(deleted.clone()));
         }
         state.push(key, Delta::Deleted(object));
         drop(state);
-        self.arrived.notify_waiters();
+        self.changed.notify_waiters();
     }
 
-    fn pass(&self, mark: Watermark) {
-        let mut passed = self.passed.lock();
-        if self.seen.receiver_count() > 0 {
-            self.seen.send_replace(mark.last().map(|last| last.text().into()));
-        }
-        if self.watermark.receiver_count() > 0 {
-            self.watermark.send_replace(mark.clone());
-        }
-        *passed = mark;
-    }
-
-    /// A queue that was populated by anything but a replace has no first list to wait for.
-    fn populate(&self, state: &mut State) {
-        if !state.populated {
-            state.populated = true;
-            self.synced.send_replace(true);
+    /// Records that something other than a list was queued. If it came first, the queue waits for no first list.
+    fn populate(&self, state: &mut DeltaFifoState) {
+        if !state.progress.is_populated() {
+            state.progress.populated_without_list();
+            self.watermark.send_modify(Watermark::sync);
         }
     }
 
-    pub(crate) fn transform(&self, object: Object) -> Result<Object, TransformError> {
-        match self.transformer.get() {
-            Some(transformer) => {
-                let transformed = user_function::call(UserFunction::Transformer, object.key(), || {
-                    transformer(object.clone())
-                });
-                Ok(transformed.map_err(|panic| TransformError(panic.into()))??.identified_as(&object))
-            }
-            None => Ok(object),
-        }
+    fn transform(&self, object: Object) -> Result<Object, TransformError> {
+        transform(self.config.transformer.as_ref(), object)
     }
 
-    /// Queues the deletion of what is queued or known but not listed; returns how many deletions that are.
-    fn delete_unlisted(&self, state: &mut State, is_listed: impl Fn(&ObjectKey) -> bool) -> usize {
-        let mut n_deleted = 0;
-        let queued: Vec<_> = state.keys().filter(|key| !is_listed(key)).cloned().collect();
-        for key in queued {
-            // The newest queued state, never a tombstone within a tombstone.
-            let object = state.deltas(&key).and_then(|deltas| deltas.newest().last_known().cloned());
-            state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(Tombstone { key, object })));
-            n_deleted += 1;
-        }
-        let Some(known_objects) = &self.config.known_objects else { return n_deleted };
-        for key in known_objects.known_keys() {
-            if is_listed(&key) || state.has(&key) {
-                continue;
-            }
-            let object = known_objects.known(&key);
-            if object.is_none() {
-                tracing::debug!(%key, "a known object vanished during replace");
-            }
-            state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(Tombstone { key, object })));
-            n_deleted += 1;
-        }
-        n_deleted
-    }
-
-    /// Pops one key, if there is one; `None` means that the caller has to wait.
-    fn pop_locked<F>(&self, state: &mut State, process: &mut Option<F>) -> Option<Result<(), Closed>>
-    where
-        F: FnOnce(&ObjectKey, &Deltas, bool) -> Dealt,
-    {
-        let Some((key, deltas)) = state.pop() else {
-            return state.closed.then_some(Err(Closed));
-        };
-        let is_in_initial_list = !*self.synced.borrow();
-        let trace = Trace::of(state.len());
-        let process =
-            process.take().map(|process| AssertUnwindSafe(|| process(&key, &deltas, is_in_initial_list)));
-        let dealt = process.map(catch_unwind);
-        trace.end(&key);
-        match &dealt {
-            Some(Ok(Dealt::Requeue)) => state.requeue(key, deltas),
-            Some(Ok(Dealt::With(n_done))) => {
-                if let Some(rest) = deltas.without(*n_done) {
-                    state.put_back(key, rest);
-                    return Some(Ok(()));
-                }
-            }
-            Some(Err(_)) | None => {}
-        }
-        if let Some(passed) = state.seen.popped() {
-            self.pass(passed);
-        }
-        state.shrink();
-        if state.initial_population > 0 {
-            state.initial_population -= 1;
-            if state.initial_population == 0 {
-                self.synced.send_replace(true);
-            }
-        }
-        if let Some(Err(panic)) = dealt {
-            // It is the caller's own. The queue, which others use, has gone on.
-            resume_unwind(panic);
-        }
-        Some(Ok(()))
-    }
-}
-
-// === impl Dealt ===
-
-impl From<Processed> for Dealt {
-    fn from(processed: Processed) -> Self {
-        match processed {
-            Processed::Done => Self::With(usize::MAX),
-            Processed::Requeue => Self::Requeue,
-        }
+    /// Publishes the watermark. Called while the queue is locked, so that watermarks are published in order.
+    fn publish(&self, reached: Watermark) {
+        self.watermark.send_if_modified(|watermark| {
+            *watermark = reached;
+            // A receiver that subscribes later reads this value.
+            self.watermark.receiver_count() > 0
+        });
     }
 }
 

@@ -14,7 +14,6 @@
 
 mod core;
 mod handlers;
-mod held;
 mod settings;
 mod status;
 mod store;
@@ -25,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::delta_fifo::{Transformer, Unknown};
+use crate::delta_fifo::{Ambiguous, Transformer, Watermark};
 use crate::indexer::{self, IndexSource, Indexer, Limits};
 use crate::informer_metrics::Publisher;
 use crate::list_watch::ListWatch;
@@ -38,6 +37,7 @@ use crate::resource_version::{NotComparable, ResourceVersion};
 use self::core::Core;
 pub use self::settings::AlreadyStarted;
 pub use self::status::InformerStatus;
+pub use crate::processor::Lifecycle;
 
 /// How an informer is made.
 #[derive(Clone)]
@@ -96,17 +96,6 @@ pub enum WaitError {
     Stopped,
 }
 
-/// An informer is started once and stopped once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lifecycle {
-    /// It does not run yet.
-    Created,
-    /// It runs.
-    Started,
-    /// It has run.
-    Stopped,
-}
-
 // === impl Config ===
 
 impl Config {
@@ -148,42 +137,40 @@ impl SharedInformer {
         self.core.run(&token).await;
     }
 
-    /// Whether the cache has held the whole first list. It says nothing about listeners.
+    /// Returns whether the cache has held the whole first list. A listener may still have to handle it; see
+    /// [`ListenerHandle::has_synced`](crate::listener::ListenerHandle::has_synced).
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core.fifo.has_synced()
     }
 
-    /// Waits until [`SharedInformer::has_synced`]; answers false when the informer stopped instead.
+    /// Waits until [`SharedInformer::has_synced`]; returns false when the informer stopped instead.
     pub async fn wait_for_sync(&self) -> bool {
-        let mut synced = self.core.fifo.synced();
-        tokio::select! {
-            biased;
-            result = synced.wait_for(|has_synced| *has_synced) => result.is_ok(),
-            () = self.stopped() => false,
-        }
+        self.wait_for_watermark(Watermark::has_synced).await
     }
 
-    /// Returns the last version that the reflector saw; empty before the first list. The cache may be behind it.
+    /// Returns the last resourceVersion that the reflector received; empty before the first list. The cache may be behind it.
     #[must_use]
     pub fn last_resource_version(&self) -> String {
         self.core.reflector_status.resource_version()
     }
 
-    /// Waits until the cache holds everything up to a version of this resource, such as a write returned it.
+    /// Waits until the cache holds everything up to a resourceVersion of this resource, for example the one that a write
+    /// returned.
     ///
-    /// What was seen stays seen, whatever lower versions a bookmark tells of. Once a list goes back behind the version, the wait ends in
-    /// [`WaitError::WentBack`]. It may take for ever if the version is of another resource. Cancelling the wait is harmless.
+    /// A version that was seen stays seen, also after a bookmark of a lower version. If a list has a lower version than a list
+    /// before, the wait ends in [`WaitError::WentBack`]. The wait may never end if the version is of another resource.
+    /// Cancelling the wait is harmless.
     pub async fn wait_until_seen(&self, resource_version: &str) -> Result<(), WaitError> {
         let wanted: ResourceVersion = resource_version.parse()?;
         let mut watermark = self.core.fifo.watermark();
         let begun = watermark.borrow_and_update().clone();
         loop {
-            let answer = watermark.borrow_and_update().answer_since(&begun, &wanted);
-            if let Some(answer) = answer {
-                return answer.map_err(|unknown| match unknown {
-                    Unknown::NotComparable(error) => error.into(),
-                    Unknown::WentBack(now) => WaitError::WentBack { wanted: wanted.to_string(), now },
+            let reached = watermark.borrow_and_update().has_reached_since(&begun, &wanted);
+            if let Some(reached) = reached {
+                return reached.map_err(|ambiguous| match ambiguous {
+                    Ambiguous::NotComparable(error) => error.into(),
+                    Ambiguous::WentBack(now) => WaitError::WentBack { wanted: wanted.to_string(), now },
                 });
             }
             tokio::select! {
@@ -194,26 +181,19 @@ impl SharedInformer {
         }
     }
 
-    /// Goes over to another source at once, and returns its generation; see [`Sources`]. The cache goes over to it without a gap, and
-    /// listeners are told of what is different: an object at the resourceVersion that they were told of is not.
+    /// Switches to another source at once, and returns its generation; see [`Sources`](reflector::Sources). The first list of the
+    /// source replaces the cache in one step. Listeners are notified of the differences; an object at the resourceVersion that
+    /// they have received is no difference.
     pub fn switch(&self, source: Source) -> SourceGeneration {
         self.core.sources.switch(source)
     }
 
-    /// Waits until the cache is what a whole list of the source of that generation (or of a later one) said, and what came since; answers false when
-    /// the informer stopped instead. The generation of the first source is 0.
+    /// Waits until the cache holds a whole list of the source of that generation, or of a later one; returns false when the
+    /// informer stopped instead. The generation of the first source is 0.
     pub async fn wait_for_source(&self, generation: SourceGeneration) -> bool {
-        let mut held = self.core.held.subscribe();
-        let holds = async {
-            // The sender is in what this handle holds.
-            let _ = held.wait_for(|held| *held >= generation.get()).await;
-            self.wait_for_sync().await
-        };
-        tokio::select! {
-            biased;
-            is_held = holds => is_held,
-            () = self.stopped() => false,
-        }
+        let holds =
+            |watermark: &Watermark| watermark.has_synced() && watermark.source_generation() >= generation;
+        self.wait_for_watermark(holds).await
     }
 
     /// Returns the read half of the cache.
@@ -293,7 +273,7 @@ impl SharedInformer {
     /// Returns where the informer is in its life.
     #[must_use]
     pub fn lifecycle(&self) -> Lifecycle {
-        *self.core.lifecycle.borrow()
+        *self.core.processor.lifecycle().borrow()
     }
 
     /// Returns the resource that the informer was made for.
@@ -302,10 +282,21 @@ impl SharedInformer {
         &self.core.config.resource
     }
 
+    /// Waits until the watermark of the queue is as wanted; returns false when the informer stopped instead.
+    async fn wait_for_watermark(&self, is_reached: impl FnMut(&Watermark) -> bool) -> bool {
+        let mut watermark = self.core.fifo.watermark();
+        tokio::select! {
+            biased;
+            reached = watermark.wait_for(is_reached) => reached.is_ok(),
+            () = self.stopped() => false,
+        }
+    }
+
     /// Waits until the informer has stopped.
     async fn stopped(&self) {
-        // The sender is in what this handle holds.
-        let _ = self.core.lifecycle.subscribe().wait_for(|lifecycle| *lifecycle == Lifecycle::Stopped).await;
+        let is_stopped = |lifecycle: &Lifecycle| *lifecycle == Lifecycle::Stopped;
+        // This handle keeps the sender alive.
+        let _ = self.core.processor.lifecycle().wait_for(is_stopped).await;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oarlock_informer::delta_fifo::{Config, DeltaFifo, Processed};
+use oarlock_informer::delta_fifo::{Config, DeltaFifo, Processed, Watermark};
 use oarlock_informer::listener::{Listener, ListenerConfig, ListenerHandle, Notification, Outcome};
 use oarlock_informer::names::TypeMeta;
 use oarlock_informer::testing::Draft;
@@ -75,9 +75,9 @@ fn a_whole_list_is_seen_before_anybody_hears_that_it_was() {
         let fifo = Arc::new(DeltaFifo::new(Config::default()));
         let processed = Arc::new(Mutex::new(0));
         let waiter = {
-            let (mut synced, processed) = (fifo.synced(), processed.clone());
+            let (mut watermark, processed) = (fifo.watermark(), processed.clone());
             thread::spawn(move || {
-                block_on(async { synced.wait_for(|synced| *synced).await.map(drop) }).unwrap();
+                block_on(async { watermark.wait_for(Watermark::has_synced).await.map(drop) }).unwrap();
                 assert_eq!(*processed.lock().unwrap(), 2);
             })
         };

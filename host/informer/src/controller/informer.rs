@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Controller, ProcessError};
-use crate::delta_fifo::{Config, Delta, DeltaFifo, DeltaObject, Deltas, Processed, Transformer};
+use crate::delta_fifo::{Config, Delta, DeltaFifo, DeltaObject, Deltas, Processed, Transformer, Watermark};
 use crate::event_handler::EventHandler;
 use crate::indexer::{Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
@@ -124,10 +124,11 @@ impl<H: EventHandler> Informer<H> {
         self.writer.indexer()
     }
 
-    /// Returns a signal that turns true once the first list has been handled whole.
+    /// Returns how far the handler has come, as it is and as it changes; among other things whether it has handled the whole
+    /// first list.
     #[must_use]
-    pub fn synced(&self) -> watch::Receiver<bool> {
-        self.fifo.synced()
+    pub fn watermark(&self) -> watch::Receiver<Watermark> {
+        self.fifo.watermark()
     }
 
     /// Runs the informer until the token is cancelled. It runs once.

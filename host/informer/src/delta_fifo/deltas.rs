@@ -1,29 +1,29 @@
-//! One change of an object, and the list of those that wait for it.
+//! One change of an object, and the list of changes that are queued for it.
 
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// One change of an object, as the reflector saw it.
+/// One change of an object.
 #[derive(Clone, Debug)]
 pub enum Delta {
-    /// A watch saw it appear.
+    /// The watch sent an add.
     Added(Object),
-    /// A watch saw it change.
+    /// The watch sent an update.
     Updated(Object),
-    /// A watch saw it go, or a list does not have it any more.
+    /// The watch sent a delete, or a list no longer has the object.
     Deleted(DeltaObject),
-    /// A list has it: new, changed, or as before.
+    /// A list has the object: new, changed, or unchanged.
     Replaced(Object),
-    /// A resync brings it up again.
+    /// A resync queued the known object again.
     Sync(Object),
 }
 
-/// What is known of an object that is gone.
+/// The last known state of a deleted object.
 #[derive(Clone, Debug)]
 pub enum DeltaObject {
-    /// Its real last state.
+    /// The final state, which the delete event carried.
     Object(Object),
-    /// Its deletion was missed.
+    /// The delete event was missed.
     Tombstone(Tombstone),
 }
 
@@ -32,15 +32,15 @@ pub enum DeltaObject {
 pub struct Tombstone {
     /// The object's key.
     pub key: ObjectKey,
-    /// The last state that was seen, which may be stale.
+    /// The last known state, which may be stale.
     pub object: Option<Object>,
 }
 
-/// The changes of one object, oldest first; never empty.
+/// The changes of one object, oldest first. Never empty.
 #[derive(Clone, Debug)]
 pub struct Deltas(Changes);
 
-/// Most lists hold one change until they are popped, which takes no memory of its own.
+/// One change, the usual case, is stored without an allocation.
 #[derive(Clone, Debug)]
 enum Changes {
     One(Delta),
@@ -74,8 +74,8 @@ impl DeltaObject {
         }
     }
 
-    /// Returns the namespace and name of the object, taken from the tombstone's key where the object is unknown: its first slash
-    /// ends the namespace.
+    /// Returns the namespace and name of the object. They are parsed from the tombstone's key if the object is unknown: the
+    /// namespace ends at the first slash.
     #[must_use]
     pub fn name(&self) -> ObjectKey {
         match self {
@@ -89,7 +89,7 @@ impl DeltaObject {
         }
     }
 
-    /// Whether the deletion itself was missed.
+    /// Returns whether the delete event was missed.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {
         matches!(self, Self::Tombstone(_))
@@ -103,8 +103,8 @@ impl Deltas {
         Self(Changes::One(first))
     }
 
-    /// Appends a change. Two deletions in a row become one: the newer if the older is a tombstone, else the older,
-    /// since a real last state is worth more than a guess. Nothing else is compressed.
+    /// Appends a change. Two deletes in a row become one: the newer if the older is a tombstone, else the older, since a final
+    /// state is better than a stale one. No other changes are merged.
     pub(super) fn push(&mut self, delta: Delta) {
         if let (Delta::Deleted(older), Delta::Deleted(_)) = (self.newest(), &delta) {
             if !older.is_tombstone() {
@@ -125,7 +125,7 @@ impl Deltas {
         }
     }
 
-    /// Leaves out the oldest so many changes; none if that is all.
+    /// Drops the oldest changes, `n_oldest` of them; returns none if no change is left.
     pub(super) fn without(self, n_oldest: usize) -> Option<Self> {
         match self.0 {
             _ if n_oldest == 0 => Some(self),

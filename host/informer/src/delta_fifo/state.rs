@@ -1,167 +1,167 @@
-//! What is behind the queue's lock.
+//! The queue's contents, which its lock guards.
 
 use std::collections::VecDeque;
 
-use super::bulk::Bulk;
-use super::seen::SeenMarks;
+use super::progress::ProgressTracker;
+use super::queued_list::QueuedList;
 use super::{Delta, Deltas};
 use crate::names::{KeyMap, ObjectKey};
 
-/// Below this many queued keys the queue never bothers to give memory back.
-const SMALL: usize = 64;
+/// The queue keeps room for this many keys when it shrinks.
+const MIN_CAPACITY: usize = 64;
 
+/// The queued keys in order, and the deltas of each.
 #[derive(Default)]
-pub(super) struct State {
-    lists: KeyMap<Deltas>,
+pub(super) struct DeltaFifoState {
+    deltas: KeyMap<Deltas>,
     queue: VecDeque<ObjectKey>,
-    /// Stands in the queue behind the first `before_bulk` keys. Where the map has a list for one of its keys, that list counts.
-    bulk: Bulk,
-    before_bulk: usize,
-    /// Something was added, updated, deleted or replaced, ever.
-    pub(super) populated: bool,
-    /// How many keys of the first replace have yet to be popped.
-    pub(super) initial_population: usize,
-    pub(super) closed: bool,
-    pub(super) seen: SeenMarks,
+    /// A list that is queued as one piece, behind the first `n_before_list` keys of `queue`. If `deltas` has an entry for one of
+    /// its keys, the entry holds all deltas of that key.
+    list: QueuedList,
+    n_before_list: usize,
+    pub(super) is_closed: bool,
+    pub(super) progress: ProgressTracker,
 }
 
-// === impl State ===
+// === impl DeltaFifoState ===
 
-impl State {
+impl DeltaFifoState {
     pub(super) fn len(&self) -> usize {
-        self.queue.len() + self.bulk.len()
+        self.queue.len() + self.list.len()
     }
 
     pub(super) fn has(&self, key: &ObjectKey) -> bool {
-        self.lists.contains_key(key) || self.bulk.get(key).is_some()
+        self.deltas.contains_key(key) || self.list.get(key).is_some()
     }
 
     pub(super) fn deltas(&self, key: &ObjectKey) -> Option<Deltas> {
-        let of_bulk = || self.bulk.get(key).map(|object| Deltas::new(Delta::Replaced(object.clone())));
-        self.lists.get(key).cloned().or_else(of_bulk)
+        let listed = || self.list.get(key).map(|object| Deltas::new(Delta::Replaced(object.clone())));
+        self.deltas.get(key).cloned().or_else(listed)
     }
 
-    /// Returns all queued keys, in any order; some of them twice.
+    /// Returns all queued keys in any order, some of them twice.
     pub(super) fn all_keys(&self) -> Vec<ObjectKey> {
-        self.lists.keys().chain(self.bulk.keys()).cloned().collect()
+        self.deltas.keys().chain(self.list.keys()).cloned().collect()
     }
 
-    /// Returns the queued keys, oldest first. There must be no bulk.
+    /// Returns the queued keys, oldest first. The list must have been unpacked.
     pub(super) fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
-        debug_assert!(self.bulk.is_empty(), "its keys would be missing");
+        debug_assert!(self.list.is_empty(), "the keys of the list would be missing");
         self.queue.iter()
     }
 
+    /// Appends a delta to those of its key. A key that is not queued goes to the end of the queue.
     pub(super) fn push(&mut self, key: ObjectKey, delta: Delta) {
-        if let Some(deltas) = self.lists.get_mut(&key) {
+        if let Some(deltas) = self.deltas.get_mut(&key) {
             deltas.push(delta);
-        } else if let Some(object) = self.bulk.get(&key) {
+        } else if let Some(object) = self.list.get(&key) {
             let mut deltas = Deltas::new(Delta::Replaced(object.clone()));
             deltas.push(delta);
-            self.lists.insert(key, deltas);
+            self.deltas.insert(key, deltas);
         } else {
             self.insert(key, Deltas::new(delta));
         }
     }
 
-    /// Takes the oldest key out, and its deltas.
+    /// Removes and returns the oldest key and its deltas.
     pub(super) fn pop(&mut self) -> Option<(ObjectKey, Deltas)> {
-        if self.before_bulk == 0
-            && let Some(object) = self.bulk.pop()
+        if self.n_before_list == 0
+            && let Some(object) = self.list.pop()
         {
             let key = object.key().clone();
-            let deltas = self.lists.remove(&key).unwrap_or_else(|| Deltas::new(Delta::Replaced(object)));
+            let deltas = self.deltas.remove(&key).unwrap_or_else(|| Deltas::new(Delta::Replaced(object)));
             return Some((key, deltas));
         }
         let key = self.queue.pop_front()?;
-        self.before_bulk = self.before_bulk.saturating_sub(1);
-        let deltas = self.lists.remove(&key)?;
+        self.n_before_list = self.n_before_list.saturating_sub(1);
+        let deltas = self.deltas.remove(&key)?;
         Some((key, deltas))
     }
 
-    /// Puts a key that was popped back to the head, with deltas that are older than what is queued for it.
+    /// Returns a key that was popped to the head of the queue, with the deltas that were not processed.
     pub(super) fn put_back(&mut self, key: ObjectKey, deltas: Deltas) {
-        self.before_bulk += usize::from(!self.bulk.is_empty());
+        self.n_before_list += usize::from(!self.list.is_empty());
         self.queue.push_front(key.clone());
-        self.lists.insert(key, deltas);
+        self.deltas.insert(key, deltas);
     }
 
-    /// Puts deltas back behind everything, unless their key is queued again.
+    /// Returns deltas to the end of the queue, unless their key has been queued again.
     pub(super) fn requeue(&mut self, key: ObjectKey, deltas: Deltas) {
         if !self.has(&key) {
             self.insert(key, deltas);
         }
     }
 
-    /// Gives each object of the bulk its own place.
-    pub(super) fn unpack(&mut self) {
-        if self.bulk.is_empty() {
-            self.before_bulk = 0;
+    /// Gives each object of the list an entry of its own.
+    pub(super) fn unpack_list(&mut self) {
+        if self.list.is_empty() {
+            self.n_before_list = 0;
             return;
         }
-        let behind = self.queue.split_off(self.before_bulk);
-        self.before_bulk = 0;
-        while let Some(object) = self.bulk.pop() {
+        let behind = self.queue.split_off(self.n_before_list);
+        self.n_before_list = 0;
+        while let Some(object) = self.list.pop() {
             self.queue.push_back(object.key().clone());
-            self.lists.entry(object.key().clone()).or_insert_with(|| Deltas::new(Delta::Replaced(object)));
+            self.deltas.entry(object.key().clone()).or_insert_with(|| Deltas::new(Delta::Replaced(object)));
         }
         self.queue.extend(behind);
     }
 
-    /// Queues a list, behind the first so many keys. There must be no bulk.
-    pub(super) fn push_bulk(&mut self, mut bulk: Bulk, before_bulk: usize) {
-        debug_assert!(self.bulk.is_empty(), "it would be lost");
-        if !self.lists.is_empty() {
-            let lists = &mut self.lists;
-            for (key, deltas) in lists.iter_mut() {
-                if let Some(object) = bulk.get(key) {
+    /// Queues a list as one piece, behind the first `n_before_list` keys. The list before must have been unpacked.
+    pub(super) fn push_list(&mut self, mut list: QueuedList, n_before_list: usize) {
+        debug_assert!(self.list.is_empty(), "the list before would be lost");
+        if !self.deltas.is_empty() {
+            let queued = &mut self.deltas;
+            for (key, deltas) in queued.iter_mut() {
+                if let Some(object) = list.get(key) {
                     deltas.push(Delta::Replaced(object.clone()));
                 }
             }
-            bulk = bulk.without(|key| lists.contains_key(key));
+            list = list.without(|key| queued.contains_key(key));
         }
-        self.seen.pushed(bulk.len());
-        self.bulk = bulk;
-        self.before_bulk = before_bulk;
+        self.progress.pushed(list.len());
+        self.list = list;
+        self.n_before_list = n_before_list;
     }
 
-    /// Gives memory back after a burst.
+    /// Frees memory after a burst.
     pub(super) fn shrink(&mut self) {
         let wanted = |n_used: usize, capacity: usize| {
-            (capacity > SMALL && n_used < capacity / 8).then(|| SMALL.max(n_used * 2))
+            (capacity > MIN_CAPACITY && n_used < capacity / 8).then(|| MIN_CAPACITY.max(n_used * 2))
         };
         if let Some(wanted) = wanted(self.queue.len(), self.queue.capacity()) {
             self.queue.shrink_to(wanted);
         }
-        if let Some(wanted) = wanted(self.lists.len(), self.lists.capacity()) {
-            self.lists.shrink_to(wanted);
+        if let Some(wanted) = wanted(self.deltas.len(), self.deltas.capacity()) {
+            self.deltas.shrink_to(wanted);
         }
     }
 
     fn insert(&mut self, key: ObjectKey, deltas: Deltas) {
-        self.lists.insert(key.clone(), deltas);
+        self.deltas.insert(key.clone(), deltas);
         self.queue.push_back(key);
-        self.seen.pushed(1);
+        self.progress.pushed(1);
     }
 
-    /// Checks that the map has a list for each key in the queue and for none but those and the bulk's; returns all keys, oldest first.
+    /// Checks that exactly the keys of the queue, and some of the list's, have an entry in the map. Returns all keys, oldest
+    /// first.
     #[cfg(test)]
     pub(super) fn order(&self) -> Vec<ObjectKey> {
-        assert!(self.queue.iter().all(|key| self.lists.contains_key(key) && self.bulk.get(key).is_none()));
-        let n_of_bulk = self.lists.keys().filter(|key| self.bulk.get(key).is_some()).count();
-        assert_eq!(self.lists.len(), self.queue.len() + n_of_bulk);
+        assert!(self.queue.iter().all(|key| self.deltas.contains_key(key) && self.list.get(key).is_none()));
+        let n_of_list = self.deltas.keys().filter(|key| self.list.get(key).is_some()).count();
+        assert_eq!(self.deltas.len(), self.queue.len() + n_of_list);
         let (before, behind) = self.queue.as_slices();
         let queue: Vec<_> = before.iter().chain(behind).cloned().collect();
-        if self.bulk.is_empty() {
+        if self.list.is_empty() {
             return queue;
         }
-        let (before, behind) = queue.split_at(self.before_bulk);
-        [before.to_vec(), self.bulk.keys().cloned().collect(), behind.to_vec()].concat()
+        let (before, behind) = queue.split_at(self.n_before_list);
+        [before.to_vec(), self.list.keys().cloned().collect(), behind.to_vec()].concat()
     }
 
-    /// Returns for how many keys there is room.
+    /// Returns for how many keys the queue has room.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        self.queue.capacity().max(self.lists.capacity())
+        self.queue.capacity().max(self.deltas.capacity())
     }
 }

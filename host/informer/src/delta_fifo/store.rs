@@ -1,14 +1,15 @@
-//! The queue as what a reflector writes into.
+//! The queue as the store that a reflector writes into.
 
 use super::{Delta, DeltaFifo};
 use crate::names::ObjectKey;
 use crate::object::Object;
-use crate::reflector::{ReflectorStore, StoreError};
+use crate::reflector::{ReflectorStore, SourceGeneration, StoreError};
 
 // === impl DeltaFifo ===
 
 impl DeltaFifo {
-    /// Returns the newest state of an object: what is queued last, or else what is known. None if that is that it is gone.
+    /// Returns the newest state of an object: the newest queued state, or else the known one. None if the newest delta is a
+    /// delete.
     pub(crate) fn newest(&self, key: &ObjectKey) -> Option<Object> {
         let state = self.state.lock();
         match state.deltas(key) {
@@ -20,7 +21,7 @@ impl DeltaFifo {
         }
     }
 
-    /// Returns the keys of all that is queued or known.
+    /// Returns the keys of all queued and known objects, some of them twice.
     pub(crate) fn queued_and_known_keys(&self) -> Vec<ObjectKey> {
         let mut keys = self.state.lock().all_keys();
         keys.extend(self.config.known_objects.iter().flat_map(|known| known.known_keys()));
@@ -43,11 +44,10 @@ impl ReflectorStore for DeltaFifo {
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
         if self.config.key_function.is_default() {
-            self.replace_transformed(items)?;
+            self.replace_transformed(items, Some(resource_version))?;
         } else {
-            self.replace(items)?;
+            self.replace_at(items, Some(resource_version))?;
         }
-        self.mark_list(resource_version);
         Ok(())
     }
 
@@ -61,9 +61,13 @@ impl ReflectorStore for DeltaFifo {
         known.filter(|known| known.is_equal_version_of(&object)).unwrap_or(object)
     }
 
-    /// Own keys are those of objects as they came, so these are transformed when they are queued.
+    /// A custom key function receives the object that the API server sent. Its objects are transformed when they are queued.
     fn transform(&self, object: Object) -> Result<Object, StoreError> {
         Ok(if self.config.key_function.is_default() { self.transform(object)? } else { object })
+    }
+
+    fn source_changed(&self, generation: SourceGeneration) {
+        self.source_changed(generation);
     }
 
     fn newest(&self, key: &ObjectKey) -> Option<Object> {

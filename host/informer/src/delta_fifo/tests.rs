@@ -293,13 +293,13 @@ fn synced_once_the_first_list_and_its_deletions_are_popped_df_31_df_32() {
 fn the_synced_signal_comes_after_the_last_item_is_processed_df_33() {
     let fifo = without_known_objects();
     fifo.replace(vec![object("a", 1)]).unwrap();
-    let synced = fifo.synced();
+    let watermark = fifo.watermark();
     fifo.try_pop(|_, _, _| {
-        assert!(!*synced.borrow());
+        assert!(!watermark.borrow().has_synced());
         Processed::Done
     })
     .unwrap();
-    assert!(*synced.borrow());
+    assert!(watermark.borrow().has_synced());
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn requeued_deltas_go_back_unless_their_key_is_queued_again_df_42() {
 #[test]
 fn a_version_is_seen_once_all_before_it_is_processed() {
     let fifo = without_known_objects();
-    let seen = || fifo.seen().borrow().as_deref().map(str::to_owned);
+    let seen = || fifo.watermark().borrow().resource_version().map(|version| version.to_owned());
     fifo.replace(vec![object("a", 1), object("b", 2)]).unwrap();
     fifo.mark("5");
     fifo.update(object("a", 6)).unwrap();
@@ -373,7 +373,7 @@ fn memory_is_given_back_after_a_burst() {
 #[test]
 fn marks_and_order_hold_over_a_list_that_is_still_queued() {
     let fifo = without_known_objects();
-    let seen = || fifo.seen().borrow().as_deref().map(str::to_owned);
+    let seen = || fifo.watermark().borrow().resource_version().map(|version| version.to_owned());
     fifo.add(object("z/z", 1)).unwrap();
     fifo.mark("1");
     fifo.replace(["a-b/x", "a/x", "a/y", "z/z"].map(|name| object(name, 2)).to_vec()).unwrap();

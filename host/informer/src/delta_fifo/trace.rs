@@ -1,4 +1,4 @@
-//! Says when processing takes long while others wait (DF-44).
+//! Logs an object whose processing takes long while many others wait (DF-44).
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use tokio::time::Instant;
 
 use crate::names::ObjectKey;
 
-/// With no more than so many waiting, nobody is in a hurry.
-const DEPTH: usize = 10;
+/// Processing is traced while more keys than this wait.
+const MIN_DEPTH: usize = 10;
 
-/// Processing one object takes microseconds.
-const LONG: Duration = Duration::from_millis(100);
+/// Processing that takes longer than this is logged. Usually it takes microseconds.
+const LIMIT: Duration = Duration::from_millis(100);
 
 /// The processing of one object.
 pub(super) struct Trace {
     depth: usize,
-    /// None where nobody waits.
+    /// None if too few keys wait.
     begun_at: Option<Instant>,
 }
 
 // === impl Trace ===
 
 impl Trace {
-    /// Begins, with so many waiting behind.
-    pub(super) fn of(depth: usize) -> Self {
-        Self { depth, begun_at: (depth > DEPTH).then(Instant::now) }
+    /// Starts to trace the processing of an object behind which `depth` keys wait.
+    pub(super) fn start(depth: usize) -> Self {
+        Self { depth, begun_at: (depth > MIN_DEPTH).then(Instant::now) }
     }
 
     pub(super) fn end(&self, key: &ObjectKey) {
@@ -35,7 +35,7 @@ impl Trace {
     }
 
     fn too_long(&self) -> Option<Duration> {
-        self.begun_at.map(|begun_at| begun_at.elapsed()).filter(|took| *took > LONG)
+        self.begun_at.map(|begun_at| begun_at.elapsed()).filter(|took| *took > LIMIT)
     }
 }
 
@@ -44,11 +44,11 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn long_processing_is_traced_where_more_than_ten_wait_df_44() {
-        let (few, many) = (Trace::of(10), Trace::of(11));
-        tokio::time::advance(LONG).await;
+    async fn long_processing_is_logged_while_more_than_ten_keys_wait_df_44() {
+        let (few, many) = (Trace::start(10), Trace::start(11));
+        tokio::time::advance(LIMIT).await;
         assert_eq!((few.too_long(), many.too_long()), (None, None));
-        tokio::time::advance(LONG).await;
-        assert_eq!((few.too_long(), many.too_long()), (None, Some(2 * LONG)));
+        tokio::time::advance(LIMIT).await;
+        assert_eq!((few.too_long(), many.too_long()), (None, Some(2 * LIMIT)));
     }
 }

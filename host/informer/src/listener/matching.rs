@@ -1,12 +1,13 @@
-//! What the listeners of one informer want to know of an object, taken together.
+//! Checks a change against the filters of all listeners of an informer at once.
 //!
-//! Selectors, conditions and declared fields that several listeners have are one here, and all pointers are one set: a change costs one
-//! walk over each of its two texts, however many listeners there are, and a comparison of what was found. Nothing is copied.
+//! A [`MatchPlan`] merges equal selectors, conditions and declared fields of several listeners, and all pointers into one set.
+//! So a [`ChangeCheck`] walks over each of the two texts of a change once, however many listeners there are, and compares the
+//! values that it found. It copies nothing.
 //!
-//! **Slices.** A text may be long and the listeners many, so the work is done a slice at a time ([`Matching::advance`]), and
-//! outside of the lock that registrations and snapshots wait for.
+//! **Slices.** A text may be long and the listeners many, so the work is done in slices ([`ChangeCheck::advance`]), without
+//! the lock that registrations and snapshots take.
 
-mod judging;
+mod check;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,13 +15,13 @@ use std::hash::Hash;
 use crate::selector::{FieldTest, LabelSelector};
 use oarlock_json::{JsonPointer, PointerSet};
 
-use super::filter::{Change, Filter, Verdict};
-pub(crate) use judging::Matching;
+use super::filter::Filter;
+pub(crate) use check::ChangeCheck;
 
-/// What several listeners are interested in. It is made anew when one comes or goes.
+/// The filters of several listeners, merged. A registration or removal needs a new plan.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    /// By listener, in the order given: the place of its interest.
+pub(crate) struct MatchPlan {
+    /// By listener, in the order given: the index of its interest.
     listeners: Box<[u32]>,
     interests: Box<[Interest]>,
     selectors: Box<[LabelSelector]>,
@@ -31,12 +32,12 @@ pub(crate) struct Plan {
     pointers: PointerSet,
 }
 
-/// What one or more listeners have in common.
+/// The filter that one or more listeners have in common.
 #[derive(Debug)]
 struct Interest {
     selector: Option<u32>,
     conditions: Box<[u32]>,
-    /// The nodes of the declared fields in `pointers`, in the order of a walk, each once.
+    /// The nodes of the declared fields in `pointers`, in the order of a walk, without duplicates.
     fields: Box<[u32]>,
 }
 
@@ -47,17 +48,18 @@ struct Condition {
     places: [u32; 2],
 }
 
-/// Numbers things as they come, equal ones the same.
-struct Numbers<T>(HashMap<T, u32>);
+/// Assigns consecutive numbers to values; equal values get the same number.
+struct Numbering<T>(HashMap<T, u32>);
 
-// === impl Plan ===
+// === impl MatchPlan ===
 
-impl Plan {
+impl MatchPlan {
+    /// Merges the filters of several listeners.
     pub(super) fn new<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
-        let mut selectors = Numbers::default();
-        let mut conditions = Numbers::<(JsonPointer, FieldTest)>::default();
+        let mut selectors = Numbering::default();
+        let mut conditions = Numbering::<(JsonPointer, FieldTest)>::default();
         let mut distinct = Vec::new();
-        let mut interests = Numbers::<(Option<u32>, Vec<u32>, Vec<&JsonPointer>)>::default();
+        let mut interests = Numbering::<(Option<u32>, Vec<u32>, Vec<&JsonPointer>)>::default();
         let mut listeners = Vec::new();
         for Filter { selector, conditions: own, fields, .. } in filters {
             let selector = (!selector.is_everything()).then(|| selectors.number(selector.clone()));
@@ -108,36 +110,36 @@ impl Plan {
         }
     }
 
-    /// Whether every change is news to every listener, so that there is nothing to find out.
-    pub(crate) fn is_trivial(&self) -> bool {
-        self.interests.iter().all(Interest::is_trivial)
+    /// Returns whether every change concerns every listener, so that nothing needs to be checked.
+    pub(crate) fn matches_everything(&self) -> bool {
+        self.interests.iter().all(Interest::matches_everything)
     }
 }
 
 // === impl Interest ===
 
 impl Interest {
-    fn is_trivial(&self) -> bool {
+    fn matches_everything(&self) -> bool {
         self.selector.is_none() && self.conditions.is_empty() && self.fields.is_empty()
     }
 }
 
-// === impl Numbers ===
+// === impl Numbering ===
 
-impl<T: Hash + Eq> Numbers<T> {
-    fn number(&mut self, thing: T) -> u32 {
+impl<T: Hash + Eq> Numbering<T> {
+    fn number(&mut self, value: T) -> u32 {
         let next = self.0.len() as u32;
-        *self.0.entry(thing).or_insert(next)
+        *self.0.entry(value).or_insert(next)
     }
 
     fn in_order(self) -> Vec<T> {
-        let mut things: Vec<_> = self.0.into_iter().collect();
-        things.sort_unstable_by_key(|(_, number)| *number);
-        things.into_iter().map(|(thing, _)| thing).collect()
+        let mut values: Vec<_> = self.0.into_iter().collect();
+        values.sort_unstable_by_key(|(_, number)| *number);
+        values.into_iter().map(|(value, _)| value).collect()
     }
 }
 
-impl<T> Default for Numbers<T> {
+impl<T> Default for Numbering<T> {
     fn default() -> Self {
         Self(HashMap::new())
     }

@@ -5,20 +5,27 @@ mod matching;
 mod model;
 mod registration;
 
+use std::time::Duration;
+
 use futures::FutureExt;
+use parking_lot::Mutex;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::*;
 use crate::delta_fifo::{self, DeltaFifo, KnownObjects, Processed};
 use crate::indexer::IndexerWriter;
-use crate::names::TypeMeta;
+use crate::names::{ObjectKey, TypeMeta};
+use crate::namespaces::Namespaces;
 use crate::object::Object;
+use crate::processor::DeltaHandler;
 use crate::testing::Draft;
 
 /// A cache and its listeners; what is put into it is processed at once.
 pub(super) struct Bench {
-    fifo: DeltaFifo,
+    fifo: Arc<DeltaFifo>,
     pub(super) processor: Arc<Processor>,
+    handler: Mutex<DeltaHandler>,
     version: u32,
 }
 
@@ -30,8 +37,11 @@ impl Bench {
     fn with_resync(resync_period: Duration) -> Self {
         let writer = IndexerWriter::new();
         let known_objects = Some(Arc::new(writer.indexer().clone()) as Arc<dyn KnownObjects>);
-        let fifo = DeltaFifo::new(delta_fifo::Config { known_objects, ..delta_fifo::Config::default() });
-        Self { fifo, processor: Arc::new(Processor::new(writer, resync_period)), version: 0 }
+        let config = delta_fifo::Config { known_objects, ..delta_fifo::Config::default() };
+        let fifo = Arc::new(DeltaFifo::new(config));
+        let processor = Arc::new(Processor::new(writer, fifo.clone(), resync_period));
+        let handler = Mutex::new(DeltaHandler::new(processor.clone()));
+        Self { fifo, processor, handler, version: 0 }
     }
 
     /// Puts an object at the next version; returns the version.
@@ -75,7 +85,7 @@ impl Bench {
     pub(super) fn process(&self) {
         let pop = || {
             self.fifo.try_pop(|_, deltas, is_in_initial_list| {
-                self.processor.process(deltas, is_in_initial_list);
+                self.handler.lock().handle(deltas, is_in_initial_list);
                 Processed::Done
             })
         };

@@ -1,27 +1,28 @@
-//! The change that is being matched, and for which listeners.
+//! Matches one change after the other against the filters of all listeners.
 
 use std::iter::Enumerate;
 use std::slice;
 use std::sync::Arc;
 
-use crate::listener::{Change, Matching, Plan, Shared, Verdict};
+use crate::listener::{Change, ChangeCheck, Decision, ListenerShared, MatchPlan};
 
-/// So many times a change is matched again because listeners came meanwhile; then those that came last are asked under the lock.
-const MAX_AGAIN: usize = 3;
+/// How often a change is matched again because listeners were registered meanwhile. After that, listeners that the plan does
+/// not have are checked one by one while deltas are blocked.
+const MAX_RETRIES: usize = 3;
 
-/// Matches one change after the other for the listeners that there are.
+/// Matches one change after the other for the registered listeners.
 #[derive(Default)]
 pub(super) struct Matcher {
     /// The listeners of the plan, in the order of their registration.
-    listeners: Vec<Arc<Shared>>,
-    plan: Option<Plan>,
-    is_trivial: bool,
-    /// Which registrations and removals the plan knows of.
+    listeners: Vec<Arc<ListenerShared>>,
+    plan: Option<MatchPlan>,
+    matches_everything: bool,
+    /// The version of the registrations that the plan was made for.
     version: u64,
-    matching: Matching,
+    check: ChangeCheck,
     job: Option<Job>,
-    /// How often the matching of this change was begun again.
-    n_again: usize,
+    /// How often the matching of this change was restarted.
+    n_retries: usize,
     #[cfg(test)]
     pub(super) tally: Tally,
 }
@@ -29,129 +30,135 @@ pub(super) struct Matcher {
 /// A change that is being matched.
 pub(super) struct Job {
     pub(super) change: Change,
-    pub(super) is_sync: bool,
+    /// Only listeners that are resyncing receive the change.
+    pub(super) is_resync_only: bool,
     is_done: bool,
 }
 
-/// What a change is to each listener.
-pub(super) struct Verdicts<'m> {
-    planned: Enumerate<slice::Iter<'m, Arc<Shared>>>,
-    plan: &'m Plan,
-    matching: &'m Matching,
+/// The decision on a change for each listener.
+pub(super) struct Decisions<'m> {
+    planned: Enumerate<slice::Iter<'m, Arc<ListenerShared>>>,
+    plan: &'m MatchPlan,
+    check: &'m ChangeCheck,
     #[cfg(test)]
     n_alone: &'m mut u64,
 }
 
-/// What matching has cost, ever.
+/// The work that matching has done.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Texts that were walked over.
+    /// Texts that were walked.
     pub(crate) walks: u64,
     /// Slices of work.
     pub(crate) slices: u64,
-    /// Listeners that were asked by themselves, while deltas were blocked.
+    /// Listeners that were checked one by one while deltas were blocked.
     pub(crate) alone: u64,
 }
 
 // === impl Matcher ===
 
 impl Matcher {
-    /// Whether its plan is for the listeners that there are at this version.
-    pub(super) fn is_at(&self, version: u64) -> bool {
+    /// Returns whether the plan was made for this version of the registrations.
+    pub(super) fn is_planned_for(&self, version: u64) -> bool {
         self.plan.is_some() && self.version == version
     }
 
-    /// Whether what is being matched was begun again so often that it is not begun again once more.
-    pub(super) fn is_tired(&self) -> bool {
-        self.job.is_some() && self.n_again >= MAX_AGAIN
+    /// Returns whether the matching of the current change was restarted so often that it is not restarted again.
+    pub(super) fn is_out_of_retries(&self) -> bool {
+        self.job.is_some() && self.n_retries >= MAX_RETRIES
     }
 
-    /// Makes the plan for these listeners. What was being matched begins again.
-    pub(super) fn plan(&mut self, listeners: Vec<Arc<Shared>>, version: u64) {
-        let plan = Shared::plan(&listeners);
-        self.is_trivial = plan.is_trivial();
+    /// Makes the plan for these listeners. The matching of the current change restarts.
+    pub(super) fn plan(&mut self, listeners: Vec<Arc<ListenerShared>>, version: u64) {
+        let plan = ListenerShared::plan(&listeners);
+        self.matches_everything = plan.matches_everything();
         (self.plan, self.listeners, self.version) = (Some(plan), listeners, version);
-        self.n_again += usize::from(self.job.take().is_some());
+        self.n_retries += usize::from(self.job.take().is_some());
     }
 
-    /// Whether everything is news to all listeners.
-    pub(super) fn is_trivial(&self) -> bool {
-        self.is_trivial
+    /// Returns whether every change concerns every listener, so that nothing needs to be matched.
+    pub(super) fn matches_everything(&self) -> bool {
+        self.matches_everything
     }
 
     pub(super) fn has_begun_with(&self, change: &Change) -> bool {
         self.job.as_ref().is_some_and(|job| job.change.is_same(change))
     }
 
-    /// Begins with a change. If it is a sync, it is for those listeners alone that are syncing.
-    pub(super) fn begin(&mut self, change: Change, is_sync: bool, is_syncing: impl Fn(&Arc<Shared>) -> bool) {
+    /// Begins to match a change, for the resyncing listeners alone if `is_resync_only`.
+    pub(super) fn begin(
+        &mut self,
+        change: Change,
+        is_resync_only: bool,
+        is_resyncing: impl Fn(&Arc<ListenerShared>) -> bool,
+    ) {
         let Some(plan) = &self.plan else { return };
         let object = change.object();
-        self.matching.begin(plan, &change, |listener| {
-            let shared = &self.listeners[listener];
-            shared.sees(object) && (!is_sync || is_syncing(shared))
+        self.check.begin(plan, &change, |listener_idx| {
+            let listener = &self.listeners[listener_idx];
+            listener.sees(object) && (!is_resync_only || is_resyncing(listener))
         });
-        self.job = Some(Job { change, is_sync, is_done: false });
+        self.job = Some(Job { change, is_resync_only, is_done: false });
     }
 
-    /// Goes on for about so much work, and takes off what it did; answers whether all is known.
+    /// Continues to match the current change and subtracts the work from `n_left`; returns whether the change is matched.
     pub(super) fn advance(&mut self, n_left: &mut usize) -> bool {
         let (Some(plan), Some(job)) = (&self.plan, &mut self.job) else { return true };
         if !job.is_done {
             #[cfg(test)]
-            let n_walks = self.matching.n_walks;
-            job.is_done = self.matching.advance(plan, &job.change, n_left);
+            let n_walks = self.check.n_walks;
+            job.is_done = self.check.advance(plan, &job.change, n_left);
             #[cfg(test)]
             {
                 self.tally.slices += 1;
-                self.tally.walks += self.matching.n_walks - n_walks;
+                self.tally.walks += self.check.n_walks - n_walks;
             }
         }
         job.is_done
     }
 
-    /// Goes on for about so much work; answers whether there is more.
-    pub(super) fn go_on(&mut self, work: usize) -> bool {
+    /// Continues to match the current change for about so much work; returns whether more is left.
+    pub(super) fn match_some(&mut self, work: usize) -> bool {
         !self.advance(&mut { work })
     }
 
-    /// Whether a change is being matched.
-    pub(super) fn is_busy(&self) -> bool {
+    /// Returns whether a change has been begun and is not matched yet.
+    pub(super) fn is_matching(&self) -> bool {
         self.job.as_ref().is_some_and(|job| !job.is_done)
     }
 
-    /// Returns the change that was matched, and what it is to each listener.
-    pub(super) fn finish(&mut self) -> Option<(Job, Verdicts<'_>)> {
-        self.n_again = 0;
+    /// Returns the matched change, and the decision for each listener.
+    pub(super) fn finish(&mut self) -> Option<(Job, Decisions<'_>)> {
+        self.n_retries = 0;
         let (job, plan) = (self.job.take()?, self.plan.as_ref()?);
-        let verdicts = Verdicts {
+        let decisions = Decisions {
             planned: self.listeners.iter().enumerate(),
             plan,
-            matching: &self.matching,
+            check: &self.check,
             #[cfg(test)]
             n_alone: &mut self.tally.alone,
         };
-        Some((job, verdicts))
+        Some((job, decisions))
     }
 }
 
-// === impl Verdicts ===
+// === impl Decisions ===
 
-impl Verdicts<'_> {
-    /// Returns what the change is to a listener. They are to be asked for in the order of their registration; one that was not matched with
-    /// the others is asked now, by itself.
-    pub(super) fn of(&mut self, listener: &Arc<Shared>, change: &Change) -> Verdict {
-        // A listener that was removed meanwhile is passed over; one that came stands behind all others.
-        let place = self.planned.find(|(_, shared)| Arc::ptr_eq(shared, listener));
-        let known = place.map_or(Verdict::Unknown, |(place, _)| self.matching.verdict(self.plan, place));
-        if known != Verdict::Unknown || !listener.sees(change.object()) {
-            return known;
+impl Decisions<'_> {
+    /// Returns the decision for a listener. Called for the listeners in the order of their registration. A listener that was not
+    /// matched with the others is checked now, by itself.
+    pub(super) fn of(&mut self, listener: &Arc<ListenerShared>, change: &Change) -> Decision {
+        // Skips listeners that were removed meanwhile. Those that were registered meanwhile come after all of the plan.
+        let planned = self.planned.find(|(_, planned)| Arc::ptr_eq(planned, listener));
+        let decision = planned.map_or(Decision::NotChecked, |(idx, _)| self.check.decision(self.plan, idx));
+        if decision != Decision::NotChecked || !listener.sees(change.object()) {
+            return decision;
         }
         #[cfg(test)]
         {
             *self.n_alone += 1;
         }
-        listener.judge(change)
+        listener.check(change)
     }
 }

@@ -1,4 +1,4 @@
-//! When a listener is due to be told everything again.
+//! Decides when a listener is resynced.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ const MIN_PERIOD: Duration = Duration::from_secs(1);
 pub(super) struct ResyncTimer {
     requested: Duration,
     next: Instant,
-    /// Updates from one resourceVersion to the same are for listeners that are syncing. A new listener is, until the first tick.
-    is_syncing: bool,
+    /// The listener receives updates that change nothing. A new listener does until the first tick.
+    is_resyncing: bool,
 }
 
-/// Returns the period that a request for one comes to; zero means never.
+/// Returns the period that is granted for a requested one; zero means never.
 pub(super) fn requested(period: Duration) -> Duration {
     if period.is_zero() { period } else { period.max(MIN_PERIOD) }
 }
 
-/// Returns how often a listener is resynced by an informer that looks every `check_period`.
+/// Returns how often a listener is resynced if the informer checks every `check_period`.
 fn effective(requested: Duration, check_period: Duration) -> Duration {
     if requested.is_zero() || check_period.is_zero() { Duration::ZERO } else { requested.max(check_period) }
 }
@@ -32,20 +32,20 @@ fn effective(requested: Duration, check_period: Duration) -> Duration {
 
 impl ResyncTimer {
     pub(super) fn new(requested: Duration, check_period: Duration, now: Instant) -> Self {
-        Self { requested, next: clock::after(now, effective(requested, check_period)), is_syncing: true }
+        Self { requested, next: clock::after(now, effective(requested, check_period)), is_resyncing: true }
     }
 
-    pub(super) fn is_syncing(&self) -> bool {
-        self.is_syncing
+    pub(super) fn is_resyncing(&self) -> bool {
+        self.is_resyncing
     }
 
     /// Decides whether the listener takes part in this resync.
     pub(super) fn tick(&mut self, check_period: Duration, now: Instant) -> bool {
         let period = effective(self.requested, check_period);
-        self.is_syncing = !period.is_zero() && now >= self.next;
-        if self.is_syncing {
+        self.is_resyncing = !period.is_zero() && now >= self.next;
+        if self.is_resyncing {
             self.next = clock::after(now, period);
         }
-        self.is_syncing
+        self.is_resyncing
     }
 }

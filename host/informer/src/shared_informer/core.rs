@@ -1,45 +1,41 @@
-//! What an informer is made of, and its loops.
+//! The parts of an informer, and its loops.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::coop;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::held::Held;
+use super::Config;
 use super::settings::{Set, Settings};
 use super::store::InformerStore;
-use super::{Config, Lifecycle};
-use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects};
+use crate::delta_fifo::{self, DeltaFifo, Deltas, KnownObjects, Watermark};
 use crate::indexer::{Compactor, Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
-use crate::names::ObjectKey;
-use crate::processor::{Processor, SLICE};
+use crate::processor::{DeltaHandler, Processor, SLICE};
 use crate::reflector::{Reflector, Source, Sources, StatusPublisher};
 
-/// How often the cache is looked at for what can be compressed, while anything is written.
-const SWEEP_PERIOD: Duration = Duration::from_millis(250);
+/// How often the cache is compacted while objects are written.
+const COMPACT_PERIOD: Duration = Duration::from_millis(250);
 
-/// All that the handles of one informer share.
+/// The parts of an informer, which all of its handles share.
 pub(super) struct Core {
     pub(super) config: Config,
     pub(super) sources: Sources,
-    pub(super) held: Arc<Held>,
     pub(super) settings: Settings,
-    /// What the reflector, which is made when the informer starts, reports about itself.
+    /// The status of the reflector, which is made when the informer starts.
     pub(super) reflector_status: Arc<StatusPublisher>,
     pub(super) fifo: Arc<DeltaFifo>,
     pub(super) indexer: Indexer,
     pub(super) processor: Arc<Processor>,
     pub(super) compactor: Arc<Compactor>,
-    /// Wakes the sweeping when something is written again.
-    pub(super) swept: Notify,
-    pub(super) lifecycle: watch::Sender<Lifecycle>,
+    /// Wakes the compaction when objects are written again.
+    pub(super) written: Notify,
 }
 
-/// Stops the informer when its future ends, be it by being dropped.
+/// Stops the informer when its future ends or is dropped.
 struct StopOnDrop<'c>(&'c Core);
 
 // === impl Core ===
@@ -50,46 +46,38 @@ impl Core {
         writer.limit_indices(config.index_limits);
         let indexer = writer.indexer().clone();
         let compactor = Arc::new(Compactor::new(indexer.clone(), config.hot_bytes));
-        let fifo = DeltaFifo::new(delta_fifo::Config {
+        // The store of the reflector transforms objects before it queues them.
+        let fifo = Arc::new(DeltaFifo::new(delta_fifo::Config {
             known_objects: Some(Arc::new(indexer.clone()) as Arc<dyn KnownObjects>),
             ..delta_fifo::Config::default()
-        });
+        }));
         let settings = Settings::new(Set {
             transformer: config.transformer.clone(),
             watch_error_handler: config.reflector.watch_error_handler.clone(),
         });
-        let processor = Processor::new(writer, config.resync_period());
+        let processor = Processor::new(writer, fifo.clone(), config.resync_period());
         let source = Source { list_watch: Some(list_watch), type_meta: config.reflector.type_meta.clone() };
         Self {
             config,
             sources: Sources::new(source),
-            held: Arc::new(Held::new()),
             settings,
             reflector_status: Arc::new(StatusPublisher::new()),
-            fifo: Arc::new(fifo),
+            fifo,
             indexer,
             processor: Arc::new(processor),
             compactor,
-            swept: Notify::new(),
-            lifecycle: watch::channel(Lifecycle::Created).0,
+            written: Notify::new(),
         }
     }
 
     /// See [`SharedInformer::run`](super::SharedInformer::run).
     pub(super) async fn run(&self, token: &CancellationToken) {
-        let was_started = !self.lifecycle.send_if_modified(|lifecycle| {
-            let is_new = *lifecycle == Lifecycle::Created;
-            if is_new {
-                *lifecycle = Lifecycle::Started;
-            }
-            is_new
-        });
-        if was_started {
+        let Some(resync_period) = self.processor.start() else {
             tracing::warn!(resource = %self.config.resource, "the informer has been started before");
             return;
-        }
+        };
         let _stop = StopOnDrop(self);
-        let reflector = self.start_reflector();
+        let reflector = self.reflector(resync_period);
         let reflect = async {
             reflector.run(token).await;
             self.fifo.close();
@@ -97,73 +85,57 @@ impl Core {
         tokio::select! {
             biased;
             ((), ()) = async { tokio::join!(reflect, self.pop_until(token)) } => {}
-            () = self.sweep_forever() => {}
+            () = self.notify_of_sync() => {}
+            () = self.compact_forever() => {}
         }
     }
 
-    /// Makes the reflector: the listeners have a say in its resync period.
-    fn start_reflector(&self) -> Reflector {
-        let Set { transformer, watch_error_handler } = self.settings.seal();
-        if let Some(transformer) = transformer {
-            self.fifo.set_transformer(transformer);
-        }
-        let resync_period = self.processor.start();
+    /// Returns the reflector. It is made at the start, since listeners may shorten its resync period.
+    fn reflector(&self, resync_period: Duration) -> Reflector {
+        let Set { transformer, watch_error_handler } = self.settings.take();
         let store = InformerStore {
-            publisher: self.config.publisher.clone(),
             fifo: self.fifo.clone(),
+            transformer,
             processor: self.processor.clone(),
-            held: self.held.clone(),
+            publisher: self.config.publisher.clone(),
             compactor: self.compactor.clone(),
         };
-        let resync_period = (!resync_period.is_zero()).then_some(resync_period);
         let mut config = self.config.reflector.clone();
-        config.resync_period = resync_period;
+        config.resync_period = (!resync_period.is_zero()).then_some(resync_period);
         config.watch_error_handler = watch_error_handler;
         config.description.get_or_insert_with(|| self.config.resource.to_string());
         Reflector::publishing_to(self.reflector_status.clone(), self.sources.clone(), Arc::new(store), config)
     }
 
-    /// Moves what is queued into the cache and to the listeners. What is still queued when the token is cancelled stays there.
+    /// Moves queued changes into the cache and to the listeners. Changes that are queued when the token is cancelled are dropped.
     pub(super) async fn pop_until(&self, token: &CancellationToken) {
-        let mut has_told_sync = false;
-        let publisher = self.config.publisher.as_ref();
-        let process = |_: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {
-            let begun_at = publisher.map(|_| Instant::now());
-            let n_done = self.processor.process_some(deltas, is_in_initial_list, SLICE);
-            if let (Some(publisher), Some(begun_at)) = (publisher, begun_at)
-                && n_done > 0
-            {
-                publisher.processed(begun_at.elapsed(), &self.indexer);
-            }
-            n_done
-        };
+        let mut handler = DeltaHandler::new(self.processor.clone());
         while !token.is_cancelled() {
-            let popped = match self.fifo.try_pop_some(process) {
+            let popped = match self.fifo.try_pop_some(|_, deltas, is_in_initial_list| {
+                self.handle(&mut handler, deltas, is_in_initial_list)
+            }) {
                 Ok(true) => Ok(()),
                 Ok(false) => tokio::select! {
                     biased;
                     () = token.cancelled() => return,
-                    popped = self.fifo.pop_some(process) => popped,
+                    popped = self.fifo.pop_some(|_, deltas, is_in_initial_list| {
+                        self.handle(&mut handler, deltas, is_in_initial_list)
+                    }) => popped,
                 },
                 Err(closed) => Err(closed),
             };
             if popped.is_err() {
                 return;
             }
-            if self.processor.is_matching() {
-                self.match_on(token).await;
+            if handler.is_matching() {
+                self.continue_matching(&mut handler, token).await;
                 continue;
             }
-            self.held.popped();
-            if let Some(publisher) = publisher {
+            if let Some(publisher) = &self.config.publisher {
                 publisher.queued(&self.fifo);
             }
-            if !has_told_sync && self.fifo.has_synced() {
-                has_told_sync = true;
-                self.processor.informer_has_synced();
-            }
             if self.compactor.wake() {
-                self.swept.notify_one();
+                self.written.notify_one();
             }
             if self.compactor.is_over_budget() {
                 self.compactor.compact_slice();
@@ -173,24 +145,45 @@ impl Core {
         }
     }
 
-    /// Goes on with the matching of a change that takes long, a slice of work at a time; it is applied when it is popped next.
-    async fn match_on(&self, token: &CancellationToken) {
+    /// Handles the deltas of one key; returns how many were handled.
+    fn handle(&self, handler: &mut DeltaHandler, deltas: &Deltas, is_in_initial_list: bool) -> usize {
+        let Some(publisher) = &self.config.publisher else {
+            return handler.handle_some(deltas, is_in_initial_list, SLICE);
+        };
+        let begun_at = Instant::now();
+        let n_handled = handler.handle_some(deltas, is_in_initial_list, SLICE);
+        if n_handled > 0 {
+            publisher.processed(begun_at.elapsed(), &self.indexer);
+        }
+        n_handled
+    }
+
+    /// Continues to match a change that takes long, in slices of work. The change is applied when its key is popped next.
+    async fn continue_matching(&self, handler: &mut DeltaHandler, token: &CancellationToken) {
         loop {
-            // Others of this worker, and the reflector, go first.
+            // Other tasks of this worker, and the reflector, run between two slices.
             tokio::task::yield_now().await;
-            if token.is_cancelled() || !self.processor.match_some(SLICE) {
+            if token.is_cancelled() || !handler.match_some(SLICE) {
                 return;
             }
         }
     }
 
-    /// Keeps the cache small, a slice of work at a time: what comes from the API server goes first.
-    async fn sweep_forever(&self) {
+    /// Notifies the listeners once the first list was processed.
+    async fn notify_of_sync(&self) {
+        // The queue outlives this future, so its watermark is not closed.
+        let _ = self.fifo.watermark().wait_for(Watermark::has_synced).await;
+        self.processor.informer_has_synced();
+        std::future::pending().await
+    }
+
+    /// Compacts the cache in slices of work; events from the API server go first.
+    async fn compact_forever(&self) {
         loop {
             while self.compactor.is_idle() {
-                self.swept.notified().await;
+                self.written.notified().await;
             }
-            tokio::time::sleep(SWEEP_PERIOD).await;
+            tokio::time::sleep(COMPACT_PERIOD).await;
             self.compactor.tick();
             while self.compactor.compact_slice() {
                 tokio::task::yield_now().await;
@@ -206,6 +199,5 @@ impl Drop for StopOnDrop<'_> {
         let Self(core) = self;
         core.fifo.close();
         core.processor.stop();
-        core.lifecycle.send_replace(Lifecycle::Stopped);
     }
 }

@@ -1,4 +1,4 @@
-//! Adding handlers to an informer, and removing them.
+//! Adds handlers to an informer and removes them.
 
 use super::{SharedInformer, Stopped};
 use crate::event_handler::{EventHandler, Handling};
@@ -7,11 +7,11 @@ use crate::listener::{ListenerConfig, ListenerHandle};
 // === impl SharedInformer ===
 
 impl SharedInformer {
-    /// Adds a handler, at any time. What the cache holds comes to it as initial adds.
+    /// Adds a handler, at any time. It receives the objects in the cache as initial adds.
     ///
-    /// Returns the future that calls it, which ends when the informer stops or the handler is removed; dropping that future removes the
-    /// handler. What the caller needs to ask for the handler and to remove it is [`Handling::registration`]. Adding one handler twice is
-    /// adding two.
+    /// Returns the future that calls the handler, which ends when the informer stops or the handler is removed. Dropping the
+    /// future removes the handler. [`Handling::registration`] tells whether the handler has synced and removes it. A handler
+    /// that is added twice is called twice.
     ///
     /// ```
     /// # use oarlock_informer::{EventHandler, ListenerConfig, SharedInformer};
@@ -24,7 +24,7 @@ impl SharedInformer {
     /// # }
     /// ```
     ///
-    /// Code that takes the registration and forgets the future is not compiled:
+    /// The future cannot be forgotten; this code does not compile:
     ///
     /// ```compile_fail
     /// # use oarlock_informer::{EventHandler, ListenerConfig, SharedInformer};
@@ -44,8 +44,8 @@ impl SharedInformer {
         Ok(Handling::new(self.add_listener(config)?, handler))
     }
 
-    /// Removes a listener or handler: what waits for it is dropped, what is in flight goes on. Answers whether it was one of this
-    /// informer's: one that was removed before, and one of another informer, is left as it is.
+    /// Removes a listener or handler and drops its backlog. Deliveries in flight continue. Returns whether it was registered with
+    /// this informer; does nothing otherwise.
     pub fn remove_listener(&self, listener: &ListenerHandle) -> bool {
         self.core.processor.remove(listener.shared())
     }

@@ -1,19 +1,20 @@
-//! What can be set until an informer starts.
+//! Settings that can be changed until an informer starts.
 
 use parking_lot::Mutex;
 
-use super::SharedInformer;
+use super::{Lifecycle, SharedInformer};
 use crate::delta_fifo::Transformer;
 use crate::reflector::WatchErrorHandler;
 
-/// The informer runs, or has run: this cannot be set any more.
+/// The informer has started, so this setting cannot be changed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("informer has already started")]
 pub struct AlreadyStarted;
 
-/// What was set so far; none once the informer has started.
-pub(super) struct Settings(Mutex<Option<Set>>);
+/// The settings, which the start takes.
+pub(super) struct Settings(Mutex<Set>);
 
+/// The settings of an informer.
 #[derive(Clone, Default)]
 pub(super) struct Set {
     pub(super) transformer: Option<Transformer>,
@@ -24,37 +25,43 @@ pub(super) struct Set {
 
 impl Settings {
     pub(super) fn new(set: Set) -> Self {
-        Self(Mutex::new(Some(set)))
+        Self(Mutex::new(set))
     }
 
-    /// Returns what was set, and lets nothing be set from now on.
-    pub(super) fn seal(&self) -> Set {
-        self.0.lock().take().unwrap_or_default()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Set)) -> Result<(), AlreadyStarted> {
-        self.0.lock().as_mut().map(change).ok_or(AlreadyStarted)
+    /// Returns the settings. Called once the informer counts as started.
+    pub(super) fn take(&self) -> Set {
+        std::mem::take(&mut self.0.lock())
     }
 }
 
 // === impl SharedInformer ===
 
 impl SharedInformer {
-    /// Says what changes every object on its way in, in place of what was said before.
+    /// Sets the transformer, which changes each object before it is queued. Replaces the one set before.
     ///
     /// # Errors
     ///
-    /// Once the informer has started.
+    /// When the informer has started.
     pub fn set_transformer(&self, transformer: Transformer) -> Result<(), AlreadyStarted> {
-        self.core.settings.change(|set| set.transformer = Some(transformer))
+        self.change_settings(|set| set.transformer = Some(transformer))
     }
 
-    /// Says who is told when a list or watch fails, in place of the log or whom was named before.
+    /// Sets the handler that is called when a list or watch fails. Replaces the one set before, and the log.
     ///
     /// # Errors
     ///
-    /// Once the informer has started.
+    /// When the informer has started.
     pub fn set_watch_error_handler(&self, handler: WatchErrorHandler) -> Result<(), AlreadyStarted> {
-        self.core.settings.change(|set| set.watch_error_handler = Some(handler))
+        self.change_settings(|set| set.watch_error_handler = Some(handler))
+    }
+
+    fn change_settings(&self, change: impl FnOnce(&mut Set)) -> Result<(), AlreadyStarted> {
+        let mut set = self.core.settings.0.lock();
+        // A start after this check waits for the lock before it takes the settings.
+        if self.lifecycle() != Lifecycle::Created {
+            return Err(AlreadyStarted);
+        }
+        change(&mut set);
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! How an informer is doing.
+//! The status of an informer.
 
 use std::sync::Arc;
 
@@ -7,39 +7,39 @@ use tokio::time::Instant;
 use crate::indexer::Memory;
 use crate::reflector::{Failure, Phase, UndecodableObject};
 
-/// A look at an informer.
+/// A snapshot of the status of an informer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InformerStatus {
-    /// What its reflector is at.
+    /// The phase of its reflector.
     pub phase: Phase,
     /// Whether the cache has held the whole first list.
     pub has_synced: bool,
     /// How many objects the cache holds.
     pub objects: usize,
-    /// The length of their JSON text in bytes.
+    /// The length of their JSON texts in bytes.
     pub bytes: usize,
-    /// How much memory the cache takes, and for what.
+    /// How much memory the cache uses, by purpose.
     pub memory: Memory,
-    /// How many objects' changes wait to be put into the cache.
+    /// How many keys wait in the delta queue.
     pub queued: usize,
-    /// How many listeners there are.
+    /// How many listeners are registered.
     pub listeners: usize,
-    /// When the API server was last heard of.
+    /// When the API server last sent an answer, an event or a bookmark.
     pub last_sign_of_life: Option<Instant>,
-    /// The last thing that went wrong. Stays when all is well again.
+    /// The last failure. It stays after a recovery.
     pub last_error: Option<Failure>,
-    /// How often everything was listed again.
+    /// How many lists were stored after the first.
     pub relists: u64,
-    /// How many watches were begun.
+    /// How many watches were started.
     pub watches: u64,
-    /// How many changes of objects came in.
+    /// How many events with a change of an object were received.
     pub events: u64,
-    /// How many events brought an object that could not be decoded.
+    /// How many events had an object that could not be decoded.
     pub undecodable_events: u64,
-    /// How many objects the API server has that cannot be decoded. Of each, the last state that could be decoded stays in the cache.
+    /// How many objects of the API server cannot be decoded. The last decodable state of each stays in the cache.
     pub undecodable: usize,
-    /// The first of them.
+    /// The first of these objects.
     pub undecodable_objects: Arc<[UndecodableObject]>,
-    /// The last version that the reflector saw.
+    /// The last resourceVersion that the reflector received.
     pub resource_version: String,
 }

@@ -1,11 +1,10 @@
-//! What the reflector of an informer writes into: the delta queue, and a word to the listeners.
+//! The store that the reflector of an informer writes into: the delta queue.
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::held::Held;
-use crate::delta_fifo::{self, DeltaFifo};
+use crate::delta_fifo::{self, Delta, DeltaFifo, DeltaObject, TransformError, Transformer};
 use crate::indexer::Compactor;
 use crate::informer_metrics::Publisher;
 use crate::names::ObjectKey;
@@ -13,54 +12,64 @@ use crate::object::Object;
 use crate::processor::Processor;
 use crate::reflector::{ReflectorStore, SourceGeneration, StoreError};
 
+/// Transforms objects and queues them.
 pub(super) struct InformerStore {
     pub(super) fifo: Arc<DeltaFifo>,
+    pub(super) transformer: Option<Transformer>,
+    /// Decides when listeners are resynced.
     pub(super) processor: Arc<Processor>,
-    pub(super) held: Arc<Held>,
     pub(super) publisher: Option<Publisher>,
-    /// Compresses what a list brings.
+    /// Compresses the objects of a list as they arrive.
     pub(super) compactor: Arc<Compactor>,
 }
 
 // === impl InformerStore ===
 
 impl InformerStore {
-    /// Publishes how much is queued, and passes on how that went.
-    fn queued(&self, result: Result<(), delta_fifo::Error>) -> Result<(), StoreError> {
+    fn transform(&self, object: Object) -> Result<Object, TransformError> {
+        delta_fifo::transform(self.transformer.as_ref(), object)
+    }
+
+    /// Publishes the length of the queue.
+    fn publish_length(&self) {
         if let Some(publisher) = &self.publisher {
             publisher.queued(&self.fifo);
         }
-        Ok(result?)
     }
 }
 
 impl ReflectorStore for InformerStore {
     fn add(&self, object: Object) -> Result<(), StoreError> {
-        self.queued(self.fifo.add(object))
+        let key = object.key().clone();
+        self.fifo.push_transformed(key, Delta::Added(self.transform(object)?));
+        self.publish_length();
+        Ok(())
     }
 
     fn update(&self, object: Object) -> Result<(), StoreError> {
-        self.queued(self.fifo.update(object))
+        let key = object.key().clone();
+        self.fifo.push_transformed(key, Delta::Updated(self.transform(object)?));
+        self.publish_length();
+        Ok(())
     }
 
     fn delete(&self, object: Object) -> Result<(), StoreError> {
-        self.queued(self.fifo.delete(object))
+        let key = object.key().clone();
+        self.fifo.delete_key(key, DeltaObject::Object(self.transform(object)?));
+        self.publish_length();
+        Ok(())
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
-        self.queued(self.fifo.replace_transformed(items))?;
-        self.fifo.mark_list(resource_version);
-        self.held.listed(self.fifo.len());
-        if self.fifo.has_synced() {
-            // An empty first list is processed as soon as it is queued.
-            self.processor.informer_has_synced();
-        }
+        self.fifo.replace_transformed(items, Some(resource_version))?;
+        self.publish_length();
         Ok(())
     }
 
     fn resync(&self) -> Result<(), StoreError> {
         self.fifo.resync();
-        self.queued(Ok(()))
+        self.publish_length();
+        Ok(())
     }
 
     fn should_resync(&self) -> bool {
@@ -72,11 +81,11 @@ impl ReflectorStore for InformerStore {
     }
 
     fn source_changed(&self, generation: SourceGeneration) {
-        self.held.source_changed(generation.get());
+        self.fifo.source_changed(generation);
     }
 
     fn transform(&self, object: Object) -> Result<Object, StoreError> {
-        Ok(self.fifo.transform(object)?)
+        Ok(self.transform(object)?)
     }
 
     fn newest(&self, key: &ObjectKey) -> Option<Object> {

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::delta_fifo::{Config, DeltaFifo, Error, Processed};
 use crate::indexer::{Indexer, IndexerWriter};
 use crate::listener::{Listener, ListenerConfig};
 use crate::object::{Dictionary, Object};
-use crate::processor::Processor;
+use crate::processor::{DeltaHandler, Processor};
 
 /// A queue, a cache and listeners; what is put in is processed at once. Clones are handles on the same.
 #[derive(Clone)]
 pub struct Distribution {
     fifo: Arc<DeltaFifo>,
     processor: Arc<Processor>,
+    handler: Arc<Mutex<DeltaHandler>>,
 }
 
 /// What bodies are compressed with.
@@ -33,8 +36,10 @@ impl Distribution {
     pub fn new() -> Self {
         let writer = IndexerWriter::new();
         let known_objects = Some(Arc::new(writer.indexer().clone()) as _);
-        let fifo = DeltaFifo::new(Config { known_objects, ..Config::default() });
-        Self { fifo: Arc::new(fifo), processor: Arc::new(Processor::new(writer, Duration::ZERO)) }
+        let fifo = Arc::new(DeltaFifo::new(Config { known_objects, ..Config::default() }));
+        let processor = Arc::new(Processor::new(writer, fifo.clone(), Duration::ZERO));
+        let handler = Arc::new(Mutex::new(DeltaHandler::new(processor.clone())));
+        Self { fifo, processor, handler }
     }
 
     /// Adds or changes an object.
@@ -77,7 +82,7 @@ impl Distribution {
     fn process(&self) {
         let pop = || {
             self.fifo.try_pop(|_, deltas, is_in_initial_list| {
-                self.processor.process(deltas, is_in_initial_list);
+                self.handler.lock().handle(deltas, is_in_initial_list);
                 Processed::Done
             })
         };

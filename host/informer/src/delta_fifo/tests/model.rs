@@ -269,7 +269,7 @@ impl StateMachineTest for QueueAndItsModel {
             assert_eq!(queued(&queue.fifo, &name.to_string()), list.join(" "));
         }
         assert_eq!(queue.fifo.has_synced(), model.has_synced());
-        assert_eq!(*queue.fifo.synced().borrow(), model.has_synced());
+        assert_eq!(queue.fifo.watermark().borrow().has_synced(), model.has_synced());
     }
 
     /// Whatever happened, once all is popped the consumer has what the source has.

@@ -84,8 +84,8 @@ async fn a_delete_that_waits_beside_a_snapshot_is_inherited() {
     let mut old = bench.listener();
     bench.put("gone");
     drain(&mut old);
-    // A long snapshot is being taken in.
-    old.shared().begin_early();
+    // A long snapshot is being loaded.
+    old.shared().start_snapshot();
     bench.delete("gone");
     let mut new = bench.listener();
     new.inherit_deletes(old);

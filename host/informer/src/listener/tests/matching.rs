@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::processor::Tally;
-use crate::selector::FieldTest;
+use crate::selector::{FieldCondition, FieldTest};
+use oarlock_json::JsonPointer;
 
 /// What a plugin may declare at most.
 const N_SUBSCRIPTIONS: usize = 32;
@@ -42,7 +43,7 @@ fn wide_listeners(bench: &Bench) -> Vec<Listener> {
 
 impl Bench {
     fn tally(&self) -> Tally {
-        self.processor.tally()
+        self.handler.lock().tally()
     }
 
     /// What matching has cost since.
@@ -63,12 +64,12 @@ impl Bench {
 
     /// Processes so much of what is queued as a slice of this much work allows; answers whether all is done.
     fn process_slice(&self, work: usize) -> bool {
-        if self.processor.is_matching() {
-            self.processor.match_some(work);
+        if self.handler.lock().is_matching() {
+            self.handler.lock().match_some(work);
             return false;
         }
         let popped = self.fifo.try_pop_some(|_, deltas, is_in_initial_list| {
-            self.processor.process_some(deltas, is_in_initial_list, work)
+            self.handler.lock().handle_some(deltas, is_in_initial_list, work)
         });
         popped != Ok(true)
     }
@@ -124,7 +125,7 @@ async fn a_registration_does_not_wait_for_what_is_being_matched() {
     let mut wide = wide_listeners(&bench);
     bench.put(large("a", 0));
     bench.queue(&large("a", 1));
-    while !bench.processor.is_matching() {
+    while !bench.handler.lock().is_matching() {
         assert!(!bench.process_slice(1_000), "it was to take more than one slice");
     }
     // The change is in neither the snapshot nor told yet; then it is told once, to those who came before and to the new one.
@@ -169,7 +170,7 @@ async fn what_comes_while_a_change_is_matched_follows_it() {
         .listen(ListenerConfig { fields: vec!["/data/last".parse().unwrap()], ..ListenerConfig::default() });
     bench.put(large("a", 0));
     bench.queue(&large("a", 1));
-    assert!(!bench.process_slice(1_000) && bench.processor.is_matching());
+    assert!(!bench.process_slice(1_000) && bench.handler.lock().is_matching());
     bench.queue(&large("a", 2));
     bench.queue(&Draft::new("b"));
     bench.version += 1;
@@ -187,7 +188,7 @@ async fn namespaces_that_change_while_a_change_is_matched_count() {
     let (mut widened, mut narrowed) = (bench.listen(config(none())), bench.listen(config(Namespaces::All)));
     bench.put(large("ns/a", 0));
     bench.queue(&Draft::new("ns/a"));
-    assert!(!bench.process_slice(1_000) && bench.processor.is_matching());
+    assert!(!bench.process_slice(1_000) && bench.handler.lock().is_matching());
     widened.set_namespaces(Namespaces::one("ns"));
     narrowed.set_namespaces(none());
     while !bench.process_slice(1_000) {}

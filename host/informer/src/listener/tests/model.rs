@@ -11,7 +11,9 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::indexer::Indexer;
+use crate::selector::LabelSelector;
 use crate::testing::Draft;
+use oarlock_json::JsonPointer;
 
 const KEYS: [&str; 4] = ["a/x", "a/y", "b/x", "b/y"];
 

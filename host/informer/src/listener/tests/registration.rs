@@ -130,9 +130,14 @@ async fn the_check_period_shrinks_before_the_start_and_holds_after_it_rs_03_rs_0
     let resync =
         |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
     let _early = bench.listen(resync(4));
-    assert_eq!(bench.processor.start(), Duration::from_secs(4));
+    assert_eq!(bench.processor.start(), Some(Duration::from_secs(4)));
     let _late = bench.listen(resync(1));
-    assert_eq!(bench.processor.start(), Duration::from_secs(4));
+    let is_due = || bench.processor.should_resync(Instant::now());
+    tokio::time::advance(second()).await;
+    assert!(!is_due(), "the late listener is resynced with the informer's period");
+    tokio::time::advance(Duration::from_secs(3)).await;
+    assert!(is_due());
+    assert_eq!(bench.processor.start(), None, "an informer starts once");
 }
 
 #[tokio::test(start_paused = true)]

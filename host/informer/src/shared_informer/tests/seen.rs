@@ -88,9 +88,9 @@ async fn a_lower_bookmark_does_not_overtake_what_is_queued() {
     fifo.mark("3");
     fifo.mark("1");
     let watermark = fifo.watermark();
-    assert!(watermark.borrow().answer(&"3".parse().unwrap()).is_none());
+    assert!(watermark.borrow().has_reached(&"3".parse().unwrap()).is_none());
     fifo.try_pop(|_, _, _| crate::delta_fifo::Processed::Done).unwrap();
-    assert_eq!(watermark.borrow().answer(&"3".parse().unwrap()), Some(Ok(())));
+    assert_eq!(watermark.borrow().has_reached(&"3".parse().unwrap()), Some(Ok(())));
 }
 
 /// An etcd that was restored from a backup: the watch ends, and the list is at a version of long ago.

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::listener::filter::Filter;
 use crate::listener::tests::{at, outline};
-use crate::selector::FieldTest;
+use crate::selector::{FieldCondition, FieldTest, LabelSelector};
 use crate::testing::Draft;
 
 fn updated(old: &Draft, new: &Draft) -> Change {
@@ -12,7 +13,7 @@ fn updated(old: &Draft, new: &Draft) -> Change {
 }
 
 fn told(filter: &Filter, change: &Change) -> Option<String> {
-    filter.judge(change).notification(change).map(|notification| outline(&notification))
+    filter.check(change).notification(change).map(|notification| outline(&notification))
 }
 
 fn with_label(value: &str) -> Draft {

@@ -1,21 +1,21 @@
-//! A whole list within the queue, as it came.
+//! A whole list that is queued as one piece.
 
 use std::vec;
 
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// What is left of a list, in its order: objects that have nothing queued but that the list has them.
+/// The objects of a list that were not popped yet, in the order of the list.
 ///
-/// Each takes a pointer, in place of an entry in the map and one in the queue. It is found by its key, since the API server
-/// sorts its lists.
+/// Each object takes one pointer, where a queued key takes an entry in the map and one in the queue. An object is found by
+/// binary search, since the API server sorts its lists.
 #[derive(Debug, Default)]
-pub(super) struct Bulk(vec::IntoIter<Object>);
+pub(super) struct QueuedList(vec::IntoIter<Object>);
 
-// === impl Bulk ===
+// === impl QueuedList ===
 
-impl Bulk {
-    /// Takes a list; gives it back if it is not sorted, or has an object twice.
+impl QueuedList {
+    /// Wraps a list; returns it as the error if it is not sorted or has an object twice.
     pub(super) fn new(objects: Vec<Object>) -> Result<Self, Vec<Object>> {
         let is_sorted = objects.is_sorted_by(|left, right| left.key().cmp_in_list(right.key()).is_lt());
         if is_sorted { Ok(Self(objects.into_iter())) } else { Err(objects) }
@@ -39,17 +39,17 @@ impl Bulk {
         self.0.as_slice().iter().map(Object::key)
     }
 
-    /// Takes the oldest.
+    /// Removes and returns the first object.
     pub(super) fn pop(&mut self) -> Option<Object> {
         let object = self.0.next();
         if self.is_empty() {
-            // Gives the memory back.
+            // Frees the memory.
             self.0 = vec::IntoIter::default();
         }
         object
     }
 
-    /// Leaves out those that something else is queued of.
+    /// Drops the objects whose keys are queued by themselves.
     pub(super) fn without(self, is_queued: impl Fn(&ObjectKey) -> bool) -> Self {
         let mut objects: Vec<_> = self.0.collect();
         objects.retain(|object| !is_queued(object.key()));
@@ -69,22 +69,22 @@ mod tests {
     }
 
     #[test]
-    fn a_list_as_the_api_server_sorts_it_is_taken_as_it_is() {
+    fn a_list_in_the_api_servers_order_is_queued_as_one_piece() {
         let keys = ["a-b/x", "a/x", "a/y", "b/a"];
-        let mut bulk = Bulk::new(objects(&keys)).unwrap();
+        let mut list = QueuedList::new(objects(&keys)).unwrap();
         let key = |text: &str| objects(&[text])[0].key().clone();
-        assert!(keys.iter().all(|text| bulk.get(&key(text)).is_some_and(|found| *found.key() == key(text))));
-        assert!(bulk.get(&key("a/z")).is_none());
-        assert_eq!(bulk.pop().map(|object| object.key().to_string()).as_deref(), Some("a-b/x"));
-        assert!(bulk.get(&key("a-b/x")).is_none(), "what was popped is gone");
-        let rest = bulk.without(|queued| *queued == key("a/y"));
+        assert!(keys.iter().all(|text| list.get(&key(text)).is_some_and(|found| *found.key() == key(text))));
+        assert!(list.get(&key("a/z")).is_none());
+        assert_eq!(list.pop().map(|object| object.key().to_string()).as_deref(), Some("a-b/x"));
+        assert!(list.get(&key("a-b/x")).is_none(), "a popped object is not found");
+        let rest = list.without(|queued| *queued == key("a/y"));
         assert_eq!((rest.len(), rest.get(&key("a/y")).is_none()), (2, true));
     }
 
     #[test]
-    fn any_other_list_is_given_back() {
+    fn a_list_in_another_order_is_returned() {
         for keys in [["a/x", "a-b/x"], ["a/x", "a/x"], ["b/x", "a/y"]] {
-            assert_eq!(Bulk::new(objects(&keys)).unwrap_err().len(), 2, "{keys:?}");
+            assert_eq!(QueuedList::new(objects(&keys)).unwrap_err().len(), 2, "{keys:?}");
         }
     }
 }

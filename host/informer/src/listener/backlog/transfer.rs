@@ -1,11 +1,12 @@
-//! A backlog whose consumer, or whose view, is exchanged.
+//! Operations on a whole backlog: replay, change of the visible namespaces, and moving notifications to another backlog.
 
 use std::collections::VecDeque;
 
 use hashbrown::hash_map::Entry;
 use tokio::time::Instant;
 
-use super::{Backlog, Line, LineState, Pending, Superseded, n_superseded, n_superseded_in};
+use super::charges::{n_superseded_bytes, n_superseded_bytes_in};
+use super::{Backlog, ObjectQueue, ObjectState, Pending, Superseded};
 use crate::listener::merge;
 use crate::listener::notification::Notification;
 use crate::names::ObjectKey;
@@ -13,9 +14,10 @@ use crate::names::ObjectKey;
 // === impl Backlog ===
 
 impl Backlog {
-    /// Drops everything but the deletes of objects for which `is_visible` answers false. Those become ready, as if never tried.
+    /// Drops all notifications save for the deletes of objects that are not visible, which become ready and count as never
+    /// tried.
     ///
-    /// What is in flight stays so, but is retried only if it is such a delete.
+    /// Objects in flight stay in flight. Their deliveries are repeated only if they are such deletes.
     pub(in crate::listener) fn reset_for_replay(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
         self.ready.clear();
         self.backing_off.clear();
@@ -23,108 +25,109 @@ impl Backlog {
         self.n_waiting = 0;
         self.n_parked = 0;
         self.n_initial = 0;
-        self.release(self.held);
+        self.refund(self.charged);
         let mut kept = Vec::new();
-        for (key, mut line) in std::mem::take(&mut self.lines) {
-            line.outdated = 0;
-            let line_folded = merge::fold(std::mem::take(&mut line.waiting));
-            line.waiting = line_folded
+        for (key, mut queue) in std::mem::take(&mut self.objects) {
+            queue.n_outdated_bytes = 0;
+            let merged = merge::fold(std::mem::take(&mut queue.waiting));
+            queue.waiting = merged
                 .into_iter()
                 .filter(|pending| {
                     !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. })
                 })
                 .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
                 .collect();
-            self.hold(n_superseded_in(&line.waiting));
-            if let LineState::InFlight(in_flight) = &mut line.state {
-                let held = n_superseded(&in_flight.pending.notification);
-                self.hold(held);
+            self.charge(n_superseded_bytes_in(&queue.waiting));
+            if let ObjectState::InFlight(in_flight) = &mut queue.state {
+                let charged = n_superseded_bytes(&in_flight.pending.notification);
+                self.charge(charged);
                 in_flight.pending.counts_for_sync = false;
                 if in_flight.superseded == Superseded::No {
                     in_flight.superseded = Superseded::ByReplay;
                 }
-            } else if line.waiting.is_empty() {
+            } else if queue.waiting.is_empty() {
                 continue;
             } else {
-                line.state = LineState::Ready;
+                queue.state = ObjectState::Ready;
             }
-            kept.push((key, line));
+            kept.push((key, queue));
         }
-        for (key, line) in kept {
-            self.n_waiting += line.waiting.len();
-            let is_ready = matches!(line.state, LineState::Ready);
-            self.lines.insert(key.clone(), line);
+        for (key, queue) in kept {
+            self.n_waiting += queue.waiting.len();
+            let is_ready = matches!(queue.state, ObjectState::Ready);
+            self.objects.insert(key.clone(), queue);
             if is_ready {
                 self.become_ready(key);
             }
         }
     }
 
-    /// Drops all that waits for objects for which `is_visible` answers false.
+    /// Drops all notifications that wait for objects that are not visible.
     pub(in crate::listener) fn drop_invisible(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
-        let keys: Vec<_> = self.lines.keys().filter(|key| !is_visible(key)).cloned().collect();
+        let keys: Vec<_> = self.objects.keys().filter(|key| !is_visible(key)).cloned().collect();
         let mut released = 0;
         for key in keys {
             self.leave_ready(&key);
-            let Some(line) = self.lines.get_mut(&key) else { continue };
-            let dropped = std::mem::take(&mut line.waiting);
+            let Some(queue) = self.objects.get_mut(&key) else { continue };
+            let dropped = std::mem::take(&mut queue.waiting);
             self.n_waiting -= dropped.len();
-            released += n_superseded_in(&dropped);
+            released += n_superseded_bytes_in(&dropped);
             self.n_initial -= dropped.iter().filter(|pending| pending.counts_for_sync).count();
-            match &mut line.state {
-                LineState::InFlight(in_flight) => {
+            match &mut queue.state {
+                ObjectState::InFlight(in_flight) => {
                     in_flight.superseded = Superseded::ByNarrowing;
                     continue;
                 }
-                LineState::BackingOff { until } => {
+                ObjectState::BackingOff { until } => {
                     let until = *until;
                     let ticket = dropped.front().map_or(0, |pending| pending.ticket);
                     self.backing_off.remove(&(until, ticket));
                 }
-                LineState::Deferred => {
+                ObjectState::Deferred => {
                     self.deferred.remove(&key);
                 }
-                LineState::Parked => self.n_parked -= 1,
-                LineState::Ready => {}
+                ObjectState::Parked => self.n_parked -= 1,
+                ObjectState::Ready => {}
             }
-            released += line.outdated;
-            self.lines.remove(&key);
+            released += queue.n_outdated_bytes;
+            self.objects.remove(&key);
         }
-        self.release(released);
+        self.refund(released);
         self.shrink();
     }
 
-    /// Takes out what waits, in the order in which it came. Nothing of it was ever taken.
+    /// Returns the waiting notifications in the order in which they came. The consumer must not have taken any.
     pub(in crate::listener) fn into_notifications(mut self) -> Vec<(ObjectKey, Notification, Instant)> {
-        let lines = std::mem::take(&mut self.lines).into_iter();
-        let mut waiting: Vec<_> =
-            lines.flat_map(|(key, line)| line.waiting.into_iter().map(move |it| (key.clone(), it))).collect();
+        let objects = std::mem::take(&mut self.objects).into_iter();
+        let mut waiting: Vec<_> = objects
+            .flat_map(|(key, queue)| queue.waiting.into_iter().map(move |it| (key.clone(), it)))
+            .collect();
         waiting.sort_by_key(|(_, pending)| pending.ticket);
         waiting.into_iter().map(|(key, it)| (key, it.notification, it.arrived)).collect()
     }
 
-    /// Takes out the deletes that wait or are in flight, leaving nothing behind.
+    /// Returns the deletes that wait or are in flight, oldest first.
     pub(in crate::listener) fn into_deletes(mut self) -> Vec<(ObjectKey, Notification)> {
         self.abandon_in_flight();
-        let mut deletes: Vec<_> = std::mem::take(&mut self.lines)
+        let mut deletes: Vec<_> = std::mem::take(&mut self.objects)
             .into_iter()
-            .filter_map(|(key, line)| Some((key, merge::fold(line.waiting).pop()?)))
+            .filter_map(|(key, queue)| Some((key, merge::fold(queue.waiting).pop()?)))
             .filter(|(_, last)| matches!(last.notification, Notification::Deleted { .. }))
             .collect();
         deletes.sort_by_key(|(_, pending)| pending.ticket);
         deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
     }
 
-    /// Puts notifications in front of all others, in their order. Those of objects for which something waits already are dropped.
+    /// Puts notifications before all others, in their order. Drops those of objects that are in the backlog already.
     pub(in crate::listener) fn push_to_front(
         &mut self,
         notifications: Vec<(ObjectKey, Notification)>,
         now: Instant,
     ) {
         self.first_ticket -= notifications.len() as u64;
-        let mut held = 0;
+        let mut charged = 0;
         for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
-            if let Entry::Vacant(vacant) = self.lines.entry(key) {
+            if let Entry::Vacant(vacant) = self.objects.entry(key) {
                 let pending = Pending {
                     notification,
                     ticket,
@@ -133,16 +136,16 @@ impl Backlog {
                     tried: false,
                     counts_for_sync: false,
                 };
-                held += n_superseded(&pending.notification);
+                charged += n_superseded_bytes(&pending.notification);
                 self.ready.insert(ticket, vacant.key().clone());
-                vacant.insert(Line {
-                    state: LineState::Ready,
+                vacant.insert(ObjectQueue {
+                    state: ObjectState::Ready,
                     waiting: VecDeque::from([pending]),
-                    outdated: 0,
+                    n_outdated_bytes: 0,
                 });
                 self.n_waiting += 1;
             }
         }
-        self.hold(held);
+        self.charge(charged);
     }
 }

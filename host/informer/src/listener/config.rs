@@ -1,0 +1,48 @@
+//! The configuration of a listener.
+
+use std::time::Duration;
+
+use super::account::BacklogAccount;
+use crate::namespaces::Namespaces;
+use crate::selector::{FieldCondition, LabelSelector};
+use oarlock_json::JsonPointer;
+
+/// The configuration of a listener: what it receives, and how much may wait for it.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// The name of the listener in logs and metrics.
+    pub name: String,
+    /// The listener sees no objects of other namespaces.
+    pub namespaces: Namespaces,
+    /// Selects objects by their labels.
+    pub label_selector: LabelSelector,
+    /// Selects objects by their fields: all conditions must hold.
+    pub conditions: Vec<FieldCondition>,
+    /// The declared fields. If there are any, updates that change none of them are skipped, unless uid or deletionTimestamp
+    /// change.
+    pub fields: Vec<JsonPointer>,
+    /// How often the listener receives every object again. None: the informer's period. Zero: never.
+    pub resync: Option<Duration>,
+    /// How many notifications wait separately; see the module's documentation.
+    pub backlog_limit: usize,
+    /// The account that superseded states in the backlog are charged to. All listeners of one owner share it. While it is full,
+    /// notifications merge as they do beyond the limit.
+    pub account: BacklogAccount,
+}
+
+// === impl ListenerConfig ===
+
+impl Default for ListenerConfig {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            namespaces: Namespaces::All,
+            label_selector: LabelSelector::everything(),
+            conditions: Vec::new(),
+            fields: Vec::new(),
+            resync: None,
+            backlog_limit: 1024,
+            account: BacklogAccount::default(),
+        }
+    }
+}

@@ -1,5 +1,6 @@
-//! Starts the embedded API server by itself: `cargo run -p oarlock-dev-cluster --example dev_cluster -- KUBECONFIG [ADDR]
-//! [FAULT]…`. Says where the kubeconfig is in a line of JSON on standard output, and ends on Ctrl-C.
+//! Runs the embedded API server by itself: `cargo run -p oarlock-dev-cluster --example dev_cluster --
+//! KUBECONFIG [ADDR] [FAULT]…`. Writes the kubeconfig, prints its path as a line of JSON on standard output,
+//! and runs until Ctrl-C.
 
 #![expect(clippy::print_stdout, reason = "the line is what a program that starts it waits for")]
 

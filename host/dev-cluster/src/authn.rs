@@ -1,4 +1,4 @@
-//! Who sent a request: bearer tokens, and nobody for requests without one.
+//! Authenticates requests by bearer token. A request without a token is anonymous.
 
 use crate::status::{GroupResource, StatusError};
 use crate::user::UserInfo;
@@ -9,26 +9,26 @@ use rand::Rng;
 use std::collections::HashMap;
 use tokio::time::{Duration, Instant};
 
-/// Whom tokens are for that are for this server.
+/// The audience of tokens for this API server.
 pub(crate) const API_AUDIENCE: &str = "https://kubernetes.default.svc";
 
-/// The tokens this server gave out. They live in memory and mean nothing to any other server.
+/// The tokens that this server issued. They live in memory; no other server accepts them.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     known: RwLock<HashMap<String, Known>>,
 }
 
-/// What a token says.
+/// The identity behind a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) user: UserInfo,
     pub(crate) expires: Option<Instant>,
     pub(crate) audiences: Vec<String>,
-    /// The token means nothing any more once one of these has gone.
+    /// The token is invalid once one of these objects is deleted.
     pub(crate) bound_to: Vec<Bound>,
 }
 
-/// An object that a token lives and dies with.
+/// An object that a token is bound to.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     pub(crate) storage: GroupResource,
@@ -36,7 +36,7 @@ pub(crate) struct Bound {
     pub(crate) uid: String,
 }
 
-/// Why a token does not say who sends it.
+/// The reason why a token does not authenticate.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("invalid bearer token")]
@@ -48,8 +48,8 @@ pub(crate) enum Refusal {
 // === impl Known ===
 
 impl Known {
-    /// Returns what a token says that is for this server, for as long as the server lives or a while. One that is valid for
-    /// longer than the clock counts is valid for ever.
+    /// Returns the identity behind a token for this server's audience. The token expires after `valid_for`,
+    /// or never without one or if that time is beyond the clock's range.
     pub(crate) fn new(user: UserInfo, valid_for: Option<Duration>) -> Self {
         Self {
             user,
@@ -63,7 +63,7 @@ impl Known {
 // === impl Tokens ===
 
 impl Tokens {
-    /// Makes a new token.
+    /// Issues a new token.
     pub(crate) fn issue(&self, known: Known) -> String {
         let mut random = [0u8; 24];
         rand::rng().fill(&mut random);
@@ -72,13 +72,13 @@ impl Tokens {
         token
     }
 
-    /// Takes a token that somebody else chose.
+    /// Accepts a token that the caller chose.
     pub(crate) fn accept(&self, token: String, known: Known) {
         self.known.write().insert(token, known);
     }
 
-    /// Returns who the request says it is from; a wrong token is refused, a missing one is nobody's. `exists` says whether
-    /// what a token is bound to is still there.
+    /// Returns the user who sent the request: 401 for an unknown token, the anonymous user without a token.
+    /// `exists` returns whether the object that a token is bound to still exists.
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -96,7 +96,7 @@ impl Tokens {
         found.map(|(user, _)| user).map_err(|_| StatusError::unauthorized())
     }
 
-    /// Returns whose token it is, and for which of the wanted audiences.
+    /// Returns the user behind a token, and those of the wanted audiences that the token is for.
     pub(crate) fn review(
         &self,
         token: &str,

@@ -1,8 +1,8 @@
-//! RBAC: may this user do that, by the Roles and Bindings that are stored.
+//! RBAC: authorizes a user by the stored Roles and Bindings.
 //!
-//! An `Authorizer` is an immutable picture of the four kinds at one moment; whoever stores them makes a new one when one
-//! of them changes. ClusterRoles with an aggregation rule count with the rules they have: filling those in is the
-//! controller-manager's work, and there is none.
+//! An `Authorizer` is an immutable snapshot of the four kinds; the cluster creates a new one when a Role or
+//! Binding changes. A ClusterRole with an aggregation rule has the rules that are stored in it: on a real
+//! cluster the controller-manager fills them in.
 
 mod bootstrap;
 mod escalation;
@@ -20,7 +20,7 @@ pub(crate) use impersonation::impersonated;
 pub(crate) use reviews::answer;
 pub(crate) use rules::Rule;
 
-/// What somebody wants to do.
+/// The action that a user asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes<'a> {
     pub verb: &'a str,
@@ -29,24 +29,24 @@ pub(crate) struct Attributes<'a> {
     pub subresource: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
-    /// Set for requests that are about no resource, such as `/healthz`.
+    /// Set for requests without a resource, such as `/healthz`.
     pub path: Option<&'a str>,
 }
 
-/// The answer, and why.
+/// The decision, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub allowed: bool,
-    /// Empty where the real authorizer has nothing to say.
+    /// Empty where kube-apiserver gives no reason.
     pub reason: String,
 }
 
-/// All Roles and Bindings at one moment.
+/// A snapshot of all Roles and Bindings.
 #[derive(Debug, Default)]
 pub(crate) struct Authorizer {
     /// By namespace (empty for ClusterRoles) and name.
     roles: BTreeMap<(String, String), Vec<Rule>>,
-    /// By namespace (empty for ClusterRoleBindings); in order of name.
+    /// By namespace (empty for ClusterRoleBindings), in order of name.
     bindings: BTreeMap<String, Vec<Binding>>,
 }
 
@@ -68,7 +68,7 @@ struct Subject {
 // === impl Authorizer ===
 
 impl Authorizer {
-    /// Returns the authorizer over these objects; what is none of the four kinds is passed over.
+    /// Returns the authorizer over these objects, and ignores other kinds.
     pub(crate) fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut this = Self::default();
         for object in objects {
@@ -96,7 +96,7 @@ impl Authorizer {
         this
     }
 
-    /// Decides, as the real server's chain of `system:masters` and RBAC does.
+    /// Decides as kube-apiserver does: `system:masters` is allowed everything, RBAC decides the rest.
     pub(crate) fn authorize(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Decision {
         if user.in_group(MASTERS) {
             return Decision { allowed: true, reason: String::new() };
@@ -122,7 +122,7 @@ impl Authorizer {
         }
     }
 
-    /// Refuses what is not allowed, in the words of the real server.
+    /// Returns a 403 with kube-apiserver's message unless the action is allowed.
     pub(crate) fn require(&self, user: &UserInfo, attributes: &Attributes<'_>) -> Result<(), StatusError> {
         let decision = self.authorize(user, attributes);
         if decision.allowed {
@@ -131,7 +131,7 @@ impl Authorizer {
         Err(forbidden(user, attributes, &decision.reason))
     }
 
-    /// Returns every rule that applies to the user in the namespace, with errors for roles that are not there.
+    /// Returns every rule that applies to the user in the namespace, with an error for each missing role.
     pub(crate) fn rules_for(&self, user: &UserInfo, namespace: &str) -> (Vec<&Rule>, Vec<String>) {
         let mut rules = Vec::new();
         let mut errors = Vec::new();
@@ -144,7 +144,7 @@ impl Authorizer {
         (rules, errors)
     }
 
-    /// Returns the rules of a role that a binding refers to.
+    /// Returns the rules of the role that a binding refers to.
     pub(crate) fn rules_of(&self, kind: &str, name: &str, namespace: &str) -> Result<&[Rule], String> {
         let (namespace, resource) = match kind {
             "ClusterRole" => ("", "clusterrole"),
@@ -157,7 +157,7 @@ impl Authorizer {
             .ok_or_else(|| format!("{resource}.rbac.authorization.k8s.io {name:?} not found"))
     }
 
-    /// Walks the bindings that name the user: those of the cluster first, then those of the namespace.
+    /// Visits the bindings of the user: first the cluster's, then the namespace's.
     fn applied<'s, 'u>(
         &'s self,
         user: &'u UserInfo,
@@ -176,7 +176,7 @@ impl Authorizer {
     }
 }
 
-/// Returns the 403 for a request that was not allowed.
+/// Returns the 403 of a denied request.
 pub(crate) fn forbidden(user: &UserInfo, attributes: &Attributes<'_>, reason: &str) -> StatusError {
     let resource = match attributes.subresource {
         "" => attributes.resource.to_owned(),

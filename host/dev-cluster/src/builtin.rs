@@ -1,4 +1,5 @@
-//! The built-in resources that controllers touch, and CustomResourceDefinitions. What is not in this table is not served.
+//! The table of built-in resources: those that controllers use, and CustomResourceDefinitions. A resource
+//! that is not in this table is not served.
 
 use crate::event_view;
 use crate::model::Model;
@@ -13,10 +14,10 @@ const EVENT_FIELDS: &str = "involvedObject.kind involvedObject.namespace involve
                             involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath \
                             reason reportingComponent source type";
 
-/// group, plural, kind, flags, short names, field selectors.
+/// Group, plural, kind, flags, short names, field selectors.
 ///
-/// Flags: `n` namespaced, `s` status subresource, `a` category all, `c` PUT creates,
-/// `m` an update must carry a resourceVersion, `d` a delete answers with the object.
+/// Flags: `n` namespaced, `s` status subresource, `a` category `all`, `c` PUT creates a missing object, `m`
+/// an update must carry a resourceVersion, `d` a delete returns the object.
 const TABLE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("", "configmaps", "ConfigMap", "n", "cm", ""),
     ("", "endpoints", "Endpoints", "nc", "ep", ""),
@@ -58,7 +59,7 @@ const TABLE: &[(&str, &str, &str, &str, &str, &str)] = &[
     ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "sm", "crd crds", ""),
 ];
 
-/// Returns every built-in resource, each in its one version.
+/// Returns every built-in resource, each in its only version.
 pub(crate) fn resources() -> Vec<Resource> {
     TABLE.iter().filter_map(row).collect()
 }
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_has_a_model_that_agrees() {
+    fn every_row_of_the_table_matches_its_model() {
         assert_eq!(resources().len(), TABLE.len());
         for resource in resources() {
             assert_eq!(resource.model.has_status(), resource.has_status, "{}", resource.plural);

@@ -1,4 +1,4 @@
-//! One request for a resource, with everything its handler needs to know.
+//! One request for a resource, with everything that its handler needs.
 
 use crate::authorizer::Authorizer;
 use crate::cluster::Cluster;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Call {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) user: UserInfo,
-    /// The rights as they were when the request came.
+    /// The snapshot of the rights at the time of the request.
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Query,
@@ -27,9 +27,9 @@ pub(crate) struct Call {
     pub(crate) resource: Arc<Resource>,
     pub(crate) accepted: Accepted,
     pub(crate) body: Bytes,
-    /// What faults are matched against, for those that come later in a watch.
+    /// The attributes that faults match, for faults that happen later in a watch.
     pub(crate) subject: Subject,
-    /// What is to be done to the body of the answer.
+    /// The faults to apply to the body of the response.
     pub(crate) faults: Vec<Action>,
 }
 
@@ -53,13 +53,13 @@ impl Call {
         StatusError::not_found(&self.resource.group_resource(), &self.target.name)
     }
 
-    /// Parses the object in the body.
+    /// Decodes the object in the body.
     pub(crate) fn decode_body(&self) -> Result<Value, StatusError> {
         let of = self.resource.custom.is_none().then(|| self.model().root());
         negotiation::decode(&self.headers, &self.body, &self.resource.kind, of)
     }
 
-    /// Returns who is said to own the fields that this request writes.
+    /// Returns the field manager of this request.
     pub(crate) fn manager(&self) -> String {
         self.query.manager(&self.headers)
     }
@@ -83,7 +83,7 @@ impl Call {
         }
     }
 
-    /// Returns which objects a list, a watch or a deletion of many is about.
+    /// Returns the objects that a list, a watch or a deletecollection selects.
     pub(crate) fn selection(&self) -> Result<Selection, StatusError> {
         let text = |name: &str| self.query.get(name).unwrap_or_default();
         Ok(Selection {
@@ -94,7 +94,7 @@ impl Call {
     }
 }
 
-/// Returns the current time as Kubernetes writes it, in whole seconds.
+/// Returns the current time in Kubernetes' format, in whole seconds.
 pub(crate) fn now() -> String {
     format_time(jiff::Timestamp::now())
 }

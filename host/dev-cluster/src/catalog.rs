@@ -1,4 +1,4 @@
-//! Every resource that is served right now: the built-in ones, and those that CustomResourceDefinitions add.
+//! The resources that the server serves now: the built-in ones, and those of the CustomResourceDefinitions.
 
 use crate::builtin;
 use crate::custom;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The catalog in force; a new one takes its place when a definition changes.
+/// The current catalog. A change of a definition replaces it.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     served: watch::Sender<Arc<Served>>,
@@ -29,7 +29,7 @@ pub(crate) struct GroupVersion<'a> {
     pub(crate) resources: Vec<&'a Arc<Resource>>,
 }
 
-/// Groups without stored resources: questions are posted there and answered at once.
+/// Groups whose resources are not stored: the server answers a POST at once (access reviews, token reviews).
 pub(crate) const REVIEW_GROUPS: &[&str] = &["authentication.k8s.io", "authorization.k8s.io"];
 
 // === impl Catalog ===
@@ -43,12 +43,12 @@ impl Catalog {
         self.served.borrow().clone()
     }
 
-    /// Tells when another one is in force.
+    /// Returns a receiver that is notified of each new catalog.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Served>> {
         self.served.subscribe()
     }
 
-    /// Takes the definitions that are there now.
+    /// Replaces the catalog by one with these definitions.
     pub(crate) fn replace(&self, definitions: &[Value]) {
         self.served.send_replace(Arc::new(Served::new(definitions)));
     }
@@ -76,12 +76,12 @@ impl Served {
         self.by_name.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// Returns the built-in resource of that name.
+    /// Returns a built-in resource.
     pub(crate) fn builtin(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.find(group, "v1", plural).filter(|resource| resource.custom.is_none())
     }
 
-    /// Returns one resource for each place where namespaced objects are kept.
+    /// Returns one resource for each storage of namespaced objects.
     pub(crate) fn namespaced_storages(&self) -> Vec<&Arc<Resource>> {
         let mut seen: Vec<&GroupResource> = Vec::new();
         let mut found = Vec::new();
@@ -113,7 +113,8 @@ impl Served {
         found
     }
 
-    /// Returns true if unknown resources of this group are a Status and not a bare 404.
+    /// Returns whether a request for an unknown resource of this group is answered with a Status rather than
+    /// a bare 404.
     pub(crate) fn is_builtin_group(&self, group: &str) -> bool {
         REVIEW_GROUPS.contains(&group)
             || self.resources.iter().any(|r| r.group == group && r.custom.is_none())

@@ -1,4 +1,5 @@
-//! Requests for certificates: who asks is written into them, and what is decided about them stays. Nobody signs here.
+//! CertificateSigningRequests: the server writes the requester into them, and an approval or denial is final.
+//! No signer runs here.
 
 use crate::call::{Call, now};
 use crate::resource::Resource;
@@ -8,7 +9,7 @@ pub(crate) fn is_request(resource: &Resource) -> bool {
     resource.is("certificates.k8s.io", "certificatesigningrequests")
 }
 
-/// Writes into a new request who asks.
+/// Writes the requester into a new CertificateSigningRequest.
 pub(crate) fn sign(call: &Call, object: &mut Value) {
     let user = &call.user;
     object["spec"]["username"] = user.name.as_str().into();
@@ -21,7 +22,7 @@ pub(crate) fn sign(call: &Call, object: &mut Value) {
     }
 }
 
-/// Keeps of an approval its conditions only.
+/// Keeps only the conditions of an approval.
 pub(crate) fn decide(new: &mut Value, old: &Value) {
     let conditions = new.pointer("/status/conditions").cloned();
     new["spec"] = old["spec"].clone();
@@ -34,7 +35,7 @@ pub(crate) fn decide(new: &mut Value, old: &Value) {
     date(new);
 }
 
-/// Dates the conditions that have no date.
+/// Sets the times of conditions that have none.
 pub(crate) fn date(new: &mut Value) {
     let conditions = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {

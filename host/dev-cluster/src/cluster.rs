@@ -1,4 +1,4 @@
-//! The state of one server, shared by all its requests.
+//! The state of one server, shared by all requests.
 
 use crate::authn::{Bound, Refusal, Tokens};
 use crate::authorizer::Authorizer;
@@ -22,14 +22,14 @@ pub(crate) struct Cluster {
     pub(crate) tokens: Tokens,
     pub(crate) faults: Faults,
     pub(crate) cluster_ips: ClusterIps,
-    /// How often a watch that allows bookmarks gets one.
+    /// The interval between the bookmarks of a watch.
     pub(crate) bookmark_interval: Duration,
     rights: Rights,
-    /// Changes of the definitions of custom resources.
+    /// Notifies of changes to CustomResourceDefinitions.
     definitions: Mutex<watch::Receiver<u64>>,
 }
 
-/// The authorizer over the stored Roles and Bindings, made anew when one of them has changed.
+/// The authorizer over the stored Roles and Bindings. A change of one of them replaces it.
 #[derive(Debug)]
 struct Rights {
     storages: Vec<GroupResource>,
@@ -66,7 +66,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the authorizer over the Roles and Bindings of this moment.
+    /// Returns the authorizer over the current Roles and Bindings.
     pub(crate) fn authorizer(&self) -> Arc<Authorizer> {
         let stamp: Vec<u64> = self.rights.changes.iter().map(|changes| *changes.borrow()).collect();
         let mut latest = self.rights.latest.lock();
@@ -78,12 +78,12 @@ impl Cluster {
         latest.1.clone()
     }
 
-    /// Returns who sent a request.
+    /// Returns the user who sent a request.
     pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<UserInfo, StatusError> {
         self.tokens.authenticate(headers, |bound| self.is_there(bound))
     }
 
-    /// Returns whose token it is, and for which of the wanted audiences.
+    /// Returns the user behind a token, and those of the wanted audiences that the token is for.
     pub(crate) fn review(&self, token: &str, wanted: &[String]) -> Result<(UserInfo, Vec<String>), Refusal> {
         self.tokens.review(token, wanted, |bound| self.is_there(bound))
     }
@@ -92,7 +92,7 @@ impl Cluster {
         self.store.get(&bound.storage, &bound.key).is_some_and(|object| object.uid == bound.uid)
     }
 
-    /// Runs a write. Definitions of custom resources that it changes are in force when this returns.
+    /// Runs a write. Changes of CustomResourceDefinitions are in effect when this returns.
     pub(crate) fn write<T>(
         &self,
         dry_run: bool,

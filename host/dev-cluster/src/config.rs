@@ -1,24 +1,25 @@
-//! How a server is to be started.
+//! The configuration of a server.
 
 use crate::faults::Fault;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::time::Duration;
 
-/// Everything that can be chosen; [`Config::default`] is right for local work.
+/// The settings of a server. [`Config::default`] fits local work.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 selects a free port.
     pub addr: SocketAddr,
-    /// How many events of each resource are remembered. A watch from before them is answered with 410.
+    /// The number of events that the server keeps per resource. A watch from an older version gets a 410.
     pub history_limit: usize,
-    /// How often a watch that allows bookmarks gets one.
+    /// The interval between the bookmarks of a watch that allows them.
     pub bookmark_interval: Duration,
-    /// Whether what has no owner any more is deleted, and owners wait for what they own, as a cluster's controller-manager
-    /// sees to. Without it this is a bare API server.
+    /// Whether the server collects garbage as the controller-manager of a real cluster does: it deletes
+    /// objects without owners, and foreground and orphan deletion work. Without it the server is a bare API
+    /// server.
     pub garbage_collection: bool,
-    /// The administrator's token; a random one if there is none.
+    /// The administrator's token; `None` for a random one.
     pub admin_token: Option<String>,
-    /// Faults in force from the first request on.
+    /// Faults that are active from the first request.
     pub faults: Vec<Fault>,
 }
 

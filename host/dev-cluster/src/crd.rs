@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: what one says, whether it is sound, and what it makes of its objects.
+//! CustomResourceDefinitions: decoding, validation, and the defaulting and pruning of their objects.
 
 mod defaults;
 mod definition;
@@ -14,7 +14,7 @@ pub(crate) use rules::Rules;
 
 use serde_json::Value;
 
-/// A definition, read.
+/// A decoded definition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Definition {
     pub group: String,
@@ -36,12 +36,12 @@ pub(crate) struct Version {
     pub storage: bool,
     pub has_status: bool,
     pub columns: Vec<Column>,
-    /// JSON paths that field selectors may name.
+    /// The JSON paths that field selectors may name.
     pub selectable_fields: Vec<String>,
     pub schema: Option<Value>,
 }
 
-/// One column of the table that `kubectl get` shows.
+/// One printer column, as `kubectl get` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Column {
     pub name: String,
@@ -55,7 +55,7 @@ pub(crate) struct Column {
 // === impl Definition ===
 
 impl Definition {
-    /// Reads a CustomResourceDefinition that `validate` found sound.
+    /// Decodes a CustomResourceDefinition that passed `validate`.
     pub(crate) fn read(crd: &Value) -> Self {
         let text = |pointer: &str| text(crd, pointer).to_owned();
         Self {
@@ -71,7 +71,7 @@ impl Definition {
         }
     }
 
-    /// Returns the version that objects are stored in.
+    /// Returns the storage version.
     pub(crate) fn storage_version(&self) -> Option<&Version> {
         self.versions.iter().find(|version| version.storage)
     }

@@ -1,4 +1,4 @@
-//! From a CustomResourceDefinition to the resources that it makes served.
+//! Turns a CustomResourceDefinition into the resources that it serves.
 
 use crate::crd::{self, Definition, Version};
 use crate::model::Model;
@@ -70,7 +70,7 @@ fn resource(
     })
 }
 
-/// Returns where a version of a definition says that its replicas are.
+/// Returns the replica paths of a version's scale subresource.
 fn scale(definition: &Value, version: &str) -> Option<ScalePaths> {
     let versions = definition.pointer("/spec/versions")?.as_array()?;
     let scale = versions.iter().find(|one| one["name"] == version)?.pointer("/subresources/scale")?;
@@ -85,7 +85,7 @@ fn scale(definition: &Value, version: &str) -> Option<ScalePaths> {
     })
 }
 
-/// Orders versions as Kubernetes does: v2 before v1 before v1beta1 before v1alpha2, then everything else by name.
+/// Orders versions as Kubernetes does: v2, v1, v1beta1, v1alpha2, then all other names alphabetically.
 fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let by_name = std::cmp::Reverse(version.to_owned());
     let Some(rest) = version.strip_prefix('v') else {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_as_kubernetes_orders_them() {
+    fn versions_are_ordered_as_in_kubernetes() {
         let mut versions = ["foo1", "v1alpha1", "v11beta2", "v2", "v10", "v1", "v3beta1", "bar"];
         versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
         assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v3beta1", "v1alpha1", "bar", "foo1"]);

@@ -1,5 +1,6 @@
-//! What follows a write of a CustomResourceDefinition, which on a real cluster controllers of the API server do: it is
-//! established and served at once, its instances go when it goes, and it stays as long as finalizers hold one of them.
+//! Controllers of CustomResourceDefinitions, which run inside kube-apiserver on a real cluster. The server
+//! establishes and serves a definition at once and deletes its instances with it. The definition stays while
+//! a finalizer holds one of its instances.
 
 use crate::call::{Call, now};
 use crate::catalog::Served;
@@ -12,10 +13,10 @@ use crate::write::{finalizers, is_definition, meta, meta_mut};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Holds a definition while it has instances.
+/// The finalizer that keeps a definition while it has instances.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Brings a written definition into force.
+/// Establishes a definition that was written.
 pub(crate) fn after_write(call: &Call, stored: &Stored, dry_run: bool) -> Result<(), StatusError> {
     if dry_run || !is_definition(&call.resource) {
         return Ok(());
@@ -40,7 +41,8 @@ pub(crate) fn after_write(call: &Call, stored: &Stored, dry_run: bool) -> Result
     })
 }
 
-/// Returns which name of a definition another resource of its group has already, and the reason to give.
+/// Returns the name of a definition that another resource of its group already uses, and the reason of the
+/// condition.
 fn conflict(served: &Served, definition: &Definition) -> Option<(&'static str, String)> {
     let others = served.resources().iter();
     let mut others = others.filter(|r| r.group == definition.group && r.plural != definition.plural);
@@ -68,7 +70,7 @@ fn refuse_names(definition: &mut Value, reason: &str, name: &str) {
     ]);
 }
 
-/// Deletes every instance of a definition; as long as one is left, the definition gets a finalizer.
+/// Deletes every instance of a definition. The definition gets a finalizer if an instance remains.
 pub(crate) fn remove_instances(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -86,16 +88,16 @@ pub(crate) fn remove_instances(
         transaction.drop_resource(&storage);
         return Ok(stored.clone());
     }
-    let mut held = finalizers(&definition).into_iter().map(Value::from).collect::<Vec<_>>();
-    if held.contains(&CLEANUP.into()) {
+    let mut new_finalizers = finalizers(&definition).into_iter().map(Value::from).collect::<Vec<_>>();
+    if new_finalizers.contains(&CLEANUP.into()) {
         return Ok(stored.clone());
     }
-    held.push(CLEANUP.into());
-    meta_mut(&mut definition).insert("finalizers".into(), held.into());
+    new_finalizers.push(CLEANUP.into());
+    meta_mut(&mut definition).insert("finalizers".into(), new_finalizers.into());
     Ok(transaction.put(resource, &stored.key, definition))
 }
 
-/// Removes a definition that is going, if its last instance has gone. To be called after every removal.
+/// Removes a definition that is being deleted and has no instances left. Must be called after every removal.
 pub(crate) fn settle(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -110,8 +112,8 @@ pub(crate) fn settle(
         return Ok(());
     };
     let mut definition = found.value()?;
-    let going = !meta(&definition, "deletionTimestamp").is_empty();
-    if !going || !transaction.objects(&instances.storage, "").is_empty() {
+    let being_deleted = !meta(&definition, "deletionTimestamp").is_empty();
+    if !being_deleted || !transaction.objects(&instances.storage, "").is_empty() {
         return Ok(());
     }
     let left: Vec<Value> =

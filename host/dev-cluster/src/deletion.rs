@@ -1,4 +1,4 @@
-//! How an object goes: at once, after its finalizers, or after its grace period.
+//! The deletion of objects: at once, after the finalizers, or after the grace period.
 
 use crate::call::{format_time, now};
 use crate::catalog::Served;
@@ -31,18 +31,18 @@ pub(crate) struct Preconditions {
     pub(crate) resource_version: Option<String>,
 }
 
-/// What became of the object.
+/// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Removed(Arc<Stored>),
-    /// Marked as going, or marked before.
+    /// The object is marked as being deleted, now or before.
     Waiting(Arc<Stored>),
 }
 
 // === impl Options ===
 
 impl Options {
-    /// Returns the options of a deletion that waits for finalizers only, as that of a whole namespace.
+    /// Returns options without a grace period, as for the content of a namespace. Finalizers still apply.
     pub(crate) fn at_once() -> Self {
         let propagation_policy = Some("Background".into());
         Self { grace_period_seconds: Some(0), propagation_policy, ..Self::default() }
@@ -57,12 +57,12 @@ impl Options {
         }
     }
 
-    /// Returns whether it was asked for what is to become of what the object owns.
-    pub(crate) fn says_what_becomes_of_dependents(&self) -> bool {
+    /// Returns whether the client chose a propagation policy.
+    pub(crate) fn has_propagation_policy(&self) -> bool {
         self.propagation().is_some()
     }
 
-    /// Refuses a propagation policy that is none.
+    /// Refuses an unknown propagation policy.
     pub(crate) fn check_policy(&self) -> Result<(), StatusError> {
         match self.propagation_policy.as_deref() {
             None | Some("Foreground" | "Background" | "Orphan") => Ok(()),
@@ -80,7 +80,7 @@ impl Options {
         }
     }
 
-    /// Refuses if the object is not the one that the client means.
+    /// Refuses the deletion unless the preconditions hold.
     pub(crate) fn check(&self, resource: &Resource, object: &Stored) -> Result<(), StatusError> {
         match &self.preconditions {
             Some(preconditions) => preconditions.check_stored(resource, object),
@@ -92,10 +92,10 @@ impl Options {
 // === impl Preconditions ===
 
 impl Preconditions {
-    /// Refuses if the object is not the one that is meant.
+    /// Refuses unless the stored object meets the preconditions.
     pub(crate) fn check_stored(&self, resource: &Resource, object: &Stored) -> Result<(), StatusError> {
         let conflict = |why: String| {
-            // The real server names the kind here, where it names the resource elsewhere.
+            // kube-apiserver names the kind here, the resource elsewhere.
             let named = crate::status::GroupResource::new(&resource.group, &resource.kind);
             Err(StatusError::conflict(&named, &object.name, why))
         };
@@ -120,8 +120,8 @@ impl Preconditions {
     }
 }
 
-/// Deletes one object with all that follows from it: what a namespace or a definition holds goes too, and what waited for
-/// this object alone.
+/// Deletes one object and everything that depends on it: the content of a namespace, the instances of a
+/// definition, and namespaces and definitions whose deletion waited for this object.
 pub(crate) fn remove(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -147,10 +147,10 @@ pub(crate) fn remove(
     Ok(outcome)
 }
 
-/// Deletes one object, as far as it lets itself be deleted now.
+/// Deletes one object, or marks it as being deleted.
 ///
-/// The finalizers `foregroundDeletion` and `orphan` are set when asked for; the garbage collector takes them off, or a
-/// client where there is none.
+/// Sets the finalizers `foregroundDeletion` and `orphan` if the client asks for them. The garbage collector
+/// removes them; without a garbage collector a client must.
 pub(crate) fn delete(
     transaction: &mut Transaction<'_>,
     resource: &Resource,
@@ -160,29 +160,29 @@ pub(crate) fn delete(
     let mut value = object.value()?;
     let policy = options.propagation().or_else(|| default_policy(resource, &value));
     let changed = set_propagation(&mut value, policy);
-    let held = !finalizers(&value).is_empty();
-    let going = !meta(&value, "deletionTimestamp").is_empty();
+    let has_finalizers = !finalizers(&value).is_empty();
+    let being_deleted = !meta(&value, "deletionTimestamp").is_empty();
     let old_grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let mut grace = grace(resource, &value, options);
     let is_pod = resource.is("", "pods");
-    if going {
-        // A second delete can only make it quicker, or change what becomes of the dependents.
+    if being_deleted {
+        // A second delete can only shorten the grace period or change the propagation policy.
         grace = grace.min(old_grace.unwrap_or(0));
-        let quicker = is_pod && Some(grace) != old_grace;
-        if (held || grace > 0) && !quicker && !changed {
+        let shortened = is_pod && Some(grace) != old_grace;
+        if (has_finalizers || grace > 0) && !shortened && !changed {
             return Ok(Outcome::Waiting(object.clone()));
         }
-        if quicker {
+        if shortened {
             mark(&mut value, grace);
         }
-    } else if held || is_pod {
+    } else if has_finalizers || is_pod {
         mark(&mut value, grace);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
         if let (Some(generation), true) = (generation, resource.model.counts_generations()) {
             meta_mut(&mut value).insert("generation".into(), (generation + 1).into());
         }
     }
-    Ok(if held || grace > 0 {
+    Ok(if has_finalizers || grace > 0 {
         Outcome::Waiting(transaction.put(resource, &object.key, value))
     } else {
         Outcome::Removed(transaction.remove(resource, &object.key, value))
@@ -195,7 +195,7 @@ fn mark(value: &mut Value, grace: i64) {
     metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
 }
 
-/// Only Pods are given time, and only those that run on a node.
+/// Returns the grace period. Only a Pod on a node has one.
 fn grace(resource: &Resource, value: &Value, options: &Options) -> i64 {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if !resource.is("", "pods") {
@@ -208,14 +208,15 @@ fn grace(resource: &Resource, value: &Value, options: &Options) -> i64 {
     options.grace_period_seconds.or(of_pod).unwrap_or(30).max(0)
 }
 
-/// Kinds that are older than the garbage collector leave orphans unless something else is asked for.
+/// Returns the default policy: Jobs and ReplicationControllers, which are older than the garbage collector,
+/// orphan their dependents.
 fn default_policy(resource: &Resource, value: &Value) -> Option<&'static str> {
     let old = resource.is("batch", "jobs") || resource.is("", "replicationcontrollers");
-    let said = finalizers(value).iter().any(|name| matches!(*name, ORPHAN | FOREGROUND));
-    (old && !said).then_some("Orphan")
+    let has_policy = finalizers(value).iter().any(|name| matches!(*name, ORPHAN | FOREGROUND));
+    (old && !has_policy).then_some("Orphan")
 }
 
-/// Stores a changed object, or removes it if that was the last thing its deletion waited for.
+/// Stores a changed object, or removes it if its deletion waited only for this change.
 pub(crate) fn settle(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -223,9 +224,10 @@ pub(crate) fn settle(
     stored: &Arc<Stored>,
     value: Value,
 ) -> Result<(), StatusError> {
-    let going = !meta(&value, "deletionTimestamp").is_empty();
+    let being_deleted = !meta(&value, "deletionTimestamp").is_empty();
     let grace = value.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    if going && grace == 0 && finalizers(&value).is_empty() && !namespaces::is_held(resource, &value) {
+    if being_deleted && grace == 0 && finalizers(&value).is_empty() && !namespaces::is_held(resource, &value)
+    {
         transaction.remove(resource, &stored.key, value);
         definitions::settle(transaction, served, resource)?;
         namespaces::settle(transaction, served, &stored.namespace)?;
@@ -235,7 +237,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// Returns true if the finalizers were changed.
+/// Sets the finalizers of a propagation policy; returns whether they changed.
 fn set_propagation(value: &mut Value, policy: Option<&str>) -> bool {
     let Some(policy) = policy else {
         return false;

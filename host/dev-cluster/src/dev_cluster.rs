@@ -1,4 +1,4 @@
-//! The handle on a running server.
+//! The handle of a running server.
 
 use crate::authn::Known;
 use crate::authorizer::bootstrap_objects;
@@ -13,7 +13,7 @@ use crate::server;
 use crate::services;
 use crate::status::StatusError;
 use crate::tasks::Tasks;
-use crate::tls::{self, Identity};
+use crate::tls::Identity;
 use crate::user::{MASTERS, UserInfo};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,10 +25,10 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("port {} of {} is in use: choose another, or 0 for any that is free", .0.port(), .0.ip())]
+    #[error("port {} of {} is in use: choose another port, or 0 for a free one", .0.port(), .0.ip())]
     AddressInUse(SocketAddr),
     #[error("cannot listen on {addr}")]
     Listen {
@@ -36,13 +36,13 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    #[error(transparent)]
-    Tls(#[from] tls::Error),
-    #[error("cannot make the first objects")]
-    Bootstrap(#[from] StatusError),
+    #[error("cannot create the server's certificate")]
+    Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot create the initial objects")]
+    Bootstrap(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// An API server in this process. It ends when this is dropped, and everything in it is gone then.
+/// An API server in this process. Dropping it ends the server and discards its objects.
 #[derive(Debug)]
 pub struct DevCluster {
     cluster: Arc<Cluster>,
@@ -55,7 +55,7 @@ pub struct DevCluster {
 // === impl DevCluster ===
 
 impl DevCluster {
-    /// Starts a server; it answers when this returns.
+    /// Starts a server. The server accepts requests when this returns.
     pub async fn start(config: Config) -> Result<Self, Error> {
         let Config { addr, history_limit, bookmark_interval, garbage_collection, admin_token, faults } =
             config;
@@ -64,9 +64,10 @@ impl DevCluster {
             _ => Error::Listen { addr, source },
         })?;
         let addr = listener.local_addr().map_err(|source| Error::Listen { addr, source })?;
-        let identity = Identity::generate(vec![addr.ip().to_string()])?;
+        let identity = Identity::generate(vec![addr.ip().to_string()])
+            .map_err(|error| Error::Certificate(Box::new(error)))?;
         let cluster = Arc::new(Cluster::new(history_limit, bookmark_interval));
-        bootstrap(&cluster)?;
+        bootstrap(&cluster).map_err(|error| Error::Bootstrap(Box::new(error)))?;
         for fault in faults {
             cluster.faults.add(fault);
         }
@@ -89,7 +90,7 @@ impl DevCluster {
         Ok(Self { cluster, tasks, addr, ca_pem: identity.ca_pem, admin_token })
     }
 
-    /// Returns where the server listens.
+    /// Returns the address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -99,18 +100,18 @@ impl DevCluster {
         format!("https://{}", self.addr)
     }
 
-    /// Returns the certificate of the authority that signed the server's.
+    /// Returns the CA certificate that signed the server's certificate, as PEM.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
-    /// Returns the token of the administrator, who may do everything.
+    /// Returns the administrator's token, which is allowed everything.
     pub fn admin_token(&self) -> &str {
         &self.admin_token
     }
 
-    /// Returns a new token of a ServiceAccount. The account need not be there (yet), and the token does not die with it: those
-    /// do that a TokenRequest is answered with.
+    /// Issues a token for a ServiceAccount. The account need not exist, and the token stays valid without it;
+    /// a token from a TokenRequest does not.
     pub fn token_for(&self, namespace: &str, name: &str) -> String {
         self.cluster.tokens.issue(Known::new(UserInfo::service_account(namespace, name), None))
     }
@@ -120,7 +121,7 @@ impl DevCluster {
         self.kubeconfig_with("admin", &self.admin_token)
     }
 
-    /// Returns a kubeconfig for the holder of a token.
+    /// Returns a kubeconfig for a user with this token.
     pub fn kubeconfig_with(&self, user: &str, token: &str) -> String {
         let ca = STANDARD.encode(&self.ca_pem);
         let url = self.url();
@@ -132,17 +133,17 @@ impl DevCluster {
         )
     }
 
-    /// Returns what can be made to go wrong.
+    /// Returns the faults of this server, to add and remove them.
     pub fn faults(&self) -> &Faults {
         &self.cluster.faults
     }
 
-    /// Changes how many events of each resource are remembered.
+    /// Changes the number of events that the server keeps per resource.
     pub fn set_history_limit(&self, limit: usize) {
         self.cluster.store.set_history_limit(limit);
     }
 
-    /// Forgets the history: every version from before is expired.
+    /// Forgets all events: every earlier resourceVersion is expired.
     pub fn forget_history(&self) {
         self.cluster.store.compact();
     }
@@ -152,7 +153,7 @@ impl DevCluster {
         self.cluster.store.revision()
     }
 
-    /// Ends every connection and waits until that is done.
+    /// Ends every connection, and waits until all tasks have ended.
     pub async fn shut_down(self) {
         self.tasks.shut_down().await;
     }
@@ -164,7 +165,7 @@ impl Drop for DevCluster {
     }
 }
 
-/// Makes the first namespaces, with their accounts, and the roles that every cluster has.
+/// Creates the initial namespaces, their ServiceAccounts, and the Roles of every cluster.
 fn bootstrap(cluster: &Cluster) -> Result<(), StatusError> {
     cluster.write(false, |transaction, served| {
         let missing = || StatusError::internal("a built-in resource is missing");
@@ -177,7 +178,7 @@ fn bootstrap(cluster: &Cluster) -> Result<(), StatusError> {
             identify(&mut namespace);
             namespaces.model.prepare_create(&mut namespace);
             transaction.put(namespaces, name, namespace);
-            namespaces::furnish(transaction, served, name)?;
+            namespaces::create_default_account(transaction, served, name)?;
         }
         let services = served.builtin("", "services").ok_or_else(missing)?;
         let mut own = services.model.decode(services::of_the_server(), FieldValidation::Ignore)?.object;

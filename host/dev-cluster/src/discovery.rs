@@ -1,4 +1,4 @@
-//! What is served: `/api`, `/apis`, their groups and versions, one by one or all in one answer (aggregated discovery).
+//! Discovery: `/api`, `/apis`, and their groups and versions, each by itself or aggregated.
 
 use crate::catalog::{GroupVersion, Served};
 use crate::negotiation::media_ranges;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The questions that are answered and not stored: group, plural, kind, namespaced.
+/// The resources that are answered but not stored: group, plural, kind, namespaced.
 pub(crate) const REVIEWS: &[(&str, &str, &str, bool)] = &[
     ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
     ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
@@ -67,7 +67,7 @@ pub(crate) fn answer(
     Some(respond::json(200, &answer))
 }
 
-/// Returns the named groups, each once.
+/// Returns the named groups, without duplicates.
 fn groups<'a>(versions: &[GroupVersion<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for gv in versions.iter().filter(|gv| !gv.group.is_empty()) {

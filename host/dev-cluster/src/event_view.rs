@@ -1,11 +1,12 @@
-//! The two faces of an Event: kept as core/v1 has it, served as events.k8s.io/v1 by other field names.
+//! The two forms of an Event: the server stores the core/v1 form and converts it to and from
+//! events.k8s.io/v1.
 
 use crate::resource::View;
 use serde_json::{Map, Value};
 
 pub(crate) const VIEW: View = View { to_served, to_stored };
 
-/// Field of core/v1, field of events.k8s.io/v1.
+/// Each field of core/v1 with its name in events.k8s.io/v1.
 const NAMES: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -16,7 +17,7 @@ const NAMES: &[(&str, &str)] = &[
     ("count", "deprecatedCount"),
 ];
 
-/// Returns the name that a field path of events.k8s.io/v1 has in the stored form.
+/// Returns the core/v1 name of a field path of events.k8s.io/v1.
 pub(crate) fn stored_field(path: &str) -> String {
     for (stored, served) in NAMES {
         if let Some(rest) = path.strip_prefix(served)
@@ -52,7 +53,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn there_and_back() {
+    fn an_event_survives_the_conversion_to_the_other_group_and_back() {
         let stored = json!({"involvedObject": {"name": "a"}, "message": "hello", "count": 2});
         let mut event = stored.clone();
         to_served(&mut event);

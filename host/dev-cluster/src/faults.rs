@@ -1,8 +1,8 @@
-//! Faults on demand: what a client must survive, done to the requests that match.
+//! Faults on demand, for tests of clients: the server applies them to matching requests.
 //!
-//! A fault is given in a program ([`Fault`]) or as a text for a flag (`close-watch,resource=pods,times=3`, see
-//! [`Fault::from_str`](std::str::FromStr)). Some things happen at once instead: watches that are open can be ended, the
-//! history forgotten, connections dropped.
+//! A program adds a [`Fault`], a flag has it as text (`close-watch,resource=pods,times=3`, see
+//! [`Fault::from_str`](std::str::FromStr)). Methods of [`Faults`] act at once: they end open watches and drop
+//! connections.
 
 mod spec;
 
@@ -14,67 +14,67 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::broadcast;
 use tokio::time::Duration;
 
-/// One way to misbehave, for some requests.
+/// One fault, and the requests that it applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub on: Match,
     pub action: Action,
-    /// So many matching requests are served well first.
+    /// The number of matching requests that are served normally first.
     pub skip: u32,
-    /// How many requests it is done to; `None` for all that follow.
+    /// The number of requests that the fault is applied to; `None` for all.
     pub times: Option<u32>,
 }
 
-/// Which requests: every condition that is given must hold.
+/// Selects requests. All conditions that are set must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Match {
-    /// Plural, or `plural.group`.
+    /// The plural, or `plural.group`.
     pub resource: Option<String>,
-    /// Verbs as authorisation knows them: get, list, watch, create, update, patch, delete, deletecollection.
+    /// Verbs of authorization: get, list, watch, create, update, patch, delete, deletecollection.
     pub verbs: Vec<String>,
     pub namespace: Option<String>,
     /// A part of the User-Agent header.
     pub user_agent: Option<String>,
 }
 
-/// What goes wrong. Counts of events begin anew with each watch.
+/// The kinds of faults. Counts of events start at zero in each watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A watch ends cleanly after so many events.
+    /// The watch ends cleanly after this many events.
     CloseWatch { after_events: u64 },
-    /// A watch says nothing any more after so many events, and stays open.
+    /// The watch sends no further events after this many, and stays open.
     HalfOpenWatch { after_events: u64 },
-    /// The body comes in small pieces with a pause before each.
+    /// The server sends the body in small pieces, with a pause before each.
     SlowBody { pause: Duration },
-    /// The connection breaks after so many bytes of the body.
+    /// The connection breaks after this many bytes of the body.
     CutBody { after_bytes: usize },
-    /// The body (of a watch: the line after so many events) is no JSON.
+    /// The body is not JSON. In a watch, the line after this many events is not JSON.
     Garbage { after_events: u64 },
-    /// A watch tells each event twice.
+    /// The watch sends each event twice.
     RepeatEvents,
-    /// A watch leaves out one event, counted from zero.
+    /// The watch omits one event, counted from zero.
     SwallowEvent { event: u64 },
-    /// 410: in a watch as an ERROR event, else as the answer.
+    /// 410: an ERROR event in a watch, the response otherwise.
     Expired,
     /// 429 with Retry-After.
     TooManyRequests { retry_after_seconds: u32 },
     /// 500.
     InternalError,
-    /// 401, whoever asks.
+    /// 401, with any credentials.
     RefuseLogin,
 }
 
-/// The faults in force.
+/// The active faults of a server.
 #[derive(Debug)]
 pub struct Faults {
     active: Mutex<Vec<Active>>,
     next_id: AtomicU64,
-    kicks: broadcast::Sender<Arc<Kick>>,
+    watch_commands: broadcast::Sender<Arc<WatchCommand>>,
     connections: broadcast::Sender<()>,
     away: AtomicBool,
 }
 
-/// Names a fault that was added.
+/// Identifies a fault that was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultId(u64);
 
@@ -86,21 +86,21 @@ struct Active {
     done: u32,
 }
 
-/// Something that happens now to watches that are open.
+/// An action on the watches that are open now.
 #[derive(Debug)]
-pub(crate) struct Kick {
+pub(crate) struct WatchCommand {
     pub(crate) on: Match,
-    pub(crate) how: KickHow,
+    pub(crate) action: WatchAction,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum KickHow {
+pub(crate) enum WatchAction {
     Close,
     Silence,
     Expire,
 }
 
-/// What a fault is matched against.
+/// The attributes of a request that faults match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subject {
     pub(crate) verb: String,
@@ -117,7 +117,7 @@ impl Default for Faults {
         Self {
             active: Mutex::default(),
             next_id: AtomicU64::new(0),
-            kicks: broadcast::Sender::new(64),
+            watch_commands: broadcast::Sender::new(64),
             connections: broadcast::Sender::new(4),
             away: AtomicBool::new(false),
         }
@@ -125,57 +125,58 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Puts a fault in force, behind those that are there.
+    /// Adds a fault after the existing ones.
     pub fn add(&self, fault: Fault) -> FaultId {
         let id = FaultId(self.next_id.fetch_add(1, Ordering::Relaxed));
         self.active.lock().push(Active { id, fault, seen: 0, done: 0 });
         id
     }
 
-    /// Takes a fault back; returns how many requests it was done to.
+    /// Removes a fault, and returns the number of requests that it was applied to.
     pub fn remove(&self, id: FaultId) -> u32 {
         let mut active = self.active.lock();
         let found = active.iter().position(|fault| fault.id == id);
         found.map(|at| active.remove(at).done).unwrap_or(0)
     }
 
-    /// Returns how many requests a fault was done to.
+    /// Returns the number of requests that a fault was applied to.
     pub fn count(&self, id: FaultId) -> u32 {
         self.active.lock().iter().find(|fault| fault.id == id).map(|fault| fault.done).unwrap_or(0)
     }
 
-    /// Returns how many requests a fault matched, whether or not it was done to them. One with `times: Some(0)` only counts.
+    /// Returns the number of requests that a fault matched, applied or not. A fault with `times: Some(0)`
+    /// only counts.
     pub fn matched(&self, id: FaultId) -> u32 {
         self.active.lock().iter().find(|fault| fault.id == id).map(|fault| fault.seen).unwrap_or(0)
     }
 
-    /// Takes all faults back.
+    /// Removes all faults.
     pub fn clear(&self) {
         self.active.lock().clear();
     }
 
     /// Ends the matching watches that are open now.
     pub fn close_watches(&self, on: Match) {
-        self.kick(on, KickHow::Close);
+        self.command_watches(on, WatchAction::Close);
     }
 
-    /// Makes the matching watches that are open now say nothing any more.
+    /// Keeps the matching watches open, but sends no further events on them.
     pub fn silence_watches(&self, on: Match) {
-        self.kick(on, KickHow::Silence);
+        self.command_watches(on, WatchAction::Silence);
     }
 
     /// Ends the matching watches that are open now with a 410.
     pub fn expire_watches(&self, on: Match) {
-        self.kick(on, KickHow::Expire);
+        self.command_watches(on, WatchAction::Expire);
     }
 
-    /// Breaks every connection that is open now.
+    /// Breaks every open connection.
     pub fn drop_connections(&self) {
-        // No receiver means no connection.
+        // Without a receiver no connection is open.
         let _ = self.connections.send(());
     }
 
-    /// While `away`, every connection is broken as soon as it is made, as by a server that restarts.
+    /// While `away` is true, the server breaks every connection at once, like a server that restarts.
     pub fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
         if away {
@@ -183,24 +184,24 @@ impl Faults {
         }
     }
 
-    fn kick(&self, on: Match, how: KickHow) {
-        // No receiver means no watch.
-        let _ = self.kicks.send(Arc::new(Kick { on, how }));
+    fn command_watches(&self, on: Match, action: WatchAction) {
+        // Without a receiver no watch is open.
+        let _ = self.watch_commands.send(Arc::new(WatchCommand { on, action }));
     }
 
     pub(crate) fn is_away(&self) -> bool {
         self.away.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn kicks(&self) -> broadcast::Receiver<Arc<Kick>> {
-        self.kicks.subscribe()
+    pub(crate) fn watch_commands(&self) -> broadcast::Receiver<Arc<WatchCommand>> {
+        self.watch_commands.subscribe()
     }
 
     pub(crate) fn connection_drops(&self) -> broadcast::Receiver<()> {
         self.connections.subscribe()
     }
 
-    /// Returns what is to be done to a request, and counts it.
+    /// Returns the faults to apply to a request, and counts them.
     pub(crate) fn take(&self, subject: &Subject) -> Vec<Action> {
         let mut actions = Vec::new();
         for active in self.active.lock().iter_mut().filter(|active| active.fault.on.matches(subject)) {
@@ -218,12 +219,12 @@ impl Faults {
 // === impl Fault ===
 
 impl Fault {
-    /// Returns a fault that is done to every matching request.
+    /// Returns a fault that applies to every matching request.
     pub fn new(on: Match, action: Action) -> Self {
         Self { on, action, skip: 0, times: None }
     }
 
-    /// Returns a fault that is done to the first matching requests.
+    /// Returns a fault that applies to the first matching requests.
     pub fn times(on: Match, action: Action, times: u32) -> Self {
         Self { times: Some(times), ..Self::new(on, action) }
     }
@@ -232,12 +233,12 @@ impl Fault {
 // === impl Match ===
 
 impl Match {
-    /// Returns the condition that the request is a watch of this resource.
+    /// Matches watches of this resource.
     pub fn watch(resource: &str) -> Self {
         Self { resource: Some(resource.into()), verbs: vec!["watch".into()], ..Self::default() }
     }
 
-    /// Returns the condition that the request is a list of this resource.
+    /// Matches lists of this resource.
     pub fn list(resource: &str) -> Self {
         Self { resource: Some(resource.into()), verbs: vec!["list".into()], ..Self::default() }
     }
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_counted_and_run_out() {
+    fn faults_are_counted_and_end_after_their_number_of_times() {
         let faults = Faults::default();
         let mut fault = Fault::times(Match::watch("pods"), Action::Expired, 2);
         fault.skip = 1;

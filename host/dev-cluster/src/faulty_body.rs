@@ -1,4 +1,4 @@
-//! The faults that spoil the body of an answer on its way.
+//! Faults that change the body of a response while it is sent.
 
 use crate::faults::Action;
 use crate::respond::{Body, BrokenOff};
@@ -9,21 +9,21 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::time::{Duration, sleep};
 
-/// How long the pieces of a slow body are.
+/// The length of the pieces of a slow body.
 const SLOW_PIECE: usize = 256;
-/// How long what was written is given to leave before the connection breaks.
+/// The time for written bytes to leave the socket before the connection breaks.
 const FLUSH: Duration = Duration::from_millis(20);
 
 struct Faulty {
     body: Body,
     rest: Bytes,
     pause: Option<Duration>,
-    /// So many bytes may still go out.
+    /// The number of bytes that may still be sent.
     left: Option<usize>,
     garbage: Option<Bytes>,
 }
 
-/// Returns the response with what the faults say done to its body.
+/// Returns the response with the faults applied to its body.
 pub(crate) fn apply(response: Response<Body>, faults: &[Action]) -> Response<Body> {
     let pause = faults.iter().find_map(|fault| match fault {
         Action::SlowBody { pause } => Some(*pause),
@@ -54,7 +54,7 @@ impl Faulty {
     async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
         if self.left == Some(0) {
             self.left = None;
-            // What went before is to arrive.
+            // The bytes before the break must arrive.
             sleep(FLUSH).await;
             return Some(Err(BrokenOff));
         }

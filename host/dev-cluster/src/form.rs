@@ -1,4 +1,4 @@
-//! How stored objects go over the wire: as they are, as metadata only, or as rows of a table.
+//! The forms of stored objects in responses: complete, metadata only, or rows of a table.
 
 use crate::negotiation::{Accepted, Notation, Shape};
 use crate::protobuf;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// The form that one request asked for, of one resource.
+/// The form that a request asked for, for one resource.
 #[derive(Clone, Copy)]
 pub(crate) struct Form<'a> {
     pub(crate) resource: &'a Resource,
@@ -30,7 +30,7 @@ struct MetadataOnly<'a> {
 // === impl Form ===
 
 impl Form<'_> {
-    /// Writes one object. `in_list` leaves out apiVersion and kind where the real server does.
+    /// Writes one object. `in_list` omits apiVersion and kind where kube-apiserver does.
     pub(crate) fn write(&self, out: &mut Vec<u8>, object: &Stored, in_list: bool) -> Result<(), StatusError> {
         match self.shape {
             Shape::PartialMetadata => {
@@ -69,7 +69,7 @@ impl Form<'_> {
         Ok(())
     }
 
-    /// Returns one object in Protobuf, as it stands in a list.
+    /// Returns one object in Protobuf, without an envelope, as in a list.
     pub(crate) fn bare(&self, object: &Stored) -> Result<Vec<u8>, StatusError> {
         Ok(match self.shape {
             Shape::PartialMetadata => {
@@ -80,7 +80,7 @@ impl Form<'_> {
         })
     }
 
-    /// Returns one object in Protobuf, as it stands by itself.
+    /// Returns one object in Protobuf, in an envelope.
     pub(crate) fn enveloped(&self, object: &Stored) -> Result<Vec<u8>, StatusError> {
         if self.shape == Shape::PartialMetadata {
             return Ok(protobuf::partial_metadata_enveloped(&self.bare(object)?));
@@ -90,7 +90,7 @@ impl Form<'_> {
         Ok(protobuf::enveloped(&value, self.resource.model.root()))
     }
 
-    /// Returns the kind and the apiVersion of a list in this form.
+    /// Returns the kind and apiVersion of a list in this form.
     pub(crate) fn of_list(&self) -> (String, String) {
         match self.shape {
             Shape::PartialMetadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
@@ -117,7 +117,7 @@ pub(crate) fn metadata(object: &Stored) -> Result<&str, StatusError> {
     Ok(parsed.metadata.get())
 }
 
-/// Answers with one object.
+/// Returns the response for one object.
 pub(crate) fn object(
     code: u16,
     resource: &Resource,
@@ -144,7 +144,7 @@ pub(crate) fn object(
     Ok(respond::with_type(code, "application/json", full(json)))
 }
 
-/// Adds one `Warning` header for each warning.
+/// Adds one `Warning` header per warning.
 pub(crate) fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");

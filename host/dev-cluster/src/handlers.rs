@@ -1,4 +1,4 @@
-//! One file for each verb, and what they share: how objects are written into an answer.
+//! The handlers of requests for objects, one file per verb.
 
 mod create;
 mod delete;

@@ -1,38 +1,39 @@
-//! What a real cluster has and this server leaves out: refused by name, with what to do about it.
+//! Groups and subresources of a real cluster that this server does not have. Requests for them get an error
+//! that names the alternative.
 
 use crate::resource::Resource;
 use crate::status::StatusError;
 
-/// Group, and what it would take.
+/// Each group with the reason why it is missing.
 const GROUPS: &[(&str, &str)] = &[
     ("admissionregistration.k8s.io", "it calls no webhooks and evaluates no admission policies"),
     ("apiregistration.k8s.io", "it forwards no requests to other API servers"),
-    ("flowcontrol.apiserver.k8s.io", "it puts requests into no queues"),
+    ("flowcontrol.apiserver.k8s.io", "it does not queue requests"),
     ("internal.apiserver.k8s.io", "it has no storage versions"),
-    ("node.k8s.io", "no kubelet runs Pods, so there is no use for RuntimeClasses"),
+    ("node.k8s.io", "no kubelet runs Pods, so RuntimeClasses have no effect"),
     ("resource.k8s.io", "it allocates no devices"),
     ("storagemigration.k8s.io", "it migrates no storage"),
 ];
 
-/// Resource, and the subresources of it that somebody else answers on a real cluster.
+/// The subresources that a kubelet or another server answers on a real cluster.
 const SUBRESOURCES: &[(&str, &[&str])] = &[
     ("pods", &["attach", "exec", "log", "portforward", "proxy", "resize"]),
     ("nodes", &["proxy"]),
     ("services", &["proxy"]),
 ];
 
-/// Refuses a group that a real cluster has; `None` for any other.
+/// Returns the error for a group of a real cluster; `None` for any other group.
 pub(crate) fn group(name: &str) -> Option<StatusError> {
     let (_, why) = GROUPS.iter().find(|(group, _)| *group == name)?;
     let mut error = StatusError::resource_not_served();
     error.message = format!(
         "the embedded API server does not serve {name}: {why}; use a real API server (kind, or cargo xtask control-plane) \
-         for what needs it"
+         for it"
     );
     Some(error)
 }
 
-/// Refuses a subresource: by name if a real cluster has it, as one that does not exist otherwise.
+/// Returns the error for a subresource: 405 if a real cluster has it, 404 otherwise.
 pub(crate) fn subresource(resource: &Resource, subresource: &str, verb: &str) -> StatusError {
     let known =
         SUBRESOURCES.iter().find(|(plural, _)| *plural == resource.plural && resource.group.is_empty());

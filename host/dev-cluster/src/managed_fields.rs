@@ -1,7 +1,7 @@
-//! Who owns which field: `metadata.managedFields`, and server-side apply on top of it.
+//! Field ownership (`metadata.managedFields`), and server-side apply.
 //!
-//! After the managers of `k8s.io/apimachinery/pkg/util/managedfields`. The order matters to callers: ownership is
-//! settled on the object as the client sent it, decoded and defaulted, before anything is reset or filled in for it.
+//! Follows the managers in `k8s.io/apimachinery/pkg/util/managedfields`. Callers must call this on the object
+//! as the client sent it, decoded and defaulted, before the server resets or fills in any field.
 
 mod entry;
 mod failure;
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use typed::Comparison;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Owns what was there before the first apply, when nobody was asked.
+/// The manager of the fields that were set before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 const ANCIENT_CHANGES: &str = "ancient-changes";
 const MAX_UPDATERS: usize = 10;
 
-/// Who writes, through which door, and when.
+/// The manager, the subresource and the time of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer<'a> {
     pub manager: &'a str,
@@ -32,16 +32,16 @@ pub(crate) struct Writer<'a> {
     pub now: &'a str,
 }
 
-/// Owners and what they own.
+/// The entries of `managedFields`, decoded.
 type Owners = Vec<Entry>;
 
-/// Records who owns what after a create (`live` is none), update or patch, in `new`.
+/// Updates the ownership in `new` after a create (`live` is `None`), update or patch.
 pub(crate) fn after_update(model: &Model, live: Option<&Value>, new: &mut Value, writer: Writer<'_>) {
     let sent = take_managed_fields(new);
     let of_live = || live.and_then(entry::of).unwrap_or_default();
     let mut owners = match &sent {
         _ if !writer.subresource.is_empty() => of_live(),
-        // An empty list, or one empty entry, asks to forget everything.
+        // An empty list, or a list with one empty entry, removes all ownership.
         Some(Value::Array(list)) if list.is_empty() || list.len() == 1 && list[0] == json!({}) => {
             Owners::new()
         }
@@ -60,7 +60,7 @@ pub(crate) fn after_update(model: &Model, live: Option<&Value>, new: &mut Value,
     put(new, &owners);
 }
 
-/// Merges what was applied into the live object, or makes a new one of it; conflicts are a 409 unless forced.
+/// Merges the applied object into the live one, or creates the object. A conflict is a 409 unless forced.
 pub(crate) fn apply(
     model: &Model,
     live: Option<&Value>,
@@ -151,7 +151,7 @@ fn try_apply(
     }
     yield_to(&mut owners, &compared);
     mine.fields = mine.fields.difference(&never_owned());
-    // As in the real server, an apply that changes nothing leaves the time as it is.
+    // As in kube-apiserver, an apply without changes keeps the time.
     if pruned != *live {
         mine.time = Some(writer.now.to_owned());
     }
@@ -161,21 +161,22 @@ fn try_apply(
     Ok((pruned, owners))
 }
 
-/// Removes what was applied last time, is not applied now and belongs to nobody else.
+/// Removes fields that the last apply of this manager set, that this one omits, and that no other manager
+/// owns.
 fn prune(model: &Model, merged: &Value, last: &FieldSet, owned: &FieldSet) -> Value {
     let root = model.root();
     let last = last.with_named_parents(root);
     let pruned = typed::remove(root, merged, &last);
     let fields = |value: &Value| typed::fields_of(root, value).with_named_parents(root);
     let all = fields(merged);
-    // Add back what others own.
+    // Restores the fields that other managers own.
     let keep = fields(&pruned).union(&owned.with_named_parents(root));
     let pruned = typed::remove(root, merged, &all.difference(&keep));
-    // Add back what went along without having been applied.
+    // Restores fields that were removed with their parents but never applied.
     typed::remove(root, merged, &all.difference(&fields(&pruned)).intersection(&last))
 }
 
-/// Takes what an update changed away from others and gives it to the writer.
+/// Gives the ownership of the fields that an update changed to the writer.
 fn note_update(model: &Model, live: &Value, new: &Value, owners: &mut Owners, writer: Writer<'_>) {
     let reset = reset_fields(model, writer.subresource);
     let new = without_managed_fields(new);
@@ -203,7 +204,7 @@ fn note_update(model: &Model, live: &Value, new: &Value, owners: &mut Owners, wr
     }
 }
 
-/// Returns what changed although somebody owns it.
+/// Returns the changed fields that other managers own.
 fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
     let changed = compared.modified.union(&compared.added);
     let mut conflicts: Vec<Conflict> = owners
@@ -219,7 +220,7 @@ fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
     conflicts
 }
 
-/// Has everybody give up what changed.
+/// Removes the changed fields from all other managers.
 fn yield_to(owners: &mut Owners, compared: &Comparison) {
     for entry in owners.iter_mut() {
         for changed in [&compared.modified, &compared.added, &compared.removed] {
@@ -229,7 +230,7 @@ fn yield_to(owners: &mut Owners, compared: &Comparison) {
     owners.retain(|entry| !entry.fields.is_empty());
 }
 
-/// Keeps the number of updaters bounded by making one of the oldest.
+/// Limits the number of update entries by merging the oldest.
 fn cap_updaters(owners: &mut Owners) {
     let mut updaters: Vec<usize> =
         (0..owners.len()).filter(|i| owners[*i].operation == Operation::Update).collect();
@@ -259,7 +260,7 @@ fn cap_updaters(owners: &mut Owners) {
     owners.push(bucket);
 }
 
-/// Returns what nobody owns: identity, and what the server itself keeps.
+/// Returns the fields that are never owned: identity, and fields that only the server writes.
 fn never_owned() -> FieldSet {
     let top = ["apiVersion", "kind", "metadata"].map(|name| vec![Step::field(name)]);
     let below = [
@@ -277,7 +278,7 @@ fn never_owned() -> FieldSet {
     top.into_iter().chain(below).collect()
 }
 
-/// Returns what a write through this door does not change, whatever is sent.
+/// Returns the fields that a write to this subresource cannot change.
 fn reset_fields(model: &Model, subresource: &str) -> Vec<Path> {
     if !model.has_status() {
         return Vec::new();
@@ -317,7 +318,8 @@ fn applied_by_client(model: &Model, live: &Value) -> FieldSet {
         .difference(&compared.removed)
 }
 
-/// Writes what was applied as the annotation of client-side apply, so that going back to it finds it current.
+/// Writes the applied object as the annotation of client-side apply, so that a later client-side apply finds
+/// it.
 fn last_applied(applied: &Value) -> String {
     let mut applied = sorted(applied);
     if let Some(Value::Object(annotations)) = applied.pointer_mut("/metadata/annotations") {
@@ -338,10 +340,10 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Returns the object that there is before there is one: for built-in kinds, what Go writes of a struct that was never
-/// set, so that nobody owns a struct merely for having filled it.
+/// Returns the object before its creation: for built-in kinds the fields that Go writes for an empty struct,
+/// so that filling in a struct gives no ownership of it.
 fn empty_object(model: &Model, like: &Value) -> Value {
-    let mut empty = model.never_set();
+    let mut empty = model.zero_object();
     for key in ["apiVersion", "kind"] {
         if let Some(value) = like.get(key) {
             empty[key] = value.clone();

@@ -1,6 +1,6 @@
-//! One kind, as the API server knows it: how its objects are decoded, defaulted, reset, validated and patched.
+//! The rules of one kind: decoding, defaulting, resetting, validation and patching.
 //!
-//! Everything here is a pure function on JSON. The order in a request is: `decode`, ownership (`managed_fields`),
+//! Everything here is a pure function of JSON. A request calls, in this order: `decode`, `managed_fields`,
 //! `prepare_…`, `validate_…`.
 
 mod decode;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) use decode::FieldValidation;
 pub(crate) use quantity::nanos as quantity_nanos;
 
-/// What the API server knows of one version of one kind.
+/// The rules of one version of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     root: Node,
@@ -26,7 +26,7 @@ pub(crate) struct Model {
     api_version: String,
     has_status: bool,
     namespaced: bool,
-    /// What a custom resource's definition says of this version.
+    /// The definition of this version, for custom resources.
     custom: Option<Arc<Custom>>,
 }
 
@@ -37,14 +37,14 @@ struct Custom {
     rules: crd::Rules,
 }
 
-/// An object as decoded, and what is to be said about it in `Warning` headers.
+/// A decoded object, and the texts of its `Warning` headers.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoded {
     pub object: Value,
     pub warnings: Vec<String>,
 }
 
-/// The built-in kinds that have a status of their own.
+/// The built-in kinds with a status subresource.
 const WITH_STATUS: &[&str] = &[
     "CertificateSigningRequest",
     "CronJob",
@@ -67,7 +67,7 @@ const WITH_STATUS: &[&str] = &[
     "StatefulSet",
 ];
 
-/// The built-in kinds that are in no namespace.
+/// The cluster-scoped built-in kinds.
 const CLUSTER_SCOPED: &[&str] = &[
     "CertificateSigningRequest",
     "ClusterRole",
@@ -99,7 +99,7 @@ impl Model {
         })
     }
 
-    /// Returns the model of one version of a custom resource; `None` when the definition has no such version.
+    /// Returns the model of one version of a custom resource; `None` if the definition has no such version.
     pub(crate) fn custom(definition: &crd::Definition, version: &str) -> Option<Self> {
         let of_version = definition.versions.iter().find(|v| v.name == version)?;
         Some(Self {
@@ -131,7 +131,7 @@ impl Model {
         self.has_status
     }
 
-    /// Returns the name that a built-in kind has in the table of types, such as `apps.v1.Deployment`.
+    /// Returns the name of a built-in kind in the table of types, such as `apps.v1.Deployment`.
     pub(crate) fn builtin_type(&self) -> Option<&str> {
         match &self.root.shape {
             Shape::Struct(of @ StructRef::Builtin(_)) => Some(&of.get().name),
@@ -148,7 +148,7 @@ impl Model {
         self.custom.is_some()
     }
 
-    /// Refuses, with 422, an object that must not be created.
+    /// Returns a 422 for an invalid new object.
     pub(crate) fn validate_create(&self, object: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata(object, self.namespaced, self.name_rule());
         match &self.custom {
@@ -158,14 +158,14 @@ impl Model {
         self.refuse(object, causes)
     }
 
-    /// Refuses, with 422, a change that must not be made.
+    /// Returns a 422 for an invalid update.
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         match &self.custom {
             Some(custom) => causes.extend(custom.validate(new, Some(old))),
             None => {
                 causes.extend(validation::builtin_update(&self.kind, new, old));
-                // What was accepted once is not looked at again unless it changed.
+                // An accepted spec is not validated again unless it changed.
                 if new.get("spec") != old.get("spec") || new.get("spec").is_none() {
                     causes.extend(validation::builtin(&self.kind, new));
                 }
@@ -174,7 +174,7 @@ impl Model {
         self.refuse(new, causes)
     }
 
-    /// Refuses, with 422, a change of status that must not be made.
+    /// Returns a 422 for an invalid update of the status.
     pub(crate) fn validate_status_update(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         if let Some(custom) = &self.custom {
@@ -183,19 +183,19 @@ impl Model {
         self.refuse(new, causes)
     }
 
-    /// Readies a decision on a request for a certificate: what is asked stays.
+    /// Prepares an approval of a CertificateSigningRequest: the spec stays.
     pub(crate) fn prepare_decision(&self, new: &mut Value, old: &Value) {
         new["spec"] = old["spec"].clone();
     }
 
-    /// Refuses, with 422, a decision on a request for a certificate that takes another back.
+    /// Returns a 422 for an approval that revokes an earlier decision.
     pub(crate) fn validate_decision(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         causes.extend(validation::certificate_decisions(new, old));
         self.refuse(new, causes)
     }
 
-    /// Refuses, with 422, a change of a Pod's ephemeral containers that must not be made.
+    /// Returns a 422 for an invalid update of a Pod's ephemeral containers.
     pub(crate) fn validate_ephemeral_containers(&self, new: &Value, old: &Value) -> Result<(), StatusError> {
         let mut causes = validation::metadata_update(new, old, self.namespaced);
         causes.extend(validation::ephemeral_containers(new, old));
@@ -218,10 +218,11 @@ impl Model {
 // === impl Custom ===
 
 impl Custom {
-    /// Returns what is wrong with an object. With the object that it replaces, what a stricter schema finds and found before
-    /// does not stand in the way of a change elsewhere.
+    /// Returns the errors of an object. With an old object, an unchanged field that violates a stricter
+    /// schema does not block changes elsewhere.
     ///
-    /// Rules are evaluated only when the object fits its schema, so that they see the types that they expect.
+    /// Rules are evaluated only for an object that matches its schema, so that they see the types that they
+    /// expect.
     fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = crd::validate_object(self.schema.as_ref(), object);
         if let Some(old) = old.filter(|_| !causes.is_empty()) {

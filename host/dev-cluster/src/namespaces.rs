@@ -1,8 +1,8 @@
-//! The life of a namespace, which on a real cluster controllers look after.
+//! The lifecycle of namespaces, which controllers implement on a real cluster.
 //!
-//! A new namespace gets its ServiceAccount `default`. A deleted one is emptied in the same moment: objects without
-//! finalizers go, the others are marked; it goes itself when the last of them has gone. (A bare API server without a
-//! controller-manager would leave it Terminating for ever.) There is no `kube-root-ca.crt`.
+//! A new namespace gets the ServiceAccount `default`, and no `kube-root-ca.crt`. Deleting a namespace deletes
+//! its objects at once; objects with finalizers are marked. The namespace goes with its last object. (A bare
+//! API server without a controller-manager keeps a deleted namespace Terminating.)
 
 use crate::call::now;
 use crate::catalog::Served;
@@ -15,7 +15,7 @@ use crate::write::{finalizers, meta, meta_mut};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The namespaces that are there from the start.
+/// The namespaces that exist from the start.
 pub(crate) const INITIAL: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 /// The namespaces that cannot be deleted.
 const PROTECTED: &[&str] = &["default", "kube-public", "kube-system"];
@@ -28,7 +28,7 @@ fn find(transaction: &Transaction<'_>, namespace: &str) -> Option<Arc<Stored>> {
     transaction.get(&GroupResource::new("", "namespaces"), namespace)
 }
 
-/// Refuses to create something in a namespace that is not there, or that is going.
+/// Refuses to create an object in a namespace that is missing or being deleted.
 pub(crate) fn require_active(
     transaction: &Transaction<'_>,
     namespace: &str,
@@ -48,8 +48,8 @@ pub(crate) fn require_active(
     )]))
 }
 
-/// Gives a new namespace its default ServiceAccount.
-pub(crate) fn furnish(
+/// Creates the default ServiceAccount of a new namespace.
+pub(crate) fn create_default_account(
     transaction: &mut Transaction<'_>,
     served: &Served,
     namespace: &str,
@@ -68,13 +68,13 @@ pub(crate) fn furnish(
     Ok(())
 }
 
-/// Returns true if the namespace still waits for its contents to go.
+/// Returns whether the namespace still waits for its content or a finalizer.
 pub(crate) fn is_held(resource: &Resource, object: &Value) -> bool {
-    let held = object.pointer("/spec/finalizers").and_then(Value::as_array);
-    resource.is("", "namespaces") && held.is_some_and(|finalizers| !finalizers.is_empty())
+    let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
+    resource.is("", "namespaces") && finalizers.is_some_and(|finalizers| !finalizers.is_empty())
 }
 
-/// Refuses to delete a namespace that everything depends on.
+/// Refuses to delete a protected namespace.
 pub(crate) fn require_deletable(resource: &Resource, name: &str) -> Result<(), StatusError> {
     if resource.is("", "namespaces") && PROTECTED.contains(&name) {
         let why = "this namespace may not be deleted";
@@ -83,7 +83,7 @@ pub(crate) fn require_deletable(resource: &Resource, name: &str) -> Result<(), S
     Ok(())
 }
 
-/// Marks a namespace as going, empties it, and removes it unless something in it stays.
+/// Marks a namespace as being deleted, deletes its content, and removes the namespace if nothing remains.
 pub(crate) fn terminate(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -105,7 +105,7 @@ pub(crate) fn terminate(
     Ok(marked)
 }
 
-/// Removes a namespace that is going, if nothing is left in it. To be called after every removal.
+/// Removes a namespace that is being deleted and is empty. Must be called after every removal.
 pub(crate) fn settle(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -124,10 +124,11 @@ pub(crate) fn settle(
         return Ok(());
     }
     let resource = namespaces(served)?;
-    // Those of others are for `finalize`.
-    let held = value.pointer("/spec/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-    let others: Vec<Value> = held.iter().filter(|name| **name != "kubernetes").cloned().collect();
-    if others.len() == held.len() && !held.is_empty() {
+    // Other finalizers are removed through `finalize`.
+    let spec_finalizers =
+        value.pointer("/spec/finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+    let others: Vec<Value> = spec_finalizers.iter().filter(|name| **name != "kubernetes").cloned().collect();
+    if others.len() == spec_finalizers.len() && !spec_finalizers.is_empty() {
         return Ok(());
     }
     let removable = others.is_empty() && finalizers(&value).is_empty();

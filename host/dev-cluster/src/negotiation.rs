@@ -1,4 +1,4 @@
-//! Which form a client takes, and which form it sent.
+//! Content negotiation: the form that a client accepts, and the form of the body that it sent.
 
 use crate::protobuf;
 use crate::schema::Node;
@@ -8,17 +8,17 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::Value;
 use serde_json::error::Category;
 
-/// The shape of what is returned.
+/// The shape of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object,
-    /// `as=Table`, as kubectl prints.
+    /// `as=Table`, for kubectl.
     Table,
-    /// `as=PartialObjectMetadata` or its list.
+    /// `as=PartialObjectMetadata`, or its list.
     PartialMetadata,
 }
 
-/// The notation of what is returned. There is no CBOR, and Protobuf is of built-in types only.
+/// The encoding of a response. CBOR is not supported; Protobuf exists for built-in types only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     Json,
@@ -32,9 +32,9 @@ pub(crate) struct Accepted {
     pub(crate) notation: Notation,
 }
 
-/// The notations of custom resources.
+/// The encodings of custom resources.
 const WITHOUT_PROTOBUF: &[&str] = &["application/json", "application/yaml"];
-/// The notations of built-in types.
+/// The encodings of built-in types.
 const ALL: &[&str] = &["application/json", "application/yaml", protobuf::MEDIA_TYPE];
 
 /// One media range of an Accept header.
@@ -46,7 +46,8 @@ pub(crate) struct MediaRange<'a> {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns the first form in the Accept header that this server has, of a type that has a form in Protobuf or not.
+    /// Returns the first form in the Accept header that this server supports. `has_protobuf` is whether the
+    /// type has a Protobuf form.
     pub(crate) fn negotiate(headers: &HeaderMap, has_protobuf: bool) -> Result<Self, StatusError> {
         let ranges = media_ranges(headers);
         if ranges.is_empty() {
@@ -57,7 +58,7 @@ impl Accepted {
         found.next().ok_or_else(|| {
             let mut error = StatusError::not_acceptable(ALL);
             if !has_protobuf || ranges.iter().any(|range| range.notation().is_some()) {
-                // The notation is there, but not of this.
+                // The server has this encoding, but not for this type.
                 return error;
             }
             error.details = Some(Box::default());
@@ -70,7 +71,7 @@ impl Accepted {
         let notation = range.notation()?;
         let shape = match range.parameter("as") {
             None => Shape::Object,
-            // v1beta1 has the same form, but clients that take it always take v1 too.
+            // Clients that accept v1beta1 always accept v1 too, and both have the same form.
             Some(_) if range.parameter("g") != Some("meta.k8s.io") || range.parameter("v") != Some("v1") => {
                 return None;
             }
@@ -100,7 +101,7 @@ impl MediaRange<'_> {
     }
 }
 
-/// Returns what the client takes, in its order.
+/// Returns the media ranges that the client accepts, in its order.
 pub(crate) fn media_ranges(headers: &HeaderMap) -> Vec<MediaRange<'_>> {
     headers
         .get_all(ACCEPT)
@@ -116,14 +117,14 @@ pub(crate) fn media_ranges(headers: &HeaderMap) -> Vec<MediaRange<'_>> {
         .collect()
 }
 
-/// Returns the media type of the request's body, without its parameters.
+/// Returns the media type of the request's body, without parameters.
 pub(crate) fn content_type(headers: &HeaderMap) -> &str {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
 }
 
-/// Parses a body in the notation that the content type says; none is taken for JSON. `of` is the type of the object, if
-/// it can come in Protobuf.
+/// Decodes a body by its content type; without one it is JSON. `of` is the type of the object, if Protobuf
+/// has one.
 pub(crate) fn decode(
     headers: &HeaderMap,
     body: &[u8],
@@ -131,10 +132,10 @@ pub(crate) fn decode(
     of: Option<&Node>,
 ) -> Result<Value, StatusError> {
     let unrecognized = |why: String| {
-        let said = if body.is_empty() { "<empty>".into() } else { String::from_utf8_lossy(body) };
+        let body_text = if body.is_empty() { "<empty>".into() } else { String::from_utf8_lossy(body) };
         StatusError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
-             error: {why} ({said})"
+             error: {why} ({body_text})"
         ))
     };
     match content_type(headers) {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_is_known_wins() {
+    fn the_first_supported_form_is_chosen() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(negotiate(table), Some((Shape::Table, Notation::Json)));
         let protobuf = "application/vnd.kubernetes.protobuf,application/json";

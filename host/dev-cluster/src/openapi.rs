@@ -1,6 +1,6 @@
-//! `/openapi/v3` and `/openapi/v2`: the paths that are served, and the schemas of the objects there.
+//! `/openapi/v3` and `/openapi/v2`: the served paths and the schemas of their objects.
 //!
-//! What a schema says of a built-in type comes from the table that requests are decoded with (`schema/builtin.txt`), its
+//! The schemas of built-in types come from the table that decodes requests (`schema/builtin.txt`), their
 //! descriptions from the crate k8s-openapi. A custom resource has the schema of its definition.
 
 mod descriptions;
@@ -16,7 +16,7 @@ use http::{HeaderMap, Response};
 use schemas::Dialect;
 use serde_json::{Map, Value, json};
 
-/// Answers below `/openapi`; `None` for what is not there.
+/// Answers below `/openapi`; `None` for an unknown path.
 pub(crate) fn answer(
     served: &Served,
     path: &str,

@@ -1,17 +1,14 @@
-//! The patches that change an object without naming its owner: JSON patch, merge patch, strategic merge patch.
+//! JSON patch, merge patch and strategic merge patch.
 //!
-//! Server-side apply is `managed_fields::apply`. A patched object still is to be decoded (`decoded`), for a patch can make
-//! anything of it.
+//! Server-side apply is `managed_fields::apply`. Callers decode the patched object again (`decoded`), since a
+//! patch can produce any JSON.
 
 mod json;
-mod merge;
 mod strategic;
 
 use crate::model::{Decoded, FieldValidation, Model};
 use crate::status::{Cause, GroupKind, StatusError};
 use serde_json::Value;
-
-pub(crate) use merge::merge;
 
 /// The kinds of `PATCH`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +27,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 // === impl PatchKind ===
 
 impl PatchKind {
-    /// Returns the kind that a `Content-Type` stands for; custom resources have no strategic merge patch.
+    /// Returns the kind for a `Content-Type`. Custom resources have no strategic merge patch.
     pub(crate) fn from_content_type(content_type: &str, custom: bool) -> Result<Self, StatusError> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         match media_type {
@@ -49,7 +46,7 @@ impl PatchKind {
     }
 }
 
-/// Returns what a JSON, merge or strategic merge patch makes of an object.
+/// Returns a patched copy of an object, for all kinds but apply.
 pub(crate) fn patched(
     kind: PatchKind,
     model: &Model,
@@ -67,7 +64,7 @@ pub(crate) fn patched(
                 )));
             }
             let mut object = current.clone();
-            merge(&mut object, &patch);
+            json_patch::merge(&mut object, &patch);
             Ok(object)
         }
         PatchKind::Strategic => {
@@ -75,18 +72,18 @@ pub(crate) fn patched(
                 serde_json::from_slice(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
             strategic::apply(model.root(), current, patch)
         }
-        PatchKind::Apply => Err(StatusError::internal("an apply is no patch of an object by itself")),
+        PatchKind::Apply => Err(StatusError::internal("an apply cannot be applied as a patch")),
     }
 }
 
-/// Decodes what a patch made; what cannot be decoded is the patch's fault.
+/// Decodes a patched object. An object that cannot be decoded is a 422 that names the patch.
 pub(crate) fn decoded(
     model: &Model,
     patched: Value,
     fields: FieldValidation,
 ) -> Result<Decoded, StatusError> {
     let text = patched.to_string();
-    model.decode_saying(patched, fields, |why| {
+    model.decode_or(patched, fields, |why| {
         let message = format!("Invalid value: {text:?}: {why}");
         let mut error = StatusError::invalid(
             &GroupKind::new("", ""),
@@ -104,7 +101,7 @@ fn undecodable(error: &serde_json::Error) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {error}"))
 }
 
-/// 422 for a patch that does not apply, without a word on why, as the real server answers.
+/// 422 for a patch that does not apply. As in kube-apiserver, the message gives no reason.
 fn does_not_apply() -> StatusError {
     let mut error =
         StatusError::unprocessable("the server rejected our request due to an error in our request");

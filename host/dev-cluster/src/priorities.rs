@@ -1,11 +1,12 @@
-//! What the admission plugin Priority does: a Pod gets the priority of its class.
+//! The admission plugin Priority: a Pod gets the priority of its PriorityClass.
 
 use crate::status::{GroupResource, StatusError};
 use crate::store::Transaction;
 use crate::write::meta;
 use serde_json::{Value, json};
 
-/// Writes the priority of a new Pod's class into it; without a name the class that is the default for all, if one is.
+/// Writes the priority of a new Pod's PriorityClass into it. A Pod without a class gets the global default,
+/// if one exists.
 pub(crate) fn admit(transaction: &Transaction<'_>, pod: &mut Value) -> Result<(), StatusError> {
     let classes = GroupResource::new("scheduling.k8s.io", "priorityclasses");
     let name = pod.pointer("/spec/priorityClassName").and_then(Value::as_str).unwrap_or_default();

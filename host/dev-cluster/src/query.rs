@@ -1,16 +1,16 @@
-//! The query parameters of a request, parsed once.
+//! The query parameters of a request.
 
 use crate::status::{Cause, GroupKind, StatusError};
 use http::HeaderMap;
 use http::header::USER_AGENT;
 
-/// The raw pairs of a query string, decoded.
+/// The decoded pairs of a query string.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
 }
 
-/// What a list or watch asks for, apart from its selectors.
+/// The options of a list or watch, without its selectors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListOptions {
     pub(crate) watch: bool,
@@ -23,7 +23,7 @@ pub(crate) struct ListOptions {
     pub(crate) timeout_seconds: Option<u64>,
 }
 
-/// `resourceVersion`: not given, `0`, or a number.
+/// `resourceVersion`: missing, `0`, or a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Version {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum VersionMatch {
     NotOlderThan,
 }
 
-/// Returns the names and values of a query string, decoded.
+/// Returns the decoded names and values of a query string.
 pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -61,7 +61,7 @@ impl Query {
         self.get(name).is_some_and(is_true)
     }
 
-    /// Returns who is said to own the fields that a request writes.
+    /// Returns the field manager of a request.
     pub(crate) fn manager(&self, headers: &HeaderMap) -> String {
         match self.get("fieldManager") {
             Some(manager) if !manager.is_empty() => manager.to_owned(),
@@ -82,7 +82,7 @@ impl Query {
         }
     }
 
-    /// Returns the options that are only valid for writes: `dryRun=All`.
+    /// Returns whether the request is a dry run (`dryRun=All`).
     pub(crate) fn dry_run(&self) -> Result<bool, StatusError> {
         match self.get("dryRun") {
             None | Some("") => Ok(false),
@@ -129,13 +129,13 @@ impl Query {
             None | Some("") => Ok(Version::Unset),
             Some("0") => Ok(Version::Any),
             Some(text) => text.parse().map(Version::At).map_err(|_| {
-                let said = format!(
+                let message = format!(
                     "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
                 );
                 if self.flag("watch") {
-                    StatusError::untranslated(said)
+                    StatusError::untranslated(message)
                 } else {
-                    StatusError::bad_request(format!("invalid resource version: {said}"))
+                    StatusError::bad_request(format!("invalid resource version: {message}"))
                 }
             }),
         }
@@ -148,7 +148,7 @@ impl Query {
             None => None,
             Some("Exact") => Some(VersionMatch::Exact),
             Some("NotOlderThan") => Some(VersionMatch::NotOlderThan),
-            // Of a watch this is said with what else is wrong with it.
+            // For a watch, another check reports this error together with the others.
             Some(_) if options.watch => None,
             Some(other) => {
                 causes.push(Cause::new(
@@ -213,7 +213,7 @@ fn is_true(value: &str) -> bool {
     !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F")
 }
 
-/// Undoes percent and plus encoding; bytes that are no UTF-8 become replacement characters.
+/// Decodes percent and plus encoding. Bytes that are not UTF-8 become replacement characters.
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

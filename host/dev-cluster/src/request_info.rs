@@ -1,13 +1,13 @@
-//! What a request is about, read off its method and path.
+//! The target of a request, from its method and path.
 
 use crate::query::decode;
 
-/// The parts of a path below `/api` or `/apis`, and the verb that authorisation knows.
+/// The parts of a path below `/api` or `/apis`, and the verb of authorization.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RequestInfo {
     pub(crate) verb: String,
     pub(crate) path: String,
-    /// `None` for paths that name no resource.
+    /// `None` for paths without a resource.
     pub(crate) target: Option<Target>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Target {
     pub(crate) resource: String,
     pub(crate) name: String,
     pub(crate) subresource: String,
-    /// What came after the subresource: nothing that is served here has it.
+    /// The path after the subresource; no resource of this server has any.
     pub(crate) rest: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Target {
         let mut parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
         if parts.first().is_some_and(|first| first == "namespaces") && parts.len() > 1 {
             target.namespace = parts[1].clone();
-            // `namespaces/a` and `namespaces/a/status` are about the Namespace itself.
+            // `namespaces/a` and `namespaces/a/status` name the Namespace itself.
             if parts.len() > 2 && !matches!(parts[2].as_str(), "status" | "finalize") {
                 parts.drain(..2);
             }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
+    fn paths_are_parsed() {
         for (method, path, verb, target) in [
             (Method::GET, "/api/v1/pods", "list", "/v1 ns= pods  "),
             (Method::GET, "/api/v1/namespaces/a/pods/b", "get", "/v1 ns=a pods b "),

@@ -1,4 +1,4 @@
-//! One served resource: how it is called, where its objects are kept, and which rules of the strategy apply to it.
+//! One served resource: its names, its storage, and the options of its strategy.
 
 use crate::model::{FieldValidation, Model};
 use crate::status::{GroupResource, StatusError};
@@ -20,51 +20,51 @@ pub(crate) struct Resource {
     pub(crate) namespaced: bool,
     pub(crate) short_names: Vec<String>,
     pub(crate) categories: Vec<String>,
-    /// There is a status subresource.
+    /// The resource has a status subresource.
     pub(crate) has_status: bool,
-    /// An update without a resourceVersion is taken.
+    /// An update may omit the resourceVersion.
     pub(crate) unconditional_update: bool,
-    /// A PUT of a name that is not there creates it.
+    /// A PUT creates a missing object.
     pub(crate) create_on_update: bool,
-    /// A delete answers with the object, not with a Status.
+    /// A delete returns the object rather than a Status.
     pub(crate) returns_deleted: bool,
-    /// Field selectors beyond `metadata.name` and `metadata.namespace`, as paths into the stored form.
+    /// Field selectors besides `metadata.name` and `metadata.namespace`, as paths in the stored form.
     pub(crate) selectable: Vec<String>,
     pub(crate) verbs: &'static [&'static str],
-    /// Where the objects are kept: resources of two versions or groups may share it.
+    /// The storage of the objects. Two versions or groups of a resource may share one.
     pub(crate) storage: GroupResource,
-    /// The apiVersion that stored objects carry.
+    /// The apiVersion of stored objects.
     pub(crate) storage_api_version: String,
-    /// How objects are decoded, defaulted and checked.
+    /// The rules for decoding, defaulting and validation.
     pub(crate) model: Model,
     /// Set for custom resources.
     pub(crate) custom: Option<Arc<CustomVersion>>,
-    /// Set where the served form has other field names than the stored one.
+    /// Set if the served form has other field names than the stored form.
     pub(crate) view: Option<View>,
 }
 
-/// What a CustomResourceDefinition says about one version.
+/// The definition of one version of a custom resource.
 #[derive(Debug)]
 pub(crate) struct CustomVersion {
-    /// The printer columns; `None` for the default ones.
+    /// The printer columns; `None` for the default columns.
     pub(crate) columns: Option<Vec<(Column, String)>>,
     pub(crate) scale: Option<ScalePaths>,
 }
 
-/// Translates between the served and the stored form.
+/// Converts between the served and the stored form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     pub(crate) to_served: fn(&mut Value),
     pub(crate) to_stored: fn(&mut Value),
 }
 
-/// The verbs of a resource that can do everything.
+/// The verbs of a resource with all operations.
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// The same for custom resources, in the order in which the real server has them there.
+/// The same verbs for custom resources, in kube-apiserver's order.
 pub(crate) const CUSTOM_VERBS: &[&str] =
     &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-/// Namespaces cannot be deleted by collection.
+/// Namespaces have no deletecollection.
 pub(crate) const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
 // === impl Resource ===
@@ -82,12 +82,12 @@ impl Resource {
         GroupResource::new(&self.group, &self.plural)
     }
 
-    /// Returns the key that an object of this resource is kept under, in etcd's order: `namespace/name` or `name`.
+    /// Returns the storage key of an object, in etcd's order: `namespace/name` or `name`.
     pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
     }
 
-    /// Returns whether objects are stored in another version, whose fields this one need not have.
+    /// Returns whether objects are stored in another version, which may have other fields.
     pub(crate) fn is_another_version(&self) -> bool {
         self.custom.is_some() && self.storage_api_version != self.api_version()
     }
@@ -107,7 +107,7 @@ impl Resource {
         Ok(value)
     }
 
-    /// Turns an object of this version into its stored form.
+    /// Converts an object of this version to its stored form.
     pub(crate) fn stored(&self, mut value: Value) -> Value {
         if let Some(view) = self.view {
             (view.to_stored)(&mut value);

@@ -1,4 +1,4 @@
-//! Bodies and the plain responses made of them.
+//! The bodies of responses, and responses without an object.
 
 use crate::negotiation::Notation;
 use crate::protobuf;
@@ -15,12 +15,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// The body of every response. An error in it breaks the response off, as a lost connection would.
+/// The body of every response. An error in it breaks the response, like a lost connection.
 pub(crate) type Body = UnsyncBoxBody<Bytes, BrokenOff>;
 
 /// The server stops in the middle of a body.
 #[derive(Debug, thiserror::Error)]
-#[error("the response is broken off on purpose")]
+#[error("the response ends early because of a fault")]
 pub(crate) struct BrokenOff;
 
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
@@ -44,12 +44,12 @@ pub(crate) fn json(code: u16, value: &Value) -> Response<Body> {
     with_type(code, "application/json", full(format!("{value}\n")))
 }
 
-/// Text, as health checks and unknown paths answer.
+/// A plain text, as for health checks and unknown paths.
 pub(crate) fn text(code: u16, text: &'static str) -> Response<Body> {
     with_type(code, "text/plain; charset=utf-8", full(text))
 }
 
-/// A document in the notation that was asked for. `of` is its type, which Protobuf cannot do without.
+/// A document in the negotiated encoding. `of` is its type, which Protobuf needs.
 pub(crate) fn document(code: u16, notation: Notation, value: &Value, of: Option<&Node>) -> Response<Body> {
     match (notation, of) {
         (Notation::Protobuf, Some(of)) => {
@@ -63,7 +63,7 @@ pub(crate) fn document(code: u16, notation: Notation, value: &Value, of: Option<
     }
 }
 
-/// YAML is written in the order of keys.
+/// YAML keys are sorted.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -76,7 +76,7 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// A Status, of a success or a failure.
+/// A Status of a success or a failure.
 pub(crate) fn status(code: u16, notation: Notation, status: &Value) -> Response<Body> {
     document(code, notation, status, Node::message("meta.v1.Status").as_ref())
 }

@@ -1,4 +1,4 @@
-//! Questions that are posted, answered and not stored: access reviews, who am I, whose token is this.
+//! Access reviews, SelfSubjectReviews and TokenReviews: the server answers them and stores nothing.
 
 use crate::authn::API_AUDIENCE;
 use crate::authorizer::{self, Authorizer};
@@ -18,7 +18,7 @@ use crate::user::UserInfo;
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
-/// Returns true if the target is a resource of questions.
+/// Returns whether the target is a review.
 pub(crate) fn is_review(target: &Target) -> bool {
     target.version == "v1" && find(target).is_some()
 }
@@ -27,7 +27,7 @@ fn find(target: &Target) -> Option<&'static (&'static str, &'static str, &'stati
     REVIEWS.iter().find(|(group, plural, ..)| *group == target.group && *plural == target.resource)
 }
 
-/// Answers a posted review.
+/// Answers a review.
 pub(crate) fn answer(
     cluster: &Cluster,
     authorizer: &Authorizer,

@@ -1,7 +1,7 @@
-//! Types of objects: what patches, field ownership, pruning and decoding must know of a kind.
+//! The types of objects, as patches, field ownership, pruning and decoding need them.
 //!
-//! Built-in types come from a generated table (`schema/builtin.txt`), those of custom resources from their definition
-//! (`schema/structural.rs`). Validation rules are no part of it: see `validation` and `crd::validate`.
+//! Built-in types come from a generated table (`schema/builtin.txt`), those of custom resources from their
+//! definition (`schema/structural.rs`). Validation rules are elsewhere: see `validation` and `crd::validate`.
 
 mod builtin;
 mod structural;
@@ -12,27 +12,27 @@ use std::sync::{Arc, LazyLock};
 
 pub(crate) use structural::root_of_version;
 
-/// The type of one place in an object, with what the API server's machinery must know of that place.
+/// The type of a field, item or object.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     pub shape: Shape,
-    /// Replaced as a whole: nobody owns a part of it.
+    /// The value is replaced as a whole: its parts have no owners.
     pub atomic: bool,
     pub list: ListKind,
-    /// For strategic merge patches; `None` is "replace".
+    /// The strategy of strategic merge patches; `None` is "replace".
     pub merge: Option<Merge>,
     pub default: Option<Value>,
     pub required: bool,
     pub empty: Empty,
-    /// The field's number in Protobuf; more than one for a field of a struct that only JSON inlines.
+    /// The field number in Protobuf. A field of a struct that only JSON inlines has several.
     pub proto: Vec<u32>,
     pub form: ProtoForm,
 }
 
-/// How Protobuf holds a place whose shape is [`Shape::Any`] in JSON.
+/// The Protobuf form of a place whose shape is [`Shape::Any`] in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ProtoForm {
-    /// As its shape says; without a shape as JSON, in a message of its own.
+    /// As the shape says; without a shape, JSON in a message of its own.
     #[default]
     OfShape,
     SchemaOrBool,
@@ -40,19 +40,19 @@ pub(crate) enum ProtoForm {
     SchemaOrStrings,
 }
 
-/// How a field without content is written, which for built-in types is how their Go structs are.
+/// How an empty field is written. For built-in types this follows their Go structs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Empty {
-    /// As it came: absent, or there and empty.
+    /// As the client sent it: absent, or present and empty.
     #[default]
     Kept,
-    /// Absent, even if it came as `""`, `0`, `false`, `[]` or `{}`.
+    /// Absent, even if the client sent `""`, `0`, `false`, `[]` or `{}`.
     Omitted,
-    /// There, even if it did not come.
+    /// Present, even if the client omitted it.
     Written,
 }
 
-/// What is at a place.
+/// The kind of value.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Shape {
     String,
@@ -73,23 +73,23 @@ pub(crate) enum Shape {
     List(Box<Node>),
 }
 
-/// How a list's items are told apart.
+/// The key of list items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListKind {
     #[default]
     Atomic,
-    /// By the item itself.
+    /// The item itself.
     Set,
-    /// By these fields of the item.
+    /// These fields of the item.
     Map(Vec<String>),
 }
 
-/// How a strategic merge patch treats a list or a struct.
+/// The strategy of a strategic merge patch for a list or a struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Merge {
     pub merge: bool,
     pub retain_keys: bool,
-    /// The field that tells items apart; `None` for lists of scalars.
+    /// The merge key of items; `None` for lists of scalars.
     pub key: Option<String>,
 }
 
@@ -98,11 +98,12 @@ pub(crate) struct Merge {
 pub(crate) struct Struct {
     pub name: String,
     pub fields: BTreeMap<String, Node>,
-    /// Fields that are not named here are kept, as with `x-kubernetes-preserve-unknown-fields`.
+    /// Unknown fields are kept, as with `x-kubernetes-preserve-unknown-fields`.
     pub open: bool,
 }
 
-/// A struct, by place in the table of built-in ones (which may refer to themselves) or by itself.
+/// A struct: an index into the table of built-in structs (which may refer to themselves), or a struct of its
+/// own.
 #[derive(Clone, Debug)]
 pub(crate) enum StructRef {
     Builtin(usize),
@@ -117,7 +118,7 @@ impl StructRef {
         builtin::kind(group, version, kind).map(Self::Builtin)
     }
 
-    /// Returns a built-in type by the name it has in the table.
+    /// Returns a built-in type by its name in the table.
     pub(crate) fn named(name: &str) -> Option<Self> {
         builtin::named(name).map(Self::Builtin)
     }
@@ -139,7 +140,7 @@ impl From<StructRef> for Node {
 // === impl Node ===
 
 impl Node {
-    /// The type of a place that nobody described.
+    /// The type of a place without a description.
     pub(crate) const UNTYPED: &Node = &Node {
         shape: Shape::Any,
         atomic: false,
@@ -152,7 +153,7 @@ impl Node {
         form: ProtoForm::OfShape,
     };
 
-    /// Returns a built-in type that is no kind, by the name it has in the table.
+    /// Returns a built-in type that is not a kind, by its name in the table.
     pub(crate) fn message(name: &str) -> Option<Self> {
         StructRef::named(name).map(Self::from)
     }
@@ -164,7 +165,7 @@ impl Node {
         &SCHEMA
     }
 
-    /// Returns the type of a field of the object at this place; `None` when the type is closed and has no such field.
+    /// Returns the type of a field of this object; `None` if the type is closed and has no such field.
     pub(crate) fn field(&self, name: &str) -> Option<&Node> {
         match &self.shape {
             Shape::Struct(of) => {
@@ -177,13 +178,13 @@ impl Node {
         }
     }
 
-    /// Returns whether `name` is a field of a struct here, not merely a key of a map.
+    /// Returns whether `name` is a field of a struct here, not a key of a map.
     pub(crate) fn has_named_field(&self, name: &str) -> bool {
         matches!(&self.shape, Shape::Struct(of) if of.get().fields.contains_key(name))
     }
 
-    /// Returns what Go writes of a scalar that is no pointer and was never set.
-    pub(crate) fn never_set(&self) -> Option<Value> {
+    /// Returns the value that Go writes for a scalar that is not a pointer and was never set.
+    pub(crate) fn zero_value(&self) -> Option<Value> {
         if self.empty != Empty::Written {
             return None;
         }
@@ -195,7 +196,7 @@ impl Node {
         }
     }
 
-    /// Returns the type of the items of the list at this place.
+    /// Returns the type of the items of this list.
     pub(crate) fn item(&self) -> &Node {
         match &self.shape {
             Shape::List(item) => item,
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_knows_merge_keys_and_list_keys() {
+    fn the_table_has_merge_keys_and_list_keys() {
         let pod = Node::from(StructRef::builtin("", "v1", "Pod").unwrap());
         let containers = pod.field("spec").unwrap().field("containers").unwrap();
         assert_eq!(containers.list, ListKind::Map(vec!["name".into()]));

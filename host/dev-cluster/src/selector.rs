@@ -1,4 +1,4 @@
-//! Which objects a list or a watch is about.
+//! Label and field selectors of lists and watches.
 
 mod field;
 mod label;
@@ -10,7 +10,7 @@ pub(crate) use text::label_text;
 
 use crate::store::Stored;
 
-/// Label and field selector together, and the namespace.
+/// The label selector, the field selector and the namespace of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
@@ -28,7 +28,7 @@ impl Selection {
             && self.fields.matches(object)
     }
 
-    /// Returns true if every object matches but for its namespace.
+    /// Returns whether the selectors are empty, so that only the namespace selects.
     pub(crate) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Connections: accepted, encrypted, and spoken to in HTTP/1.1 or HTTP/2.
+//! Accepts connections with TLS, and serves HTTP/1.1 and HTTP/2 on them.
 
 use crate::cluster::Cluster;
 use crate::service;
@@ -24,7 +24,7 @@ pub(crate) async fn run(listener: TcpListener, acceptor: TlsAcceptor, cluster: A
                 tasks.spawn(connection);
             }
             Err(error) => {
-                // Out of file descriptors, for instance: it passes.
+                // For example too many open files, which is temporary.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(50)).await;
             }
@@ -43,13 +43,13 @@ async fn connection(
     if cluster.faults.is_away() {
         return;
     }
-    // Without it small writes of a watch wait for acknowledgements.
+    // Without TCP_NODELAY, small writes of a watch wait for acknowledgements.
     let _ = stream.set_nodelay(true);
     let serve = async {
         let stream = match acceptor.accept(stream).await {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::debug!(%error, "no TLS on a connection");
+                tracing::debug!(%error, "the TLS handshake failed");
                 return;
             }
         };
@@ -66,7 +66,7 @@ async fn connection(
             .initial_stream_window_size(1024 * 1024)
             .initial_connection_window_size(4 * 1024 * 1024);
         if let Err(error) = builder.serve_connection(TokioIo::new(stream), answer).await {
-            tracing::debug!(%error, "a connection broke");
+            tracing::debug!(%error, "a connection failed");
         }
     };
     tokio::select! {

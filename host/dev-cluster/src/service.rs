@@ -1,4 +1,4 @@
-//! The way of one request: who sent it, what it is about, what is to go wrong, may it, and who answers it.
+//! The path of one request: authentication, target, faults, authorization, handler.
 
 use crate::authorizer::{Attributes, Authorizer, impersonated};
 use crate::call::Call;
@@ -29,12 +29,12 @@ use serde_json::json;
 use std::sync::Arc;
 
 const NOT_FOUND: &str = "404 page not found\n";
-/// No body may be longer.
+/// The limit of a request's body.
 const MAX_BODY: usize = 3 * 1024 * 1024;
-/// The version that this server says it is, with what clients conclude from it.
+/// The version that this server reports; clients derive capabilities from it.
 pub(crate) const VERSION: &str = "v1.36.2";
 
-/// Answers a request; every error becomes a Status.
+/// Answers a request. Every error becomes a Status.
 pub(crate) async fn serve(
     cluster: Arc<Cluster>,
     address: Arc<str>,
@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
     let is_head = parts.method == Method::HEAD;
     let faults = cluster.faults.take(&subject(&info, &parts.headers));
-    // Refusals come in the notation that was asked for, those of a notation that is not there in JSON.
+    // An error is encoded as the client asked, or in JSON if the server does not have that encoding.
     let notation = Accepted::negotiate(&parts.headers, true);
     let notation = notation.map_or(Notation::Json, |accepted| accepted.notation);
     let response = match answer(cluster, &address, parts, query, info.clone(), body, &faults).await {
@@ -109,7 +109,7 @@ async fn answer(
         && target.name.is_empty()
         && info.verb == "create"
     {
-        // The older way to bind a Pod, with its name in the body alone.
+        // The old form of a binding has the Pod's name in the body only.
         (target.resource, target.subresource) = ("pods".into(), "binding".into());
     }
     let Some(resource) = served.find(&target.group, &target.version, &target.resource).cloned() else {
@@ -134,8 +134,8 @@ async fn answer(
     dispatch(&call, &info.verb).await
 }
 
-/// Of a group that is built in an unknown resource is a Status, of one that a real cluster has a Status that says so, of any
-/// other a bare 404.
+/// The answer to a request for an unknown resource: a Status for a built-in group, a Status that names the
+/// alternative for a group of a real cluster, otherwise a bare 404.
 fn nothing_there(served: &Served, group: &str) -> Result<Response<Body>, StatusError> {
     if let Some(error) = left_out::group(group) {
         return Err(error);
@@ -164,7 +164,7 @@ async fn dispatch(call: &Call, verb: &str) -> Result<Response<Body>, StatusError
         (_, _) if call.resource.custom.is_some() => return Err(call.not_found()),
         (other, verb) => return Err(left_out::subresource(&call.resource, other, verb)),
     }
-    // Across namespaces there is only reading.
+    // Without a namespace only reading is possible.
     let may_be_wide = matches!(verb, "list" | "watch");
     if !in_scope && !may_be_wide
         || !call.resource.namespaced && !namespace.is_empty() && !call.resource.is("", "namespaces")
@@ -200,17 +200,17 @@ fn find_subresource(call: &Call, name: &str) -> Option<Subresource> {
     subresources::of(&call.resource).into_iter().find(|known| known.name == name)
 }
 
-/// The faults that take the place of an answer.
+/// Returns the error of a fault that replaces the response.
 fn refuse(faults: &[Action], is_watch: bool) -> Result<(), StatusError> {
     for fault in faults {
         match fault {
             Action::RefuseLogin => return Err(StatusError::unauthorized()),
             Action::TooManyRequests { retry_after_seconds } => {
-                let said = "Too many requests, please try again later.";
-                return Err(StatusError::too_many_requests(said, *retry_after_seconds));
+                let message = "Too many requests, please try again later.";
+                return Err(StatusError::too_many_requests(message, *retry_after_seconds));
             }
-            Action::InternalError => return Err(StatusError::internal("a fault that was asked for")),
-            // A watch tells it as an event.
+            Action::InternalError => return Err(StatusError::internal("the fault `500` is active")),
+            // A watch reports it as an event.
             Action::Expired if !is_watch => {
                 return Err(StatusError::expired("The resourceVersion for the provided list is too old."));
             }
@@ -265,7 +265,7 @@ async fn read(body: Incoming) -> Result<Bytes, StatusError> {
     }
 }
 
-/// Answers the paths that are about no resource.
+/// Answers paths without a resource.
 fn plain(path: &str) -> Option<Response<Body>> {
     let check = path.trim_end_matches('/').trim_end_matches("/ping");
     if matches!(check, "/healthz" | "/livez" | "/readyz") {

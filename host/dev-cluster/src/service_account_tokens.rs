@@ -1,5 +1,5 @@
-//! TokenRequests: tokens of this server for ServiceAccounts. A token dies with its account, and with the object that it is
-//! bound to, and is good for its audiences only.
+//! TokenRequests: issues tokens for ServiceAccounts. A token becomes invalid with its account and with the
+//! object that it is bound to, and is valid for its audiences only.
 
 use crate::authn::{API_AUDIENCE, Bound, Known};
 use crate::call::{Call, format_time};
@@ -68,7 +68,7 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
     Ok(respond::document(201, call.accepted.notation, &request, Some(model.root())))
 }
 
-/// Returns the texts of a list.
+/// Returns the strings of a list.
 pub(crate) fn texts(list: Option<&Value>) -> Vec<String> {
     let list = list.and_then(Value::as_array).into_iter().flatten();
     list.filter_map(Value::as_str).map(str::to_owned).collect()

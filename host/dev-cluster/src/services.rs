@@ -1,12 +1,12 @@
-//! Cluster IPs of Services: given out in order, from the range that a cluster's administrator would choose.
+//! Cluster IPs of Services, allocated in order from a usual service range.
 //!
-//! Nothing listens on them. Node ports are not given out.
+//! Nothing listens on them. Node ports are not allocated.
 
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The addresses of 10.96.0.0/12, but for the first, which is the API server's on a real cluster.
+/// The addresses of 10.96.0.0/12 after the first, which is the API server's on a real cluster.
 #[derive(Debug)]
 pub(crate) struct ClusterIps {
     next: AtomicU32,
@@ -23,7 +23,7 @@ impl Default for ClusterIps {
 }
 
 impl ClusterIps {
-    /// Gives a new Service what it does not ask for itself.
+    /// Allocates the addresses of a new Service that does not choose them.
     pub(crate) fn assign(&self, service: &mut Value) {
         let spec = &mut service["spec"];
         if !spec.is_object() || spec["type"] == "ExternalName" {
@@ -44,7 +44,7 @@ impl ClusterIps {
     }
 }
 
-/// The Service by which Pods reach the API server on a real cluster.
+/// The Service through which Pods reach the API server on a real cluster.
 pub(crate) fn of_the_server() -> Value {
     json!({
         "metadata": {
@@ -59,7 +59,7 @@ pub(crate) fn of_the_server() -> Value {
     })
 }
 
-/// An update that leaves the addresses out keeps them.
+/// Keeps the addresses in an update that omits them.
 pub(crate) fn keep_address(new: &mut Value, old: &Value) {
     if new["spec"]["type"] == "ExternalName" || !new["spec"].is_object() {
         return;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_given_once_and_kept() {
+    fn addresses_are_allocated_once_and_kept() {
         let ips = ClusterIps::default();
         let service = |spec: Value| json!({"spec": spec});
         let mut first = service(json!({"type": "ClusterIP"}));

@@ -1,7 +1,7 @@
-//! The memory of the server: every object in its serialised form, one revision counter, and a history per resource.
+//! The in-memory storage: every object as serialized JSON, one revision counter, and a history per resource.
 //!
-//! All writes pass one lock, so a [`Transaction`] sees and changes a consistent state; each of its writes has a
-//! revision of its own. Reads clone `Arc`s under the lock and serialise nothing. Nothing is kept on disk.
+//! All writes take one lock, so a [`Transaction`] reads and writes a consistent state; each write has its own
+//! revision. Reads clone `Arc`s under the lock and serialize nothing. Nothing is written to disk.
 
 mod collection;
 mod stored;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Store {
     inner: Mutex<Inner>,
-    /// The newest revision, for those who wait for one.
+    /// The newest revision, for tasks that wait for one.
     revision: watch::Sender<u64>,
 }
 
@@ -30,14 +30,14 @@ pub(crate) struct Store {
 struct Inner {
     revision: u64,
     history_limit: usize,
-    /// No history from before this revision, not even of resources without objects.
+    /// No resource has history up to this revision, not even resources without objects.
     compacted: u64,
     collections: HashMap<GroupResource, Collection>,
-    /// Who wants to know of what concerns owners and what they own.
+    /// Receives a notice of each write that concerns owners.
     notices: Option<UnboundedSender<Notice>>,
 }
 
-/// A write of an object that has an owner, may be one, or waits for what it owns.
+/// A write of an object that has an owner, may be one, or waits for its dependents.
 #[derive(Debug)]
 pub(crate) struct Notice {
     pub(crate) storage: GroupResource,
@@ -45,29 +45,29 @@ pub(crate) struct Notice {
     pub(crate) removed: bool,
 }
 
-/// Objects as they were at one revision.
+/// The objects at one revision.
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
     pub(crate) objects: Vec<Arc<Stored>>,
 }
 
-/// What happened to a resource after some revision.
+/// The changes of a resource after a revision.
 pub(crate) struct Changes {
     pub(crate) changes: Vec<Arc<Change>>,
-    /// Everything up to this revision is in `changes` (or was before).
+    /// `changes` is complete up to this revision.
     pub(crate) up_to: u64,
-    /// When the resource ceased to be served last; 0 if it never did.
+    /// The revision at which the resource was last removed from the API; 0 if never.
     pub(crate) dropped_at: u64,
 }
 
-/// The revision asked for is no longer in the history.
+/// The requested revision is no longer in the history.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted {
     /// The oldest revision from which the history is complete.
     pub(crate) oldest: u64,
 }
 
-/// A consistent view of the store that can be written to.
+/// A consistent, writable view of the store.
 pub(crate) struct Transaction<'a> {
     inner: &'a mut Inner,
     dry_run: bool,
@@ -82,7 +82,7 @@ impl Store {
         Self { inner: Mutex::new(inner), revision: watch::Sender::new(1) }
     }
 
-    /// Sends a notice of every write that concerns owners, from now on.
+    /// Sends a notice of every later write that concerns owners.
     pub(crate) fn send_notices(&self, to: UnboundedSender<Notice>) {
         self.inner.lock().notices = Some(to);
     }
@@ -96,7 +96,7 @@ impl Store {
         self.revision.subscribe()
     }
 
-    /// Returns a receiver that sees every change of one resource, as the revision of its last change.
+    /// Returns a receiver of the revision of one resource's last change.
     pub(crate) fn subscribe_to(&self, storage: &GroupResource) -> watch::Receiver<u64> {
         self.inner.lock().collection(storage).subscribe()
     }
@@ -105,7 +105,7 @@ impl Store {
         self.inner.lock().collections.get(storage)?.get(key).cloned()
     }
 
-    /// Returns the objects whose key starts with `prefix`, now or as they were at revision `at`.
+    /// Returns the objects whose key starts with `prefix`, now or at revision `at`.
     pub(crate) fn snapshot(
         &self,
         storage: &GroupResource,
@@ -121,7 +121,7 @@ impl Store {
         Ok(Snapshot { revision, objects })
     }
 
-    /// Returns what happened after revision `after`, `limit` changes at most.
+    /// Returns at most `limit` changes after revision `after`.
     pub(crate) fn changes(
         &self,
         storage: &GroupResource,
@@ -140,12 +140,12 @@ impl Store {
         Ok(Changes { changes, up_to, dropped_at })
     }
 
-    /// Returns when the resource ceased to be served last; 0 if it never did.
+    /// Returns the revision at which the resource was last removed from the API; 0 if never.
     pub(crate) fn dropped_at(&self, storage: &GroupResource) -> u64 {
         self.inner.lock().collection(storage).dropped_at()
     }
 
-    /// Changes how many events of each resource are remembered, from now on.
+    /// Changes the number of events that are kept per resource.
     pub(crate) fn set_history_limit(&self, limit: usize) {
         let mut inner = self.inner.lock();
         inner.history_limit = limit;
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Forgets the whole history: every older revision is expired afterwards.
+    /// Forgets the whole history: every older revision is expired.
     pub(crate) fn compact(&self) {
         let mut inner = self.inner.lock();
         let revision = inner.revision;
@@ -164,7 +164,7 @@ impl Store {
         }
     }
 
-    /// Runs `work` on a state that nobody else changes meanwhile. With `dry_run` nothing of it is kept.
+    /// Runs `work` with exclusive access. A dry run discards the changes.
     pub(crate) fn transact<T>(&self, dry_run: bool, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
         let mut inner = self.inner.lock();
         let result = work(&mut Transaction { inner: &mut inner, dry_run });
@@ -184,14 +184,14 @@ impl Store {
 impl Inner {
     fn notify(&self, resource: &Resource, object: &Arc<Stored>, removed: bool) {
         if let Some(notices) = &self.notices {
-            // Without a receiver the server is ending.
+            // Without a receiver the server is shutting down.
             let _ =
                 notices.send(Notice { storage: resource.storage.clone(), object: object.clone(), removed });
         }
     }
 
     fn collection(&mut self, storage: &GroupResource) -> &mut Collection {
-        // A resource that nobody wrote yet has a complete, empty history.
+        // A resource without writes has a complete, empty history.
         self.collections.entry(storage.clone()).or_insert_with(|| Collection::new(self.compacted))
     }
 }
@@ -213,7 +213,7 @@ impl Transaction<'_> {
         collection.map(|c| c.objects(prefix).cloned().collect()).unwrap_or_default()
     }
 
-    /// Writes an object under the next revision, and returns it as stored.
+    /// Writes an object at the next revision, and returns the stored object.
     pub(crate) fn put(&mut self, resource: &Resource, key: &str, value: Value) -> Arc<Stored> {
         let revision = self.next_revision(resource, key);
         let stored = Arc::new(Stored::new(resource, key, value, revision));
@@ -230,7 +230,7 @@ impl Transaction<'_> {
         stored
     }
 
-    /// A dry run shows the version that is there, or none.
+    /// A dry run returns the current version, or none.
     fn next_revision(&self, resource: &Resource, key: &str) -> u64 {
         if self.dry_run {
             return self.get(&resource.storage, key).map(|current| current.revision).unwrap_or(0);
@@ -238,7 +238,7 @@ impl Transaction<'_> {
         self.inner.revision + 1
     }
 
-    /// Removes an object under the next revision; `last` is its last state, which the event carries.
+    /// Removes an object at the next revision. The event carries `last`, its last state.
     pub(crate) fn remove(&mut self, resource: &Resource, key: &str, last: Value) -> Arc<Stored> {
         let revision = self.next_revision(resource, key);
         let stored = Arc::new(Stored::new(resource, key, last, revision));
@@ -251,7 +251,7 @@ impl Transaction<'_> {
         stored
     }
 
-    /// Notes, under a revision of its own, that a resource is no longer served; its watches end.
+    /// Records, at a revision of its own, that a resource is no longer served. Its watches end.
     pub(crate) fn drop_resource(&mut self, storage: &GroupResource) {
         if !self.dry_run {
             self.inner.revision += 1;

@@ -1,7 +1,7 @@
-//! What stands below an object: which subresources a resource has, and who answers them.
+//! Subresources: which ones a resource has, and their handlers.
 //!
-//! `status` is not among them: it is written by the handlers of the object itself. What a kubelet answers on a real
-//! cluster (`exec`, `log`, `portforward`, …) is refused by name.
+//! The handlers of the object itself write `status`. The subresources of a kubelet (`exec`, `log`,
+//! `portforward`, …) are refused by name.
 
 mod binding;
 mod eviction;
@@ -22,11 +22,11 @@ use crate::write::meta_mut;
 use http::Response;
 use serde_json::{Value, json};
 
-/// A subresource as discovery names it.
+/// A subresource as in discovery.
 pub(crate) struct Subresource {
     pub(crate) name: &'static str,
     pub(crate) kind: String,
-    /// The group and version of its kind, where they are not those of the resource.
+    /// The group and version of its kind, if they differ from the resource's.
     pub(crate) of: Option<(&'static str, &'static str)>,
     pub(crate) verbs: &'static [&'static str],
 }
@@ -62,13 +62,13 @@ pub(crate) fn of(resource: &Resource) -> Vec<Subresource> {
         found.push(own("status", &resource.kind, CHANGED));
     }
     if resource.custom.is_some() {
-        // The real server names that of custom resources first.
+        // kube-apiserver lists it first for custom resources.
         found.reverse();
     }
     found
 }
 
-/// Answers a request for a subresource that [`of`] names, but for those that the handlers of the object answer.
+/// Answers a request for a subresource that [`of`] returns, except `status`.
 pub(crate) async fn serve(call: &Call, verb: &str) -> Result<Response<Body>, StatusError> {
     match (call.target.subresource.as_str(), verb) {
         ("token", "create") => service_account_tokens::token(call),
@@ -84,7 +84,7 @@ pub(crate) async fn serve(call: &Call, verb: &str) -> Result<Response<Body>, Sta
     }
 }
 
-/// Keeps everything as it is that cannot be changed by way of a subresource.
+/// Resets the fields that this subresource cannot change.
 pub(crate) fn restrict(call: &Call, new: &mut Value, old: &Value) {
     if call.target.subresource == "scale" {
         return scale::restrict(new);
@@ -117,7 +117,7 @@ pub(crate) fn restrict(call: &Call, new: &mut Value, old: &Value) {
     }
 }
 
-/// Reads a body that is of another kind than the resource.
+/// Decodes a body whose kind is not the resource's.
 fn body_of_kind(call: &Call, group: &str, kind: &str) -> Result<(Model, Value), StatusError> {
     let model = Model::builtin(group, "v1", kind)
         .ok_or_else(|| StatusError::internal(format!("the type {kind} is not known")))?;
@@ -126,7 +126,7 @@ fn body_of_kind(call: &Call, group: &str, kind: &str) -> Result<(Model, Value), 
     Ok((model, object))
 }
 
-/// The answer to something that was done and left nothing to show.
+/// The response of a successful request that returns no object.
 fn done(call: &Call) -> Response<Body> {
     let status =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});

@@ -1,7 +1,8 @@
-//! Objects as rows, for `kubectl get`: the server decides on the columns.
+//! Objects as rows for `kubectl get`; the server decides the columns.
 
 mod builtin;
 mod cells;
+mod columns;
 mod json_path;
 mod others;
 
@@ -10,25 +11,25 @@ use crate::status::StatusError;
 use crate::store::Stored;
 use serde_json::{Value, json};
 
-/// The head of one column.
+/// The definition of one column.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) format: String,
     pub(crate) description: String,
-    /// 0 is always shown, 1 with `-o wide`.
+    /// 0 is always shown, 1 only with `-o wide`.
     pub(crate) priority: i64,
 }
 
-/// Whether a table says what its columns are; in a watch only the first does.
+/// Whether a table defines its columns. In a watch only the first table does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Columns {
     Named,
     Left,
 }
 
-/// What of the object comes with its row.
+/// The part of the object that comes with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     None,
@@ -63,7 +64,7 @@ impl Column {
     }
 }
 
-/// Returns the `meta.k8s.io/v1` Table of these objects; `meta` is its metadata.
+/// Returns the `meta.k8s.io/v1` Table of these objects; `meta` is the metadata of the table.
 pub(crate) fn table(
     resource: &Resource,
     objects: &[&Stored],
@@ -73,7 +74,7 @@ pub(crate) fn table(
 ) -> Result<Value, StatusError> {
     let custom = resource.custom.as_ref().map(|custom| custom.columns.as_deref());
     let heads = match custom {
-        None => builtin::columns(resource),
+        None => columns::columns(resource),
         Some(columns) => custom_columns(columns),
     };
     let now = jiff::Timestamp::now();
@@ -108,10 +109,10 @@ pub(crate) fn table(
 }
 
 fn custom_columns(columns: Option<&[(Column, String)]>) -> Vec<Column> {
-    let mut heads = vec![builtin::name_column()];
+    let mut heads = vec![columns::name_column()];
     match columns {
         Some(columns) => heads.extend(columns.iter().map(|(column, _)| column.clone())),
-        None => heads.push(builtin::age_column("date")),
+        None => heads.push(columns::age_column("date")),
     }
     heads
 }

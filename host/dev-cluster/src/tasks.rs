@@ -1,4 +1,4 @@
-//! The only place that starts tasks: each ends when the server is shut down.
+//! The only module that spawns tasks. All tasks end when the server is shut down.
 
 use std::future::Future;
 use tokio_util::sync::CancellationToken;
@@ -27,14 +27,14 @@ impl Tasks {
         self.tracker.close();
     }
 
-    /// Cancels every task and waits until all have ended.
+    /// Cancels every task, and waits until all have ended.
     pub(crate) async fn shut_down(&self) {
         self.cancel();
         self.tracker.wait().await;
     }
 }
 
-/// Lets HTTP/2 start its streams' tasks here too.
+/// HTTP/2 spawns the tasks of its streams here too.
 impl<F> hyper::rt::Executor<F> for Tasks
 where
     F: Future<Output = ()> + Send + 'static,

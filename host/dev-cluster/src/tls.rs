@@ -1,4 +1,4 @@
-//! A certificate authority that lives as long as the server, and the server's certificate signed by it.
+//! A CA that lives as long as the server, and the server's certificate, which the CA signs.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -7,10 +7,10 @@ use rcgen::{
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::sync::Arc;
 
-/// Why the certificates could not be made.
+/// The reason why the certificates could not be created.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot make the server's certificate")]
+pub(crate) enum Error {
+    #[error("cannot create the server's certificate")]
     Certificate(#[from] rcgen::Error),
     #[error("cannot use the server's certificate")]
     Tls(#[from] rustls::Error),
@@ -24,7 +24,7 @@ pub(crate) struct Identity {
 // === impl Identity ===
 
 impl Identity {
-    /// Makes a new authority and a certificate for `localhost` and these addresses.
+    /// Creates a CA, and a certificate for `localhost` and these addresses.
     pub(crate) fn generate(addresses: Vec<String>) -> Result<Self, Error> {
         let mut ca = CertificateParams::new(Vec::new())?;
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,30 +1,30 @@
-//! Who is asking: the identity that authentication found, or that the request impersonates.
+//! The user of a request: the authenticated one, or the one that the request impersonates.
 
 use std::collections::BTreeMap;
 
-/// Name, uid, groups and extra of a requester, as SubjectAccessReviews carry them.
+/// The name, uid, groups and extra of a user, as in a SubjectAccessReview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UserInfo {
-    pub name: String,
-    pub uid: String,
-    pub groups: Vec<String>,
-    pub extra: BTreeMap<String, Vec<String>>,
+pub(crate) struct UserInfo {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) groups: Vec<String>,
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The group whose members may do everything, whatever the Roles say.
-pub const MASTERS: &str = "system:masters";
-/// The group of everybody who showed credentials.
-pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody who showed none.
-pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of a requester without credentials.
-pub const ANONYMOUS: &str = "system:anonymous";
+/// The members of this group are allowed everything, regardless of RBAC.
+pub(crate) const MASTERS: &str = "system:masters";
+/// The group of all authenticated users.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group of all unauthenticated users.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The name of an unauthenticated user.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 // === impl UserInfo ===
 
 impl UserInfo {
-    /// Returns a user in the given groups and in `system:authenticated`.
-    pub fn new<S: Into<String>>(name: impl Into<String>, groups: impl IntoIterator<Item = S>) -> Self {
+    /// Returns a user in these groups and in `system:authenticated`.
+    pub(crate) fn new<S: Into<String>>(name: impl Into<String>, groups: impl IntoIterator<Item = S>) -> Self {
         let mut groups: Vec<String> = groups.into_iter().map(Into::into).collect();
         if !groups.iter().any(|group| group == AUTHENTICATED) {
             groups.push(AUTHENTICATED.into());
@@ -32,25 +32,25 @@ impl UserInfo {
         Self { name: name.into(), groups, ..Self::default() }
     }
 
-    /// Returns the one who showed no credentials.
-    pub fn anonymous() -> Self {
+    /// Returns the unauthenticated user.
+    pub(crate) fn anonymous() -> Self {
         Self { name: ANONYMOUS.into(), groups: vec![UNAUTHENTICATED.into()], ..Self::default() }
     }
 
-    /// Returns a ServiceAccount's user, with the groups that come with it.
-    pub fn service_account(namespace: &str, name: &str) -> Self {
+    /// Returns the user of a ServiceAccount, with its groups.
+    pub(crate) fn service_account(namespace: &str, name: &str) -> Self {
         Self::new(
             format!("system:serviceaccount:{namespace}:{name}"),
             ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
         )
     }
 
-    /// Returns namespace and name if this user is a ServiceAccount.
-    pub fn as_service_account(&self) -> Option<(&str, &str)> {
+    /// Returns the namespace and name if this user is a ServiceAccount.
+    pub(crate) fn as_service_account(&self) -> Option<(&str, &str)> {
         self.name.strip_prefix("system:serviceaccount:")?.split_once(':')
     }
 
-    pub fn in_group(&self, group: &str) -> bool {
+    pub(crate) fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
     }
 }

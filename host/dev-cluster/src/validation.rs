@@ -1,5 +1,6 @@
-//! Which objects are refused with 422: the rules of metadata for every kind, and those of built-in kinds as far as a
-//! controller in development runs into them. Rules that are left out accept; none refuses what the real server accepts.
+//! Validation (422): the rules of metadata for every kind, and those rules of built-in kinds that controllers
+//! meet during development. Other rules are missing, so this server accepts some invalid objects; it refuses
+//! none that kube-apiserver accepts.
 
 mod metadata;
 mod names;
@@ -15,7 +16,7 @@ pub(crate) use names::{NameRule, label_value_faults, qualified_name_faults};
 pub(crate) use others::certificate_decisions;
 pub(crate) use pods::ephemeral_containers;
 
-/// Where in an object a rule is applied.
+/// The place in an object that a rule checks.
 fn at(path: &str, field: impl std::fmt::Display) -> String {
     if path.is_empty() { field.to_string() } else { format!("{path}.{field}") }
 }
@@ -45,7 +46,7 @@ fn duplicate(field: impl Into<String>, value: &Value) -> Cause {
     Cause::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
 }
 
-/// The rules of a built-in kind on an object by itself.
+/// The rules of a built-in kind for an object.
 pub(crate) fn builtin(kind: &GroupKind, object: &Value) -> Vec<Cause> {
     match kind.kind.as_str() {
         "ConfigMap" => config_map(object),
@@ -75,7 +76,7 @@ pub(crate) fn builtin(kind: &GroupKind, object: &Value) -> Vec<Cause> {
     }
 }
 
-/// The rules of a built-in kind on a change.
+/// The rules of a built-in kind for a change.
 pub(crate) fn builtin_update(kind: &GroupKind, new: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut immutable = |pointer: &str, path: &str| {
@@ -304,7 +305,7 @@ fn claim(object: &Value) -> Vec<Cause> {
 fn event(object: &Value) -> Vec<Cause> {
     let about = text(object, "/involvedObject/namespace");
     let own = text(object, "/metadata/namespace");
-    // What is in no namespace has its events in "default".
+    // Events of cluster-scoped objects are in "default".
     let fits = about == own || about.is_empty() && own == "default";
     if fits {
         return Vec::new();
@@ -312,7 +313,7 @@ fn event(object: &Value) -> Vec<Cause> {
     vec![Cause::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace")]
 }
 
-/// Returns an object's fields; none for what is no object.
+/// Returns the fields of an object; none for other values.
 fn fields(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The lines of a watch.
+//! Encodes the events of a watch.
 
 use crate::form::Form;
 use crate::negotiation::{Accepted, Notation, Shape};
@@ -11,13 +11,13 @@ use crate::table;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Writes events in the form that one watch asked for.
+/// Encodes events in the form that one watch asked for.
 pub(crate) struct Encoder {
     resource: Arc<Resource>,
     shape: Shape,
     notation: Notation,
     include: table::Include,
-    /// The columns' names go over the wire once.
+    /// The columns are sent once.
     columns: table::Columns,
 }
 
@@ -33,7 +33,7 @@ impl Encoder {
         &self.resource
     }
 
-    /// Writes one event; `at` is the version to show instead of the object's own.
+    /// Encodes one event; `at` replaces the object's own version.
     pub(crate) fn event(
         &mut self,
         out: &mut Vec<u8>,
@@ -73,7 +73,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes that everything up to a version was told; `initial_end` marks the end of the initial objects.
+    /// Encodes a bookmark: all changes up to this version were sent. `initial_end` marks the end of the
+    /// initial events.
     pub(crate) fn bookmark(&mut self, out: &mut Vec<u8>, revision: u64, initial_end: bool) {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
@@ -103,7 +104,7 @@ impl Encoder {
         self.write(out, "BOOKMARK", &object, self.resource.model.root());
     }
 
-    /// Shows a bookmark as the real server does: as the row of an object that has nothing but these metadata.
+    /// Encodes a bookmark as kube-apiserver does in a table: a row whose object has only these metadata.
     fn bookmark_row(&mut self, metadata: Value, revision: u64) -> Value {
         let version = json!({"resourceVersion": revision.to_string()});
         let object = Stored::new(&self.resource, "", json!({"metadata": metadata}), revision);

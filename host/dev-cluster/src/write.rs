@@ -1,4 +1,4 @@
-//! What creating, updating and patching have in common: from the client's object to the stored one.
+//! The common steps of create, update and patch, from the client's object to the stored one.
 
 use crate::call::{Call, now};
 use crate::catalog::Served;
@@ -17,12 +17,12 @@ use rand::Rng;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The letters of generated names: no vowels, so no words.
+/// The letters of generated names; without vowels they form no words.
 const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 const MAX_GENERATED_BASE: usize = 63 - SUFFIX_LENGTH;
 
-/// Returns the text of a metadata field, empty if there is none.
+/// Returns a metadata field, empty if it is missing.
 pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object
         .get("metadata")
@@ -31,7 +31,7 @@ pub(crate) fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Returns the metadata of an object to write to.
+/// Returns the mutable metadata of an object.
 pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -48,7 +48,8 @@ pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
     finalizers.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Refuses a body of another kind, version or namespace than the path says; fills in what it leaves out.
+/// Refuses a body whose kind, version or namespace contradicts the path, and fills in the fields that it
+/// omits.
 pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), StatusError> {
     let resource = &call.resource;
     if !object.is_object() {
@@ -79,7 +80,7 @@ pub(crate) fn check_identity(call: &Call, object: &mut Value) -> Result<(), Stat
     Ok(())
 }
 
-/// Custom resources say what they are.
+/// Custom resources must name their kind and apiVersion.
 fn check_custom_type(
     resource: &Resource,
     object: &Value,
@@ -108,7 +109,7 @@ fn check_custom_type(
     Ok(())
 }
 
-/// Returns the start of an object, as errors quote it.
+/// Returns the beginning of an object, as errors quote it.
 fn beginning(object: &Value) -> String {
     const LENGTH: usize = 30;
     let text = object.to_string();
@@ -118,7 +119,7 @@ fn beginning(object: &Value) -> String {
     }
 }
 
-/// Built-in types may leave out what the path says anyway.
+/// Built-in types may omit kind and apiVersion.
 fn check_builtin_type(resource: &Resource, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let kind = if kind.is_empty() { &resource.kind } else { kind };
     let wanted = resource.api_version();
@@ -127,7 +128,7 @@ fn check_builtin_type(resource: &Resource, kind: &str, api_version: &str) -> Res
         return Ok(());
     }
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    // The name of the package that the internal type is in.
+    // The name of the Go package of the internal type.
     let package = |group: &str| match group.split('.').next().unwrap_or_default() {
         "" | "events" => "core".to_owned(),
         first => first.to_owned(),
@@ -146,7 +147,7 @@ fn check_builtin_type(resource: &Resource, kind: &str, api_version: &str) -> Res
     )))
 }
 
-/// Refuses an object whose name is not the one in the path.
+/// Refuses an object whose name differs from the one in the path.
 pub(crate) fn check_name(call: &Call, object: &mut Value) -> Result<(), StatusError> {
     let name = meta(object, "name").to_owned();
     let wanted = &call.target.name;
@@ -163,7 +164,7 @@ pub(crate) fn check_name(call: &Call, object: &mut Value) -> Result<(), StatusEr
     Ok(())
 }
 
-/// Refuses an object that says it is another than the one that is there.
+/// Refuses an object whose uid differs from the stored one.
 pub(crate) fn check_uid(call: &Call, object: &Value, current: &Stored) -> Result<(), StatusError> {
     let uid = meta(object, "uid");
     if uid.is_empty() || uid == current.uid {
@@ -177,7 +178,7 @@ pub(crate) fn check_uid(call: &Call, object: &Value, current: &Stored) -> Result
     Err(StatusError::conflict(&call.resource.group_resource(), &call.target.name, why))
 }
 
-/// Gives an object without a name one made of its generateName.
+/// Generates a name from generateName for an object without a name.
 pub(crate) fn generate_name(object: &mut Value) {
     let base = meta(object, "generateName").to_owned();
     if meta(object, "name").is_empty() && !base.is_empty() {
@@ -207,7 +208,7 @@ pub(crate) fn create(
             meta(&object, "name"),
         )?;
     }
-    // A dry run passes the storage by, which is what refuses it.
+    // kube-apiserver's storage refuses this, and a dry run does not reach the storage.
     if !meta(&object, "resourceVersion").is_empty() && !call.query.dry_run()? {
         return Err(StatusError::untranslated("resourceVersion should not be set on objects to be created"));
     }
@@ -244,9 +245,8 @@ pub(crate) fn create(
     Ok(transaction.put(resource, &key, resource.stored(object)))
 }
 
-/// Stores a changed object; it is removed instead when that was the last thing its deletion waited for.
-///
-/// Returns the stored object, and whether it is gone.
+/// Stores a changed object, or removes it if its deletion waited only for this change. Returns the stored or
+/// removed object.
 pub(crate) fn update(
     call: &Call,
     transaction: &mut Transaction<'_>,
@@ -268,7 +268,7 @@ pub(crate) fn update(
         "" | "0" if resource.unconditional_update => {}
         "" | "0" => {
             return Err(StatusError::invalid(
-                // The real server names the resource here, where it names the kind elsewhere.
+                // kube-apiserver names the resource here, the kind elsewhere.
                 &GroupKind::new(&resource.group, &resource.plural),
                 name,
                 vec![Cause::invalid(
@@ -308,8 +308,8 @@ pub(crate) fn update(
     let key = call.key();
     let being_deleted = !meta(&new, "deletionTimestamp").is_empty();
     let grace = new.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
-    let held = !finalizers(&new).is_empty() || namespaces::is_held(resource, &new);
-    if being_deleted && grace == 0 && !held {
+    let waits = !finalizers(&new).is_empty() || namespaces::is_held(resource, &new);
+    if being_deleted && grace == 0 && !waits {
         let removed = transaction.remove(resource, &key, resource.stored(new));
         definitions::settle(transaction, served, resource)?;
         namespaces::settle(transaction, served, &current.namespace)?;
@@ -329,11 +329,11 @@ fn count_generation(call: &Call, new: &mut Value, old: &Value) {
     }
 }
 
-/// What the server alone decides stays as it is.
+/// Keeps the metadata that only the server writes.
 fn keep_metadata(new: &mut Value, old: &Value) {
     let metadata = meta_mut(new);
     metadata.shift_remove("selfLink");
-    // A uid that is another is for validation to find.
+    // Validation refuses a changed uid.
     let sent_uid = metadata.get("uid").and_then(Value::as_str).is_some_and(|uid| !uid.is_empty());
     if !sent_uid && let Some(uid) = old.pointer("/metadata/uid") {
         metadata.insert("uid".into(), uid.clone());
@@ -352,7 +352,8 @@ fn keep_metadata(new: &mut Value, old: &Value) {
     }
 }
 
-/// A write that changes nothing makes no new version; the times of managed fields do not count.
+/// Returns whether a write changes nothing but the times of managed fields; such a write creates no new
+/// version.
 fn unchanged(new: &Value, old: &Value) -> bool {
     let without_times = |object: &Value| {
         let mut object = object.clone();
@@ -366,7 +367,7 @@ fn unchanged(new: &Value, old: &Value) -> bool {
     without_times(new) == without_times(old)
 }
 
-/// Nobody grants more than they have.
+/// Refuses a Role or Binding that grants more rights than the user has.
 fn check_rights_granted(call: &Call, object: &Value) -> Result<(), StatusError> {
     if call.resource.group != "rbac.authorization.k8s.io" {
         return Ok(());
@@ -374,12 +375,12 @@ fn check_rights_granted(call: &Call, object: &Value) -> Result<(), StatusError> 
     call.authorizer.check_escalation(&call.user, &call.resource.plural, &call.target.namespace, object)
 }
 
-/// Returns what a resource's writes need to know about who writes.
+/// Returns the writer for `managed_fields`.
 pub(crate) fn writer<'a>(call: &'a Call, manager: &'a str, now: &'a str) -> Writer<'a> {
     Writer { manager, subresource: &call.target.subresource, now }
 }
 
-/// Returns whether this resource defines others.
+/// Returns whether this resource is CustomResourceDefinitions.
 pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.is("apiextensions.k8s.io", "customresourcedefinitions")
 }

@@ -1,4 +1,4 @@
-//! The embedded API server, asked over HTTPS as a client asks it.
+//! Tests of the embedded API server over HTTPS.
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail the test")]
 
 #[path = "it/access.rs"]

@@ -35,7 +35,7 @@ fn a_port_in_use_is_told_before_anything_begins() {
     let port = listener.local_addr().unwrap().port().to_string();
     let said = run(folder.path(), &["dev", "--port", &port]);
     assert_eq!(said.code, Some(2));
-    insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: port PORT of 127.0.0.1 is in use: choose another, or 0 for any that is free");
+    insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: port PORT of 127.0.0.1 is in use: choose another port, or 0 for a free one");
     let said = run(folder.path(), &["dev", "--admin-addr", &format!("127.0.0.1:{port}")]);
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: 127.0.0.1:PORT is in use; stop what listens there, or choose another port with --admin-addr (port 0 takes any free one)");
@@ -67,7 +67,7 @@ fn what_is_not_there_is_named() {
     error: empty: holds no plugin.yaml or plugin.toml
     error: absent.wasm cannot be read: No such file or directory (os error 2)
     hint:  has the component been built?
-    error: invalid value 'explode' for '--fault <ACTION[,KEY=VALUE]…>': unknown fault `explode`; there are close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, 429, 500, 401
+    error: invalid value 'explode' for '--fault <ACTION[,KEY=VALUE]…>': unknown fault `explode`; the faults are close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, 429, 500, 401
 
     For more information, try '--help'.
     error: --cache-dir /proc/nowhere cannot be used: No such file or directory (os error 2)

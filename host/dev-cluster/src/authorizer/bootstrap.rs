@@ -1,8 +1,9 @@
-//! The ClusterRoles and bindings that every cluster starts with, as far as they matter without controllers.
+//! The ClusterRoles and bindings of a new cluster, without those that only controllers use.
 
 use serde_json::{Value, json};
 
-/// Returns cluster-admin, discovery and the self-reviews for everybody who is authenticated, and health for all.
+/// Returns cluster-admin, discovery and self-reviews for authenticated users, and health checks for all
+/// users.
 pub(crate) fn objects() -> Vec<Value> {
     let every = json!([
         {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},

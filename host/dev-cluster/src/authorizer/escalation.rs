@@ -1,4 +1,4 @@
-//! Nobody grants more than they hold: the check on writes of Roles and Bindings.
+//! Prevents privilege escalation: the check on writes of Roles and Bindings.
 
 use super::{Attributes, Authorizer, Rule, rules, text};
 use crate::status::{GroupResource, StatusError};
@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Authorizer {
-    /// Refuses a write of `object` (one of the four RBAC kinds) that would grant what the writer does not hold.
+    /// Refuses a write of `object` (one of the four RBAC kinds) that grants rights which the writer does not
+    /// have.
     pub(crate) fn check_escalation(
         &self,
         user: &UserInfo,
@@ -74,12 +75,12 @@ impl Authorizer {
     }
 }
 
-/// The real server looks roles up through a lister, whose not-found error names the singular.
+/// kube-apiserver finds roles through a lister, whose not-found error has the singular.
 fn roles_singular(kind: &str) -> &'static str {
     if kind == "Role" { "role" } else { "clusterrole" }
 }
 
-/// Puts the verbs of one resource together again and writes a line for each.
+/// Merges the verbs of each resource, and writes one line per resource.
 fn described(missing: Vec<Rule>) -> String {
     let mut lines = Vec::new();
     let mut by_resource: BTreeMap<(String, String, Vec<String>), Rule> = BTreeMap::new();

@@ -1,8 +1,8 @@
-//! Impersonation: who a request acts as, and whether whoever sent it may.
+//! Impersonation: the user that a request acts as, and whether the requester has the right to impersonate.
 //!
-//! As in the real server (1.36) there are two ways to hold the right: constrained (`impersonate:serviceaccount` or
-//! `impersonate:user-info` on the identity, and `impersonate-on:…:VERB` on what is asked for), and the older verb
-//! `impersonate`. The constrained modes for nodes are left out: nodes are impersonated the older way only.
+//! As in kube-apiserver 1.36 two kinds of rights allow it: the constrained ones (`impersonate:serviceaccount`
+//! or `impersonate:user-info` on the identity, and `impersonate-on:…:VERB` on the requested resource), and
+//! the older verb `impersonate`. For nodes only the older verb is supported.
 
 use super::{Attributes, Authorizer};
 use crate::status::StatusError;
@@ -14,7 +14,7 @@ const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Returns the user that the request is to be answered for, when it asks to act as another.
+/// Returns the impersonated user if the request impersonates one.
 pub(crate) fn impersonated(
     authorizer: &Authorizer,
     requester: &UserInfo,
@@ -43,7 +43,7 @@ pub(crate) fn impersonated(
     }
 }
 
-/// Reads the headers as they are, before any group is added.
+/// Reads the headers, without adding groups.
 fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, StatusError> {
     let one =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -89,7 +89,7 @@ fn constrained_mode(wanted: &UserInfo) -> Option<&'static str> {
     only_name.then_some("serviceaccount")
 }
 
-/// Asks for the right to be everything that is wanted, one by one.
+/// Checks the right to impersonate each part of the identity.
 fn identity(
     authorizer: &Authorizer,
     requester: &UserInfo,
@@ -118,7 +118,7 @@ fn identity(
     Ok(())
 }
 
-/// Adds the groups that come with the name.
+/// Adds the groups that the name implies.
 fn completed(mut user: UserInfo) -> UserInfo {
     if user.groups.is_empty()
         && let Some((namespace, _)) = user.as_service_account()
@@ -133,7 +133,7 @@ fn completed(mut user: UserInfo) -> UserInfo {
     user
 }
 
-/// Writes a user as Go's `%#v` does, which is how the real server words that error.
+/// Writes a user as Go's `%#v` does, since kube-apiserver's error has that form.
 fn in_go(user: &UserInfo) -> String {
     let strings = |list: &[String]| {
         let quoted: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
@@ -153,7 +153,7 @@ fn in_go(user: &UserInfo) -> String {
     format!("&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:{groups}, Extra:{extra}}}", user.name, user.uid)
 }
 
-/// Decodes `%2f` and the like; what does not decode stays as it is.
+/// Decodes percent encoding; text that cannot be decoded stays.
 fn unescaped(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();

@@ -1,4 +1,4 @@
-//! The four access reviews: questions about rights, answered and not stored.
+//! The four access reviews, which are answered and not stored.
 
 use super::{Attributes, Authorizer, text};
 use crate::status::{Cause, GroupKind, StatusError};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Answers a review of the given resource (`subjectaccessreviews`, …) that `asker` posted, into `namespace` if any.
+/// Answers a review of this resource (`subjectaccessreviews`, …) that `asker` posted, in `namespace` if any.
 pub(crate) fn answer(
     authorizer: &Authorizer,
     resource: &str,
@@ -157,7 +157,7 @@ fn attributes(review: &Value) -> Attributes<'_> {
     }
 }
 
-/// Returns the user that a review names, with exactly the groups that it names.
+/// Returns the user of a review, with exactly the groups in the review.
 fn subject(review: &Value) -> UserInfo {
     let strings = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()

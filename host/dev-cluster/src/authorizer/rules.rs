@@ -1,4 +1,4 @@
-//! One rule of a Role: what it allows, and whether it covers another.
+//! One rule of a Role: the requests that it allows, and the rules that it covers.
 
 use super::Attributes;
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ impl Rule {
     fn matches_resource(&self, resource: &str, subresource: &str) -> bool {
         self.resources.iter().any(|rule| match subresource {
             "" => rule == "*" || rule == resource,
-            // `*` stands for every subresource too, `*/scale` for that one of every resource.
+            // `*` includes every subresource, `*/scale` is this subresource of every resource.
             _ => {
                 rule == "*"
                     || rule
@@ -76,7 +76,7 @@ impl Rule {
         parts
     }
 
-    /// Returns whether everything that a broken-down rule allows is allowed by this one.
+    /// Returns whether this rule allows everything that a broken-down rule allows.
     pub(super) fn covers(&self, part: &Self) -> bool {
         let has_all = |set: &[String], wanted: &[String]| wanted.iter().all(|one| set.contains(one));
         let star = |set: &[String]| set.iter().any(|one| one == "*");
@@ -95,7 +95,7 @@ impl Rule {
             && part.urls.iter().all(|wanted| self.urls.iter().any(|url| url_covers(url, wanted)))
     }
 
-    /// Returns the rule as `kubectl auth can-i --list` and the escalation error read it.
+    /// Returns the rule as in a SelfSubjectRulesReview and in the escalation error.
     pub(super) fn to_value(&self) -> Value {
         let mut out = Map::new();
         let mut put = |key: &str, list: &[String]| {

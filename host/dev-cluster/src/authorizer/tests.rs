@@ -31,7 +31,7 @@ fn ask<'a>(verb: &'a str, resource: &'a str, namespace: &'a str, name: &'a str) 
 }
 
 #[test]
-fn a_role_allows_what_it_says_where_it_is_bound() {
+fn a_role_allows_its_rules_in_the_namespaces_of_its_bindings() {
     let authorizer = Authorizer::new(&stored());
     let bob = UserInfo::service_account("a", "bob");
     let may = |attributes| authorizer.authorize(&bob, &attributes).allowed;
@@ -51,7 +51,7 @@ fn a_role_allows_what_it_says_where_it_is_bound() {
 }
 
 #[test]
-fn masters_may_everything_and_the_unknown_only_discover() {
+fn masters_are_allowed_everything_and_unknown_users_only_discovery() {
     let objects = stored();
     let authorizer = Authorizer::new(&objects);
     let admin = UserInfo::new("admin", [MASTERS]);
@@ -65,7 +65,7 @@ fn masters_may_everything_and_the_unknown_only_discover() {
 }
 
 #[test]
-fn a_refusal_is_worded_as_the_real_one() {
+fn a_denial_has_the_message_of_kube_apiserver() {
     let authorizer = Authorizer::new(&stored());
     let error = authorizer
         .require(&UserInfo::new("eve", Vec::<String>::new()), &ask("get", "pods/log", "a", "p"))
@@ -78,7 +78,7 @@ fn a_refusal_is_worded_as_the_real_one() {
 }
 
 #[test]
-fn impersonation_needs_the_right_and_brings_the_groups() {
+fn impersonation_needs_the_right_and_adds_the_groups() {
     let authorizer = Authorizer::new(&stored());
     let host = UserInfo::new("host", Vec::<String>::new());
     let request = ask("list", "pods", "a", "");
@@ -103,7 +103,7 @@ fn impersonation_needs_the_right_and_brings_the_groups() {
 }
 
 #[test]
-fn reviews_answer_for_the_user_they_name() {
+fn reviews_answer_for_the_user_in_the_review() {
     let authorizer = Authorizer::new(&stored());
     let admin = UserInfo::new("admin", [MASTERS]);
     let review = |user: &str| {
@@ -121,7 +121,7 @@ fn reviews_answer_for_the_user_they_name() {
 }
 
 #[test]
-fn nobody_grants_more_than_they_hold() {
+fn a_user_cannot_grant_rights_that_it_does_not_have() {
     let authorizer = Authorizer::new(&stored());
     let bob = UserInfo::service_account("a", "bob");
     let role = |verbs: &[&str]| json!({"metadata": {"name": "r"}, "rules": [{"verbs": verbs, "apiGroups": [""], "resources": ["pods"]}]});

@@ -1,4 +1,4 @@
-//! The owners that an object names, and which of them there are.
+//! The owner references of an object, and which of these owners exist.
 
 use super::FOREGROUND;
 use crate::catalog::Served;
@@ -7,25 +7,26 @@ use crate::store::Transaction;
 use crate::write::{finalizers, meta};
 use serde_json::Value;
 
-/// An object's owners, taken apart by what they are.
+/// The owner references of one object.
 pub(super) struct Owners {
     pub(super) all: Vec<Value>,
-    /// Those that are there, or of whom nothing can be said.
+    /// References to owners that exist, or that the collector treats as existing.
     pub(super) present: Vec<Value>,
-    /// One of the others is being deleted and waits for its dependents.
+    /// One of the other owners is being deleted and waits for its dependents.
     pub(super) waits: bool,
 }
 
 // === impl Owners ===
 
 impl Owners {
-    /// Looks an object's owners up. `gone` is one that has just been removed, whose kind may not be served any more.
+    /// Reads an object's owners. `removed_uid` is the uid of an object that was just removed; its kind may no
+    /// longer be served.
     pub(super) fn read(
         transaction: &Transaction<'_>,
         served: &Served,
         resource: &Resource,
         object: &Value,
-        gone: Option<&str>,
+        removed_uid: Option<&str>,
     ) -> Self {
         let all = references(object);
         let mut owners = Self { all: all.clone(), present: Vec::new(), waits: false };
@@ -36,7 +37,7 @@ impl Owners {
                 .iter()
                 .find(|kind| kind.kind == text("kind") && kind.api_version() == text("apiVersion"));
             let Some(kind) = kind else {
-                if gone != Some(text("uid")) {
+                if removed_uid != Some(text("uid")) {
                     owners.present.push(reference);
                 }
                 continue;
@@ -63,14 +64,14 @@ impl Owners {
     }
 }
 
-/// Returns whether an object holds up the deletion of an owner.
+/// Returns whether an object blocks the deletion of an owner.
 pub(super) fn blocks(object: &Value, owner: &str) -> bool {
     references(object)
         .iter()
         .any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
 }
 
-/// Returns an object's owners but for one.
+/// Returns the owner references of an object without those to one owner.
 pub(super) fn others(object: &Value, owner: &str) -> Vec<Value> {
     references(object).into_iter().filter(|reference| reference["uid"] != owner).collect()
 }

@@ -1,8 +1,8 @@
-//! Defaults that a custom resource's schema states.
+//! The defaults in a custom resource's schema.
 
 use serde_json::Value;
 
-/// Fills in what is missing in `value`, outer objects before what is in them.
+/// Fills in the defaults of missing fields, outer objects first.
 pub(crate) fn fill_in(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,10 +1,10 @@
-//! Whether a CustomResourceDefinition is sound; what this server cannot do with one is refused here by name.
+//! Validates CustomResourceDefinitions. Features that this server does not support are refused here by name.
 
 use super::{list, rules, text};
 use crate::status::Cause;
 use serde_json::{Value, json};
 
-/// Returns what is wrong with a definition.
+/// Returns the errors of a definition.
 pub(crate) fn validate(crd: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let name = text(crd, "/metadata/name");
@@ -72,7 +72,7 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
         causes.push(Cause::required(format!("{path}.name"), ""));
     }
     if let Some(scale) = version.pointer("/subresources/scale") {
-        // With one version the real server looks at the subresources where older definitions had them.
+        // With one version, kube-apiserver reports the place of v1beta1 for the subresources.
         let path =
             if only { "spec.subresources.scale".to_owned() } else { format!("{path}.subresources.scale") };
         causes.extend(scale_paths(scale, &path));
@@ -80,7 +80,7 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
     match version.pointer("/schema/openAPIV3Schema") {
         None => causes.push(Cause::required(format!("{path}.schema.openAPIV3Schema"), "")),
         Some(schema) => {
-            // With one version the real server looks at the schema where older definitions had it.
+            // With one version, kube-apiserver reports the place of v1beta1 for the schema.
             let path = if only {
                 "spec.validation.openAPIV3Schema".to_owned()
             } else {
@@ -103,7 +103,7 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
     causes
 }
 
-/// Checks where a scale finds its replicas and its selector.
+/// Checks the paths of the replicas and the selector.
 fn scale_paths(scale: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (field, below, required) in [
@@ -127,23 +127,23 @@ fn scale_paths(scale: &Value, path: &str) -> Vec<Cause> {
     causes
 }
 
-/// Where in a definition a schema stands.
+/// The position of a schema within a definition.
 #[derive(Clone, Copy)]
 struct Around<'a> {
     is_root: bool,
-    /// The list around it whose items cannot be compared with their old values, if any.
+    /// The enclosing list whose items have no old values, if any.
     unordered: Option<&'a str>,
 }
 
-/// What is wrong with a schema, and with the rules in it.
+/// The errors of a schema and of its rules.
 #[derive(Default)]
 struct Found {
     schema: Vec<Cause>,
     rules: Vec<Cause>,
 }
 
-/// Checks that every place has a type, as pruning and ownership need, and the rules of every place. Rules are compiled only
-/// where the schema is sound.
+/// Checks that every place has a type, as pruning and ownership need, and checks the rules. Rules are
+/// compiled only if the schema is valid.
 fn structural(schema: &Value, path: &str, around: Around<'_>, found: &mut Found) {
     let n_before = found.schema.len();
     let root = around.is_root;
@@ -151,7 +151,7 @@ fn structural(schema: &Value, path: &str, around: Around<'_>, found: &mut Found)
     shape(schema, path, root, &mut found.schema);
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
-        // Metadata is what it is, whatever is said of it.
+        // The schema of metadata is ignored: metadata has a fixed type.
         if !(root && name == "metadata") {
             structural(property, &format!("{path}.properties[{name}]"), inner, found);
         }
@@ -169,7 +169,7 @@ fn structural(schema: &Value, path: &str, around: Around<'_>, found: &mut Found)
     }
 }
 
-/// Checks one schema, without those in it.
+/// Checks one schema, without the nested ones.
 fn shape(schema: &Value, path: &str, root: bool, causes: &mut Vec<Cause>) {
     let flag = |key: &str| schema.get(key) == Some(&Value::Bool(true));
     if schema.get("$ref").is_some_and(|value| value != "") {

@@ -1,9 +1,9 @@
-//! The status of a definition: its names accepted, its resource established.
+//! The status of a definition: its names are accepted, its resource is established.
 
 use super::text;
 use serde_json::{Value, json};
 
-/// Writes the status of a definition whose names collide with no other: at once, where a cluster takes its controllers.
+/// Writes the status of a definition whose names are free, at once. On a real cluster controllers do this.
 pub(crate) fn establish(crd: &mut Value, now: &str) {
     let since = |crd: &Value, of_type: &str| {
         super::list(crd, "/status/conditions")

@@ -1,15 +1,15 @@
-//! Whether a custom resource fits its schema, in the words of the real server's validator.
+//! Validates custom resources against their schema, with the messages of kube-apiserver's validator.
 
 use crate::status::Cause;
 use serde_json::{Map, Value, json};
 
-/// Returns what is wrong with an object; a version without a schema accepts everything.
+/// Returns the errors of an object. A version without a schema accepts everything.
 pub(crate) fn validate(schema: Option<&Value>, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (Some(schema), Some(map)) = (schema, object.as_object()) else {
         return causes;
     };
-    // Type and metadata are checked as for every kind.
+    // Type and metadata are validated as for every kind.
     let mut content = map.clone();
     for key in ["apiVersion", "kind", "metadata"] {
         content.shift_remove(key);
@@ -23,7 +23,7 @@ pub(crate) fn validate(schema: Option<&Value>, object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Returns whether both objects have the same at the place that a cause names, such as `spec.parts[1].name`.
+/// Returns whether two objects are equal at the place that a cause names, such as `spec.parts[1].name`.
 pub(crate) fn is_same_at(field: &str, new: &Value, old: &Value) -> bool {
     let find = |object: &Value| {
         let steps = field.split(['.', '[']).map(|step| step.trim_end_matches(']'));
@@ -39,13 +39,13 @@ pub(crate) fn is_same_at(field: &str, new: &Value, old: &Value) -> bool {
     };
     match (find(new), find(old)) {
         (Some(new), Some(old)) => new == old,
-        // What is absent from both is the same only if what is around it is.
+        // A place that is absent from both is equal only if the enclosing place is.
         (None, None) => field.rsplit_once('.').is_some_and(|(around, _)| is_same_at(around, new, old)),
         _ => false,
     }
 }
 
-/// Returns what is wrong with a default, at the `default` of the schema at `path`.
+/// Returns the errors of a default, reported at the `default` of the schema at `path`.
 pub(super) fn validate_default(schema: &Value, default: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     check(schema, default, "", &mut causes);
@@ -64,7 +64,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
 fn check(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     let flag = |key: &str| schema.get(key) == Some(&Value::Bool(true));
     if value.is_null() {
-        // A null that the schema does not allow counts as absent wherever it was not required.
+        // A null that the schema does not allow counts as absent, except for required fields.
         if !flag("nullable") && !path.is_empty() {
             causes.push(wrong_type(schema, value, path));
         }
@@ -153,7 +153,7 @@ fn check_string(schema: &Value, text: &str, path: &str, causes: &mut Vec<Cause>)
         "uuid" => uuid::Uuid::parse_str(text).is_ok(),
         "ipv4" => text.parse::<std::net::Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<std::net::Ipv6Addr>().is_ok(),
-        // The others are hints, here as for most of them there.
+        // Other formats are not checked; kube-apiserver does not check most of them either.
         _ => true,
     };
     if !fits {
@@ -253,13 +253,13 @@ fn check_combined(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Ca
         check(schema, value, path, &mut causes);
         causes
     };
-    let said = |why: String| Cause::new("FieldValueInvalid", "<nil>", format!("Invalid value: \"\": {why}"));
+    let cause = |why: String| Cause::new("FieldValueInvalid", "<nil>", format!("Invalid value: \"\": {why}"));
     for one in all("allOf") {
         causes.extend(faults(one));
     }
     let any = all("anyOf");
     if !any.is_empty() && !any.iter().any(|one| faults(one).is_empty()) {
-        causes.push(said(format!("{path:?} must validate at least one schema (anyOf)")));
+        causes.push(cause(format!("{path:?} must validate at least one schema (anyOf)")));
         causes.extend(any.first().map(faults).into_iter().flatten());
     }
     let one_of = all("oneOf");
@@ -271,18 +271,18 @@ fn check_combined(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Ca
             } else {
                 format!("Found {n_fitting} valid alternatives")
             };
-            causes.push(said(format!("{path:?} must validate one and only one schema (oneOf). {found}")));
+            causes.push(cause(format!("{path:?} must validate one and only one schema (oneOf). {found}")));
             if n_fitting == 0 {
                 causes.extend(one_of.first().map(faults).into_iter().flatten());
             }
         }
     }
     if schema.get("not").is_some_and(|not| faults(not).is_empty()) {
-        causes.push(said(format!("{path:?} must not validate the schema (not)")));
+        causes.push(cause(format!("{path:?} must not validate the schema (not)")));
     }
 }
 
-/// Items of sets and of lists with keys must differ.
+/// The items of sets and of lists with keys must be unique.
 fn check_lists(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Cause>) {
     match value {
         Value::Array(list) => {

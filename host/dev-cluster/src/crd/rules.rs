@@ -1,8 +1,10 @@
-//! Validation rules in CEL (`x-kubernetes-validations`): compiled when a definition is read, evaluated over its objects.
+//! Validation rules in CEL (`x-kubernetes-validations`), compiled once per definition and evaluated for each
+//! object.
 //!
-//! The `cel` crate parses and evaluates; it has no type checker. So a rule that the real server refuses for its types when the
-//! definition is created (beyond unknown fields, variables and functions, see `definition`) fails here when an object is
-//! checked. The cost of a rule is not estimated and not bounded.
+//! The crate `cel` parses and evaluates; it has no type checker. Therefore a rule with a type error, which
+//! kube-apiserver refuses in the definition, fails here when an object is validated; unknown fields,
+//! variables and functions are refused here too (see `definition`). The cost of a rule is neither estimated
+//! nor limited.
 
 mod definition;
 mod library;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 pub(super) use definition::{check_expressions, check_texts};
 pub(super) use value::has_identity;
 
-/// The compiled rules of a schema and of the schemas in it. Places without any rule below them are left out.
+/// The compiled rules of a schema and its nested schemas. Schemas without rules are omitted.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     own: Vec<Rule>,
@@ -33,32 +35,33 @@ struct Rule {
     program: Program,
     text: String,
     uses_old_self: bool,
-    /// `oldSelf` is an optional value, and the rule is evaluated for new values too.
+    /// `oldSelf` is an optional value, and the rule applies to new values too.
     optional_old_self: bool,
     message: String,
     message_expression: Option<Program>,
     reason: String,
-    /// Where the error is reported, below the value, such as `.foo.bar`.
+    /// The path of the reported field, relative to the value, such as `.foo.bar`.
     field_path: String,
 }
 
-/// A value, the one that it replaces, and whether both are known to be the same place of the object.
+/// A value, the old value, and whether the value is known to be unchanged.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     value: &'a Value,
-    /// What transition rules compare with: none where the schema cannot say which old value it is.
+    /// The old value for transition rules; `None` if the schema does not identify it.
     old: Option<&'a Value>,
-    /// The value did not change, or is within one that did not: what it failed before, it may go on failing.
+    /// The value or an enclosing value is unchanged, so it may still violate a rule that it violated before.
     is_unchanged: bool,
 }
 
-/// What the real server calls the object itself.
+/// The name of the object itself in kube-apiserver's errors.
 const ROOT: &str = "<nil>";
 
 // === impl Rules ===
 
 impl Rules {
-    /// Compiles the rules of a schema. Rules that do not compile are refused with the definition and left out here.
+    /// Compiles the rules of a schema, without those that do not compile: the validation of the definition
+    /// refuses them.
     pub(crate) fn compile(schema: &Value) -> Self {
         let own = super::list(schema, "/x-kubernetes-validations").iter().filter_map(Rule::compile).collect();
         let below = |schema: &Value| Some(Self::compile(schema)).filter(|rules| !rules.is_empty());
@@ -76,7 +79,7 @@ impl Rules {
         }
     }
 
-    /// Returns whether there is no rule in the schema.
+    /// Returns whether the schema has no rules.
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty()
             && self.properties.is_empty()
@@ -85,7 +88,7 @@ impl Rules {
             && self.all_of.is_empty()
     }
 
-    /// Returns which rules an object breaks. `old` is the object that it replaces, if any.
+    /// Returns the errors of an object. `old` is the object before the update, if any.
     pub(crate) fn evaluate(&self, schema: &Value, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         if !self.is_empty() {
@@ -104,7 +107,7 @@ impl Rules {
             causes.extend(rule.evaluate(schema, place, path));
         }
         for (index, rules) in &self.all_of {
-            // What an alternative adds is checked on the value; its types are those of the schema around it.
+            // An alternative adds rules for the value; the types are those of the enclosing schema.
             let merged = value::overlaid(schema, &schema["allOf"][*index]);
             rules.evaluate_at(&merged, Place { is_unchanged: false, ..place }, path, causes);
         }
@@ -149,7 +152,7 @@ impl Rules {
     }
 }
 
-/// Returns the item of an old list that `item` replaces: only lists with keys can say.
+/// Returns the old value of a list item. Only lists with keys identify it.
 fn same_item<'a>(schema: &Value, old: &'a Value, item: &Value) -> Option<&'a Value> {
     if super::text(schema, "/x-kubernetes-list-type") != "map" {
         return None;
@@ -200,7 +203,7 @@ impl Rule {
                 return Some(Cause::invalid(path, &type_name, format!("{why} evaluating rule: {name}")));
             }
         };
-        // A rule that compares with the old value has judged the change itself.
+        // A rule that compares with the old value has already checked the change.
         if place.is_unchanged && !self.uses_old_self {
             return None;
         }
@@ -225,7 +228,7 @@ impl Rule {
         old
     }
 
-    /// Returns what the rule says about a value that breaks it.
+    /// Returns the message for a value that violates the rule.
     fn message(&self, variables: &[(&str, Option<cel::Value>)]) -> String {
         if let Some(expression) = &self.message_expression
             && let Ok(cel::Value::String(message)) = library::evaluate(expression, variables)

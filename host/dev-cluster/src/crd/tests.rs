@@ -43,7 +43,7 @@ fn an_object_is_pruned_defaulted_and_validated() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_the_words_of_the_real_server() {
+fn a_schema_violation_has_the_message_of_kube_apiserver() {
     let error =
         model().validate_create(&ship(json!({"flag": "c", "crew": 0, "tags": ["x", "x"]}))).unwrap_err();
     let mut causes: Vec<String> = error.details.unwrap().causes.iter().map(ToString::to_string).collect();
@@ -64,7 +64,7 @@ fn what_does_not_fit_is_refused_in_the_words_of_the_real_server() {
 }
 
 #[test]
-fn a_definition_that_cannot_be_kept_is_refused_by_name() {
+fn an_unsupported_definition_is_refused_by_name() {
     let mut crd = ships();
     crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
     assert_eq!(
@@ -75,7 +75,7 @@ fn a_definition_that_cannot_be_kept_is_refused_by_name() {
 }
 
 #[test]
-fn an_established_definition_says_so() {
+fn an_established_definition_has_its_conditions() {
     let mut crd = ships();
     assert!(!established(&crd));
     establish(&mut crd, "2026-01-01T00:00:00Z");

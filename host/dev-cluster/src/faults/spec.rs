@@ -1,9 +1,11 @@
-//! Faults as a text, for a flag: `ACTION[,KEY=VALUE]…`.
+//! Faults as text, for a flag: `ACTION[,KEY=VALUE]…`.
 //!
-//! Actions: `close-watch`, `half-open-watch`, `slow-body`, `cut-body`, `garbage`, `repeat-events`, `swallow-event`, `410`,
-//! `429`, `500`, `401`. Keys for which requests: `resource`, `verb` (several joined with `+`), `namespace`, `agent`,
-//! `skip`, `times`. Keys of actions: `after` (events, or bytes of cut-body), `event`, `pause` (milliseconds), `retry-after`
-//! (seconds).
+//! - Actions: `close-watch`, `half-open-watch`, `slow-body`, `cut-body`, `garbage`, `repeat-events`,
+//!   `swallow-event`, `410`, `429`, `500`, `401`.
+//! - Keys that select requests: `resource`, `verb` (several joined with `+`), `namespace`, `agent`, `skip`,
+//!   `times`.
+//! - Keys of actions: `after` (events, or bytes for cut-body), `event`, `pause` (milliseconds), `retry-after`
+//!   (seconds).
 
 use super::{Action, Fault, Match};
 use std::collections::BTreeMap;
@@ -13,16 +15,16 @@ use tokio::time::Duration;
 const ACTIONS: &str = "close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, \
                        429, 500, 401";
 
-/// Why a text is no fault.
+/// The reason why a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    #[error("unknown fault `{0}`; there are {ACTIONS}")]
+    #[error("unknown fault `{0}`; the faults are {ACTIONS}")]
     UnknownAction(String),
     #[error("`{0}` is not of the form KEY=VALUE")]
     NotAPair(String),
-    #[error("unknown key `{key}` in a fault of the kind `{action}`")]
+    #[error("the fault `{action}` has no key `{key}`")]
     UnknownKey { action: String, key: String },
-    #[error("`{value}` is no number, as `{key}` wants one")]
+    #[error("`{key}` must be a number, not `{value}`")]
     NotANumber { key: String, value: String },
 }
 
@@ -77,7 +79,7 @@ impl FromStr for Fault {
     }
 }
 
-/// The pairs that nobody asked for yet.
+/// The pairs that were not read yet.
 struct Keys(BTreeMap<String, String>);
 
 impl Keys {
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_become_faults() {
+    fn faults_are_parsed_from_text() {
         let fault: Fault = "close-watch,resource=pods,agent=oarlock,after=10,times=3".parse().unwrap();
         assert_eq!(fault.action, Action::CloseWatch { after_events: 10 });
         assert_eq!(fault.on.verbs, ["watch"]);
@@ -117,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn wrong_texts_are_named() {
-        let say = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
-        assert!(say("explode").starts_with("unknown fault `explode`; there are close-watch, "));
-        assert_eq!(say("410,resource"), "`resource` is not of the form KEY=VALUE");
-        assert_eq!(say("410,after=3"), "unknown key `after` in a fault of the kind `410`");
-        assert_eq!(say("429,times=x"), "`x` is no number, as `times` wants one");
+    fn the_error_of_a_wrong_text_names_the_problem() {
+        let error_of = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
+        assert!(error_of("explode").starts_with("unknown fault `explode`; the faults are close-watch, "));
+        assert_eq!(error_of("410,resource"), "`resource` is not of the form KEY=VALUE");
+        assert_eq!(error_of("410,after=3"), "the fault `410` has no key `after`");
+        assert_eq!(error_of("429,times=x"), "`times` must be a number, not `x`");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn create(call: &Call) -> Result<Response<Body>, StatusError> {
         let writer = write::writer(call, &manager, &now);
         let stored = write::create(call, transaction, decoded.object, Some(writer))?;
         if call.resource.is("", "namespaces") {
-            namespaces::furnish(transaction, served, &stored.name)?;
+            namespaces::create_default_account(transaction, served, &stored.name)?;
         }
         Ok(stored)
     })?;

@@ -1,4 +1,4 @@
-//! DELETE of one object, or of all that a selection matches.
+//! DELETE of one object, or of all selected objects.
 
 use crate::call::Call;
 use crate::deletion::{self, Options, Outcome};
@@ -25,7 +25,7 @@ pub(crate) fn delete(call: &Call) -> Result<Response<Body>, StatusError> {
         deletion::remove(transaction, served, &call.resource, &object, &options)
     })?;
     let mut response = answer(call, outcome)?;
-    if call.resource.is("batch", "jobs") && !options.says_what_becomes_of_dependents() {
+    if call.resource.is("batch", "jobs") && !options.has_propagation_policy() {
         form::add_warnings(&mut response, &[ORPHANED_PODS.to_owned()]);
     }
     Ok(response)
@@ -90,7 +90,7 @@ pub(crate) fn delete_collection(call: &Call) -> Result<Response<Body>, StatusErr
     Ok(respond::with_type(200, "application/json", respond::full(json)))
 }
 
-/// Reads the options from the body, or from the query when there is no body.
+/// Decodes the options from the body, or from the query if there is no body.
 fn options(call: &Call) -> Result<(Options, bool), StatusError> {
     let mut options = Options::default();
     if !call.body.is_empty() {

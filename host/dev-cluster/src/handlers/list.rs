@@ -1,4 +1,4 @@
-//! GET of many objects: the versions that can be asked for, and pages that are consistent among each other.
+//! GET of many objects: versions, and pages that show one version.
 
 use crate::call::Call;
 use crate::cluster::Cluster;
@@ -21,16 +21,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::{Duration, timeout};
 
-/// How long a list waits for a version that this server has not reached.
+/// The time that a list waits for a version that this server has not reached.
 const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
-/// Bodies are handed over in pieces of about this size.
+/// The approximate size of the pieces of a body.
 const CHUNK: usize = 64 * 1024;
 
-/// Where the next page starts, and at which version.
+/// The start of the next page, and its version.
 #[derive(Debug, Deserialize, Serialize)]
 struct Token {
     v: String,
-    /// -1 for a page that need not be consistent with the ones before.
+    /// -1 for a page whose version may differ from the earlier pages.
     rv: i64,
     start: String,
 }
@@ -71,14 +71,14 @@ pub(crate) async fn list(call: &Call) -> Result<Response<Body>, StatusError> {
     }
     let chunks = Chunks::new(resource.clone(), call.accepted.shape, page);
     let body = futures::stream::unfold(chunks, |mut chunks| async move {
-        // What is in the store was serialised by us: reading it back does not fail.
+        // Stored objects were serialized by this server, so decoding them does not fail.
         let chunk = chunks.next().unwrap_or_default()?;
         Some((Ok(chunk), chunks))
     });
     Ok(respond::with_type(200, "application/json", streamed(body)))
 }
 
-/// Waits until the store has reached a version, for a while.
+/// Waits up to `FRESHNESS_WAIT` until the store has reached a version.
 pub(super) async fn wait_for(cluster: &Cluster, wanted: u64) -> Result<(), StatusError> {
     let mut revision = cluster.store.subscribe();
     let reached = timeout(FRESHNESS_WAIT, revision.wait_for(|revision| *revision >= wanted)).await;
@@ -110,7 +110,7 @@ async fn page(
         let snapshot = read(at).map_err(|_| token.too_old(cluster.store.revision()))?;
         return Ok(Page::cut(snapshot, selection, &token.start, options.limit));
     }
-    // Version 0 takes whatever there is, all of it.
+    // Version 0 returns all objects at any version, without a limit.
     let mut limit = options.limit;
     let at = match (options.resource_version, options.version_match) {
         (Version::Unset, _) => None,
@@ -137,7 +137,7 @@ async fn page(
 // === impl Page ===
 
 impl Page {
-    /// Takes the matching objects from `start` on, `limit` at most (0 for all).
+    /// Takes the matching objects from `start` on, at most `limit` (0 for all).
     fn cut(snapshot: Snapshot, selection: &Selection, start: &str, limit: usize) -> Self {
         let Snapshot { revision, objects } = snapshot;
         let from = objects.partition_point(|object| &*object.key < start);
@@ -188,7 +188,7 @@ impl Token {
         serde_json::from_slice(&json).map_err(|error| invalid(error.to_string()))
     }
 
-    /// The 410 that carries a token to go on with, at the price of consistency.
+    /// Returns the 410 with a token that continues the list at another version.
     fn too_old(&self, _now: u64) -> StatusError {
         let mut token = Self { v: self.v.clone(), rv: -1, start: self.start.clone() };
         token.v = "meta.k8s.io/v1".into();
@@ -204,7 +204,7 @@ impl Token {
     }
 }
 
-/// The text of a list, piece by piece.
+/// The text of a list, in pieces.
 struct Chunks {
     resource: Arc<Resource>,
     shape: Shape,
@@ -236,7 +236,7 @@ impl Chunks {
                 let (kind, api_version) = form.of_list();
                 let mut metadata = self.page.metadata();
                 if self.resource.custom.is_some() && self.page.next.is_none() {
-                    // The real server writes these lists from maps, with what is empty in them.
+                    // kube-apiserver writes these lists from maps, including empty fields.
                     metadata["continue"] = "".into();
                 }
                 chunk.extend_from_slice(

@@ -63,7 +63,7 @@ fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
         return Err(invalid_options(Cause::required("fieldManager", "is required for apply patch")));
     }
     let force = call.query.flag("force");
-    // Unknown fields are refused in any case: an apply has to be typed.
+    // Unknown fields are always refused: an apply needs the type of each field.
     call.field_validation()?;
     let applied: Value = serde_norway::from_slice(&call.body)
         .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
@@ -79,7 +79,7 @@ fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
         let current = transaction.get(&call.resource.storage, &call.key());
         let old = current.as_ref().map(|current| call.resource.served(current)).transpose()?;
         let mut object = managed_fields::apply(call.model(), old.as_ref(), &applied, force, writer)?;
-        // What was merged is written as a struct of Go's would be, with its defaults.
+        // The merged object is written like a Go struct, with its defaults.
         object = call.model().decode(object, FieldValidation::Ignore)?.object;
         let metadata = meta_mut(&mut object);
         metadata.insert("name".into(), call.target.name.as_str().into());
@@ -106,7 +106,7 @@ fn invalid_options(cause: Cause) -> StatusError {
     StatusError::invalid(&GroupKind::new("meta.k8s.io", "PatchOptions"), "", vec![cause])
 }
 
-/// An applied object must say what it is, and be what the path says.
+/// Checks that an applied object names its kind and apiVersion, and that they match the path.
 fn check_applied_kind(call: &Call, applied: &Value) -> Result<(), StatusError> {
     let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
     if text("kind") == call.resource.kind && text("apiVersion") == call.resource.api_version() {

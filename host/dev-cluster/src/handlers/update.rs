@@ -25,7 +25,7 @@ pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
                 return Err(call.not_found());
             }
             let mut object = decoded.object;
-            // A version of what is not there counts for nothing.
+            // The resourceVersion of a missing object is ignored.
             meta_mut(&mut object).shift_remove("resourceVersion");
             let stored = write::create(call, transaction, object, Some(writer))?;
             return Ok((stored, true));

@@ -1,10 +1,10 @@
-//! A watch: what happened since a version, then what happens.
+//! A watch: the events since a version, then new events.
 
 use super::list::wait_for;
 use crate::call::Call;
 use crate::catalog::Served;
 use crate::cluster::Cluster;
-use crate::faults::{Action, Kick, KickHow, Subject};
+use crate::faults::{Action, Subject, WatchAction, WatchCommand};
 use crate::negotiation::Notation;
 use crate::protobuf;
 use crate::query::{ListOptions, Version, VersionMatch};
@@ -23,10 +23,11 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, watch as channel};
 use tokio::time::{Duration, Instant, sleep_until};
 
-/// Changes are read from the history so many at a time, and handed over in pieces of about this size.
+/// The number of changes that are read from the history at once, and the approximate size of the pieces of a
+/// body.
 const BATCH: usize = 256;
 const CHUNK: usize = 64 * 1024;
-/// A watch without `timeoutSeconds` ends after half an hour to an hour.
+/// A watch without `timeoutSeconds` ends after 30 to 60 minutes.
 const SHORTEST: u64 = 1800;
 
 struct Watch {
@@ -34,38 +35,38 @@ struct Watch {
     subject: Subject,
     selection: Selection,
     encoder: Encoder,
-    /// Everything up to this revision was told.
+    /// All changes up to this revision were sent.
     at: u64,
-    /// When the resource had ceased to be served last, as this watch began.
+    /// The revision of the resource's last removal from the API, at the start of this watch.
     dropped_at: u64,
-    /// Why nothing can be told.
+    /// The error that ends the watch before its first event.
     refusal: Option<StatusError>,
-    /// Objects that are told as ADDED before anything else.
+    /// Objects that are sent as ADDED before other events.
     initial: VecDeque<Arc<Stored>>,
-    /// Tell where the initial objects end.
+    /// Send a bookmark after the initial objects.
     mark_initial_end: bool,
     bookmarks: Option<Duration>,
     next_bookmark: Instant,
     deadline: Instant,
     changed: channel::Receiver<u64>,
-    /// What is served, as it changes.
+    /// Notifies of changes of the catalog.
     served: channel::Receiver<Arc<Served>>,
-    kicks: broadcast::Receiver<Arc<Kick>>,
+    watch_commands: broadcast::Receiver<Arc<WatchCommand>>,
     faults: Vec<Action>,
-    /// Events told so far.
-    told: u64,
-    /// Events that were there to be told so far.
+    /// The number of events that were sent.
+    n_sent: u64,
+    /// The number of events that were available, sent or not.
     seen: u64,
     phase: Phase,
 }
 
-/// A watch that is asked for longer than this, in seconds, is for ever: the clock counts no further than that.
+/// A watch with a longer timeout, in seconds, never ends: the clock's range is limited.
 const LONGEST: u64 = 30 * 365 * 86_400;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Open,
-    /// Nothing more is said, and nobody is told.
+    /// No further events are sent, and the watch stays open.
     Silent,
     Ended,
 }
@@ -78,9 +79,9 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
     }
     let include = table::Include::parse(call.query.get("includeObject"))?;
     let storage = &call.resource.storage;
-    // Before anything is read, so that no change falls between.
+    // Subscribe before reading, so that no change is missed.
     let changed = call.cluster.store.subscribe_to(storage);
-    let kicks = call.cluster.faults.kicks();
+    let watch_commands = call.cluster.faults.watch_commands();
     let timeout = options.timeout_seconds.unwrap_or_else(|| rand::rng().random_range(SHORTEST..2 * SHORTEST));
     let now = Instant::now();
     let mut watch = Watch {
@@ -98,9 +99,9 @@ pub(crate) async fn watch(call: &Call) -> Result<Response<Body>, StatusError> {
         deadline: now + Duration::from_secs(timeout.min(LONGEST)),
         changed,
         served: call.cluster.catalog.subscribe(),
-        kicks,
+        watch_commands,
         faults: call.faults.clone(),
-        told: 0,
+        n_sent: 0,
         seen: 0,
         phase: Phase::Open,
     };
@@ -122,11 +123,11 @@ impl Watch {
     async fn start(&mut self, options: &ListOptions) -> Result<(), StatusError> {
         let wants_initial = match options.send_initial_events {
             Some(wanted) => wanted,
-            // As before there was a parameter for it: no version, or any.
+            // The default before this parameter existed: initial events without a version or at version 0.
             None => !matches!(options.resource_version, Version::At(_)),
         };
         if let (Version::At(version), true) = (options.resource_version, wants_initial) {
-            // Told on the watch, as the real server's watch cache does.
+            // The watch reports this error as an event, like kube-apiserver's watch cache.
             if let Err(refusal) = wait_for(&self.cluster, version).await {
                 self.refusal = Some(refusal);
                 return Ok(());
@@ -145,7 +146,8 @@ impl Watch {
                     namespace => format!("{namespace}/"),
                 };
                 let snapshot = self.cluster.store.snapshot(storage, &prefix, None);
-                let snapshot = snapshot.map_err(|_| StatusError::internal("the present is always there"))?;
+                let snapshot = snapshot
+                    .map_err(|_| StatusError::internal("the current revision must be in the history"))?;
                 self.at = snapshot.revision;
                 if wants_initial {
                     self.initial = snapshot.objects.into();
@@ -180,7 +182,7 @@ impl Watch {
         }
     }
 
-    /// Writes what there is to tell now.
+    /// Encodes the events that are available now.
     fn fill(&mut self, chunk: &mut Vec<u8>) -> Result<(), StatusError> {
         if let Some(refusal) = self.refusal.take() {
             return Err(refusal);
@@ -195,7 +197,7 @@ impl Watch {
         while self.phase == Phase::Open && chunk.len() < CHUNK {
             let Some(object) = self.initial.pop_front() else { break };
             if self.selection.matches(&object) {
-                self.tell(chunk, ChangeKind::Added, &object, None)?;
+                self.write(chunk, ChangeKind::Added, &object, None)?;
             }
         }
         if self.phase != Phase::Open || !self.initial.is_empty() {
@@ -216,7 +218,7 @@ impl Watch {
                 break;
             }
             for change in &changes.changes {
-                self.tell_change(chunk, change)?;
+                self.write_change(chunk, change)?;
                 self.at = change.revision;
                 if self.phase != Phase::Open || chunk.len() >= CHUNK {
                     return Ok(());
@@ -227,26 +229,27 @@ impl Watch {
         Ok(())
     }
 
-    /// Tells a change as this selection sees it: objects come and go when they begin and cease to match.
-    fn tell_change(&mut self, chunk: &mut Vec<u8>, change: &Change) -> Result<(), StatusError> {
+    /// Encodes a change as this selection sees it: an object is added when it starts to match, deleted when
+    /// it stops.
+    fn write_change(&mut self, chunk: &mut Vec<u8>, change: &Change) -> Result<(), StatusError> {
         let matched = change.previous.as_ref().is_some_and(|previous| self.selection.matches(previous));
         let matches = change.kind != ChangeKind::Deleted && self.selection.matches(&change.object);
         match (matched, matches) {
             (false, false) => Ok(()),
-            (false, true) => self.tell(chunk, ChangeKind::Added, &change.object, None),
-            (true, true) => self.tell(chunk, ChangeKind::Modified, &change.object, None),
+            (false, true) => self.write(chunk, ChangeKind::Added, &change.object, None),
+            (true, true) => self.write(chunk, ChangeKind::Modified, &change.object, None),
             (true, false) if change.kind == ChangeKind::Deleted => {
-                self.tell(chunk, ChangeKind::Deleted, &change.object, None)
+                self.write(chunk, ChangeKind::Deleted, &change.object, None)
             }
-            // What is told is the object as it last matched, at the version at which it ceased to.
+            // The event has the last matching state, at the version at which the object stopped matching.
             (true, false) => match &change.previous {
-                Some(previous) => self.tell(chunk, ChangeKind::Deleted, previous, Some(change.revision)),
+                Some(previous) => self.write(chunk, ChangeKind::Deleted, previous, Some(change.revision)),
                 None => Ok(()),
             },
         }
     }
 
-    fn tell(
+    fn write(
         &mut self,
         chunk: &mut Vec<u8>,
         kind: ChangeKind,
@@ -262,19 +265,21 @@ impl Watch {
         for _ in 0..times {
             self.encoder.event(chunk, kind, object, at)?;
         }
-        self.told += 1;
+        self.n_sent += 1;
         self.check_event_faults(chunk);
         Ok(())
     }
 
-    /// Does what is to be done after so many events.
+    /// Applies the faults that follow a number of events.
     fn check_event_faults(&mut self, chunk: &mut Vec<u8>) {
-        let told = self.told;
+        let n_sent = self.n_sent;
         for fault in &self.faults {
             match fault {
-                Action::CloseWatch { after_events } if *after_events == told => self.phase = Phase::Ended,
-                Action::HalfOpenWatch { after_events } if *after_events == told => self.phase = Phase::Silent,
-                Action::Garbage { after_events } if *after_events == told => {
+                Action::CloseWatch { after_events } if *after_events == n_sent => self.phase = Phase::Ended,
+                Action::HalfOpenWatch { after_events } if *after_events == n_sent => {
+                    self.phase = Phase::Silent
+                }
+                Action::Garbage { after_events } if *after_events == n_sent => {
                     chunk.extend_from_slice(
                         b"{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\x01garbage\n",
                     );
@@ -283,11 +288,12 @@ impl Watch {
             }
         }
         self.faults
-            .retain(|fault| !matches!(fault, Action::Garbage { after_events } if *after_events == told));
+            .retain(|fault| !matches!(fault, Action::Garbage { after_events } if *after_events == n_sent));
     }
 
-    /// Whether the resource is what it was when the watch began. The real server closes the watches of a custom resource, too, when its
-    /// definition changes what is served or stored.
+    /// Returns whether the resource is still served as at the start of the watch. Like kube-apiserver, this
+    /// also ends the watches of a custom resource when its definition changes the served or the stored
+    /// versions.
     fn is_served(&self) -> bool {
         let Resource { group, version, plural, storage_api_version, .. } = self.encoder.resource();
         let served = self.served.borrow();
@@ -298,13 +304,13 @@ impl Watch {
         StatusError::expired(format!("too old resource version: {} ({oldest})", self.at))
     }
 
-    /// Waits for something to happen; a bookmark is told from here.
+    /// Waits for the next change; returns a bookmark if one is due first.
     async fn wait(&mut self) -> Option<Bytes> {
         let bookmarks = self.bookmarks.is_some();
         tokio::select! {
             biased;
             () = sleep_until(self.deadline) => self.phase = Phase::Ended,
-            kick = self.kicks.recv() => return self.kicked(kick.ok().as_deref()),
+            command = self.watch_commands.recv() => return self.run_command(command.ok().as_deref()),
             _ = self.served.changed() => {}
             changed = self.changed.changed() => {
                 if changed.is_err() {
@@ -313,7 +319,7 @@ impl Watch {
             }
             () = sleep_until(self.next_bookmark), if bookmarks => {
                 self.next_bookmark = Instant::now() + self.cluster.bookmark_interval;
-                // The revision may have moved on by changes of other resources.
+                // Changes of other resources may have moved the revision on.
                 let mut chunk = Vec::new();
                 if self.fill(&mut chunk).is_ok() {
                     self.encoder.bookmark(&mut chunk, self.at, false);
@@ -324,12 +330,12 @@ impl Watch {
         None
     }
 
-    fn kicked(&mut self, kick: Option<&Kick>) -> Option<Bytes> {
-        let kick = kick.filter(|kick| kick.on.matches(&self.subject))?;
-        match kick.how {
-            KickHow::Close => self.phase = Phase::Ended,
-            KickHow::Silence => self.phase = Phase::Silent,
-            KickHow::Expire => {
+    fn run_command(&mut self, command: Option<&WatchCommand>) -> Option<Bytes> {
+        let command = command.filter(|command| command.on.matches(&self.subject))?;
+        match command.action {
+            WatchAction::Close => self.phase = Phase::Ended,
+            WatchAction::Silence => self.phase = Phase::Silent,
+            WatchAction::Expire => {
                 let mut chunk = Vec::new();
                 self.encoder.error(&mut chunk, &self.too_old(self.cluster.store.revision()));
                 self.phase = Phase::Ended;

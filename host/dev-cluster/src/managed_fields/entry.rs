@@ -3,14 +3,14 @@
 use super::field_set::FieldSet;
 use serde_json::{Map, Value};
 
-/// How the fields came to be owned.
+/// The operation that took the ownership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     Apply,
     Update,
 }
 
-/// One owner, and what it owns.
+/// One manager, and the fields that it owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub manager: String,
@@ -24,7 +24,8 @@ pub(super) struct Entry {
 // === impl Entry ===
 
 impl Entry {
-    /// Returns whether this is the entry of that owner. An applier is one whatever version it applies.
+    /// Returns whether this is the entry of that manager. The entry of an apply does not depend on the
+    /// applied version.
     pub(super) fn is(
         &self,
         operation: Operation,
@@ -38,7 +39,7 @@ impl Entry {
             && (operation == Operation::Apply || self.api_version == api_version)
     }
 
-    /// Returns the owner as conflicts name it.
+    /// Returns the manager's description in conflicts.
     pub(super) fn describe(&self) -> String {
         let mut text = format!("{:?}", self.manager);
         if !self.subresource.is_empty() {
@@ -93,7 +94,7 @@ impl Entry {
     }
 }
 
-/// Returns the owners that an object carries; `None` when what it carries cannot be read.
+/// Returns the entries of an object; `None` if they cannot be decoded.
 pub(super) fn of(object: &Value) -> Option<Vec<Entry>> {
     match object.pointer("/metadata/managedFields") {
         Some(encoded) => decode(encoded),
@@ -101,12 +102,12 @@ pub(super) fn of(object: &Value) -> Option<Vec<Entry>> {
     }
 }
 
-/// Reads a list of entries.
+/// Decodes a list of entries.
 pub(super) fn decode(encoded: &Value) -> Option<Vec<Entry>> {
     encoded.as_array()?.iter().map(Entry::decode).collect()
 }
 
-/// Writes the entries in the order in which the real server does.
+/// Encodes the entries in kube-apiserver's order.
 pub(super) fn encode(entries: &[Entry]) -> Value {
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by(|a, b| {

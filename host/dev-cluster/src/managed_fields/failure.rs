@@ -1,4 +1,4 @@
-//! Why an apply failed, and how that is said.
+//! The errors of an apply.
 
 use super::field_set::{Path, display};
 use crate::model::Model;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 pub(super) enum Failure {
     Conflicts(Vec<Conflict>),
-    /// The live object does not fit its type.
+    /// The live object does not match its type.
     Unmergeable(String),
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Conflict {
     pub path: Path,
 }
 
-/// 500 for an object that does not fit its type.
+/// 500 for an object that does not match its type.
 pub(super) fn untypable(model: &Model, applied: &Value, faults: &[String]) -> StatusError {
     let metadata =
         |key: &str| applied.pointer(&format!("/metadata/{key}")).and_then(Value::as_str).unwrap_or_default();
@@ -24,12 +24,12 @@ pub(super) fn untypable(model: &Model, applied: &Value, faults: &[String]) -> St
         "" => format!("/{}", model.api_version()),
         _ => model.api_version().to_owned(),
     };
-    let said = match faults {
+    let message = match faults {
         [one] => one.clone(),
         several => format!("errors:\n  {}", several.join("\n  ")),
     };
     StatusError::untranslated(format!(
-        "failed to create typed patch object ({}/{}; {group_version}, Kind={}): {said}",
+        "failed to create typed patch object ({}/{}; {group_version}, Kind={}): {message}",
         metadata("namespace"),
         metadata("name"),
         model.kind().kind

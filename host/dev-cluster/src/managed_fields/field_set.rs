@@ -1,6 +1,6 @@
-//! Sets of fields, and the `fieldsV1` form in which objects carry them.
+//! Sets of fields, and their form in objects (`fieldsV1`).
 //!
-//! A path is a member or it is not: that a parent is a member says nothing of its children.
+//! Each path is a member or not, independently of its parents and children.
 
 use crate::schema::Node;
 use serde_json::{Map, Value};
@@ -10,25 +10,25 @@ use std::fmt::Write as _;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// One step from an object to a part of it; in the order in which the API server writes them. Cheap to clone: every path
-/// holds all the steps of those above it.
+/// One step of a path, in the order of `fieldsV1`. Cheap to clone, since each path of a set holds all its
+/// steps.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     Field(Arc<str>),
-    /// The item of a list whose key fields, in order of name, have these values.
+    /// A list item with these values of its key fields, in order of name.
     Key(Arc<[(String, Scalar)]>),
-    /// The item of a set.
+    /// An item of a set.
     Value(Scalar),
     Index(usize),
 }
 
-/// A value that tells items apart.
+/// A value that identifies an item.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scalar(pub Value);
 
 pub(super) type Path = Vec<Step>;
 
-/// Some fields of an object.
+/// A set of fields of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSet(BTreeSet<Arc<[Step]>>);
 
@@ -110,7 +110,7 @@ impl FieldSet {
         self.0.contains(path)
     }
 
-    /// Returns whether something below the path is a member.
+    /// Returns whether a path below this one is a member.
     pub(super) fn has_below(&self, path: &[Step]) -> bool {
         self.0
             .range::<[Step], _>((Bound::Included(path), Bound::Unbounded))
@@ -135,7 +135,7 @@ impl FieldSet {
         self.0.extend(other.0.iter().cloned());
     }
 
-    /// Removes what is in the other set; quick when that is small.
+    /// Removes the members of the other set; fast if the other set is small.
     pub(super) fn subtract(&mut self, other: &Self) {
         for path in &other.0 {
             self.0.remove(path);
@@ -159,7 +159,7 @@ impl FieldSet {
         Self(self.0.iter().filter(kept).cloned().collect())
     }
 
-    /// Returns the set with every named field on the way to a member being a member as well.
+    /// Adds the named fields on the paths to all members.
     #[must_use]
     pub(super) fn with_named_parents(&self, root: &Node) -> Self {
         let mut all = self.0.clone();
@@ -183,13 +183,13 @@ impl FieldSet {
         Self(all)
     }
 
-    /// Writes `fieldsV1`.
+    /// Encodes `fieldsV1`.
     pub(super) fn encode(&self) -> Value {
         let paths: Vec<&[Step]> = self.0.iter().map(|path| &**path).collect();
         Value::Object(encode_below(&paths))
     }
 
-    /// Reads `fieldsV1`; `None` when it is none.
+    /// Decodes `fieldsV1`; `None` if it is malformed.
     pub(super) fn decode(encoded: &Value) -> Option<Self> {
         let mut set = Self::default();
         set.decode_into(encoded, &mut Vec::new())?;
@@ -213,7 +213,8 @@ impl FieldSet {
     }
 }
 
-/// Writes sorted paths as a tree; what has children says with a dot that it is a member itself, the others need not.
+/// Encodes sorted paths as a tree. A member with children has an entry `.`; a member without children needs
+/// none.
 fn encode_below(paths: &[&[Step]]) -> Map<String, Value> {
     let mut out = Map::new();
     let is_member = paths.first().is_some_and(|path| path.is_empty());

@@ -29,7 +29,7 @@ fn fields(object: &Value, manager: &str) -> Value {
 }
 
 #[test]
-fn who_creates_owns_and_who_changes_takes_over() {
+fn the_creator_owns_fields_and_an_updater_takes_ownership() {
     let old = created(json!({"a": "1", "b": "1"}));
     assert_eq!(
         fields(&old, "creator"),
@@ -59,7 +59,7 @@ fn an_apply_conflicts_with_other_owners_unless_forced() {
 }
 
 #[test]
-fn what_is_no_longer_applied_goes_unless_somebody_else_owns_it() {
+fn a_field_that_is_no_longer_applied_is_removed_unless_another_manager_owns_it() {
     let first = apply(&model(), None, &config(json!({"a": "1", "b": "1"})), false, by("me")).unwrap();
     let shared = apply(&model(), Some(&first), &config(json!({"b": "1"})), false, by("you")).unwrap();
     let last = apply(&model(), Some(&shared), &config(json!({})), false, by("me")).unwrap();

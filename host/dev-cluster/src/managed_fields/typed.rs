@@ -1,6 +1,6 @@
-//! Walks over objects by their types: which fields there are, which differ, what two make together, what is left.
+//! Operations on objects by their types: the set of fields, comparison, merge, and removal of fields.
 //!
-//! After `structured-merge-diff`, whose function names are kept in the comments: there every subtle rule here is found.
+//! Follows `structured-merge-diff`; the comments name its functions, which explain each rule.
 
 mod compare;
 mod faults;
@@ -16,7 +16,7 @@ pub(super) use merge::{merge, remove};
 
 const OMITS_KEYS: &str = "associative list with keys has an element that omits all key fields";
 
-/// How a place is treated.
+/// The treatment of a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Treated {
     Whole,
@@ -31,7 +31,7 @@ pub(super) fn fields_of(root: &Node, value: &Value) -> FieldSet {
     set
 }
 
-/// Returns the items of a list with what tells them apart; `Err` names the item that cannot be told apart.
+/// Returns the items of a list with their keys; `Err` names an item without a unique key.
 pub(super) fn items<'v>(node: &Node, list: &'v [Value]) -> Result<Vec<(Step, &'v Value)>, String> {
     let step_of = |item: &Value| match &node.list {
         ListKind::Set if item.is_object() => {
@@ -49,7 +49,7 @@ pub(super) fn items<'v>(node: &Node, list: &'v [Value]) -> Result<Vec<(Step, &'v
             };
             let default = |key: &String| {
                 let field = node.item().field(key)?;
-                field.default.clone().or_else(|| field.never_set())
+                field.default.clone().or_else(|| field.zero_value())
             };
             let mut found: Vec<(String, Scalar)> = keys
                 .iter()
@@ -112,7 +112,7 @@ fn collect(node: &Node, value: &Value, path: &mut Path, set: &mut FieldSet) {
             };
             for (step, item) in &items {
                 path.push(step.clone());
-                // Items that cannot be told apart are owned as one.
+                // Items with the same key are owned as one.
                 if items.iter().filter(|(other, _)| other == step).count() == 1 {
                     collect(node.item(), item, path, set);
                 }

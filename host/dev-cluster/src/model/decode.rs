@@ -1,8 +1,8 @@
-//! From the JSON that a client sent to the object as the API server holds it.
+//! Decodes the JSON of a client into the form that the API server stores.
 //!
-//! For built-in kinds this is what Go's decoder and encoder make of it together: unknown fields dropped, nulls too,
-//! empty values left out or written as their structs say, quantities and times in their canonical form. Custom resources
-//! are pruned to their schema; only their metadata is treated as the built-in type that it is.
+//! For built-in kinds the result equals that of Go's decoder and encoder: without unknown fields and nulls,
+//! empty values omitted or written as their structs define, quantities and times in canonical form. Custom
+//! resources are pruned to their schema; only their metadata has a built-in type.
 
 use super::{Decoded, Model, defaults, quantity};
 use crate::schema::{Empty, Node, Shape};
@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// What to do about fields that a type does not have (`?fieldValidation=`).
+/// The treatment of unknown fields (`?fieldValidation=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -23,19 +23,19 @@ pub(crate) enum FieldValidation {
 // === impl Model ===
 
 impl Model {
-    /// Decodes an object of this kind and fills its defaults in.
+    /// Decodes an object of this kind, and fills in its defaults.
     pub(crate) fn decode(&self, body: Value, fields: FieldValidation) -> Result<Decoded, StatusError> {
         let kind = &self.kind.kind;
         let version = self.api_version.rsplit('/').next().unwrap_or_default();
-        self.decode_saying(body, fields, |why| {
+        self.decode_or(body, fields, |why| {
             StatusError::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
             ))
         })
     }
 
-    /// Decodes, and says in the caller's words why it could not.
-    pub(crate) fn decode_saying(
+    /// Decodes an object; the caller words the error.
+    pub(crate) fn decode_or(
         &self,
         body: Value,
         fields: FieldValidation,
@@ -66,12 +66,12 @@ impl Model {
         Ok(Decoded { object, warnings })
     }
 
-    /// Returns an object of this kind that nothing was written into.
-    pub(crate) fn never_set(&self) -> Value {
+    /// Returns an object of this kind in which no field was set.
+    pub(crate) fn zero_object(&self) -> Value {
         if self.is_custom() { Value::Object(Map::new()) } else { zero(&self.root) }
     }
 
-    /// Fills defaults in, as is done again for what a patch or an apply made.
+    /// Fills in defaults. Called again for the result of a patch or an apply.
     pub(crate) fn fill_in(&self, object: &mut Value) {
         match &self.custom {
             Some(custom) => {
@@ -84,7 +84,7 @@ impl Model {
     }
 }
 
-/// One decoding, with where it is and what it found unknown.
+/// The state of one decoding: the current path, and the unknown fields.
 #[derive(Default)]
 struct Decoder {
     path: Vec<String>,
@@ -104,7 +104,7 @@ impl Decoder {
         self.path.concat().trim_start_matches('.').to_owned()
     }
 
-    /// The error of Go's decoder, which names the innermost struct and the path to the field.
+    /// The error of Go's decoder, which names the innermost struct and the path of the field.
     fn mismatch(&self, value: &Value, owner: &str, wanted: &str) -> String {
         let got = match value {
             Value::Bool(_) => "bool",
@@ -123,7 +123,7 @@ impl Decoder {
         format!("json: cannot unmarshal {got} into Go struct field {owner}{path} of type {wanted}")
     }
 
-    /// Decodes one place; `owner` is the Go struct around it.
+    /// Decodes one place; `owner` is the enclosing Go struct.
     fn typed(&mut self, node: &Node, value: Value, owner: &str) -> Result<Value, String> {
         let mismatch = |this: &Self, value: &Value| Err(this.mismatch(value, owner, &go_type(node)));
         match (&node.shape, value) {
@@ -218,7 +218,7 @@ impl Decoder {
                     && !value.is_null()
                 {
                     let decoded = self.typed(metadata, value, "ObjectMeta");
-                    // It is decoded by itself there.
+                    // kube-apiserver decodes metadata by itself, so its errors start there.
                     out.insert(
                         key,
                         decoded.map_err(|why| why.replace("ObjectMeta.metadata.", "ObjectMeta."))?,
@@ -270,7 +270,7 @@ fn mismatch_root(value: &Value) -> Result<Value, String> {
     Err(format!("json: cannot unmarshal {got} into Go value of type map[string]interface {{}}"))
 }
 
-/// Writes what Go writes although it is empty.
+/// Adds the empty fields that Go writes.
 fn write_empties(of: &crate::schema::Struct, out: &mut Map<String, Value>) {
     for (name, field) in &of.fields {
         if field.empty == Empty::Written && !out.contains_key(name) {
@@ -279,7 +279,7 @@ fn write_empties(of: &crate::schema::Struct, out: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the object with the fields that are written although they are empty.
+/// Returns the object with the empty fields that Go writes.
 pub(super) fn written(node: &Node, mut value: Value) -> Value {
     if let (Shape::Struct(of), Some(map)) = (&node.shape, value.as_object_mut()) {
         write_empties(of.get(), map);
@@ -287,7 +287,7 @@ pub(super) fn written(node: &Node, mut value: Value) -> Value {
     value
 }
 
-/// Returns what Go writes for a value that was never set.
+/// Returns the value that Go writes for a value that was never set.
 fn zero(node: &Node) -> Value {
     match &node.shape {
         Shape::String => json!(""),
@@ -338,7 +338,7 @@ fn time(text: &str, digits: u8) -> Result<Value, String> {
     Ok(if digits == 0 { format!("{parsed:.0}").into() } else { format!("{parsed:.6}").into() })
 }
 
-/// Returns the Go type of a place, as far as error messages name it.
+/// Returns the Go type of a place, as in error messages.
 fn go_type(node: &Node) -> String {
     match &node.shape {
         Shape::String | Shape::Bytes => "string".into(),

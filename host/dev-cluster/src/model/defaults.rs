@@ -1,16 +1,16 @@
-//! Defaults of built-in kinds: what the real server fills in when it decodes.
+//! The defaults of built-in kinds, which kube-apiserver fills in when it decodes.
 //!
-//! Those that belong to a type wherever it stands are found by the type's name, those of a kind by the kind's.
+//! Defaults of a type are looked up by the type's name, those of a kind by the kind's name.
 
 use crate::schema::{Node, Shape};
 use serde_json::{Map, Value, json};
 
-/// Where a DaemonSet keeps how often its template changed.
+/// The annotation with the generation of a DaemonSet's template.
 pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 type Object = Map<String, Value>;
 
-/// Fills in what is missing in an object of a built-in kind.
+/// Fills in the defaults of an object of a built-in kind.
 pub(super) fn fill_in(root: &Node, kind: &str, object: &mut Value) {
     if let Some(object) = object.as_object_mut() {
         of_kind(kind, object);
@@ -295,7 +295,7 @@ fn job(object: &mut Object) {
     missing(object, "podReplacementPolicy", json!(policy));
 }
 
-/// Sets a field that is absent, or empty where an empty one counts as absent.
+/// Sets a field that is absent, or empty where an empty value counts as absent.
 fn missing(object: &mut Object, name: &str, value: Value) {
     let absent = match object.get(name) {
         None | Some(Value::Null) => true,
@@ -307,7 +307,7 @@ fn missing(object: &mut Object, name: &str, value: Value) {
     }
 }
 
-/// Copies a field to its older name or back.
+/// Copies a field to its older name, or back.
 fn same(object: &mut Object, name: &str, older: &str) {
     if let Some(value) = object.get(name).or_else(|| object.get(older)).cloned() {
         missing(object, name, value.clone());

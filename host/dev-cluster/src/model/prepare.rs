@@ -1,4 +1,4 @@
-//! What a write resets or fills in regardless of what was sent: the "strategy" of each kind.
+//! The fields that a write resets or fills in, regardless of the client: the "strategy" of each kind.
 
 use super::Model;
 use super::defaults::TEMPLATE_GENERATION;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 // === impl Model ===
 
 impl Model {
-    /// Readies a decoded object for its creation. Name, uid and creation time are set by then.
+    /// Prepares a decoded object for its creation. Name, uid and creation time are already set.
     pub(crate) fn prepare_create(&self, object: &mut Value) {
         let Some(map) = object.as_object_mut() else {
             return;
@@ -41,16 +41,18 @@ impl Model {
         self.write_empty_status(map);
     }
 
-    /// Readies an update of the object itself: its status is not changed that way.
+    /// Prepares an update of the object itself. The status is kept.
     pub(crate) fn prepare_update(&self, new: &mut Value, old: &Value) {
         if self.has_status {
             keep(new, old, "status");
         }
         if self.kind.kind == "Namespace" && self.kind.group.is_empty() {
-            // Changed by way of `finalize` alone.
-            let held = old.pointer("/spec/finalizers").cloned();
-            if let (Some(held), Some(spec)) = (held, new.get_mut("spec").and_then(Value::as_object_mut)) {
-                spec.insert("finalizers".into(), held);
+            // Only `finalize` changes them.
+            let finalizers = old.pointer("/spec/finalizers").cloned();
+            if let (Some(finalizers), Some(spec)) =
+                (finalizers, new.get_mut("spec").and_then(Value::as_object_mut))
+            {
+                spec.insert("finalizers".into(), finalizers);
             }
         }
         if self.kind.kind == "CertificateSigningRequest" && self.kind.group == "certificates.k8s.io" {
@@ -64,7 +66,7 @@ impl Model {
             }
         }
         if self.kind.kind == "Pod" && self.kind.group.is_empty() {
-            // Set once, when the Pod is admitted; a client that leaves them out means no change.
+            // Set once at admission; an update without them keeps them.
             for field in ["priority", "preemptionPolicy"] {
                 if let (Some(value), Some(spec)) = (
                     old.pointer(&format!("/spec/{field}")),
@@ -76,7 +78,7 @@ impl Model {
         }
     }
 
-    /// Readies an update of the status: nothing else is changed that way, but for metadata that bookkeeping needs.
+    /// Prepares an update of the status. Everything else is kept, except for some metadata.
     pub(crate) fn prepare_status_update(&self, new: &mut Value, old: &Value) {
         let fields: Vec<String> = [new, old]
             .into_iter()
@@ -103,9 +105,10 @@ impl Model {
         }
     }
 
-    /// Returns whether a change makes a new generation: anything but metadata and status, for kinds that count them.
+    /// Returns whether a change increments the generation: any change outside metadata and status, for kinds
+    /// with a generation.
     pub(crate) fn changes_generation(&self, new: &Value, old: &Value) -> bool {
-        // A PriorityClass has one generation: what could make another may not be changed.
+        // A PriorityClass keeps its generation: the fields that would increment it are immutable.
         if !self.counts_generations() || !self.is_custom() && self.kind.kind == "PriorityClass" {
             return false;
         }
@@ -143,7 +146,7 @@ impl Model {
             )
     }
 
-    /// Go writes the status of a kind that has one even when nothing is in it.
+    /// Go writes the status of a kind that has one, even if it is empty.
     fn write_empty_status(&self, map: &mut Map<String, Value>) {
         if self.has_status && !map.contains_key("status") {
             let mut status = json!({});
@@ -169,7 +172,7 @@ fn keep(new: &mut Value, old: &Value, field: &str) {
     }
 }
 
-/// Does what the admission plugins Priority and DefaultTolerationSeconds do.
+/// The admission plugins Priority and DefaultTolerationSeconds.
 fn admit_pod(pod: &mut Map<String, Value>) {
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -213,7 +216,7 @@ fn qos_class(pod: &Map<String, Value>) -> &'static str {
     }
 }
 
-/// Gives an object without labels those of its Pods.
+/// Sets missing labels to those of the Pod template.
 fn label_as_template(object: &mut Map<String, Value>) {
     let labels = object.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned();
     if let (Some(labels), Some(metadata)) =
@@ -239,7 +242,7 @@ fn set_template_generation(object: &mut Map<String, Value>, generation: i64) {
     }
 }
 
-/// Gives a Job the labels and the selector by which it finds its own Pods.
+/// Sets the labels and the selector with which a Job finds its Pods.
 fn select_own_pods(job: &mut Map<String, Value>) {
     let metadata = |key: &str| -> Value {
         job.get("metadata").and_then(|metadata| metadata.get(key)).cloned().unwrap_or_default()

@@ -1,8 +1,8 @@
-//! Quantities (`500m`, `1Gi`): read, and written in the one canonical form.
+//! Quantities (`500m`, `1Gi`): parsing, and the canonical form.
 
 const NANO: i128 = 1_000_000_000;
 
-/// Returns the canonical form: the biggest suffix of its family that needs no fraction.
+/// Returns the canonical form: the largest suffix of its family that needs no fraction.
 pub(super) fn canonical(text: &str) -> Result<String, String> {
     let (nanos, family) = parse(text)?;
     let sign = if nanos < 0 { "-" } else { "" };
@@ -36,7 +36,7 @@ fn parse(text: &str) -> Result<(i128, Family), String> {
     let places = u32::try_from(fraction.len()).map_err(|_| bad())?;
     let scaled = mantissa.checked_mul(NANO).and_then(|value| factor.apply(value)).ok_or_else(bad)?;
     let divisor = 10_i128.checked_pow(places).ok_or_else(bad)?;
-    // What is smaller than a nano is rounded up, away from zero.
+    // Amounts below a billionth are rounded up, away from zero.
     let nanos = scaled.div_euclid(divisor) + i128::from(scaled.rem_euclid(divisor) != 0);
     Ok((if negative { -nanos } else { nanos }, family))
 }
@@ -129,7 +129,7 @@ mod tests {
     use super::canonical;
 
     #[test]
-    fn quantities_take_their_canonical_form() {
+    fn quantities_are_written_in_canonical_form() {
         for (from, to) in [
             ("1000m", "1"),
             ("0.5", "500m"),

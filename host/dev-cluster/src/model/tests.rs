@@ -10,7 +10,7 @@ fn decoded(model: &Model, body: Value) -> Value {
 }
 
 #[test]
-fn a_deployment_gets_its_defaults() {
+fn defaults_of_a_deployment_are_filled_in() {
     let got = decoded(
         &model("apps", "v1", "Deployment"),
         json!({"metadata": {"name": "d"}, "spec": {
@@ -31,7 +31,7 @@ fn a_deployment_gets_its_defaults() {
 }
 
 #[test]
-fn nulls_empties_and_unknown_fields_go() {
+fn decoding_drops_nulls_empty_values_and_unknown_fields() {
     let decoded = model("", "v1", "ConfigMap")
         .decode(
             json!({"metadata": {"name": "c", "labels": {}, "annotations": null}, "data": {}, "nope": 1}),
@@ -43,7 +43,7 @@ fn nulls_empties_and_unknown_fields_go() {
 }
 
 #[test]
-fn a_wrong_type_is_worded_as_go_words_it() {
+fn a_wrong_type_has_the_error_of_gos_decoder() {
     let error =
         |body: Value| model("", "v1", "ConfigMap").decode(body, FieldValidation::Warn).unwrap_err().message;
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_wrong_type_is_worded_as_go_words_it() {
 }
 
 #[test]
-fn string_data_becomes_data() {
+fn string_data_is_moved_into_data() {
     let got = decoded(
         &model("", "v1", "Secret"),
         json!({"metadata": {"name": "s"}, "stringData": {"a": "b"}, "data": {"c": "ZA=="}}),
@@ -70,7 +70,7 @@ fn string_data_becomes_data() {
 }
 
 #[test]
-fn a_status_changes_only_through_its_door() {
+fn only_the_status_subresource_changes_the_status() {
     let model = model("apps", "v1", "Deployment");
     let old = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}, "status": {"replicas": 1}});
     let mut new = json!({"metadata": {}, "spec": {"replicas": 2}, "status": {"replicas": 2}});

@@ -1,4 +1,4 @@
-//! What Kubernetes says of its own types, from the crate k8s-openapi.
+//! Kubernetes' descriptions of its types, from the crate k8s-openapi.
 
 use k8s_openapi::api::{
     apps, autoscaling, batch, certificates, coordination, core, discovery, events, networking, policy, rbac,
@@ -10,15 +10,15 @@ use k8s_openapi::schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// By the name of the type, such as `io.k8s.api.core.v1.Pod`.
+/// By type name, such as `io.k8s.api.core.v1.Pod`.
 static TYPES: LazyLock<Map<String, Value>> = LazyLock::new(generate);
 
-/// Returns the schema that k8s-openapi has of a type.
+/// Returns k8s-openapi's schema of a type.
 pub(super) fn of(name: &str) -> Option<&'static Value> {
     TYPES.get(name)
 }
 
-/// Every type that a served kind is made of.
+/// The schemas of all types that served kinds use.
 fn generate() -> Map<String, Value> {
     let mut generator: SchemaGenerator = SchemaSettings::openapi3().into();
     macro_rules! kinds {

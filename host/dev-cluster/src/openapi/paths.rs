@@ -1,4 +1,4 @@
-//! The paths of a group version, with the parameters and bodies that they take.
+//! The paths of a group version, with their parameters and bodies.
 
 use super::root;
 use super::schemas::{self, Dialect};

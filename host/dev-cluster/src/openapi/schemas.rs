@@ -1,4 +1,4 @@
-//! The schemas of the objects of a group version, and of all that they are made of.
+//! The schemas of a group version's objects, and of all types that they use.
 
 use super::descriptions;
 use crate::resource::Resource;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// OpenAPI 3.0, or 2.0 (Swagger), which says less.
+/// OpenAPI 3.0, or 2.0 (Swagger), which can express less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     V2,
@@ -29,7 +29,7 @@ pub(super) fn name_of(resource: &Resource) -> String {
     }
 }
 
-/// Returns the schemas of these resources and of their lists, with every schema that they refer to.
+/// Returns the schemas of these resources and of their lists, with all schemas that they refer to.
 pub(super) fn of(resources: &[&Arc<Resource>], dialect: Dialect) -> Map<String, Value> {
     let mut schemas = Schemas { dialect, found: BTreeMap::new() };
     for resource in resources {
@@ -38,7 +38,7 @@ pub(super) fn of(resources: &[&Arc<Resource>], dialect: Dialect) -> Map<String, 
     schemas.found.into_iter().collect()
 }
 
-/// The table of types cuts off how Kubernetes' names begin.
+/// The names in the table of types lack their common prefixes.
 fn full_name(short: &str) -> String {
     let prefix = match short.split('.').next() {
         Some("meta") => "io.k8s.apimachinery.pkg.apis",
@@ -82,7 +82,7 @@ impl Schemas {
         self.found.insert(format!("{name}List"), list);
     }
 
-    /// Adds a type by its full name, whatever it is: a struct of the table, or one that is a scalar in JSON.
+    /// Adds a type by its full name: a struct of the table, or a type that is a scalar in JSON.
     fn add_type(&mut self, name: &str) {
         let short = name.trim_start_matches("io.k8s.apimachinery.pkg.apis.");
         if let Some(of) = StructRef::named(short) {
@@ -113,7 +113,7 @@ impl Schemas {
         if self.found.contains_key(&name) {
             return;
         }
-        // Types refer to themselves.
+        // Types may refer to themselves.
         self.found.insert(name.clone(), Value::Null);
         let described = descriptions::of(&name).unwrap_or(&Value::Null);
         let mut properties = Map::new();
@@ -132,7 +132,7 @@ impl Schemas {
         self.found.insert(name, schema);
     }
 
-    /// Returns the schema of one field of a built-in type; `described` is k8s-openapi's.
+    /// Returns the schema of one field of a built-in type; `described` is k8s-openapi's schema.
     fn place(&mut self, node: &Node, described: &Value) -> Value {
         let description = described["description"].as_str();
         let mut schema = match &node.shape {
@@ -173,7 +173,8 @@ impl Schemas {
         schema
     }
 
-    /// Returns a reference. Beside one OpenAPI 3 allows nothing, so that there it goes into an `allOf`.
+    /// Returns a reference. OpenAPI 3 allows no fields beside a reference, so a described reference is in an
+    /// `allOf`.
     fn refer(&mut self, name: &str, description: Option<&str>) -> Value {
         if !self.found.contains_key(name) {
             self.add_type(name);
@@ -188,7 +189,8 @@ impl Schemas {
         }
     }
 
-    /// Points the references of k8s-openapi's schemas to where they are here, and adds what they point to.
+    /// Rewrites the references in k8s-openapi's schemas to this document, and adds the schemas that they
+    /// name.
     fn rewrite(&mut self, schema: &mut Value) {
         match schema {
             Value::Object(map) => {
@@ -261,7 +263,7 @@ fn say_how_it_merges(schema: &mut Value, node: &Node) {
     }
 }
 
-/// Takes out of a definition's schema what OpenAPI 2 cannot say.
+/// Removes from a definition's schema what OpenAPI 2 cannot express.
 fn without_what_v2_lacks(schema: &mut Value) {
     let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
     let keeps_unknown = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
@@ -271,7 +273,7 @@ fn without_what_v2_lacks(schema: &mut Value) {
         map.shift_remove(key);
     }
     if is_nullable || keeps_unknown || is_int_or_string {
-        // A client that checks types must not refuse what the server takes.
+        // A client that checks types must not refuse values that the server accepts.
         map.shift_remove("type");
         if keeps_unknown || is_nullable {
             map.shift_remove("items");
@@ -291,7 +293,7 @@ fn without_what_v2_lacks(schema: &mut Value) {
 // === impl Dialect ===
 
 impl Dialect {
-    /// Returns where a schema of this name is in the document.
+    /// Returns the path of a schema in the document.
     pub(super) fn reference(self, name: &str) -> String {
         match self {
             Self::V2 => format!("#/definitions/{name}"),
@@ -315,7 +317,7 @@ impl Dialect {
         }
     }
 
-    /// Says that an operation takes a body of these media types.
+    /// Adds a body of these media types to an operation.
     pub(super) fn take_body(self, operation: &mut Value, media_types: &[&str], schema: Value) {
         match self {
             Self::V2 => {

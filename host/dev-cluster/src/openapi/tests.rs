@@ -13,7 +13,7 @@ fn served() -> std::sync::Arc<Served> {
     catalog.served()
 }
 
-/// Every `$ref` in a document.
+/// Collects every `$ref` in a document.
 fn references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -26,7 +26,7 @@ fn references(value: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_names_an_existing_schema() {
     let served = served();
     for gv in served.group_versions() {
         let document = document(&gv);
@@ -40,7 +40,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_kind_and_nearly_every_field_is_described() {
+fn every_kind_and_nearly_every_field_has_a_description() {
     let served = served();
     for gv in served.group_versions() {
         let document = document(&gv);

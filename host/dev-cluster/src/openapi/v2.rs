@@ -1,5 +1,5 @@
-//! `/openapi/v2`: all group versions in one Swagger document, as JSON or in gnostic's Protobuf, which is the only form that
-//! client-go asks for.
+//! `/openapi/v2`: all group versions in one Swagger document, as JSON or in gnostic's Protobuf, the only form
+//! that client-go accepts.
 
 mod gnostic;
 
@@ -12,7 +12,7 @@ use crate::status::StatusError;
 use http::{HeaderMap, Response};
 use serde_json::{Map, Value, json};
 
-/// The media type has had two spellings; clients send either.
+/// Clients send either of two spellings of the media type.
 const PROTOBUF: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",

@@ -1,6 +1,6 @@
-//! Strategic merge patch: lists of built-in types merge by key, with directives for what a merge cannot say.
+//! Strategic merge patch: merges lists of built-in types by key; directives express other changes.
 //!
-//! After `k8s.io/apimachinery/pkg/util/strategicpatch`.
+//! Follows `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
 use crate::schema::{Node, Shape};
 use crate::status::StatusError;
@@ -13,7 +13,7 @@ const ELEMENT_ORDER: &str = "$setElementOrder/";
 
 type Object = Map<String, Value>;
 
-/// Applies a patch to a copy of an object of the given type.
+/// Returns a patched copy of an object of this type.
 pub(super) fn apply(root: &Node, current: &Value, patch: Value) -> Result<Value, StatusError> {
     let Value::Object(patch) = patch else {
         return Err(StatusError::bad_request(
@@ -42,8 +42,8 @@ fn merge_map(node: &Node, mut original: Object, mut patch: Object) -> Result<Obj
     order_elements(node, &mut original, &mut patch)?;
     for (key, value) in patch {
         if let Some(key) = key.strip_prefix(DELETE_FROM_LIST) {
-            if let (Some(Value::Array(list)), Value::Array(gone)) = (original.get_mut(key), &value) {
-                list.retain(|item| !gone.contains(item));
+            if let (Some(Value::Array(list)), Value::Array(removed)) = (original.get_mut(key), &value) {
+                list.retain(|item| !removed.contains(item));
             }
             continue;
         }
@@ -90,7 +90,7 @@ fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), StatusEr
     Ok(())
 }
 
-/// Merges the lists whose order the patch states, and takes them out of the patch.
+/// Merges the lists whose order the patch sets, and removes them from the patch.
 fn order_elements(node: &Node, original: &mut Object, patch: &mut Object) -> Result<(), StatusError> {
     let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
     for directive in keys {
@@ -140,7 +140,7 @@ fn check_order(node: &Node, new: &[Value], order: &[Value]) -> Result<(), Status
     Ok(())
 }
 
-/// Puts the items named in `order` in that order, and the others where they were among them.
+/// Puts the items of `order` in that order, and keeps the others at their relative positions.
 fn ordered(node: &Node, merged: Vec<Value>, order: &[Value], live: &[Value]) -> Vec<Value> {
     let place = |list: &[Value], item: &Value| {
         list.iter().position(|other| key_of(node, other) == key_of(node, item))
@@ -167,7 +167,7 @@ fn merge_key(node: &Node) -> Option<&str> {
     node.merge.as_ref().and_then(|merge| merge.key.as_deref())
 }
 
-/// Returns what tells an item of the list from others: its merge key, or itself.
+/// Returns the merge key of an item, or the item itself.
 fn key_of(node: &Node, item: &Value) -> Option<Value> {
     match merge_key(node) {
         Some(key) if item.is_object() => item.get(key).cloned(),
@@ -201,8 +201,8 @@ fn merge_list(node: &Node, original: Vec<Value>, patch: Vec<Value>) -> Result<Ve
         match item.get(PATCH).map(|directive| directive.as_str().unwrap_or_default()) {
             None => plain.push(item),
             Some("delete") => {
-                let gone = item.get(key).ok_or_else(|| no_key(&item))?;
-                live.retain(|other| other.get(key) != Some(gone));
+                let removed = item.get(key).ok_or_else(|| no_key(&item))?;
+                live.retain(|other| other.get(key) != Some(removed));
             }
             Some("replace") => replace = true,
             Some("merge") => return Err(failed("merging lists cannot yet be specified in the patch")),
@@ -248,7 +248,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Returns a value as it is kept where there was none before; `None` if it was nothing but a directive.
+/// Returns a new value without its directives; `None` if it consists of directives only.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(PATCH) => None,

@@ -40,7 +40,7 @@ fn a_strategic_patch_merges_lists_by_key_and_keeps_the_order() {
 }
 
 #[test]
-fn directives_say_what_a_merge_cannot() {
+fn directives_of_a_strategic_patch_are_applied() {
     let current = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
     let got =
         strategic(current, json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}));
@@ -66,7 +66,7 @@ fn directives_say_what_a_merge_cannot() {
 }
 
 #[test]
-fn a_json_patch_takes_the_liberties_of_the_real_server() {
+fn a_json_patch_is_as_tolerant_as_kube_apiserver() {
     let apply = |patch: Value| {
         let current = json!({"a": {"b": 1}, "l": [1, 2, 3]});
         patched(PatchKind::Json, &deployment(), &current, patch.to_string().as_bytes())
@@ -81,6 +81,11 @@ fn a_json_patch_takes_the_liberties_of_the_real_server() {
         json!([{"op": "test", "path": "/a/b", "value": 2}]),
         json!([{"op": "add", "path": "/none/x", "value": 2}]),
         json!([{"op": "add", "path": "/l/7", "value": 2}]),
+        json!([{"op": "replace", "path": "/l/3", "value": 2}]),
+        json!([{"op": "remove", "path": "/l/-4"}]),
+        json!([{"op": "copy", "from": "/none/x", "path": "/a/copied"}]),
+        json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
+        json!([{"op": "add", "path": "", "value": {}}]),
         json!([{"op": "bogus", "path": "/a"}]),
     ] {
         let error = apply(bad).unwrap_err();
@@ -90,9 +95,9 @@ fn a_json_patch_takes_the_liberties_of_the_real_server() {
 }
 
 #[test]
-fn a_merge_patch_merges_and_nulls_delete() {
+fn a_merge_patch_merges_objects_and_deletes_nulls() {
     let mut value = json!({"a": {"b": 1, "c": 2}, "l": [1]});
-    merge(&mut value, &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [2]}));
+    json_patch::merge(&mut value, &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [2]}));
     assert_eq!(value, json!({"a": {"c": 2, "d": {"f": 1}}, "l": [2]}));
 }
 

@@ -1,4 +1,4 @@
-//! From Protobuf to the JSON of the same object.
+//! Decodes Protobuf into the JSON of the same object.
 
 use super::wire::{Wire, fields};
 use super::{Error, MAGIC};
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// Returns the object in a body as JSON; fields that the type does not have are passed over.
+/// Returns the object in a body as JSON, without unknown fields.
 pub(crate) fn decode(body: &[u8], of: &Node) -> Result<Value, Error> {
     let envelope = body.strip_prefix(MAGIC).ok_or(Error::NoMagic)?;
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
@@ -38,7 +38,8 @@ pub(crate) fn decode(body: &[u8], of: &Node) -> Result<Value, Error> {
     Ok(Value::Object(object))
 }
 
-/// Reads a message into an object. `inlined` are the numbers of the messages around it that JSON does not have.
+/// Decodes a message into an object. `inlined` are the numbers of the enclosing messages that JSON does not
+/// have.
 fn message(bytes: &[u8], of: &Node, inlined: &[u32], object: &mut Map<String, Value>) -> Result<(), Error> {
     let Shape::Struct(of_struct) = &of.shape else {
         return Ok(());
@@ -97,7 +98,7 @@ fn map_value(wire: Wire<'_>, node: &Node, name: &str) -> Result<Value, Error> {
     fields(bytes)?.into_iter().map(|(_, wire)| value(wire, item, name)).collect()
 }
 
-/// What a map's value is when Protobuf leaves it out.
+/// The value of a map entry without a value.
 fn empty(node: &Node) -> Value {
     match &node.shape {
         Shape::String | Shape::Bytes => "".into(),
@@ -146,11 +147,11 @@ fn value(wire: Wire<'_>, node: &Node, name: &str) -> Result<Value, Error> {
     })
 }
 
-/// A place of a CustomResourceDefinition's schema that is a schema or something else.
+/// A field of a CustomResourceDefinition's schema that holds a schema or another value.
 fn schema_or_other(bytes: &[u8], form: ProtoForm, name: &str) -> Result<Value, Error> {
     let (mut allows, mut schema, mut others) = (None, None, Vec::new());
     for (number, wire) in fields(bytes)? {
-        // A boolean comes before the schema, the others after it.
+        // A boolean has a lower field number than the schema, other values a higher one.
         match (form, number, wire) {
             (ProtoForm::SchemaOrBool, 1, Wire::Varint(bit)) => allows = Some(bit != 0),
             (ProtoForm::SchemaOrBool, 2, wire) | (_, 1, wire) => {
@@ -175,16 +176,16 @@ fn text(wire: Wire<'_>, name: &str) -> Result<String, Error> {
 }
 
 fn int_or_string(bytes: &[u8], name: &str) -> Result<Value, Error> {
-    let (mut is_text, mut number, mut said) = (false, 0, String::new());
+    let (mut is_text, mut number, mut string) = (false, 0, String::new());
     for (field, wire) in fields(bytes)? {
         match (field, wire) {
             (1, Wire::Varint(kind)) => is_text = kind == 1,
             (2, Wire::Varint(value)) => number = value.cast_signed(),
-            (3, wire) => said = text(wire, name)?,
+            (3, wire) => string = text(wire, name)?,
             _ => {}
         }
     }
-    Ok(if is_text { said.into() } else { number.into() })
+    Ok(if is_text { string.into() } else { number.into() })
 }
 
 fn time(bytes: &[u8], format: &str, name: &str) -> Result<Value, Error> {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_map_is_read() {
+    fn a_config_map_is_decoded() {
         let metadata = [bytes(1, b"a"), bytes(8, b"")].concat();
         let data = [bytes(1, b"k"), bytes(2, b"v")].concat();
         let raw = [bytes(1, &metadata), bytes(2, &data)].concat();
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn structs_that_json_inlines_are_found() {
+    fn structs_that_json_inlines_are_decoded() {
         // volumes[0] = {name: "x", volumeSource: {emptyDir: {medium: "m"}}}
         let source = bytes(2, &bytes(1, b"m"));
         let volume = [bytes(1, b"x"), bytes(2, &source)].concat();

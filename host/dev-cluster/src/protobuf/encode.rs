@@ -1,5 +1,5 @@
-//! From JSON to Protobuf, as the Go types write themselves: fields in the order of their numbers, maps in that of their
-//! keys, and what is no pointer even if it is empty.
+//! Encodes JSON as Protobuf, like the Go types: fields in order of their numbers, maps in order of their
+//! keys, and fields that are not pointers even if they are empty.
 
 use super::MAGIC;
 use super::wire::{put_bytes, put_double, put_varint};
@@ -16,7 +16,7 @@ pub(crate) fn enveloped(object: &Value, of: &Node) -> Vec<u8> {
     envelope(text("apiVersion"), text("kind"), &bare(object, of))
 }
 
-/// Returns an object without its envelope, as it stands in a list.
+/// Returns an object without its envelope, as in a list.
 pub(crate) fn bare(object: &Value, of: &Node) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     message(&mut out, object.as_object(), of, &[]);
@@ -34,7 +34,7 @@ pub(crate) fn list(api_version: &str, kind: &str, metadata: &Value, items: &[Vec
     envelope(api_version, kind, &out)
 }
 
-/// Returns an object's metadata as the message that holds nothing else, without an envelope.
+/// Returns an object's metadata as a PartialObjectMetadata, without an envelope.
 pub(crate) fn partial_metadata(metadata: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     let of_metadata = Node::message("meta.v1.ObjectMeta").unwrap_or_default();
@@ -42,12 +42,12 @@ pub(crate) fn partial_metadata(metadata: &Value) -> Vec<u8> {
     out
 }
 
-/// Returns what [`partial_metadata`] made, in its envelope.
+/// Returns the result of [`partial_metadata`] in its envelope.
 pub(crate) fn partial_metadata_enveloped(bare: &[u8]) -> Vec<u8> {
     envelope("meta.k8s.io/v1", "PartialObjectMetadata", bare)
 }
 
-/// Returns one event of a watch about an enveloped object, framed by its length.
+/// Returns one watch event with an enveloped object, length-delimited.
 pub(crate) fn event(kind: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(object.len() + 8);
     put_bytes(&mut raw, 1, object);
@@ -66,13 +66,14 @@ fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     put_bytes(&mut out, 1, &type_meta);
     put_bytes(&mut out, 2, raw);
-    // The encoding and the type of the content, which only other contents than Protobuf have.
+    // Encoding and type of the content, which are empty for Protobuf.
     put_bytes(&mut out, 3, b"");
     put_bytes(&mut out, 4, b"");
     out
 }
 
-/// Writes the fields of a struct. `inlined` are the numbers of the messages around it that JSON does not have.
+/// Encodes the fields of a struct. `inlined` are the numbers of the enclosing messages that JSON does not
+/// have.
 fn message(out: &mut Vec<u8>, object: Option<&Map<String, Value>>, of: &Node, inlined: &[u32]) {
     let Shape::Struct(of_struct) = &of.shape else {
         return;
@@ -131,13 +132,13 @@ fn field(out: &mut Vec<u8>, number: u32, found: Option<&Value>, node: &Node) {
             }
         }
         (Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Any, None) => {}
-        // Pointers are left out, everything else is written.
+        // Absent pointers are omitted, all other fields are written.
         (_, None) if node.empty == Empty::Kept => {}
         (_, found) => value(out, number, found, node),
     }
 }
 
-/// Writes one value, the zero value of its type if there is none.
+/// Encodes one value, the zero value of its type if there is none.
 fn value(out: &mut Vec<u8>, number: u32, found: Option<&Value>, node: &Node) {
     let text = found.and_then(Value::as_str).unwrap_or_default();
     match &node.shape {
@@ -191,7 +192,7 @@ fn time(text: &str) -> Vec<u8> {
     out
 }
 
-/// JSON in a message, or a place of a schema that may hold a schema or something else.
+/// JSON in a message, or a field of a schema that holds a schema or another value.
 fn untyped(found: &Value, form: ProtoForm) -> Vec<u8> {
     let mut out = Vec::new();
     let schema = |schema: &Value| bare(schema, Node::schema());
@@ -226,8 +227,8 @@ mod tests {
         StructRef::builtin(group, "v1", kind).unwrap().into()
     }
 
-    /// What was written is read as the same object, apart from what Go writes empty.
-    fn comes_back(object: &Value, of: &Node) {
+    /// Asserts that an encoded object is decoded as the same object, apart from empty fields that Go writes.
+    fn assert_survives_encoding(object: &Value, of: &Node) {
         let read = decode(&enveloped(object, of), of).unwrap();
         contains(&read, object, "");
     }
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_comes_back() {
+    fn a_pod_survives_its_encoding() {
         let pod = json!({
             "kind": "Pod", "apiVersion": "v1",
             "metadata": {
@@ -265,11 +266,11 @@ mod tests {
                 }],
             },
         });
-        comes_back(&pod, &of("", "Pod"));
+        assert_survives_encoding(&pod, &of("", "Pod"));
     }
 
     #[test]
-    fn a_definition_with_its_schema_comes_back() {
+    fn a_definition_with_its_schema_survives_its_encoding() {
         let schema = json!({
             "type": "object", "additionalProperties": false, "default": {"a": [1]},
             "properties": {
@@ -282,21 +283,21 @@ mod tests {
             "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "a.b"},
             "spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]},
         });
-        comes_back(&definition, &of("apiextensions.k8s.io", "CustomResourceDefinition"));
+        assert_survives_encoding(&definition, &of("apiextensions.k8s.io", "CustomResourceDefinition"));
     }
 
     #[test]
-    fn secrets_reviews_and_quantities_come_back() {
+    fn secrets_reviews_and_quantities_survive_their_encoding() {
         let secret = json!({"metadata": {"name": "s"}, "data": {"k": "AAEC"}});
-        comes_back(&secret, &of("", "Secret"));
+        assert_survives_encoding(&secret, &of("", "Secret"));
         let review = json!({"spec": {"user": "u", "extra": {"scopes": ["a", "b"]}}});
-        comes_back(&review, &of("authorization.k8s.io", "SubjectAccessReview"));
+        assert_survives_encoding(&review, &of("authorization.k8s.io", "SubjectAccessReview"));
         let lease = json!({"spec": {"renewTime": "2026-01-02T03:04:05.678901Z"}});
-        comes_back(&lease, &of("coordination.k8s.io", "Lease"));
+        assert_survives_encoding(&lease, &of("coordination.k8s.io", "Lease"));
     }
 
     #[test]
-    fn bytes_are_those_that_go_writes() {
+    fn the_encoding_equals_that_of_go() {
         // ConfigMap{ObjectMeta: {Name: "a"}, Data: {"k": "v"}}, marshalled by k8s.io/api v0.36.2.
         let map = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
         let metadata = b"\x0a\x01a\x12\0\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0";

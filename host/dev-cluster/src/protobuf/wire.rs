@@ -1,4 +1,4 @@
-//! The wire format of Protobuf: numbered fields, each a number or a run of bytes.
+//! The wire format of Protobuf: numbered fields, each a number or bytes.
 
 use super::Error;
 
@@ -10,10 +10,10 @@ pub(super) enum Wire<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Reads the fields of one message.
+/// Iterates over the fields of one message.
 struct Message<'a>(&'a [u8]);
 
-/// Returns the fields of a message, in the order in which they came.
+/// Returns the fields of a message, in the order of the message.
 pub(super) fn fields(bytes: &[u8]) -> Result<Vec<(u32, Wire<'_>)>, Error> {
     let mut message = Message(bytes);
     let mut found = Vec::new();
@@ -23,19 +23,19 @@ pub(super) fn fields(bytes: &[u8]) -> Result<Vec<(u32, Wire<'_>)>, Error> {
     Ok(found)
 }
 
-/// Appends a field that holds a number.
+/// Appends a field with a number.
 pub(super) fn put_varint(out: &mut Vec<u8>, number: u32, value: u64) {
     varint(out, u64::from(number) << 3);
     varint(out, value);
 }
 
-/// Appends a field that holds a double.
+/// Appends a field with a double.
 pub(super) fn put_double(out: &mut Vec<u8>, number: u32, value: f64) {
     varint(out, u64::from(number) << 3 | 1);
     out.extend_from_slice(&value.to_bits().to_le_bytes());
 }
 
-/// Appends a field that holds text, bytes or a message.
+/// Appends a field with text, bytes or a message.
 pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     varint(out, u64::from(number) << 3 | 2);
     varint(out, bytes.len() as u64);

@@ -1,6 +1,7 @@
-//! The table of built-in types, read once from text.
+//! The table of built-in types, parsed once from text.
 //!
-//! The text is generated (see its first line): a line without indentation opens a type, the indented ones are its fields.
+//! The text is generated (see its first line). A line without indentation starts a type, the indented lines
+//! are its fields.
 
 use super::{Empty, ListKind, Merge, Node, ProtoForm, Shape, Struct, StructRef};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -71,14 +72,14 @@ impl Table {
 
 // === impl Names ===
 
-/// What is known of every type before its fields are read.
+/// The names of all types, which are known before any fields are parsed.
 struct Names<'a> {
     by_name: &'a HashMap<&'static str, usize>,
     atomic: &'a HashSet<usize>,
 }
 
 impl Names<'_> {
-    /// Reads `[core.v1.Container] required list=map(name) patch=merge key=name`.
+    /// Parses `[core.v1.Container] required list=map(name) patch=merge key=name`.
     fn node(&self, text: &str) -> Node {
         let mut words = text.split(' ');
         let shape = words.next().unwrap_or("any");

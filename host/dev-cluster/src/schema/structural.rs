@@ -1,10 +1,10 @@
-//! From a CustomResourceDefinition's `openAPIV3Schema` to the types that patches, ownership and pruning work with.
+//! Converts a CustomResourceDefinition's `openAPIV3Schema` to the types of patches, ownership and pruning.
 
 use super::{ListKind, Node, Shape, Struct, StructRef};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Returns the root type of one version of a custom resource; without a schema every field is kept.
+/// Returns the root type of one version of a custom resource. Without a schema every field is kept.
 pub(crate) fn root_of_version(schema: Option<&Value>) -> StructRef {
     let mut root = match schema.map(|schema| node(schema).shape) {
         Some(Shape::Struct(StructRef::Own(root))) => (*root).clone(),

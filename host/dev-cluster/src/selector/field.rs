@@ -1,11 +1,12 @@
-//! Field selectors: `metadata.name=a,status.phase!=Running`. Only the fields that the resource declares can be asked for.
+//! Field selectors: `metadata.name=a,status.phase!=Running`. They may name only the selectable fields of the
+//! resource.
 
 use crate::event_view;
 use crate::resource::Resource;
 use crate::status::StatusError;
 use crate::store::Stored;
 
-/// All terms must hold.
+/// All terms must match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -23,7 +24,7 @@ struct Term {
 enum Field {
     Name,
     Namespace,
-    /// A position in the resource's selectable fields.
+    /// An index into the resource's selectable fields.
     Selectable(usize),
 }
 
@@ -73,23 +74,23 @@ impl Field {
         if let Some(at) = resource.selectable.iter().position(|known| *known == stored_path) {
             return Ok(Self::Selectable(at));
         }
-        let said = if resource.selectable.is_empty() && resource.custom.is_none() {
+        let message = if resource.selectable.is_empty() && resource.custom.is_none() {
             format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
         } else {
             format!("field label not supported: {path}")
         };
-        Err(StatusError::bad_request(said))
+        Err(StatusError::bad_request(message))
     }
 }
 
-/// Returns the one name that a selector asks for, if it does: rights to single names then suffice.
+/// Returns the name if the selector selects one name; rights to this name then suffice.
 pub(crate) fn exact_name(text: &str) -> Option<String> {
     let terms = split(text);
     let name = terms.iter().filter_map(|term| sides(term)).find(|(path, ..)| *path == "metadata.name");
     name.filter(|(.., equal)| *equal).map(|(_, value, _)| unescape(value))
 }
 
-/// Splits at commas that are not escaped.
+/// Splits at unescaped commas.
 fn split(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut escaped = false;

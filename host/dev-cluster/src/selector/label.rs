@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_requirement() {
+    fn every_operator_of_a_requirement_matches() {
         let labels = &[("app", "web"), ("tier", "front"), ("n", "5"), ("e", "")];
         for (selector, expected) in [
             ("", true),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_bad_requests() {
+    fn a_malformed_selector_is_a_bad_request() {
         let error = LabelSelector::parse("a b c").unwrap_err();
         assert_eq!(error.code, 400);
         assert_eq!(

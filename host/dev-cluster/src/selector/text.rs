@@ -1,8 +1,8 @@
-//! The selectors of workloads, written in the API's string syntax.
+//! The selectors of workloads in the API's string syntax.
 
 use serde_json::Value;
 
-/// Writes a `metav1.LabelSelector`, or a map of labels, as text: in the order of keys.
+/// Writes a `metav1.LabelSelector`, or a map of labels, as text in the order of keys.
 pub(crate) fn label_text(selector: &Value) -> String {
     let is_struct = selector.get("matchLabels").is_some_and(Value::is_object)
         || selector.get("matchExpressions").is_some_and(Value::is_array);
@@ -36,7 +36,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn selectors_are_written_in_the_order_of_keys() {
+    fn selectors_are_written_in_order_of_keys() {
         let selector = json!({
             "matchLabels": {"b": "2", "a": "1"},
             "matchExpressions": [

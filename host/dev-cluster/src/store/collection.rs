@@ -1,4 +1,4 @@
-//! The objects of one resource and what happened to them lately.
+//! The objects of one resource, and their recent changes.
 
 use super::{Compacted, Stored};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -6,14 +6,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Keys are ordered as etcd orders them, by the bytes of `namespace/name`.
+/// Keys have etcd's order: by the bytes of `namespace/name`.
 #[derive(Debug)]
 pub(super) struct Collection {
     objects: BTreeMap<Arc<str>, Arc<Stored>>,
     history: VecDeque<Arc<Change>>,
     /// Changes up to and including this revision are no longer in the history.
     compacted: u64,
-    /// When the resource ceased to be served last; 0 if it never did.
+    /// The revision at which the resource was last removed from the API; 0 if never.
     dropped_at: u64,
     changed: watch::Sender<u64>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Collection {
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) kind: ChangeKind,
-    /// The new state; the last one for a removal, with the removal's revision.
+    /// The new state. For a removal, the last state at the revision of the removal.
     pub(crate) object: Arc<Stored>,
     pub(crate) previous: Option<Arc<Stored>>,
 }
@@ -64,7 +64,7 @@ impl Collection {
             .map(|(_, object)| object)
     }
 
-    /// Returns the objects under a prefix as they were at a revision, by undoing what came after it.
+    /// Returns the objects under a prefix at a revision, by undoing the later changes.
     pub(super) fn objects_at(&self, prefix: &str, at: u64) -> Result<Vec<Arc<Stored>>, Compacted> {
         let later = self.history_after(at)?;
         let mut objects: BTreeMap<&str, &Arc<Stored>> =
@@ -72,7 +72,7 @@ impl Collection {
         let mut undone = HashSet::new();
         for change in later.filter(|change| change.object.key.starts_with(prefix)) {
             let key = &*change.object.key;
-            // The first change after `at` knows what was there before it.
+            // The first change after `at` has the state before it.
             if undone.insert(key) {
                 match &change.previous {
                     Some(previous) => objects.insert(key, previous),
@@ -130,7 +130,8 @@ impl Collection {
         self.dropped_at
     }
 
-    /// Notes that the resource is no longer served. The history stays, so that its watches can tell the end.
+    /// Records that the resource is no longer served. The history stays, so that watches can send the last
+    /// events.
     pub(super) fn drop_at(&mut self, revision: u64) {
         self.dropped_at = revision;
         self.changed.send_replace(revision);

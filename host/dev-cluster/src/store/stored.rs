@@ -1,4 +1,4 @@
-//! One object as the store keeps it: its JSON bytes and the few fields that lists and watches filter by.
+//! One stored object: its JSON, and the fields that lists and watches filter by.
 
 use crate::collector::{FOREGROUND, ORPHAN};
 use crate::resource::Resource;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// An immutable object. The JSON always begins with apiVersion, kind and metadata, in this order.
+/// An immutable object. The JSON always starts with apiVersion, kind and metadata, in this order.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) key: Arc<str>,
@@ -17,21 +17,21 @@ pub(crate) struct Stored {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) labels: Vec<(String, String)>,
-    /// The values of the resource's selectable fields, in the resource's order; empty where there is none.
+    /// The values of the resource's selectable fields, in the resource's order; empty for missing fields.
     pub(crate) fields: Vec<String>,
     /// The uids of its owners.
     pub(crate) owners: Vec<String>,
-    /// It is being deleted, and what it owns goes first or is let go first.
+    /// The object is being deleted in the foreground, or with its dependents orphaned.
     pub(crate) waits_for_dependents: bool,
     json: Bytes,
-    /// Where `"metadata":` begins.
+    /// The offset of `"metadata":`.
     body_at: usize,
 }
 
 // === impl Stored ===
 
 impl Stored {
-    /// Serialises an object; its apiVersion, kind and resourceVersion are set (none for revision 0).
+    /// Serializes an object, and sets its apiVersion, kind and resourceVersion (none for revision 0).
     pub(crate) fn new(resource: &Resource, key: &str, mut value: Value, revision: u64) -> Self {
         let text = |value: &Value, pointer: &str| {
             value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -67,7 +67,7 @@ impl Stored {
         }
     }
 
-    /// Returns the object as a tree. Costs a parse.
+    /// Decodes the object into a tree.
     pub(crate) fn value(&self) -> Result<Value, StatusError> {
         serde_json::from_slice(&self.json).map_err(StatusError::internal)
     }
@@ -89,7 +89,7 @@ fn owners(value: &Value) -> Vec<String> {
     uids.map(str::to_owned).collect()
 }
 
-/// Returns the metadata of an object, created when it has none.
+/// Returns the mutable metadata of an object, and creates it if it is missing.
 pub(crate) fn metadata_mut(value: &mut Value) -> Option<&mut Map<String, Value>> {
     let metadata = value.as_object_mut()?.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
     if !metadata.is_object() {
@@ -98,7 +98,7 @@ pub(crate) fn metadata_mut(value: &mut Value) -> Option<&mut Map<String, Value>>
     metadata.as_object_mut()
 }
 
-/// Brings metadata into the order that the real server writes it in.
+/// Puts metadata into kube-apiserver's order.
 fn order_metadata(metadata: &mut Map<String, Value>) {
     const ORDER: &[&str] = &[
         "name",
@@ -122,9 +122,9 @@ fn order_metadata(metadata: &mut Map<String, Value>) {
     metadata.extend(entries);
 }
 
-/// Returns the text at a field selector's path, empty where there is nothing.
+/// Returns the value at a field selector's path, empty if it is missing.
 fn field(value: &Value, path: &str) -> String {
-    // The field `source` of an Event stands for its component.
+    // The field `source` of an Event selects by its component.
     let path = if path == "source" { "source.component" } else { path };
     let mut at = value;
     for step in path.split('.') {
@@ -141,7 +141,7 @@ fn field(value: &Value, path: &str) -> String {
     }
 }
 
-/// Booleans and counts that are left out of the JSON still match as false and zero.
+/// Missing booleans and counts match as false and zero.
 fn default_of(path: &str) -> &'static str {
     match path {
         "spec.unschedulable" | "spec.hostNetwork" => "false",
@@ -169,7 +169,7 @@ fn serialise(resource: &Resource, value: &Value) -> (Bytes, usize) {
         write(&mut json, field);
     }
     json.push(b'}');
-    // Bytes would keep what was reserved for more.
+    // Bytes would keep the unused capacity.
     json.shrink_to_fit();
     (json.into(), body_at)
 }

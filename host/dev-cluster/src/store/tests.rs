@@ -25,7 +25,7 @@ fn names(store: &Store, at: Option<u64>) -> Result<Vec<String>, Compacted> {
 }
 
 #[test]
-fn the_past_can_be_read_as_long_as_it_is_remembered() {
+fn an_old_revision_can_be_read_until_its_history_is_trimmed() {
     let store = Store::new(3);
     assert_eq!(put(&store, "p", "1"), 2);
     assert_eq!(put(&store, "q", "1"), 3);
@@ -39,7 +39,7 @@ fn the_past_can_be_read_as_long_as_it_is_remembered() {
 }
 
 #[test]
-fn changes_come_in_order_and_in_portions() {
+fn changes_are_returned_in_order_and_in_batches() {
     let store = Store::new(100);
     put(&store, "p", "1");
     put(&store, "p", "2");
@@ -54,7 +54,7 @@ fn changes_come_in_order_and_in_portions() {
 }
 
 #[test]
-fn a_forgotten_history_is_forgotten_for_every_resource() {
+fn compaction_forgets_the_history_of_every_resource() {
     let store = Store::new(100);
     put(&store, "p", "1");
     store.compact();
@@ -64,7 +64,7 @@ fn a_forgotten_history_is_forgotten_for_every_resource() {
 }
 
 #[test]
-fn a_dry_run_leaves_no_trace() {
+fn a_dry_run_changes_nothing() {
     let store = Store::new(100);
     let resource = config_maps();
     let stored = store.transact(true, |t| t.put(&resource, "a/p", json!({"metadata": {"name": "p"}})));

@@ -1,4 +1,4 @@
-//! `pods/binding`, by which schedulers place Pods; `bindings` is the same with the name in the body.
+//! `pods/binding`, with which schedulers place Pods. `bindings` is the same with the name in the body.
 
 use super::{body_of_kind, done};
 use crate::call::{Call, now};
@@ -76,16 +76,16 @@ fn check_target(kind: &str, name: &str) -> Result<(), StatusError> {
     }
     match causes.as_slice() {
         [] => Ok(()),
-        // The real server does not translate these.
+        // kube-apiserver does not translate these errors.
         [one] => Err(StatusError::untranslated(one.to_string())),
         several => {
-            let said: Vec<String> = several.iter().map(Cause::to_string).collect();
-            Err(StatusError::untranslated(format!("[{}]", said.join(", "))))
+            let messages: Vec<String> = several.iter().map(Cause::to_string).collect();
+            Err(StatusError::untranslated(format!("[{}]", messages.join(", "))))
         }
     }
 }
 
-/// Sets a condition of a Pod; the time is that of the last change of its status.
+/// Sets a condition of a Pod, with the time of its last status change.
 pub(super) fn set_condition(pod: &mut Value, mut condition: Value) {
     condition["lastProbeTime"] = Value::Null;
     condition["lastTransitionTime"] = now().into();

@@ -1,7 +1,8 @@
-//! `pods/eviction`: a deletion that asks the PodDisruptionBudgets first.
+//! `pods/eviction`: a deletion that respects PodDisruptionBudgets.
 //!
-//! No controller keeps their status here, as on any API server without a controller-manager: a budget that protects a
-//! Pod refuses until somebody writes into its status how many disruptions it allows.
+//! No controller maintains their status here, as on every API server without a controller-manager. A budget
+//! that protects a Pod refuses every eviction until a client writes the number of allowed disruptions into
+//! its status.
 
 use super::{binding::set_condition, body_of_kind, done};
 use crate::call::{Call, now};
@@ -65,7 +66,7 @@ fn budgets() -> GroupResource {
     GroupResource::new("policy", "poddisruptionbudgets")
 }
 
-/// Returns the one budget that protects a Pod.
+/// Returns the budget that protects a Pod, if any.
 fn budget(transaction: &Transaction<'_>, pod: &Stored) -> Result<Option<Arc<Stored>>, StatusError> {
     let mut found = None;
     for budget in transaction.objects(&budgets(), &format!("{}/", pod.namespace)) {
@@ -83,7 +84,8 @@ fn budget(transaction: &Transaction<'_>, pod: &Stored) -> Result<Option<Arc<Stor
     Ok(found)
 }
 
-/// Takes a disruption from a budget, unless the Pod is unhealthy and the budget lets those go.
+/// Consumes a disruption of a budget, unless the Pod is unhealthy and the budget allows the eviction of
+/// unhealthy Pods.
 fn take_from(
     transaction: &mut Transaction<'_>,
     served: &Served,
@@ -148,9 +150,9 @@ fn why_none(budget: &Value, name: &str, healthy: i64, desired: i64) -> String {
     let allowed = conditions.into_iter().flatten().find(|one| one["type"] == "DisruptionAllowed");
     let text =
         |field: &str| allowed.and_then(|one| one.get(field)).and_then(Value::as_str).unwrap_or_default();
-    let said = text("status") == "False" && !text("message").is_empty();
+    let has_reason = text("status") == "False" && !text("message").is_empty();
     let (reason, message) = (text("reason"), text("message"));
-    if said && reason == "SyncFailed" {
+    if has_reason && reason == "SyncFailed" {
         return format!(
             "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
         );
@@ -160,7 +162,7 @@ fn why_none(budget: &Value, name: &str, healthy: i64, desired: i64) -> String {
             "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
         );
     }
-    if said {
+    if has_reason {
         return format!(
             "The disruption budget {name} does not allow evicting pods currently ({reason}): {message}"
         );

@@ -1,4 +1,4 @@
-//! `scale`: how many replicas there are to be, in one form for all workloads, those of custom resources included.
+//! `scale`: the number of replicas in one form for all workloads, including custom resources.
 
 use super::body_of_kind;
 use crate::call::{Call, now};
@@ -16,10 +16,10 @@ use http::Response;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What a patch starts from where a custom resource says nothing: it has to be replaced.
+/// The number that a patch starts from if a custom resource has none; the patch must replace it.
 const NEVER_SET: i64 = i32::MIN as i64;
 
-/// Where a resource keeps what its scale shows, as JSON pointers.
+/// The JSON pointers to the fields that a scale shows.
 #[derive(Clone, Debug)]
 pub(crate) struct ScalePaths {
     pub(crate) spec_replicas: String,
@@ -27,12 +27,12 @@ pub(crate) struct ScalePaths {
     pub(crate) selector: SelectorAt,
 }
 
-/// Where the selector of a scale's Pods is.
+/// The place of the Pods' selector.
 #[derive(Clone, Debug)]
 pub(crate) enum SelectorAt {
-    /// In the spec, as workloads have it.
+    /// In the spec, as in workloads.
     Typed,
-    /// As text, where a JSON pointer says.
+    /// As text, at a JSON pointer.
     Text(String),
     Nowhere,
 }
@@ -86,7 +86,7 @@ pub(super) fn patch(call: &Call) -> Result<Response<Body>, StatusError> {
     })
 }
 
-/// Applies the number of replicas, which is owned as a field of the object itself.
+/// Applies the number of replicas; the manager owns the field of the object itself.
 fn apply(call: &Call) -> Result<Response<Body>, StatusError> {
     let dry_run = call.query.dry_run()?;
     let invalid =
@@ -100,8 +100,8 @@ fn apply(call: &Call) -> Result<Response<Body>, StatusError> {
     let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
     if text("kind") != "Scale" || text("apiVersion") != "autoscaling/v1" {
         let (group, version) = text("apiVersion").rsplit_once('/').unwrap_or(("", text("apiVersion")));
-        let said = format!("invalid object type: {group}/{version}, Kind={}", text("kind"));
-        return Err(StatusError::bad_request(said));
+        let message = format!("invalid object type: {group}/{version}, Kind={}", text("kind"));
+        return Err(StatusError::bad_request(message));
     }
     let force = call.query.flag("force");
     let (paths, time) = (paths(&call.resource), now());
@@ -178,7 +178,7 @@ fn check(
     write::check_uid(call, wanted, current)
 }
 
-/// Who owns replicas by way of a scale is kept without a time, as the real server keeps it.
+/// As in kube-apiserver, ownership through `scale` has no time.
 pub(super) fn restrict(object: &mut Value) {
     let owners = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
     for owner in owners.into_iter().flatten().filter(|owner| owner["subresource"] == "scale") {

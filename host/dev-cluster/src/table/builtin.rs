@@ -1,104 +1,10 @@
-//! The columns of the built-in kinds, as the real server names them, and their cells.
+//! The cells of the built-in kinds, in the order of their columns (`columns.rs`).
 
-use super::Column;
 use super::cells::{age, entries, items, joined, labels, number, pod, text};
 use super::others;
 use crate::resource::Resource;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-/// Kind and columns: `*` marks those of `-o wide`, `#` integers, `?` booleans. The first is the name, unless `@` says
-/// which is.
-const COLUMNS: &[(&str, &str)] = &[
-    ("ConfigMap", "Name|Data|Age"),
-    ("Endpoints", "Name|Endpoints|Age"),
-    ("Event", "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*@"),
-    ("Namespace", "Name|Status|Age"),
-    (
-        "Node",
-        "Name|Status|Roles|Age|Version|Internal-IP*|External-IP*|OS-Image*|Kernel-Version*|Container-Runtime*",
-    ),
-    (
-        "PersistentVolumeClaim",
-        "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode*",
-    ),
-    (
-        "PersistentVolume",
-        "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|VolumeMode*",
-    ),
-    ("Pod", "Name|Ready|Status|Restarts|Age|IP*|Node*|Nominated Node*|Readiness Gates*"),
-    ("PodTemplate", "Name|Containers|Images|Pod Labels"),
-    ("ReplicationController", "Name|Desired#|Current#|Ready#|Age|Containers*|Images*|Selector*"),
-    ("ResourceQuota", "Name|Request|Limit|Age"),
-    ("Secret", "Name|Type|Data|Age"),
-    ("ServiceAccount", "Name|Age"),
-    ("Service", "Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector*"),
-    ("ControllerRevision", "Name|Controller|Revision|Age"),
-    (
-        "DaemonSet",
-        "Name|Desired#|Current#|Ready#|Up-to-date#|Available#|Node Selector|Age|Containers*|Images*|Selector*",
-    ),
-    ("Deployment", "Name|Ready|Up-to-date|Available|Age|Containers*|Images*|Selector*"),
-    ("ReplicaSet", "Name|Desired#|Current#|Ready#|Age|Containers*|Images*|Selector*"),
-    ("StatefulSet", "Name|Ready|Age|Containers*|Images*"),
-    ("CronJob", "Name|Schedule|Timezone|Suspend?|Active#|Last Schedule|Age|Containers*|Images*|Selector*"),
-    ("Job", "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*"),
-    ("ClusterRoleBinding", "Name|Role|Age|Users*|Groups*|ServiceAccounts*"),
-    ("RoleBinding", "Name|Role|Age|Users*|Groups*|ServiceAccounts*"),
-    ("Lease", "Name|Holder|Age"),
-    ("PodDisruptionBudget", "Name|Min Available|Max Unavailable|Allowed Disruptions#|Age"),
-    ("IngressClass", "Name|Controller|Parameters|Age"),
-    ("Ingress", "Name|Class|Hosts|Address|Ports|Age"),
-    ("NetworkPolicy", "Name|Pod-Selector|Age"),
-    ("HorizontalPodAutoscaler", "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age"),
-    ("EndpointSlice", "Name|AddressType|Ports|Endpoints|Age"),
-    ("StorageClass", "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age"),
-    ("PriorityClass", "Name|Value#|Global-Default?|Age|PreemptionPolicy"),
-    ("CertificateSigningRequest", "Name|Age|SignerName|Requestor|RequestedDuration|Condition"),
-];
-
-pub(super) fn name_column() -> Column {
-    column("Name", "string", "name")
-}
-
-pub(super) fn age_column(kind: &str) -> Column {
-    column("Age", kind, "")
-}
-
-fn column(name: &str, kind: &str, format: &str) -> Column {
-    let description = match name {
-        "Name" => "Name must be unique within a namespace.",
-        "Age" | "Created At" => "CreationTimestamp is the time at which this object was created.",
-        _ => "",
-    };
-    Column {
-        name: name.into(),
-        kind: kind.into(),
-        format: format.into(),
-        description: description.into(),
-        priority: 0,
-    }
-}
-
-pub(super) fn columns(resource: &Resource) -> Vec<Column> {
-    let Some((_, columns)) = COLUMNS.iter().find(|(kind, _)| *kind == resource.kind) else {
-        return vec![name_column(), column("Created At", "date", "")];
-    };
-    let parse = |(at, text): (usize, &str)| {
-        let name = text.trim_end_matches(['*', '#', '?', '@']);
-        let marks = &text[name.len()..];
-        let kind = match marks {
-            _ if marks.contains('#') => "integer",
-            _ if marks.contains('?') => "boolean",
-            _ => "string",
-        };
-        let is_name = marks.contains('@') || (at == 0 && name == "Name");
-        let mut column = column(name, kind, if is_name { "name" } else { "" });
-        column.priority = i64::from(marks.contains('*'));
-        column
-    };
-    columns.split('|').enumerate().map(parse).collect()
-}
 
 /// Returns the cells of one object, in the order of its columns.
 pub(super) fn cells(resource: &Resource, o: &Value, now: Timestamp) -> Vec<Value> {
@@ -307,13 +213,13 @@ fn quota(object: &Value, prefix: &str) -> String {
     let hard = object.pointer("/status/hard").and_then(Value::as_object);
     let wanted =
         hard.into_iter().flatten().filter(|(name, _)| name.starts_with("limits.") != prefix.is_empty());
-    let said: Vec<String> = wanted
+    let entries: Vec<String> = wanted
         .map(|(name, hard)| {
             let used = object.pointer("/status/used").and_then(|used| used[name].as_str()).unwrap_or("0");
             format!("{name}: {used}/{}", hard.as_str().unwrap_or_default())
         })
         .collect();
-    said.join(", ")
+    entries.join(", ")
 }
 
 fn endpoints(object: &Value) -> String {
@@ -332,7 +238,7 @@ fn endpoints(object: &Value) -> String {
 }
 
 fn event(o: &Value, name: &str, now: Timestamp) -> Value {
-    // Both views of an Event come here.
+    // Events of both groups are formatted here.
     let either = |core: &str, new: &str| text(o, core, text(o, new, "")).to_owned();
     let last = either("/lastTimestamp", "/deprecatedLastTimestamp");
     let last = if last.is_empty() { either("/series/lastObservedTime", "/eventTime") } else { last };
@@ -428,11 +334,11 @@ fn service(o: &Value, name: &str, age_text: &str) -> Value {
 fn binding(o: &Value, name: &str, age_text: &str) -> Value {
     let subjects = |kind: &str| {
         let of_kind = items(o, "/subjects").filter(|subject| subject["kind"] == kind);
-        let said = of_kind.map(|subject| match text(subject, "/namespace", "") {
+        let names = of_kind.map(|subject| match text(subject, "/namespace", "") {
             "" => text(subject, "/name", "").to_owned(),
             namespace => format!("{namespace}/{}", text(subject, "/name", "")),
         });
-        said.collect::<Vec<_>>().join(", ")
+        names.collect::<Vec<_>>().join(", ")
     };
     json!([
         name,

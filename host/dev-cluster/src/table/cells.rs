@@ -1,9 +1,9 @@
-//! What single cells say: ages, counts, joined lists, and the status of a Pod as kubectl users know it.
+//! The formats of single cells: ages, counts, joined lists, and the status of a Pod.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Returns the text at a pointer, or what to show where there is none.
+/// Returns the text at a pointer, or `otherwise` if it is missing or empty.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str, otherwise: &'a str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(otherwise)
 }
@@ -16,7 +16,7 @@ pub(super) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item 
     object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Returns how many entries the maps at these pointers have.
+/// Returns the number of entries in the maps at these pointers.
 pub(super) fn entries(object: &Value, pointers: &[&str]) -> usize {
     let len =
         |pointer: &&str| object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len);
@@ -28,7 +28,7 @@ pub(super) fn joined<'a>(texts: impl Iterator<Item = &'a str>, otherwise: &str) 
     if joined.is_empty() { otherwise.to_owned() } else { joined }
 }
 
-/// Returns `a=b,c=d` of a map of strings.
+/// Returns a map of strings as `a=b,c=d`.
 pub(super) fn labels(object: &Value, pointer: &str) -> String {
     let map = object.pointer(pointer).and_then(Value::as_object);
     let mut pairs: Vec<String> =
@@ -37,10 +37,10 @@ pub(super) fn labels(object: &Value, pointer: &str) -> String {
     if pairs.is_empty() { "<none>".into() } else { pairs.join(",") }
 }
 
-/// Returns how long ago the time at a pointer was.
+/// Returns the age of the time at a pointer.
 pub(super) fn age(object: &Value, pointer: &str, now: Timestamp) -> String {
     match text(object, pointer, "") {
-        // What was never created, as a bookmark.
+        // The object was never created, such as a bookmark's.
         "" if pointer == "/metadata/creationTimestamp" => "<unknown>".into(),
         time => age_of(time, now),
     }
@@ -54,7 +54,7 @@ pub(super) fn age_of(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// Returns a duration in two units at most, as kubectl does.
+/// Returns a duration in at most two units, as kubectl does.
 pub(super) fn human(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -108,11 +108,11 @@ mod tests {
     use super::human;
 
     #[test]
-    fn durations_read_as_kubectl_prints_them() {
-        let said: Vec<String> =
+    fn durations_are_formatted_as_by_kubectl() {
+        let texts: Vec<String> =
             [0, 119, 120, 125, 599, 600, 10_799, 10_800, 28_800, 172_800, 700_000, 63_072_001]
                 .map(human)
                 .to_vec();
-        assert_eq!(said, ["0s", "119s", "2m", "2m5s", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
+        assert_eq!(texts, ["0s", "119s", "2m", "2m5s", "9m59s", "10m", "179m", "3h", "8h", "2d", "8d", "2y"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The simple JSON paths of printer columns: `.spec.replicas`, `.status.conditions[0].type`,
+//! The JSON paths of printer columns: `.spec.replicas`, `.status.conditions[0].type`,
 //! `.status.conditions[?(@.type=="Ready")].status`.
 
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub(super) fn first<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
             rest = after;
         } else {
             let step = rest.trim_start_matches('.');
-            // A dot may be escaped in names such as `.metadata.annotations.example\.com/x`.
+            // Names may contain escaped dots, such as `.metadata.annotations.example\.com/x`.
             let end = step
                 .char_indices()
                 .find(|(i, c)| (*c == '.' && !step[..*i].ends_with('\\')) || *c == '[')
@@ -48,7 +48,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn paths() {
+    fn the_first_value_at_a_path_is_found() {
         let object = json!({"spec": {"n": 3}, "status": {"conditions": [
             {"type": "A", "status": "False"}, {"type": "Ready", "status": "True"}
         ]}, "metadata": {"annotations": {"a.b/c": "d"}}});

@@ -1,12 +1,12 @@
-//! The cells of kinds that this server keeps and nobody here acts on.
+//! The cells of kinds that no controller or validation of this server uses.
 
 use super::cells::{human, items, joined, number, text};
 use serde_json::{Value, json};
 
-/// So many addresses of a slice are shown.
+/// The number of addresses of an EndpointSlice that are shown.
 const SHOWN: usize = 3;
 
-/// Returns the cells of an object; `None` for kinds of other files.
+/// Returns the cells of an object; `None` for the kinds of other files.
 pub(super) fn cells(kind: &str, o: &Value, name: &str, age: &str) -> Option<Value> {
     Some(match kind {
         "HorizontalPodAutoscaler" => json!([
@@ -56,7 +56,7 @@ pub(super) fn cells(kind: &str, o: &Value, name: &str, age: &str) -> Option<Valu
     })
 }
 
-/// No controller measures here, so there is only what is aimed at.
+/// No controller measures here, so only the targets are shown.
 fn target(metric: &Value) -> String {
     let named = text(metric, "/resource/name", "");
     let aim = |field: &str| metric.pointer(&format!("/resource/target/{field}"));
@@ -90,15 +90,16 @@ fn addresses(slice: &Value) -> String {
 
 fn condition(request: &Value) -> String {
     let has = |kind: &str| items(request, "/status/conditions").any(|one| one["type"] == kind);
-    let mut said: Vec<&str> = ["Approved", "Denied"].into_iter().filter(|kind| has(kind)).take(1).collect();
-    if said.is_empty() {
-        said.push("Pending");
+    let mut conditions: Vec<&str> =
+        ["Approved", "Denied"].into_iter().filter(|kind| has(kind)).take(1).collect();
+    if conditions.is_empty() {
+        conditions.push("Pending");
     }
     if has("Failed") {
-        said.push("Failed");
+        conditions.push("Failed");
     }
     if !text(request, "/status/certificate", "").is_empty() {
-        said.push("Issued");
+        conditions.push("Issued");
     }
-    said.join(",")
+    conditions.join(",")
 }

@@ -1,4 +1,4 @@
-//! Metadata, which has the same rules for every kind.
+//! Validates metadata, with the same rules for every kind.
 
 use super::{NameRule, list, map, names, text};
 use crate::status::Cause;
@@ -17,7 +17,7 @@ pub(crate) fn metadata(object: &Value, namespaced: bool, rule: NameRule) -> Vec<
     causes
 }
 
-/// `ValidateObjectMetaUpdate`, with what is looked at again on every update.
+/// `ValidateObjectMetaUpdate`, with the checks that run again on every update.
 pub(crate) fn metadata_update(new: &Value, old: &Value, namespaced: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if !text(old, "/metadata/deletionTimestamp").is_empty() {

@@ -1,17 +1,17 @@
-//! The forms that names, label keys and label values have, and what is said of those that have another.
+//! The formats of names, label keys and label values, and their error messages.
 
 use crate::status::GroupKind;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// The form that names of a kind have.
+/// The format of a kind's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
-    /// RFC 1123 subdomain, which is what most have.
+    /// RFC 1123 subdomain, the format of most kinds.
     Subdomain,
     /// RFC 1123 label.
     Label,
-    /// Anything that fits into one segment of a path.
+    /// Any text that fits into one segment of a path.
     PathSegment,
 }
 
@@ -26,7 +26,7 @@ impl NameRule {
         }
     }
 
-    /// Returns what is wrong with a name.
+    /// Returns the errors of a name.
     pub(super) fn faults(self, name: &str) -> Vec<String> {
         match self {
             Self::Subdomain => subdomain_faults(name),

@@ -1,4 +1,5 @@
-//! Kinds that this server keeps and nobody here acts on: autoscalers, slices of endpoints, classes, certificate requests.
+//! Validates kinds that no controller of this server uses: HorizontalPodAutoscalers, EndpointSlices,
+//! StorageClasses and PriorityClasses, CertificateSigningRequests.
 
 use super::{list, not_supported, text};
 use crate::status::Cause;
@@ -6,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The classes that Kubernetes itself has.
+/// Kubernetes' own priority classes.
 const SYSTEM_CLASSES: &[&str] = &["system-node-critical", "system-cluster-critical"];
 const HIGHEST_PRIORITY: i64 = 1_000_000_000;
 
@@ -116,7 +117,7 @@ pub(super) fn certificate_request(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What is decided about a request for a certificate stays decided.
+/// An approval or denial of a CertificateSigningRequest is final.
 pub(crate) fn certificate_decisions(new: &Value, old: &Value) -> Vec<Cause> {
     let has = |object: &Value, kind: &str| {
         list(object, "/status/conditions").iter().any(|condition| condition["type"] == kind)

@@ -1,4 +1,4 @@
-//! Pods, and the Pod templates of others.
+//! Validates Pods and Pod templates.
 
 use super::{at, duplicate, fields, list, names, not_supported, text};
 use crate::status::Cause;
@@ -101,7 +101,7 @@ fn container(container: &Value, path: &str, volumes: &[&str]) -> Vec<Cause> {
     causes
 }
 
-/// Of a Pod's spec only images, the deadline, tolerations and gates may change.
+/// An update of a Pod's spec may change only images, the deadline, tolerations and gates.
 pub(super) fn update(new: &Value, old: &Value) -> Vec<Cause> {
     let fixed = |pod: &Value| {
         let mut spec = fields(pod.get("spec").unwrap_or(&Value::Null));
@@ -110,7 +110,7 @@ pub(super) fn update(new: &Value, old: &Value) -> Vec<Cause> {
         {
             spec.shift_remove(field);
         }
-        // Bindings and admission fill these in, where they were empty.
+        // Bindings and admission set these fields if they are empty.
         if old.pointer("/spec/nodeName").is_none() {
             spec.shift_remove("nodeName");
         }
@@ -134,7 +134,7 @@ pub(super) fn update(new: &Value, old: &Value) -> Vec<Cause> {
     )]
 }
 
-/// Ephemeral containers are added, and then stay as they are.
+/// Ephemeral containers can be added, but neither changed nor removed.
 pub(crate) fn ephemeral_containers(new: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let containers = |pod: &'_ Value| -> Vec<Value> { list(pod, "/spec/ephemeralContainers").to_vec() };

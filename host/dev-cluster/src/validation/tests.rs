@@ -8,24 +8,24 @@ fn causes(kind: &str, object: &Value) -> Vec<String> {
 }
 
 #[test]
-fn names_and_labels_have_their_forms() {
+fn malformed_names_labels_and_finalizers_are_refused() {
     let bad = json!({"metadata": {"namespace": "a", "name": "Bad_Name", "labels": {"bad key!": "x"}, "finalizers": ["nope"]}});
-    let said = causes("ServiceAccount", &bad);
-    assert_eq!(said.len(), 3, "{said:#?}");
+    let causes = causes("ServiceAccount", &bad);
+    assert_eq!(causes.len(), 3, "{causes:#?}");
     assert!(
-        said[0].starts_with("metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain")
+        causes[0].starts_with("metadata.name: Invalid value: \"Bad_Name\": a lowercase RFC 1123 subdomain")
     );
-    assert!(said[1].starts_with("metadata.labels: Invalid value: \"bad key!\": name part must consist"));
-    assert!(said[2].starts_with("metadata.finalizers[0]: Invalid value: \"nope\": name is neither"));
+    assert!(causes[1].starts_with("metadata.labels: Invalid value: \"bad key!\": name part must consist"));
+    assert!(causes[2].starts_with("metadata.finalizers[0]: Invalid value: \"nope\": name is neither"));
 }
 
 #[test]
 fn a_pod_needs_containers_with_images() {
     let pod = |spec: Value| json!({"metadata": {"namespace": "a", "name": "p"}, "spec": spec});
     assert_eq!(causes("Pod", &pod(json!({}))), ["spec.containers: Required value"]);
-    let said = causes("Pod", &pod(json!({"containers": [{"name": "a"}], "restartPolicy": "Sometimes"})));
+    let causes = causes("Pod", &pod(json!({"containers": [{"name": "a"}], "restartPolicy": "Sometimes"})));
     assert_eq!(
-        said,
+        causes,
         [
             "spec.containers[0].image: Required value",
             "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
@@ -34,7 +34,7 @@ fn a_pod_needs_containers_with_images() {
 }
 
 #[test]
-fn immutable_data_stays() {
+fn immutable_data_cannot_be_changed() {
     let old = json!({"immutable": true, "data": {"a": "1"}});
     let kind = GroupKind::new("", "ConfigMap");
     assert!(builtin_update(&kind, &old, &old).is_empty());

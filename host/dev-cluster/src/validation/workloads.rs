@@ -1,10 +1,10 @@
-//! Deployments and their like, Jobs and CronJobs.
+//! Validates Deployments and similar workloads, Jobs and CronJobs.
 
 use super::{at, map, pods, text};
 use crate::status::Cause;
 use serde_json::{Value, json};
 
-/// The rules of kinds that select Pods by labels and make them by a template.
+/// The rules of kinds with a Pod selector and a Pod template.
 pub(super) fn selecting(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = object.get("spec").unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! Who may what: tokens, roles, impersonation, reviews.
+//! Authentication and authorization: tokens, Roles, impersonation, reviews.
 
 use crate::client::{Client, MAPS, config_map, start};
 use serde_json::{Value, json};
@@ -16,18 +16,18 @@ async fn grant(client: &Client, verbs: &[&str]) {
 }
 
 #[tokio::test]
-async fn nobody_may_anything_unasked() {
+async fn requests_without_rights_are_refused() {
     let (cluster, client) = start().await;
-    let nobody = client.nobody();
-    let (code, refused) = nobody.get(MAPS).await;
+    let anonymous = client.anonymous();
+    let (code, refused) = anonymous.get(MAPS).await;
     assert_eq!(code, 403);
     assert_eq!(
         refused["message"],
         "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the \
          namespace \"default\""
     );
-    assert_eq!(nobody.get("/version").await.0, 200);
-    assert_eq!(nobody.get("/readyz").await.0, 200);
+    assert_eq!(anonymous.get("/version").await.0, 200);
+    assert_eq!(anonymous.get("/readyz").await.0, 200);
     let (code, wrong) = client.with("authorization", "Bearer wrong").get(MAPS).await;
     assert_eq!((code, wrong["reason"].as_str()), (401, Some("Unauthorized")));
     let worker = Client::new(&cluster, &cluster.token_for("default", "worker"));
@@ -39,7 +39,7 @@ async fn nobody_may_anything_unasked() {
 }
 
 #[tokio::test]
-async fn tokens_are_asked_for() {
+async fn a_token_request_returns_a_token() {
     let (cluster, client) = start().await;
     client
         .create("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "worker"}}))
@@ -54,7 +54,7 @@ async fn tokens_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_token_dies_with_its_account() {
+async fn a_token_becomes_invalid_with_its_account() {
     let (cluster, client) = start().await;
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     client.create(accounts, &json!({"metadata": {"name": "worker"}})).await;
@@ -67,13 +67,13 @@ async fn a_token_dies_with_its_account() {
     assert_eq!(worker.get(MAPS).await.0, 403);
     client.delete(&format!("{accounts}/worker")).await;
     assert_eq!(worker.get(MAPS).await.0, 401);
-    // Another account of that name is another account.
+    // A recreated account with this name is another account.
     client.create(accounts, &json!({"metadata": {"name": "worker"}})).await;
     assert_eq!(worker.get(MAPS).await.0, 401);
 }
 
 #[tokio::test]
-async fn a_token_dies_with_the_pod_that_it_is_bound_to() {
+async fn a_bound_token_becomes_invalid_with_its_pod() {
     let (cluster, client) = start().await;
     client
         .create("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "worker"}}))
@@ -98,7 +98,7 @@ async fn a_token_dies_with_the_pod_that_it_is_bound_to() {
 }
 
 #[tokio::test]
-async fn a_token_is_good_for_its_audiences_only() {
+async fn a_token_is_valid_for_its_audiences_only() {
     let (cluster, client) = start().await;
     client
         .create("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "worker"}}))
@@ -119,8 +119,8 @@ async fn a_token_is_good_for_its_audiences_only() {
 }
 
 #[tokio::test]
-async fn accounts_are_impersonated_with_their_groups() {
-    let (_cluster, client) = start().await;
+async fn an_impersonated_account_has_its_groups() {
+    let (cluster, client) = start().await;
     let worker = client.with("impersonate-user", "system:serviceaccount:default:worker");
     let me = worker.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
     assert_eq!(
@@ -130,13 +130,15 @@ async fn accounts_are_impersonated_with_their_groups() {
     assert_eq!(worker.get(MAPS).await.0, 403);
     grant(&client, &["list"]).await;
     assert_eq!(worker.get(MAPS).await.0, 200);
-    // Who may not impersonate cannot.
-    let (code, _) = worker.with("impersonate-user", "bob").get(MAPS).await;
-    assert_eq!(code, 403);
+    // The account itself has no right to impersonate.
+    let worker = Client::new(&cluster, &cluster.token_for("default", "worker"));
+    let (code, refused) = worker.with("impersonate-user", "bob").get(MAPS).await;
+    assert_eq!(code, 403, "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("cannot impersonate"), "{refused}");
 }
 
 #[tokio::test]
-async fn reviews_tell_what_would_be_allowed() {
+async fn an_access_review_returns_whether_a_request_would_be_allowed() {
     let (_cluster, client) = start().await;
     grant(&client, &["list"]).await;
     let review = |verb: &str| {
@@ -154,7 +156,7 @@ async fn reviews_tell_what_would_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_right_to_one_name_suffices_to_watch_it() {
+async fn a_right_to_one_name_suffices_to_list_it() {
     let (_cluster, client) = start().await;
     let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     let rules =

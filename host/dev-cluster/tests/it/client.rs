@@ -1,4 +1,4 @@
-//! A client of a few lines that hides nothing: one connection for each request.
+//! A small HTTP client: one connection per request. Every wait has a deadline.
 #![expect(clippy::disallowed_methods, reason = "the connection of a request has to be driven somewhere")]
 
 use bytes::Bytes;
@@ -7,12 +7,15 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use oarlock_dev_cluster::{Config, DevCluster};
+use oarlock_wait_until::LIMIT;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 #[derive(Clone)]
@@ -24,8 +27,10 @@ pub(crate) struct Client {
 
 /// An open watch.
 pub(crate) struct Watch {
+    path: String,
     body: Incoming,
     buffer: Vec<u8>,
+    n_lines: usize,
 }
 
 pub(crate) async fn start() -> (DevCluster, Client) {
@@ -68,7 +73,7 @@ impl Client {
         client
     }
 
-    pub(crate) fn nobody(&self) -> Self {
+    pub(crate) fn anonymous(&self) -> Self {
         Self { headers: Vec::new(), ..self.clone() }
     }
 
@@ -91,9 +96,12 @@ impl Client {
     }
 
     pub(crate) async fn whole(&self, method: Method, path: &str, body: &str) -> (u16, HeaderMap, Bytes) {
-        let response = self.send(method, path, body.to_owned()).await.unwrap();
-        let (parts, body) = response.into_parts();
-        (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
+        let answer = timeout(LIMIT, async {
+            let response = self.send(method.clone(), path, body.to_owned()).await.unwrap();
+            let (parts, body) = response.into_parts();
+            (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
+        });
+        answer.await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the response to {method} {path}"))
     }
 
     async fn call(&self, method: Method, path: &str, content_type: &str, body: &str) -> (u16, Value) {
@@ -125,7 +133,7 @@ impl Client {
         self.call(Method::DELETE, path, "", "").await
     }
 
-    /// Creates what must not fail.
+    /// Creates an object, and fails the test if the server refuses it.
     pub(crate) async fn create(&self, path: &str, body: &Value) -> Value {
         let (code, created) = self.post(path, body).await;
         assert_eq!(code, 201, "{created}");
@@ -135,7 +143,22 @@ impl Client {
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.send(Method::GET, path, "").await.unwrap();
         assert_eq!(response.status(), 200);
-        Watch { body: response.into_body(), buffer: Vec::new() }
+        Watch { path: path.to_owned(), body: response.into_body(), buffer: Vec::new(), n_lines: 0 }
+    }
+
+    /// Reads an object until it is as expected.
+    pub(crate) async fn get_until(&self, path: &str, what: &str, holds: impl Fn(u16, &Value) -> bool) {
+        let begun_at = Instant::now();
+        loop {
+            let (code, object) = self.get(path).await;
+            if holds(code, &object) {
+                return;
+            }
+            assert!(
+                begun_at.elapsed() < LIMIT,
+                "waited {LIMIT:?} for {what}; the last response to GET {path} was {code} {object}"
+            );
+        }
     }
 
     pub(crate) async fn names(&self, path: &str) -> Vec<String> {
@@ -157,23 +180,49 @@ pub(crate) fn version(object: &Value) -> String {
 // === impl Watch ===
 
 impl Watch {
-    /// Returns the next line; `None` at the end, clean or not.
-    pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
+    /// Returns the next line; `None` at the end of the watch, clean or not.
+    pub(crate) async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                self.n_lines += 1;
                 return Some(self.buffer.drain(..=end).collect());
             }
-            let frame = self.body.frame().await?.ok()?;
-            self.buffer.extend_from_slice(&frame.into_data().unwrap_or_default());
+            let frame = timeout(LIMIT, self.body.frame()).await;
+            let frame = frame.unwrap_or_else(|_| {
+                panic!(
+                    "waited {LIMIT:?} for an event of {} after {} lines; an incomplete line has {} bytes",
+                    self.path,
+                    self.n_lines,
+                    self.buffer.len()
+                )
+            });
+            self.buffer.extend_from_slice(&frame?.ok()?.into_data().unwrap_or_default());
         }
     }
 
+    /// Returns the next event; `None` at the end of the watch.
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        Some(serde_json::from_slice(&self.line().await?).unwrap())
+        Some(serde_json::from_slice(&self.next_line().await?).unwrap())
+    }
+
+    /// Reads events until one has this summary.
+    pub(crate) async fn wait_for(&mut self, wanted: &str) {
+        let begun_at = Instant::now();
+        loop {
+            let summary = self.next_summary().await;
+            if summary == wanted {
+                return;
+            }
+            assert!(
+                begun_at.elapsed() < LIMIT && !summary.starts_with("END"),
+                "waited for {wanted}; the last event of {} was {summary}",
+                self.path
+            );
+        }
     }
 
     /// Returns the next event as `TYPE name@version`.
-    pub(crate) async fn told(&mut self) -> String {
+    pub(crate) async fn next_summary(&mut self) -> String {
         let event = self.next().await.unwrap_or_else(|| json!({"type": "END"}));
         let metadata = &event["object"]["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,9 +1,8 @@
-//! Owners and what they own.
+//! Owner references and garbage collection.
 
 use crate::client::{Client, MAPS, start};
 use oarlock_dev_cluster::{Config, DevCluster};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 async fn owner(client: &Client, name: &str) -> String {
     let created = client.create(MAPS, &json!({"metadata": {"name": name}})).await;
@@ -20,20 +19,13 @@ fn owned(name: &str, owners: &[(&str, &str)]) -> Value {
     json!({"metadata": {"name": name, "ownerReferences": references}})
 }
 
-/// Asks until the object is as it should be, and says what it was at last if it never is.
-async fn until(client: &Client, name: &str, holds: impl Fn(u16, &Value) -> bool) {
-    let path = format!("{MAPS}/{name}");
-    let asked = async {
-        loop {
-            let (code, object) = client.get(&path).await;
-            if holds(code, &object) {
-                return;
-            }
-        }
-    };
-    if tokio::time::timeout(Duration::from_secs(60), asked).await.is_err() {
-        panic!("{name} is {:?}", client.get(&path).await);
-    }
+/// Reads a ConfigMap until it is as expected.
+async fn until(client: &Client, name: &str, what: &str, holds: impl Fn(u16, &Value) -> bool) {
+    client.get_until(&format!("{MAPS}/{name}"), what, holds).await;
+}
+
+async fn until_deleted(client: &Client, name: &str) {
+    until(client, name, &format!("the deletion of {name}"), |code, _| code == 404).await;
 }
 
 async fn delete(client: &Client, name: &str, policy: &str) -> Value {
@@ -43,7 +35,7 @@ async fn delete(client: &Client, name: &str, policy: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_owned_goes_with_its_owner() {
+async fn dependents_are_deleted_with_their_last_owner() {
     let (_cluster, client) = start().await;
     let uid = owner(&client, "owner").await;
     let child = client.create(MAPS, &owned("child", &[("owner", &uid)])).await;
@@ -52,10 +44,10 @@ async fn what_is_owned_goes_with_its_owner() {
     let other = owner(&client, "other").await;
     client.create(MAPS, &owned("shared", &[("owner", &uid), ("other", &other)])).await;
     delete(&client, "owner", "Background").await;
-    until(&client, "grandchild", |code, _| code == 404).await;
+    until_deleted(&client, "grandchild").await;
     assert_eq!(client.get(&format!("{MAPS}/child")).await.0, 404);
-    // What has another owner stays, and is owned by that alone.
-    until(&client, "shared", |code, shared| {
+    // The dependent with another owner remains, with one owner reference.
+    until(&client, "shared", "the removal of one owner", |code, shared| {
         code == 200
             && shared["metadata"]["ownerReferences"].as_array().is_some_and(|owners| owners.len() == 1)
     })
@@ -63,24 +55,24 @@ async fn what_is_owned_goes_with_its_owner() {
 }
 
 #[tokio::test]
-async fn what_names_an_owner_that_is_not_there_goes() {
+async fn an_object_whose_owner_does_not_exist_is_deleted() {
     let (_cluster, client) = start().await;
     let uid = owner(&client, "owner").await;
     client.create(MAPS, &owned("stray", &[("owner", "another-uid")])).await;
-    until(&client, "stray", |code, _| code == 404).await;
-    // Of an owner of an unknown kind nothing can be said.
+    until_deleted(&client, "stray").await;
+    // An owner of an unknown kind is treated as existing.
     let mut unknown = owned("unknown", &[("x", "y")]);
     unknown["metadata"]["ownerReferences"][0]["kind"] = "Boat".into();
     client.create(MAPS, &unknown).await;
     client.create(MAPS, &owned("kept", &[("owner", &uid)])).await;
     client.create(MAPS, &owned("last", &[("owner", "another-uid")])).await;
-    until(&client, "last", |code, _| code == 404).await;
+    until_deleted(&client, "last").await;
     assert_eq!(client.get(&format!("{MAPS}/unknown")).await.0, 200);
     assert_eq!(client.get(&format!("{MAPS}/kept")).await.0, 200);
 }
 
 #[tokio::test]
-async fn in_the_foreground_the_owner_goes_last() {
+async fn foreground_deletion_deletes_the_owner_last() {
     let (_cluster, client) = start().await;
     let uid = owner(&client, "owner").await;
     let mut held = owned("held", &[("owner", &uid)]);
@@ -89,26 +81,29 @@ async fn in_the_foreground_the_owner_goes_last() {
     client.create(MAPS, &owned("free", &[("owner", &uid)])).await;
     let waiting = delete(&client, "owner", "Foreground").await;
     assert_eq!(waiting["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    until(&client, "free", |code, _| code == 404).await;
-    until(&client, "held", |_, held| held["metadata"]["deletionTimestamp"].is_string()).await;
+    until_deleted(&client, "free").await;
+    until(&client, "held", "the deletionTimestamp", |_, held| {
+        held["metadata"]["deletionTimestamp"].is_string()
+    })
+    .await;
     assert_eq!(client.get(&format!("{MAPS}/owner")).await.0, 200);
     client.merge(&format!("{MAPS}/held"), &json!({"metadata": {"finalizers": null}})).await;
-    until(&client, "owner", |code, _| code == 404).await;
+    until_deleted(&client, "owner").await;
 }
 
 #[tokio::test]
-async fn orphans_stay_without_an_owner() {
+async fn orphaned_dependents_remain_without_owner_references() {
     let (_cluster, client) = start().await;
     let uid = owner(&client, "owner").await;
     client.create(MAPS, &owned("child", &[("owner", &uid)])).await;
     delete(&client, "owner", "Orphan").await;
-    until(&client, "owner", |code, _| code == 404).await;
+    until_deleted(&client, "owner").await;
     let (code, child) = client.get(&format!("{MAPS}/child")).await;
     assert_eq!((code, child["metadata"].get("ownerReferences")), (200, None), "{child}");
 }
 
 #[tokio::test]
-async fn without_the_collector_it_is_a_bare_api_server() {
+async fn without_garbage_collection_the_server_is_a_bare_api_server() {
     let cluster = DevCluster::start(Config { garbage_collection: false, ..Config::default() }).await.unwrap();
     let client = Client::new(&cluster, cluster.admin_token());
     let uid = owner(&client, "owner").await;

@@ -1,4 +1,4 @@
-//! Custom resources: served when their definition comes, gone when it goes.
+//! Custom resources, which are served from the creation of their definition until its deletion.
 
 use crate::client::{start, version};
 use serde_json::{Value, json};
@@ -59,21 +59,21 @@ async fn a_definition_is_served_at_once() {
 }
 
 #[tokio::test]
-async fn instances_go_with_their_definition() {
+async fn instances_are_deleted_with_their_definition() {
     let (_cluster, client) = start().await;
     client.create(DEFINITIONS, &definition()).await;
     let argo = client.create(SHIPS, &ship("argo", json!({"oars": 50}))).await;
     let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion={}", version(&argo))).await;
     client.delete(&format!("{DEFINITIONS}/ships.sea.dev")).await;
-    assert!(watch.told().await.starts_with("DELETED argo@"));
+    assert!(watch.next_summary().await.starts_with("DELETED argo@"));
     assert_eq!(watch.next().await, None);
     assert_eq!(client.get(SHIPS).await.0, 404);
 
-    // A new definition of the same name begins anew.
+    // A new definition with the same name has no history.
     client.create(DEFINITIONS, &definition()).await;
     assert_eq!(client.names(SHIPS).await, Vec::<String>::new());
     let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion={}", version(&argo))).await;
-    assert!(watch.told().await.starts_with("ERROR"));
+    assert!(watch.next_summary().await.starts_with("ERROR"));
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_definition_waits_for_its_last_instance() {
 }
 
 #[tokio::test]
-async fn names_are_taken_once() {
+async fn a_definition_with_a_used_name_is_not_served() {
     let (_cluster, client) = start().await;
     client.create(DEFINITIONS, &definition()).await;
     let mut other = definition();
@@ -107,7 +107,7 @@ async fn names_are_taken_once() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_with_its_version_and_when_another_is_stored() {
+async fn a_watch_ends_when_its_version_or_the_storage_version_changes() {
     let (_cluster, client) = start().await;
     let mut two = definition();
     let mut v2 = two["spec"]["versions"][0].clone();
@@ -117,14 +117,14 @@ async fn a_watch_ends_with_its_version_and_when_another_is_stored() {
     client.create(SHIPS, &ship("argo", json!({"oars": 50}))).await;
     let path = format!("{DEFINITIONS}/ships.sea.dev");
     let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion=0")).await;
-    assert!(watch.told().await.starts_with("ADDED argo@"));
+    assert!(watch.next_summary().await.starts_with("ADDED argo@"));
 
     two["spec"]["versions"][0]["storage"] = false.into();
     two["spec"]["versions"][1]["storage"] = true.into();
     client.merge(&path, &json!({"spec": two["spec"]})).await;
     assert_eq!(watch.next().await, None);
     let mut watch = client.watch(&format!("{SHIPS}?watch=1&resourceVersion=0")).await;
-    assert!(watch.told().await.starts_with("ADDED argo@"));
+    assert!(watch.next_summary().await.starts_with("ADDED argo@"));
 
     two["spec"]["versions"][0]["served"] = false.into();
     client.merge(&path, &json!({"spec": two["spec"]})).await;

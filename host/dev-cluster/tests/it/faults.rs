@@ -1,4 +1,4 @@
-//! Faults on demand: each does what it says, to those it names, as often as it says.
+//! Faults on demand: their effect, the requests that they apply to, and how often they apply.
 
 use crate::client::{MAPS, config_map, start};
 use http::Method;
@@ -14,7 +14,7 @@ fn on_watch() -> Match {
 }
 
 #[tokio::test]
-async fn answers_are_replaced() {
+async fn a_fault_replaces_the_response() {
     let (cluster, client) = start().await;
     let faults = cluster.faults();
     let list = || Match::list("configmaps");
@@ -34,51 +34,51 @@ async fn answers_are_replaced() {
 }
 
 #[tokio::test]
-async fn watches_are_closed_after_events() {
+async fn a_fault_closes_watches_after_a_number_of_events() {
     let (cluster, client) = start().await;
     cluster.faults().add(Fault::times(on_watch(), Action::CloseWatch { after_events: 1 }, 1));
     client.create(MAPS, &config_map("a", "1")).await;
     client.create(MAPS, &config_map("b", "1")).await;
     let mut watch = client.watch(WATCH).await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
     assert_eq!(watch.next().await, None);
     let mut watch = client.watch(WATCH).await;
-    watch.told().await;
-    assert!(watch.told().await.starts_with("ADDED b@"));
+    watch.next_summary().await;
+    assert!(watch.next_summary().await.starts_with("ADDED b@"));
 }
 
 #[tokio::test]
-async fn open_watches_are_ended_now() {
+async fn open_watches_can_be_closed_and_expired() {
     let (cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
     let mut closed = client.watch(WATCH).await;
-    closed.told().await;
+    closed.next_summary().await;
     cluster.faults().close_watches(on_watch());
     assert_eq!(closed.next().await, None);
     let mut expired = client.watch(WATCH).await;
-    expired.told().await;
+    expired.next_summary().await;
     cluster.faults().expire_watches(on_watch());
     assert_eq!(expired.next().await.unwrap()["object"]["code"], 410);
     assert_eq!(expired.next().await, None);
 }
 
 #[tokio::test]
-async fn a_half_open_watch_says_nothing() {
+async fn a_half_open_watch_sends_no_further_events() {
     let (cluster, client) = start().await;
     cluster.faults().add(Fault::times(on_watch(), Action::HalfOpenWatch { after_events: 1 }, 1));
     client.create(MAPS, &config_map("a", "1")).await;
     let mut silent = client.watch(WATCH).await;
-    assert!(silent.told().await.starts_with("ADDED a@"));
+    assert!(silent.next_summary().await.starts_with("ADDED a@"));
     let mut healthy = client.watch(WATCH).await;
-    healthy.told().await;
+    healthy.next_summary().await;
     client.create(MAPS, &config_map("b", "1")).await;
-    assert!(healthy.told().await.starts_with("ADDED b@"));
-    // What the healthy one was told, the silent one was not: nothing is ready for it.
+    assert!(healthy.next_summary().await.starts_with("ADDED b@"));
+    // The other watch received the event, so it is stored, but the half-open watch has no data.
     assert!(futures::FutureExt::now_or_never(silent.next()).is_none());
 }
 
 #[tokio::test]
-async fn events_are_repeated_swallowed_and_garbled() {
+async fn faults_repeat_omit_and_garble_events() {
     let (cluster, client) = start().await;
     for name in ["a", "b", "c"] {
         client.create(MAPS, &config_map(name, "1")).await;
@@ -86,24 +86,24 @@ async fn events_are_repeated_swallowed_and_garbled() {
     let faults = cluster.faults();
     faults.add(Fault::times(on_watch(), Action::RepeatEvents, 1));
     let mut watch = client.watch(WATCH).await;
-    assert_eq!(watch.told().await, watch.told().await);
+    assert_eq!(watch.next_summary().await, watch.next_summary().await);
     faults.add(Fault::times(on_watch(), Action::SwallowEvent { event: 1 }, 1));
     let mut watch = client.watch(WATCH).await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
-    assert!(watch.told().await.starts_with("ADDED c@"));
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
+    assert!(watch.next_summary().await.starts_with("ADDED c@"));
     faults.add(Fault::times(on_watch(), Action::Garbage { after_events: 1 }, 1));
     let mut watch = client.watch(WATCH).await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
-    let garbage = watch.line().await.unwrap();
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
+    let garbage = watch.next_line().await.unwrap();
     assert!(serde_json::from_slice::<serde_json::Value>(&garbage).is_err());
-    assert!(watch.told().await.starts_with("ADDED b@"));
+    assert!(watch.next_summary().await.starts_with("ADDED b@"));
     faults.add(Fault::times(on_watch(), Action::Expired, 1));
     let mut watch = client.watch(WATCH).await;
     assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
 }
 
 #[tokio::test]
-async fn bodies_are_cut_and_slow() {
+async fn faults_cut_and_slow_bodies() {
     let (cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
     let list = || Match::list("configmaps");
@@ -119,11 +119,11 @@ async fn bodies_are_cut_and_slow() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_comes_back() {
+async fn a_server_that_was_away_serves_again() {
     let (cluster, client) = start().await;
     client.create(MAPS, &json!({"metadata": {"name": "a"}})).await;
     let mut watch = client.watch(WATCH).await;
-    watch.told().await;
+    watch.next_summary().await;
     cluster.faults().set_away(true);
     assert_eq!(watch.next().await, None);
     assert!(client.send(Method::GET, MAPS, "").await.is_err());

@@ -1,4 +1,4 @@
-//! kubectl, where there is one.
+//! kubectl as a client. The test is skipped if kubectl is not installed.
 
 use oarlock_dev_cluster::{Config, DevCluster};
 use serde_json::json;
@@ -27,13 +27,13 @@ impl Kubectl<'_> {
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
 
-    async fn says(&self, arguments: &str) -> String {
+    async fn output(&self, arguments: &str) -> String {
         self.run(&arguments.split(' ').collect::<Vec<_>>(), "").await
     }
 }
 
 #[tokio::test]
-async fn kubectl_finds_its_way() {
+async fn kubectl_reads_and_writes_objects() {
     if Command::new("kubectl").args(["version", "--client"]).output().await.is_err() {
         eprintln!("there is no kubectl here: nothing tested");
         return;
@@ -44,11 +44,11 @@ async fn kubectl_finds_its_way() {
     std::fs::write(&path, cluster.kubeconfig()).unwrap();
     let kubectl = Kubectl { kubeconfig: &path };
 
-    assert_eq!(kubectl.says("create configmap a --from-literal=x=y").await, "configmap/a created\n");
-    assert_eq!(kubectl.says("label configmap a l=v").await, "configmap/a labeled\n");
-    let table = kubectl.says("get cm -l l=v --no-headers").await;
+    assert_eq!(kubectl.output("create configmap a --from-literal=x=y").await, "configmap/a created\n");
+    assert_eq!(kubectl.output("label configmap a l=v").await, "configmap/a labeled\n");
+    let table = kubectl.output("get cm -l l=v --no-headers").await;
     assert!(table.starts_with("a     1     "), "{table}");
-    assert!(kubectl.says("get cm a -o yaml").await.contains("\ndata:\n  x: \"y\"\n"));
+    assert!(kubectl.output("get cm a -o yaml").await.contains("\ndata:\n  x: \"y\"\n"));
 
     let manifest = |image: &str| {
         json!({
@@ -68,7 +68,7 @@ async fn kubectl_finds_its_way() {
     assert_eq!(kubectl.run(&apply, &manifest("two")).await, "deployment.apps/d configured\n");
     assert_eq!(kubectl.run(&apply, &manifest("two")).await, "deployment.apps/d unchanged\n");
     let image = "-o=jsonpath={.spec.template.spec.containers[*].image}";
-    assert_eq!(kubectl.says(&format!("get deploy d {image}")).await, "two");
+    assert_eq!(kubectl.output(&format!("get deploy d {image}")).await, "two");
 
     for (kind, patch) in [
         ("strategic", r#"{"data":{"s":"1"}}"#),
@@ -76,24 +76,24 @@ async fn kubectl_finds_its_way() {
         ("json", r#"[{"op":"add","path":"/data/j","value":"k"}]"#),
     ] {
         assert_eq!(
-            kubectl.says(&format!("patch cm a --type={kind} -p {patch}")).await,
+            kubectl.output(&format!("patch cm a --type={kind} -p {patch}")).await,
             "configmap/a patched\n"
         );
     }
-    assert_eq!(kubectl.says("get cm a -o=jsonpath={.data}").await, r#"{"j":"k","s":"1"}"#);
+    assert_eq!(kubectl.output("get cm a -o=jsonpath={.data}").await, r#"{"j":"k","s":"1"}"#);
 
-    assert_eq!(kubectl.says("auth can-i list pods").await, "yes\n");
-    assert!(kubectl.says("auth can-i list pods --as bob").await.starts_with("no"));
-    assert!(kubectl.says("api-resources").await.contains("deployments"));
-    let explained = kubectl.says("explain deployments.spec.replicas").await;
+    assert_eq!(kubectl.output("auth can-i list pods").await, "yes\n");
+    assert!(kubectl.output("auth can-i list pods --as bob").await.starts_with("no"));
+    assert!(kubectl.output("api-resources").await.contains("deployments"));
+    let explained = kubectl.output("explain deployments.spec.replicas").await;
     assert!(explained.contains("FIELD: replicas <integer>"), "{explained}");
     assert!(explained.contains("Number of desired pods."), "{explained}");
-    let explained = kubectl.says("explain pod.spec.containers").await;
+    let explained = kubectl.output("explain pod.spec.containers").await;
     assert!(explained.contains("imagePullPolicy\t<string>"), "{explained}");
-    assert_eq!(kubectl.says("delete cm a").await, "configmap \"a\" deleted\n");
+    assert_eq!(kubectl.output("delete cm a").await, "configmap \"a\" deleted\n");
     assert!(
         kubectl
-            .says("get cm a")
+            .output("get cm a")
             .await
             .starts_with("Error from server (NotFound): configmaps \"a\" not found")
     );

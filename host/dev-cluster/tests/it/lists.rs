@@ -4,7 +4,7 @@ use crate::client::{MAPS, config_map, names, start, version};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn pages_show_one_moment() {
+async fn pages_of_a_list_show_one_version() {
     let (cluster, client) = start().await;
     for name in ["a", "b", "c", "d", "e"] {
         client.create(MAPS, &config_map(name, "1")).await;
@@ -13,7 +13,7 @@ async fn pages_show_one_moment() {
     assert_eq!(names(&first), ["a", "b"]);
     assert_eq!(first["metadata"]["remainingItemCount"], 3);
     assert!(first["items"][0].get("kind").is_none(), "items of a list carry no kind");
-    // What happens now is not seen by the pages that follow.
+    // The pages that follow do not show these changes.
     client.delete(&format!("{MAPS}/c")).await;
     client.create(MAPS, &config_map("bb", "1")).await;
     client.merge(&format!("{MAPS}/d"), &json!({"data": {"v": "2"}})).await;
@@ -33,7 +33,7 @@ async fn pages_show_one_moment() {
 }
 
 #[tokio::test]
-async fn versions_can_be_asked_for() {
+async fn a_list_returns_the_requested_version() {
     let (cluster, client) = start().await;
     let old = version(&client.create(MAPS, &config_map("a", "1")).await);
     client.create(MAPS, &config_map("b", "1")).await;
@@ -52,7 +52,7 @@ async fn versions_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn selectors_select() {
+async fn a_list_returns_the_selected_objects() {
     let (_cluster, client) = start().await;
     for (name, app) in [("a", "web"), ("b", "db"), ("c", "web")] {
         client.create(MAPS, &json!({"metadata": {"name": name, "labels": {"app": app}}})).await;

@@ -1,4 +1,4 @@
-//! Many objects and many events: what the hosts' tests ask of this server.
+//! Many objects and many events, as in the tests of the host.
 
 use crate::client::start;
 use http::Method;

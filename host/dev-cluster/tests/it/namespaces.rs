@@ -1,10 +1,10 @@
-//! The life of a namespace.
+//! The lifecycle of namespaces.
 
 use crate::client::{config_map, start};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_namespace_comes_furnished_and_goes_with_what_is_in_it() {
+async fn a_namespace_gets_its_default_account_and_is_deleted_with_its_objects() {
     let (_cluster, client) = start().await;
     let created = client.create("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await;
     assert_eq!(created["status"]["phase"], "Active");
@@ -13,15 +13,15 @@ async fn a_namespace_comes_furnished_and_goes_with_what_is_in_it() {
     let maps = "/api/v1/namespaces/n/configmaps";
     client.create(maps, &config_map("a", "1")).await;
     let mut watch = client.watch("/api/v1/configmaps?watch=1&resourceVersion=0").await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
     let (code, going) = client.delete("/api/v1/namespaces/n").await;
     assert_eq!((code, going["status"]["phase"].as_str()), (200, Some("Terminating")));
-    assert!(watch.told().await.starts_with("DELETED a@"));
+    assert!(watch.next_summary().await.starts_with("DELETED a@"));
     assert_eq!(client.get("/api/v1/namespaces/n").await.0, 404);
 }
 
 #[tokio::test]
-async fn a_finalizer_inside_holds_a_namespace() {
+async fn a_namespace_waits_for_the_finalizers_of_its_objects() {
     let (_cluster, client) = start().await;
     client.create("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await;
     let maps = "/api/v1/namespaces/n/configmaps";
@@ -40,7 +40,7 @@ async fn a_finalizer_inside_holds_a_namespace() {
 }
 
 #[tokio::test]
-async fn some_namespaces_stay() {
+async fn protected_namespaces_cannot_be_deleted() {
     let (_cluster, client) = start().await;
     assert_eq!(
         client.names("/api/v1/namespaces").await,

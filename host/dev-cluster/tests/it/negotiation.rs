@@ -1,11 +1,11 @@
-//! Forms, and what is refused by name.
+//! Content negotiation, and the errors of unsupported requests.
 
 use crate::client::{MAPS, config_map, start};
 use http::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn metadata_alone_can_be_had() {
+async fn objects_are_returned_as_metadata_only_and_as_yaml() {
     let (_cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
     let list = client.with("accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
@@ -27,7 +27,7 @@ async fn metadata_alone_can_be_had() {
 }
 
 #[tokio::test]
-async fn what_is_not_done_is_refused_by_name() {
+async fn unsupported_requests_are_refused_by_name() {
     let (_cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
     let said = |(code, status): (u16, serde_json::Value)| {
@@ -41,7 +41,7 @@ async fn what_is_not_done_is_refused_by_name() {
     ");
     insta::assert_snapshot!(
         said(client.get("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations").await),
-        @"404 NotFound the embedded API server does not serve admissionregistration.k8s.io: it calls no webhooks and evaluates no admission policies; use a real API server (kind, or cargo xtask control-plane) for what needs it"
+        @"404 NotFound the embedded API server does not serve admissionregistration.k8s.io: it calls no webhooks and evaluates no admission policies; use a real API server (kind, or cargo xtask control-plane) for it"
     );
     let text = client.with("content-type", "text/plain");
     insta::assert_snapshot!(
@@ -67,7 +67,7 @@ async fn what_is_not_done_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn discovery_comes_in_one_answer_or_in_many() {
+async fn discovery_is_served_aggregated_and_by_group() {
     let (_cluster, client) = start().await;
     let (_, core) = client.get("/api/v1").await;
     let pods = core["resources"].as_array().unwrap().iter().find(|r| r["name"] == "pods").unwrap();

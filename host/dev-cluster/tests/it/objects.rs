@@ -1,10 +1,10 @@
-//! Objects: created, read, changed, deleted.
+//! Objects: created, read, updated, deleted.
 
 use crate::client::{MAPS, config_map, start, version};
 use serde_json::json;
 
 #[tokio::test]
-async fn an_object_lives() {
+async fn an_object_is_created_updated_and_deleted() {
     let (_cluster, client) = start().await;
     let created = client.create(MAPS, &config_map("a", "1")).await;
     let path = format!("{MAPS}/a");
@@ -27,7 +27,7 @@ async fn an_object_lives() {
         "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to \
          the latest version and try again"
     );
-    // Writing what is there makes no new version.
+    // A write without a change creates no new version.
     assert_eq!(client.put(&path, &updated).await, (200, updated.clone()));
 
     let (code, deleted) = client.delete(&path).await;
@@ -46,7 +46,7 @@ async fn an_object_lives() {
 }
 
 #[tokio::test]
-async fn bodies_that_make_no_sense_are_refused() {
+async fn invalid_bodies_are_refused() {
     let (_cluster, client) = start().await;
     let said =
         |(code, status): (u16, serde_json::Value)| format!("{code} {}", status["message"].as_str().unwrap());
@@ -86,24 +86,24 @@ async fn names_are_generated() {
 }
 
 #[tokio::test]
-async fn finalizers_hold_an_object() {
+async fn a_deleted_object_waits_for_its_finalizers() {
     let (_cluster, client) = start().await;
     let path = format!("{MAPS}/a");
     client.create(MAPS, &json!({"metadata": {"name": "a", "finalizers": ["x.dev/hold"]}})).await;
     let (code, marked) = client.delete(&path).await;
     assert_eq!(code, 200);
     assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
-    // Deleting again changes nothing.
+    // A second delete changes nothing.
     assert_eq!(client.delete(&path).await.1["metadata"], marked["metadata"]);
     let mut watch = client.watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&marked))).await;
     let (code, _) = client.merge(&path, &json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(code, 200);
-    assert!(watch.told().await.starts_with("DELETED a@"));
+    assert!(watch.next_summary().await.starts_with("DELETED a@"));
     assert_eq!(client.get(&path).await.0, 404);
 }
 
 #[tokio::test]
-async fn preconditions_of_a_delete_hold() {
+async fn a_delete_checks_its_preconditions() {
     let (_cluster, client) = start().await;
     let created = client.create(MAPS, &config_map("a", "1")).await;
     let delete = |options: serde_json::Value| {
@@ -124,7 +124,7 @@ async fn preconditions_of_a_delete_hold() {
 }
 
 #[tokio::test]
-async fn a_delete_of_many_honours_preconditions() {
+async fn a_delete_of_a_collection_checks_its_preconditions() {
     let (_cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
     let json = client.with("content-type", "application/json");
@@ -135,7 +135,7 @@ async fn a_delete_of_many_honours_preconditions() {
 }
 
 #[tokio::test]
-async fn generation_counts_what_is_wanted_and_status_is_apart() {
+async fn the_generation_counts_changes_of_the_spec_only() {
     let (_cluster, client) = start().await;
     let path = "/apis/apps/v1/namespaces/default/deployments";
     let template =
@@ -159,7 +159,7 @@ async fn generation_counts_what_is_wanted_and_status_is_apart() {
 }
 
 #[tokio::test]
-async fn a_pod_on_a_node_is_given_time() {
+async fn a_deleted_pod_on_a_node_has_a_grace_period() {
     let (_cluster, client) = start().await;
     let path = "/api/v1/namespaces/default/pods";
     let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});

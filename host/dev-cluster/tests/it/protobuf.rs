@@ -1,4 +1,4 @@
-//! Protobuf, as clients of Go send and ask for it.
+//! Protobuf, as Go clients send and accept it.
 
 use crate::client::{Client, MAPS, config_map, start};
 use http::Method;
@@ -31,7 +31,7 @@ fn has(body: &[u8], wanted: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_delete_whose_options_are_protobuf_is_taken() {
+async fn delete_options_are_decoded_from_protobuf() {
     let (_cluster, client) = start().await;
     let created = client.create(MAPS, &config_map("a", "1")).await;
     let path = format!("{MAPS}/a");
@@ -42,13 +42,13 @@ async fn a_delete_whose_options_are_protobuf_is_taken() {
     let (code, _, body) = send(&go, Method::DELETE, &path, delete_options(uid)).await;
     assert_eq!(code, 200, "{}", String::from_utf8_lossy(&body));
     assert_eq!(client.get(&path).await.0, 404);
-    // As well for many at once, and for custom resources, which have no Protobuf themselves.
+    // A deletecollection also accepts Protobuf.
     let (code, _, body) = send(&go, Method::DELETE, MAPS, delete_options("x")).await;
     assert_eq!(code, 200, "{}", String::from_utf8_lossy(&body));
 }
 
 #[tokio::test]
-async fn a_client_that_takes_protobuf_alone_is_answered() {
+async fn a_client_that_accepts_only_protobuf_is_served() {
     let (_cluster, client) = start().await;
     client.create(MAPS, &config_map("first", "1")).await;
     let go = client.with("accept", PROTOBUF);
@@ -59,7 +59,7 @@ async fn a_client_that_takes_protobuf_alone_is_answered() {
     let (code, content_type, body) = send(&go, Method::GET, MAPS, Vec::new()).await;
     assert_eq!((code, content_type.as_str()), (200, PROTOBUF));
     assert!(has(&body, "ConfigMapList") && has(&body, "first"));
-    // Refusals and successes too.
+    // Errors and successes are Protobuf too.
     let (code, content_type, body) = send(&go, Method::GET, &format!("{MAPS}/none"), Vec::new()).await;
     assert_eq!((code, content_type.as_str(), &body[..4]), (404, PROTOBUF, &b"k8s\0"[..]));
     assert!(has(&body, "configmaps \"none\" not found"));
@@ -71,7 +71,7 @@ async fn a_client_that_takes_protobuf_alone_is_answered() {
 }
 
 #[tokio::test]
-async fn a_watch_in_protobuf_has_frames() {
+async fn a_watch_in_protobuf_is_length_delimited() {
     let (_cluster, client) = start().await;
     for name in ["a", "b"] {
         client.create(MAPS, &config_map(name, "1")).await;

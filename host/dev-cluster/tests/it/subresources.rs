@@ -1,4 +1,4 @@
-//! What stands below an object.
+//! Subresources.
 
 use crate::client::{Client, start};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn a_scheduler_can_bind_a_pod() {
         again["message"].as_str().unwrap().contains("pod p is already assigned to node \"n\""),
         "{again}"
     );
-    // The older way, with the name in the body alone.
+    // The older form, with the Pod's name in the body only.
     client.create(PODS, &pod("q")).await;
     let binding = json!({"metadata": {"name": "q"}, "target": {"name": "n"}});
     client.create("/api/v1/namespaces/default/bindings", &binding).await;
@@ -49,7 +49,7 @@ async fn a_scheduler_can_bind_a_pod() {
 }
 
 #[tokio::test]
-async fn an_eviction_asks_the_budget() {
+async fn an_eviction_respects_the_disruption_budget() {
     let (_cluster, client) = start().await;
     client.create(PODS, &pod("p")).await;
     let running =
@@ -86,7 +86,7 @@ async fn an_eviction_asks_the_budget() {
 }
 
 #[tokio::test]
-async fn ephemeral_containers_are_added_and_stay() {
+async fn ephemeral_containers_can_be_added_only() {
     let (_cluster, client) = start().await;
     client.create(PODS, &pod("p")).await;
     let path = format!("{PODS}/p/ephemeralcontainers");
@@ -111,7 +111,7 @@ async fn ephemeral_containers_are_added_and_stay() {
 }
 
 #[tokio::test]
-async fn a_namespace_waits_for_those_who_hold_it() {
+async fn a_namespace_waits_for_its_finalizers() {
     let (_cluster, client) = start().await;
     client.create("/api/v1/namespaces", &json!({"metadata": {"name": "held"}})).await;
     let path = "/api/v1/namespaces/held";
@@ -136,7 +136,7 @@ async fn a_namespace_waits_for_those_who_hold_it() {
 }
 
 #[tokio::test]
-async fn workloads_are_scaled_in_one_form() {
+async fn workloads_are_scaled_through_the_scale_subresource() {
     let (_cluster, client) = start().await;
     deployment(&client).await;
     let path = format!("{DEPLOYMENTS}/d/scale");
@@ -171,7 +171,7 @@ async fn workloads_are_scaled_in_one_form() {
 }
 
 #[tokio::test]
-async fn custom_resources_are_scaled_where_they_say() {
+async fn custom_resources_are_scaled_at_the_paths_of_their_definition() {
     let (_cluster, client) = start().await;
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = |scale: Value| {
@@ -215,7 +215,7 @@ async fn custom_resources_are_scaled_where_they_say() {
 }
 
 #[tokio::test]
-async fn a_certificate_request_says_who_asks_and_is_approved() {
+async fn a_certificate_request_has_its_requester_and_can_be_approved_once() {
     let (_cluster, client) = start().await;
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
     let spec = json!({"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "x.dev/signer", "usages": ["client auth"], "username": "forged"});
@@ -228,7 +228,7 @@ async fn a_certificate_request_says_who_asks_and_is_approved() {
     let (code, now) = client.put(&format!("{path}/c/approval"), &approved).await;
     assert_eq!((code, &now["status"]["conditions"][0]["type"]), (200, &json!("Approved")), "{now}");
     assert_eq!(now["spec"]["username"], "kubernetes-admin");
-    // What is decided stays.
+    // A decision is final.
     let back = json!({"status": {"conditions": []}});
     assert_eq!(client.merge(&format!("{path}/c/approval"), &back).await.0, 422);
     assert_eq!(client.merge(&format!("{path}/c/status"), &back).await.0, 422);
@@ -238,7 +238,7 @@ async fn a_certificate_request_says_who_asks_and_is_approved() {
 }
 
 #[tokio::test]
-async fn kinds_that_nobody_acts_on_are_kept_and_checked() {
+async fn kinds_without_a_controller_are_stored_and_validated() {
     let (_cluster, client) = start().await;
     let scale = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
     for (path, good, wrong) in [

@@ -1,4 +1,4 @@
-//! Watches: resumed, filtered, bookmarked, expired.
+//! Watches: resumed, filtered, with bookmarks, expired.
 
 use crate::client::{Client, MAPS, config_map, start, version};
 use oarlock_dev_cluster::{Config, DevCluster};
@@ -6,14 +6,14 @@ use serde_json::json;
 use tokio::time::Duration;
 
 #[tokio::test]
-async fn a_watch_resumes_where_it_is_told_to() {
+async fn a_watch_resumes_at_its_version() {
     let (_cluster, client) = start().await;
     let a = client.create(MAPS, &config_map("a", "1")).await;
     let b = client.create(MAPS, &config_map("b", "1")).await;
     let mut watch = client.watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&a))).await;
-    assert_eq!(watch.told().await, format!("ADDED b@{}", version(&b)));
+    assert_eq!(watch.next_summary().await, format!("ADDED b@{}", version(&b)));
     let (_, changed) = client.merge(&format!("{MAPS}/a"), &json!({"data": {"v": "2"}})).await;
-    assert_eq!(watch.told().await, format!("MODIFIED a@{}", version(&changed)));
+    assert_eq!(watch.next_summary().await, format!("MODIFIED a@{}", version(&changed)));
     client.delete(&format!("{MAPS}/b")).await;
     let event = watch.next().await.unwrap();
     assert_eq!((&event["type"], &event["object"]["kind"]), (&json!("DELETED"), &json!("ConfigMap")));
@@ -22,21 +22,21 @@ async fn a_watch_resumes_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn objects_come_and_go_with_the_selector() {
+async fn a_watch_adds_and_deletes_objects_as_they_match_the_selector() {
     let (_cluster, client) = start().await;
     let labelled = |value: &str| json!({"metadata": {"labels": {"on": value}}});
     client.create(MAPS, &config_map("a", "1")).await;
     let mut watch = client.watch(&format!("{MAPS}?watch=1&resourceVersion=0&labelSelector=on%3Dyes")).await;
     let path = format!("{MAPS}/a");
     let (_, on) = client.merge(&path, &labelled("yes")).await;
-    assert_eq!(watch.told().await, format!("ADDED a@{}", version(&on)));
+    assert_eq!(watch.next_summary().await, format!("ADDED a@{}", version(&on)));
     let (_, off) = client.merge(&path, &labelled("no")).await;
     let event = watch.next().await.unwrap();
     assert_eq!((event["type"].as_str(), version(&event["object"])), (Some("DELETED"), version(&off)));
     assert_eq!(event["object"]["metadata"]["labels"]["on"], "yes", "as it last matched");
     client.merge(&path, &json!({"data": {"v": "3"}})).await;
     client.merge(&path, &labelled("yes")).await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
 }
 
 #[tokio::test]
@@ -46,19 +46,19 @@ async fn initial_events_end_with_a_bookmark() {
     client.create(MAPS, &config_map("b", "1")).await;
     let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = client.watch(&format!("{MAPS}?{query}")).await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
-    assert!(watch.told().await.starts_with("ADDED b@"));
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
+    assert!(watch.next_summary().await.starts_with("ADDED b@"));
     let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["type"], "BOOKMARK");
     assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
     assert_eq!(version(&bookmark["object"]), cluster.revision().to_string());
     client.create(MAPS, &config_map("c", "1")).await;
-    assert!(watch.told().await.starts_with("ADDED c@"));
-    // Without initial events only what comes.
+    assert!(watch.next_summary().await.starts_with("ADDED c@"));
+    // Without initial events, the watch starts with new events.
     let none = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
     let mut watch = client.watch(&format!("{MAPS}?{none}")).await;
     client.create(MAPS, &config_map("d", "1")).await;
-    assert!(watch.told().await.starts_with("ADDED d@"));
+    assert!(watch.next_summary().await.starts_with("ADDED d@"));
 }
 
 #[tokio::test]
@@ -70,14 +70,13 @@ async fn bookmarks_carry_the_newest_version() {
     let version = cluster.revision();
     let mut watch =
         client.watch(&format!("{MAPS}?watch=1&resourceVersion={version}&allowWatchBookmarks=true")).await;
-    // Another resource moves the version on.
+    // A write of another resource increments the revision.
     client.create("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await;
-    let wanted = format!("BOOKMARK @{}", cluster.revision());
-    while watch.told().await != wanted {}
+    watch.wait_for(&format!("BOOKMARK @{}", cluster.revision())).await;
 }
 
 #[tokio::test]
-async fn a_forgotten_version_is_an_error_event() {
+async fn a_watch_from_a_forgotten_version_gets_an_error_event() {
     let (cluster, client) = start().await;
     let a = client.create(MAPS, &config_map("a", "1")).await;
     client.create(MAPS, &config_map("b", "1")).await;
@@ -92,7 +91,7 @@ async fn a_forgotten_version_is_an_error_event() {
 }
 
 #[tokio::test]
-async fn a_short_history_expires_by_itself() {
+async fn a_version_beyond_the_history_limit_is_expired() {
     let config = Config { history_limit: 3, ..Config::default() };
     let cluster = DevCluster::start(config).await.unwrap();
     let client = Client::new(&cluster, cluster.admin_token());
@@ -101,28 +100,28 @@ async fn a_short_history_expires_by_itself() {
         client.merge(&format!("{MAPS}/a"), &json!({"data": {"v": value}})).await;
     }
     let mut watch = client.watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&a))).await;
-    assert!(watch.told().await.starts_with("ERROR"));
+    assert!(watch.next_summary().await.starts_with("ERROR"));
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_it_was_asked_to() {
+async fn a_watch_ends_after_its_timeout() {
     let (_cluster, client) = start().await;
     let mut watch = client.watch(&format!("{MAPS}?watch=1&resourceVersion=0&timeoutSeconds=1")).await;
     assert_eq!(watch.next().await, None);
 }
 
-/// No number of a client's is one too many for the server's clock.
+/// A timeout beyond the range of the server's clock does not end the watch.
 #[tokio::test]
-async fn a_watch_for_longer_than_a_clock_counts_is_a_watch() {
+async fn a_watch_accepts_the_longest_timeout() {
     let (_cluster, client) = start().await;
     let mut watch =
         client.watch(&format!("{MAPS}?watch=1&resourceVersion=0&timeoutSeconds={}", i64::MAX)).await;
     client.create(MAPS, &config_map("a", "1")).await;
-    assert!(watch.told().await.starts_with("ADDED a@"));
+    assert!(watch.next_summary().await.starts_with("ADDED a@"));
 }
 
 #[tokio::test]
-async fn tables_name_their_columns_once() {
+async fn a_watch_as_tables_defines_its_columns_once() {
     let (_cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
     let client = client.with("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");

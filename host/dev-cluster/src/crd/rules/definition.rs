@@ -1,4 +1,4 @@
-//! What is wrong with the rules of a CustomResourceDefinition.
+//! Validates the rules of a CustomResourceDefinition.
 
 use super::super::{list, text};
 use super::{library, value};
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Checks what the rules of one schema say, but for their expressions.
+/// Checks the fields of a schema's rules, without their expressions.
 pub(in crate::crd) fn check_texts(schema: &Value, path: &str, causes: &mut Vec<Cause>) {
     for (index, rule) in list(schema, "/x-kubernetes-validations").iter().enumerate() {
         check_text(schema, rule, &format!("{path}.x-kubernetes-validations[{index}]"), causes);
     }
 }
 
-/// Compiles the rules of one schema and checks their variables, functions and fields. `unordered` is the list around it, if
-/// any, whose items cannot be compared with their old values.
+/// Compiles the rules of one schema, and checks their variables, functions and fields. `unordered` is the
+/// enclosing list whose items have no old values, if any.
 pub(in crate::crd) fn check_expressions(
     schema: &Value,
     path: &str,
@@ -71,7 +71,7 @@ fn check_text(schema: &Value, rule: &Value, path: &str, causes: &mut Vec<Cause>)
     }
 }
 
-/// Whether `.a.b['c']` leads to a field of the schema.
+/// Returns whether `.a.b['c']` leads to a field of the schema.
 fn is_path(schema: &Value, path: &str) -> bool {
     let mut at = schema;
     let mut rest = path;
@@ -139,7 +139,7 @@ fn check_expression(
     }
 }
 
-/// The real server shows the rule as its Go struct has it.
+/// kube-apiserver prints the rule as a Go struct.
 fn invalid(field: &str, rule: &Value, why: &str) -> Cause {
     let text = |name: &str| rule[name].as_str().unwrap_or_default();
     let shown = json!({
@@ -150,11 +150,11 @@ fn invalid(field: &str, rule: &Value, why: &str) -> Cause {
     Cause::new("FieldValueInvalid", field, format!("Invalid value: {shown}: compilation failed: {why}"))
 }
 
-/// Unknown variables, functions and fields of one expression, as far as its types are plain to see.
+/// The unknown variables, functions and fields of one expression, where its types are known.
 struct Faults<'a> {
     source: &'a str,
     program: &'a cel::Program,
-    /// The variables, the innermost last, with their schemas where these are known.
+    /// The variables with their schemas, if known; the innermost is last.
     scope: Vec<(String, Option<&'a Value>)>,
     found: Vec<String>,
 }
@@ -162,7 +162,7 @@ struct Faults<'a> {
 // === impl Faults ===
 
 impl<'a> Faults<'a> {
-    /// Visits an expression and returns the schema of its value, where it is known.
+    /// Visits an expression, and returns the schema of its value if it is known.
     fn visit(&mut self, expression: &IdedExpr) -> Option<&'a Value> {
         match &expression.expr {
             Expr::Ident(name) => {
@@ -177,7 +177,7 @@ impl<'a> Faults<'a> {
                 known.flatten()
             }
             Expr::Select(select) => {
-                // A qualified name of a type, such as `google.protobuf.Duration`, selects nothing.
+                // A qualified type name, such as `google.protobuf.Duration`, selects no field.
                 let of = self.visit(&select.operand)?;
                 let field = value::field(of, &select.field);
                 if field.is_none() && value::element(of).is_none() && value::is_struct(of) {
@@ -187,7 +187,7 @@ impl<'a> Faults<'a> {
             }
             Expr::Call(call) => {
                 let target = call.target.as_deref().and_then(|target| match &target.expr {
-                    // A namespace in front of a function, such as `math.greatest`.
+                    // The namespace of a function, such as `math.greatest`.
                     Expr::Ident(name) if library::is_namespace(name) => None,
                     _ => self.visit(target),
                 });
@@ -210,11 +210,11 @@ impl<'a> Faults<'a> {
                 let range = self.visit(&of.iter_range);
                 self.visit(&of.accu_init);
                 let depth = self.scope.len();
-                // Over a map a comprehension goes through its keys.
+                // A comprehension over a map iterates over its keys.
                 let item = range.filter(|range| text(range, "/type") == "array").and_then(value::element);
                 self.scope.push((of.iter_var.clone(), item.filter(|_| of.iter_var2.is_none())));
                 self.scope.extend(of.iter_var2.iter().map(|name| (name.clone(), None)));
-                // `cel.bind` is a comprehension over nothing whose accumulator is the bound value.
+                // `cel.bind` is a comprehension over an empty list, whose accumulator is the bound value.
                 self.scope.push((of.accu_var.clone(), None));
                 self.visit(&of.loop_cond);
                 self.visit(&of.loop_step);
@@ -241,7 +241,7 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// In the form of cel-go: the place, the line it is on, and an arrow below.
+    /// Reports an error as cel-go does: position, source line, and an arrow below it.
     fn report(&mut self, id: u64, why: &str) {
         let (offset, _) = self.program.source_info().offset_for(id).unwrap_or_default();
         let before = self.source.get(..offset as usize).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! The functions that rules may call: CEL's standard library and extensions, and Kubernetes' own as far as they are here.
+//! The functions of rules: CEL's standard library and extensions, and Kubernetes' own functions.
 //!
-//! Not here: `authorizer`, which only admission policies have, and `semver`. A rule that calls them is refused by name.
+//! Missing are `authorizer`, which only admission policies have, and `semver`. A rule that calls them is
+//! refused by name.
 
 mod lists;
 mod net;
@@ -17,7 +18,7 @@ struct Library {
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
 
-/// What the contexts of `strings`, `net` and `quantity` add, by name: to be known when a definition is created.
+/// The function names of `strings`, `net` and `quantity`, for the check of a definition.
 type Functions = &'static [&'static str];
 
 // === impl Library ===
@@ -39,12 +40,12 @@ impl Library {
     }
 }
 
-/// Compiles an expression; the error is in words for the author of a definition.
+/// Compiles an expression. The error is for the author of the definition.
 pub(super) fn compile(source: &str) -> Result<Program, String> {
     LIBRARY.env.compile(source).map_err(|errors| errors.to_string())
 }
 
-/// Evaluates an expression over these variables; those without a value do not exist.
+/// Evaluates an expression with these variables. A variable without a value is undefined.
 pub(super) fn evaluate(
     program: &Program,
     variables: &[(&str, Option<Value>)],
@@ -58,17 +59,17 @@ pub(super) fn evaluate(
     program.execute(&context)
 }
 
-/// Returns what an expression over `self` makes of a value.
+/// Returns the value of an expression over `self`.
 pub(super) fn convert(source: &str, value: Value) -> Option<Value> {
     evaluate(&compile(source).ok()?, &[("self", Some(value))]).ok()
 }
 
-/// Reads a duration such as `1h30m`.
+/// Parses a duration such as `1h30m`.
 pub(super) fn duration(text: &str) -> Option<Value> {
     convert("duration(self)", Value::String(Arc::new(text.to_owned())))
 }
 
-/// The functions that `cel`'s environment has, as its parser names them.
+/// The functions of `cel`'s environment, as its parser names them.
 const STANDARD: Functions = &[
     "!_",
     "-_",
@@ -184,7 +185,7 @@ pub(super) fn has_function(name: &str) -> bool {
             .any(|names| names.contains(&name) || is_namespaced && names.contains(&last))
 }
 
-/// Returns whether this stands in front of functions.
+/// Returns whether this is a namespace of functions.
 pub(super) fn is_namespace(name: &str) -> bool {
     matches!(name, "math" | "strings" | "lists" | "base64" | "optional" | "cel" | "format" | "ip" | "cidr")
 }

@@ -44,7 +44,7 @@ fn sails() -> Value {
 }
 
 #[test]
-fn an_object_that_breaks_a_rule_is_refused_with_its_message() {
+fn an_object_that_violates_a_rule_is_refused_with_the_rules_message() {
     let rules = json!([{"rule": "self.min <= self.max", "message": "min must not be above max"}]);
     assert_eq!(on_create(sails(), rules.clone(), json!({"min": 1, "max": 2})), Vec::<String>::new());
     assert_eq!(
@@ -63,7 +63,7 @@ fn an_object_that_breaks_a_rule_is_refused_with_its_message() {
 }
 
 #[test]
-fn a_rule_on_a_field_that_is_missing_says_so() {
+fn a_rule_over_a_missing_field_is_an_error() {
     let rules = json!([{"rule": "self.min <= self.max"}]);
     assert_eq!(
         on_create(sails(), rules, json!({"min": 3})),
@@ -74,7 +74,7 @@ fn a_rule_on_a_field_that_is_missing_says_so() {
 }
 
 #[test]
-fn rules_stand_at_every_depth() {
+fn rules_apply_at_every_depth() {
     let properties = json!({
         "crew": {"type": "array", "items": {"type": "object", "properties": {"age": {
             "type": "integer", "x-kubernetes-validations": [{"rule": "self >= 18", "message": "too young"}],
@@ -93,7 +93,7 @@ fn rules_stand_at_every_depth() {
 }
 
 #[test]
-fn a_transition_rule_looks_at_changes_only() {
+fn a_transition_rule_applies_only_to_changes() {
     let rules = json!([{"rule": "self.name == oldSelf.name", "message": "name is immutable"}]);
     assert_eq!(on_create(sails(), rules.clone(), json!({"name": "a"})), Vec::<String>::new());
     assert_eq!(
@@ -113,7 +113,7 @@ fn a_transition_rule_looks_at_changes_only() {
 }
 
 #[test]
-fn items_of_a_list_with_keys_are_compared_with_their_own_past() {
+fn items_of_a_list_with_keys_are_compared_with_their_old_value() {
     let item = json!({
         "type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "size": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size", "message": "shrinks"}],
@@ -127,7 +127,7 @@ fn items_of_a_list_with_keys_are_compared_with_their_own_past() {
 }
 
 #[test]
-fn what_broke_a_rule_before_and_did_not_change_may_stay() {
+fn an_unchanged_value_may_still_violate_a_rule() {
     let rule = json!([{"rule": "self > 10"}]);
     let properties = json!({
         "old": {"type": "integer", "x-kubernetes-validations": rule}, "new": {"type": "integer", "x-kubernetes-validations": rule},
@@ -139,7 +139,7 @@ fn what_broke_a_rule_before_and_did_not_change_may_stay() {
 }
 
 #[test]
-fn rules_wait_until_the_object_fits_its_schema() {
+fn rules_are_evaluated_only_for_objects_that_match_their_schema() {
     let faults = on_create(sails(), json!([{"rule": "self.min > 3"}]), json!({"min": "x"}));
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(
@@ -149,7 +149,7 @@ fn rules_wait_until_the_object_fits_its_schema() {
 }
 
 #[test]
-fn a_definition_whose_rules_cannot_work_is_refused() {
+fn a_definition_with_invalid_rules_is_refused() {
     let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
     let faults = |rule: Value| on_definition(sails(), json!([rule]));
     let first = |rule: Value| faults(rule).into_iter().next().unwrap_or_default();
@@ -182,7 +182,7 @@ fn a_definition_whose_rules_cannot_work_is_refused() {
 }
 
 #[test]
-fn the_functions_of_kubernetes_are_there() {
+fn rules_can_call_the_functions_of_kubernetes() {
     let properties = json!({
         "s": {"type": "string"}, "l": {"type": "array", "items": {"type": "integer"}}, "t": {"type": "string", "format": "date-time"},
         "d": {"type": "string", "format": "duration"}, "q": {"x-kubernetes-int-or-string": true}, "x-y": {"type": "string"},

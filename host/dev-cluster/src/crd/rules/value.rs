@@ -1,4 +1,4 @@
-//! From JSON to the values that CEL rules see, by the schema.
+//! Converts JSON to CEL values, by the schema.
 
 use super::super::text;
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Returns a root schema with the fields that rules see of every object: type, name and generateName.
+/// Returns a root schema with the fields that rules see in every object: type, name and generateName.
 pub(super) fn with_type_and_metadata(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let string = json!({"type": "string"});
@@ -22,7 +22,7 @@ pub(super) fn with_type_and_metadata(schema: &Value) -> Value {
     schema
 }
 
-/// Returns a schema with the types of `around` and the rules and lists of `alternative`.
+/// Returns a schema with the types of `around`, and the rules and lists of `alternative`.
 pub(super) fn overlaid(around: &Value, alternative: &Value) -> Value {
     let mut merged = around.clone();
     if let Some(merged) = merged.as_object_mut() {
@@ -34,13 +34,13 @@ pub(super) fn overlaid(around: &Value, alternative: &Value) -> Value {
     merged
 }
 
-/// Returns whether only the fields that a schema names can be selected from its values.
+/// Returns whether only the named fields can be selected from values of this schema.
 pub(super) fn is_struct(schema: &Value) -> bool {
     schema.get("additionalProperties").is_none_or(|value| value == false)
         && schema.get("x-kubernetes-int-or-string").is_none()
 }
 
-/// Returns the value that a rule sees.
+/// Returns the CEL value of a JSON value.
 pub(super) fn of(schema: &Value, value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -98,14 +98,14 @@ fn of_object(schema: &Value, map: &Map<String, Value>) -> cel::Value {
             (None, Some(additional)) => {
                 fields.insert(name.clone(), of(additional, value));
             }
-            // Fields that the schema does not know are kept, but rules do not see them.
+            // Fields outside the schema are stored, but rules do not see them.
             (None, None) => {}
         }
     }
     cel::Value::Map(fields.into())
 }
 
-/// The words that CEL keeps for itself.
+/// The reserved words of CEL.
 const KEYWORDS: &[&str] = &[
     "true",
     "false",
@@ -127,7 +127,8 @@ const KEYWORDS: &[&str] = &[
     "return",
 ];
 
-/// Returns the name under which rules know a field, as the Kubernetes documentation of validation rules defines it.
+/// Returns the escaped name of a field in rules, as the Kubernetes documentation of validation rules defines
+/// it.
 pub(super) fn escaped(name: &str) -> String {
     if KEYWORDS.contains(&name) {
         return format!("__{name}__");
@@ -141,7 +142,7 @@ pub(super) fn escaped(name: &str) -> String {
         .replace('/', "__slash__")
 }
 
-/// Returns the names of a schema's fields as rules know them.
+/// Returns the field of a schema by its escaped name.
 pub(super) fn field<'a>(schema: &'a Value, escaped_name: &str) -> Option<&'a Value> {
     let properties = schema.get("properties")?.as_object()?;
     properties.iter().find(|(name, _)| escaped(name) == escaped_name).map(|(_, of)| of)
@@ -152,7 +153,7 @@ pub(super) fn element(schema: &Value) -> Option<&Value> {
     schema.get("items").or_else(|| schema.get("additionalProperties")).filter(|of| of.is_object())
 }
 
-/// Returns whether the items of a list keep their identity over a change, so that each has an `oldSelf`.
+/// Returns whether the items of a list have an identity across updates, so that each has an `oldSelf`.
 pub(in crate::crd) fn has_identity(schema: &Value) -> bool {
     text(schema, "/x-kubernetes-list-type") == "map"
 }

@@ -1,10 +1,10 @@
-//! What changed from one object to another.
+//! Compares two objects by their type.
 
 use super::{FieldSet, Path, Step, Treated, child, items, list_of, map_of, treated};
 use crate::schema::Node;
 use serde_json::{Map, Value};
 
-/// What changed from one object to another.
+/// The differences between two objects.
 #[derive(Debug, Default)]
 pub(in super::super) struct Comparison {
     pub added: FieldSet,
@@ -12,7 +12,7 @@ pub(in super::super) struct Comparison {
     pub removed: FieldSet,
 }
 
-/// Returns what changed from `left` to `right` (`Compare`).
+/// Returns the changes from `left` to `right` (`Compare`).
 pub(in super::super) fn compare(root: &Node, left: &Value, right: &Value) -> Comparison {
     let mut comparison = Comparison::default();
     comparison.visit(root, Some(left), Some(right), &mut Vec::new());
@@ -37,7 +37,7 @@ impl Comparison {
         let is_leaf = match (of_left, of_right) {
             (Some(one), None) | (None, Some(one)) => self.descend(one, node, left, right, path),
             (Some(a), Some(b)) if a == b => self.descend(a, node, left, right, path),
-            // An untyped place that was one thing and is now another.
+            // The kind of an untyped value changed.
             (Some(a), Some(b)) => {
                 self.descend(a, node, left, right, path);
                 self.descend(b, node, left, right, path)
@@ -53,7 +53,7 @@ impl Comparison {
         }
     }
 
-    /// Compares what is below; returns true if the place was compared as a whole.
+    /// Compares the children; returns true if the place was compared as a whole.
     fn descend(
         &mut self,
         treated: Treated,

@@ -1,11 +1,11 @@
-//! What in an applied object does not fit its type.
+//! The type errors of an applied object.
 
 use super::{Path, Step, items};
 use crate::managed_fields::field_set::display;
 use crate::schema::{ListKind, Node, Shape};
 use serde_json::Value;
 
-/// Returns what in an applied object does not fit its type, as `ObjectToTyped` words it.
+/// Returns the type errors of an applied object, with the messages of `ObjectToTyped`.
 pub(in super::super) fn faults(root: &Node, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     check(root, value, &mut Vec::new(), &mut faults);
@@ -77,7 +77,7 @@ fn check(node: &Node, value: &Value, path: &mut Path, faults: &mut Vec<String>) 
     }
 }
 
-/// Writes a value without the quotes of JSON, as Go's `%v` does.
+/// Writes a value without JSON's quotes, as Go's `%v` does.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

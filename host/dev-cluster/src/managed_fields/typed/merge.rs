@@ -1,10 +1,10 @@
-//! What two objects make together, and what is left of one.
+//! Merges two objects, and removes fields from one.
 
 use super::{FieldSet, Path, Step, Treated, child, items, list_of, map_of, treated};
 use crate::schema::Node;
 use serde_json::{Map, Value};
 
-/// Lays `right` over `left` (`Merge`); `Err` says which list cannot be merged and why.
+/// Merges `right` over `left` (`Merge`). `Err` names a list that cannot be merged, and the reason.
 pub(in super::super) fn merge(
     node: &Node,
     left: Option<&Value>,
@@ -48,11 +48,12 @@ pub(in super::super) fn merge(
     }
 }
 
-/// Keeps the order of `right` among its items and puts those of `left` where they were relative to the shared ones.
+/// Keeps the order of `right`, and inserts the items of `left` at their positions relative to the shared
+/// items.
 fn merge_items(node: &Node, left: &[(Step, &Value)], right: &[(Step, &Value)]) -> Result<Vec<Value>, String> {
     let in_left = |step: &Step| left.iter().any(|(s, _)| s == step);
     let in_right = |step: &Step| right.iter().any(|(s, _)| s == step);
-    // A duplicated item is not merged with the new one.
+    // A duplicated item is replaced, not merged.
     let left_value = |step: &Step| match left.iter().filter(|(s, _)| s == step).count() {
         1 => left.iter().find(|(s, _)| s == step).map(|(_, value)| *value),
         _ => None,
@@ -101,7 +102,7 @@ fn merge_items(node: &Node, left: &[(Step, &Value)], right: &[(Step, &Value)]) -
     Ok(out)
 }
 
-/// Returns the value without the members of the set (`RemoveItems`).
+/// Returns the value without the fields of the set (`RemoveItems`).
 pub(in super::super) fn remove(root: &Node, value: &Value, set: &FieldSet) -> Value {
     let mut path = Vec::new();
     remove_below(root, value, set, &mut path).unwrap_or(Value::Null)

@@ -140,7 +140,7 @@ fn unwrap<'a, T: Opaque>(function: &str, value: &'a Arc<dyn Opaque>) -> Result<&
     })
 }
 
-/// As Go's `url.ParseRequestURI`: absolute, or an absolute path.
+/// Like Go's `url.ParseRequestURI`: accepts an absolute URL or an absolute path.
 fn parse_url(text: &str) -> Result<Url, ExecutionError> {
     let uri: Uri = text.parse().map_err(|error| ExecutionError::function_error("url", error))?;
     if uri.scheme().is_none() && !text.starts_with('/') {
@@ -149,7 +149,7 @@ fn parse_url(text: &str) -> Result<Url, ExecutionError> {
     Ok(Url(uri))
 }
 
-/// Each name's values, percent-decoded.
+/// Returns the percent-decoded values of each name.
 fn query(this: &Arc<dyn Opaque>) -> Result<Value, ExecutionError> {
     let text = unwrap::<Url>("getQuery", this)?.0.query().unwrap_or_default();
     let mut values: std::collections::HashMap<String, Vec<Value>> = std::collections::HashMap::new();
@@ -168,7 +168,7 @@ fn ip(This(this): This<Value>) -> Result<Value, ExecutionError> {
     }
 }
 
-/// IPv4-mapped IPv6 addresses and zones are refused, as there.
+/// Refuses IPv4-mapped IPv6 addresses and zones, like Kubernetes' library.
 fn parse_ip(text: &str) -> Result<Ip, ExecutionError> {
     match text.parse::<IpAddr>() {
         Ok(IpAddr::V6(mapped)) if mapped.to_ipv4_mapped().is_some() => Err(ExecutionError::function_error(
@@ -202,7 +202,7 @@ fn is_link_local_multicast(address: &IpAddr) -> bool {
     }
 }
 
-/// As Go's `IsGlobalUnicast`: private addresses are.
+/// Like Go's `IsGlobalUnicast`, which includes private addresses.
 fn is_global_unicast(address: &IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     !(is_broadcast

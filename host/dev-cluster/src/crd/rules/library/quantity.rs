@@ -90,7 +90,7 @@ fn compare(function: &str, a: &Shared, b: &Shared) -> Result<Ordering, Execution
     Ok(nanos(function, a)?.cmp(&nanos(function, b)?))
 }
 
-/// The other side may be an integer.
+/// The other operand may be an integer.
 fn combine(
     function: &str,
     this: &Shared,

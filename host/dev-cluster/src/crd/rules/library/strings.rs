@@ -21,7 +21,7 @@ fn find(This(text): This<Text>, pattern: Text) -> Result<Value, ExecutionError> 
     Ok(Value::from(regex("find", &pattern)?.find(&text).map(|found| found.as_str()).unwrap_or_default()))
 }
 
-/// `findAll(pattern)`, `findAll(pattern, limit)`; a limit below 0 is none.
+/// `findAll(pattern)` and `findAll(pattern, limit)`; a negative limit means no limit.
 fn find_all(This(text): This<Text>, arguments: cel::extractors::Arguments) -> Result<Value, ExecutionError> {
     let (pattern, limit) = match arguments.0.as_slice() {
         [Value::String(pattern)] => (pattern, -1),

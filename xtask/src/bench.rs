@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures the informer beside its peers, in one run on one machine.
+//! `cargo xtask bench`: measures the informer and its peers in one run on one machine.
 
 pub(crate) mod build;
 mod corpus;
@@ -19,13 +19,13 @@ use build::Programs;
 use figures::Figures;
 use plan::{Run, Server};
 
-/// How many readings are taken of what is compared; their median counts.
+/// The number of readings of each repeated run; the figure is their median.
 const ROUNDS: usize = 5;
 
-/// Where the figures of the last whole run are kept, relative to the root.
+/// The file with the figures of the last complete run, relative to the root.
 const RESULTS: &str = "bench/results/informer.jsonl";
 
-/// Measures something beside its peers.
+/// Measures this project and its peers.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -34,19 +34,19 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// Memory and CPU of our informer, kube-rs' and client-go's over the same stream of bytes.
+    /// Measures memory and CPU of our informer, kube-rs and client-go on the same stream of bytes.
     Informer(Informer),
 }
 
 #[derive(clap::Args)]
 struct Informer {
-    /// Prints one figure a line, as JSON, in place of the table.
+    /// Prints one figure per line as JSON instead of the table.
     #[arg(long)]
     json: bool,
-    /// One reading of each, fewer events, nothing large, no real API server.
+    /// Takes one reading per run, with fewer events, no large caches and no real API server.
     #[arg(long)]
     quick: bool,
-    /// Only these subjects.
+    /// Runs only these subjects.
     #[arg(long, num_args = 1.., value_name = "SUBJECT")]
     only: Vec<String>,
 }
@@ -68,7 +68,7 @@ impl Informer {
         let Self { json, quick, only } = self;
         let known = plan::subjects();
         let unknown: Vec<_> = only.iter().filter(|name| !known.contains(&name.as_str())).collect();
-        ensure!(unknown.is_empty(), "no such subjects: {unknown:?}; there are {known:?}");
+        ensure!(unknown.is_empty(), "unknown subjects {unknown:?}; the subjects are {known:?}");
         let is_wanted = |run: &Run| only.is_empty() || only.iter().any(|name| name == run.subject);
 
         let wants_kube_rs = only.is_empty() || only.iter().any(|name| name.starts_with("kube-rs"));
@@ -85,7 +85,8 @@ impl Informer {
             }
             let rounds = if quick || stage.is_once { 1 } else { ROUNDS };
             let server = Server::start(&programs, &stage.server)?;
-            // Round by round, so that what else the machine does meets all of them alike.
+            // One run of each subject per round, so that other load on the machine affects all subjects
+            // alike.
             for round in 1..=rounds {
                 for run in &runs {
                     let record = run.take(&programs, server.url())?;
@@ -97,18 +98,18 @@ impl Informer {
         if !quick {
             real::measure(&programs, &only, &mut figures)?;
         }
-        progress::say(format!("measured in {} s", begun.elapsed().as_secs()));
+        progress::say(format!("the benchmark took {} s", begun.elapsed().as_secs()));
         if !quick && only.is_empty() {
             let results = checkout::root().join(RESULTS);
             std::fs::write(&results, figures.json()).with_context(|| format!("cannot write {RESULTS}"))?;
-            progress::say(format!("the figures are in {RESULTS}, too"));
+            progress::say(format!("the figures are also in {RESULTS}"));
         }
         print(&if json { figures.json() } else { table::of(&figures) });
         Ok(())
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what is asked for")]
+#[expect(clippy::print_stdout, reason = "the figures are the output of this command")]
 fn print(text: &str) {
     println!("{}", text.trim_end());
 }

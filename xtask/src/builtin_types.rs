@@ -1,4 +1,5 @@
-//! `cargo xtask builtin-types`: writes the table of Kubernetes' built-in types that the embedded API server reads.
+//! `cargo xtask builtin-types`: generates the table of Kubernetes' built-in types for the embedded API
+//! server.
 
 use anyhow::{Context, Result};
 
@@ -7,10 +8,10 @@ use crate::toolchain::command;
 use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::SERVER_GO;
 
-/// Writes the table of built-in types that the embedded API server reads.
+/// Generates the table of built-in types for the embedded API server.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Writes nothing, and fails if the table would change.
+    /// Writes nothing, and fails if the table is out of date.
     #[arg(long)]
     check: bool,
 }

@@ -1,4 +1,4 @@
-//! Cargo, as `cargo xtask` itself was started by it.
+//! Runs cargo, the one that runs `cargo xtask`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -11,30 +11,30 @@ use crate::toolchain::command;
 
 /// A built test binary.
 pub(crate) struct TestBinary {
-    /// The package that it tests.
+    /// The package of the tests.
     pub(crate) package: String,
-    /// The target's name, such as `it` or the crate's.
+    /// The target's name, such as `it` or the crate's name.
     pub(crate) target: String,
     pub(crate) is_library: bool,
     pub(crate) executable: PathBuf,
-    /// The package's folder, in which cargo would run it.
+    /// The folder of the package, in which cargo runs tests.
     pub(crate) folder: PathBuf,
 }
 
-/// A target of the workspace that has tests.
+/// A target of the workspace with tests.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) package: String,
     pub(crate) name: String,
     pub(crate) is_library: bool,
-    /// The file that the target begins with.
+    /// The root file of the target.
     pub(crate) root: PathBuf,
 }
 
 // === impl TestBinary ===
 
 impl TestBinary {
-    /// Returns what stands before the names of its tests to tell them from those of other binaries.
+    /// Returns the prefix that distinguishes its tests from those of other binaries.
     pub(crate) fn prefix(&self) -> String {
         prefix(&self.package, &self.target, self.is_library)
     }
@@ -43,14 +43,17 @@ impl TestBinary {
 // === impl Target ===
 
 impl Target {
-    /// Returns what stands before the names of its tests to tell them from those of other targets.
+    /// Returns the prefix that distinguishes its tests from those of other targets.
     pub(crate) fn prefix(&self) -> String {
         prefix(&self.package, &self.name, self.is_library)
     }
 }
 
-/// Returns cargo, to be run at the checkout's root. One selection of packages for everything, so that nothing is built twice for
-/// the sake of other features; nor for the sake of what `cargo run` says of xtask, which build scripts would take for news.
+/// Returns a cargo command in the checkout's root.
+///
+/// All callers select the same packages, since another selection has other features and builds everything
+/// again. The variables that `cargo run` sets for xtask are removed, since build scripts would see a change
+/// and run again.
 pub(crate) fn cargo(subcommand: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
@@ -65,22 +68,22 @@ pub(crate) fn cargo(subcommand: &str) -> Command {
     cargo
 }
 
-/// Builds the host and what else is a program.
+/// Builds all programs, including the host.
 pub(crate) fn build_programs() -> Result<()> {
     run(cargo("build").args(["--workspace", "--bins"]))
 }
 
-/// Builds the tests, and the programs that some of them run, and returns the tests' binaries.
+/// Builds all tests and the programs that they run, and returns the test binaries.
 pub(crate) fn build_tests() -> Result<Vec<TestBinary>> {
     let mut cargo = cargo("build");
     cargo.args(["--workspace", "--all-targets", "--message-format", "json-render-diagnostics"]);
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     if !output.status.success() {
-        bail!("the tests do not compile: see above");
+        bail!("the tests do not compile; see the output above");
     }
     let mut binaries = Vec::new();
     for line in output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let message: Value = serde_json::from_slice(line).context("cargo printed what is no JSON")?;
+        let message: Value = serde_json::from_slice(line).context("cargo did not print JSON")?;
         binaries.extend(test_binary(&message));
     }
     Ok(binaries)
@@ -93,7 +96,8 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
     let manifest = PathBuf::from(message["manifest_path"].as_str()?);
     let folder = manifest.parent()?.to_owned();
     let package = message["package_id"].as_str()?;
-    // `path+file:///…/host/informer#oarlock-informer@0.1.0`, or `…/xtask#0.1.0` where folder and package share their name.
+    // `path+file:///…/host/informer#oarlock-informer@0.1.0`, or `…/xtask#0.1.0` if the folder has the
+    // package's name.
     let (place, id) = package.rsplit_once('#')?;
     let package = match id.split_once('@') {
         Some((name, _)) => name.to_owned(),
@@ -111,7 +115,7 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
 /// Returns the targets whose tests `cargo test` runs.
 pub(crate) fn test_targets() -> Result<Vec<Target>> {
     let metadata = command::output(cargo("metadata").args(["--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).context("cargo printed what is no JSON")?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo did not print JSON")?;
     let mut targets = Vec::new();
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let with_tests =
@@ -128,7 +132,7 @@ pub(crate) fn test_targets() -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Tests of a library are named by its package alone, all others by their target too.
+/// The prefix of a library's tests is its package; other targets add their name.
 fn prefix(package: &str, target: &str, is_library: bool) -> String {
     if is_library { format!("{package} ") } else { format!("{package} {target}::") }
 }
@@ -137,7 +141,7 @@ fn is_library(target: &Value) -> bool {
     target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"))
 }
 
-/// Runs a command whose output is for people to see.
+/// Runs a command, and shows its output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {command:?}"))?;
     if !status.success() {

@@ -1,7 +1,8 @@
-//! `cargo xtask conformance`: which test stands for which of client-go's cases.
+//! `cargo xtask conformance`: lists client-go's test cases with the tests here that cover them.
 //!
-//! The cases are in `tests/conformance/cases.toml`. A test that covers some says so in a line above its attributes, `// Conformance: 2.4, G.10`.
-//! From both comes `tests/conformance/README.md`, a row a case.
+//! The cases are in `tests/conformance/cases.toml`. A test names the cases that it covers in a line above its
+//! attributes: `// Conformance: 2.4, G.10`. Both together make `tests/conformance/README.md`, with one row
+//! per case.
 
 mod cases;
 mod table;
@@ -22,18 +23,18 @@ use self::table::Table;
 const CASES: &str = "tests/conformance/cases.toml";
 const TABLE: &str = "tests/conformance/README.md";
 
-/// Writes the table of client-go's test cases and the tests here that stand for them.
+/// Writes the table of client-go's test cases and the tests here that cover them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Writes nothing; fails when the table is stale, a tag names no case, or a case has no test.
+    /// Writes nothing; fails if the table is out of date, a tag has no case, or a case has no test.
     #[arg(long)]
     check: bool,
-    /// With --check: lets cases without a test pass.
+    /// With --check: accepts cases without a test.
     #[arg(long, requires = "check")]
     incomplete: bool,
 }
 
-/// What to do about cases that have no test yet.
+/// The treatment of cases without a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holes {
     Fail,
@@ -56,7 +57,7 @@ impl Args {
     }
 }
 
-/// Checks that the table is what it would be if it were made now, and that the tags are true to the cases.
+/// Checks that the table is up to date and that the tags match the cases.
 pub(crate) fn check(holes: Holes) -> Result<()> {
     let (table, mut faults) = make()?;
     let is = fs::read_to_string(checkout::root().join(TABLE)).unwrap_or_default();
@@ -76,7 +77,7 @@ pub(crate) fn check(holes: Holes) -> Result<()> {
     report(&faults)
 }
 
-/// Checks that each test of the table is one that the test binaries know.
+/// Checks that the test binaries contain each test of the table.
 pub(crate) fn check_built(binaries: &[TestBinary]) -> Result<()> {
     let (table, _) = make()?;
     let mut built = BTreeSet::new();
@@ -90,12 +91,12 @@ pub(crate) fn check_built(binaries: &[TestBinary]) -> Result<()> {
         built.extend(tests.map(|test| format!("{prefix}{test}")));
     }
     let unknown = table.tests().filter(|test| !built.contains(*test));
-    report(&unknown.map(|test| format!("no test binary knows {test}")).collect::<Vec<_>>())
+    report(&unknown.map(|test| format!("no test binary contains {test}")).collect::<Vec<_>>())
 }
 
 fn make() -> Result<(Table, Vec<String>)> {
     let cases = fs::read_to_string(checkout::root().join(CASES)).context("cannot read the cases")?;
-    let cases = Cases::parse(&cases).with_context(|| format!("{CASES} is wrong"))?;
+    let cases = Cases::parse(&cases).with_context(|| format!("{CASES} is malformed"))?;
     let (tagged, mut faults) = tags::collect()?;
     let (table, more) = Table::new(cases, &tagged);
     faults.extend(more);

@@ -1,7 +1,7 @@
-//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver that some tests run against.
+//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver for tests.
 //!
-//! Two programs: a launcher of ours, which builds in a second, and the servers, which take minutes and are kept apart so that a change of the
-//! former leaves the latter alone. Where `KUBEBUILDER_ASSETS` names a folder with servers, those are used.
+//! The launcher builds in a second, the servers in minutes; they are separate programs, so that a change of
+//! the launcher does not rebuild the servers. If `KUBEBUILDER_ASSETS` is set, its servers are used.
 
 use std::env;
 use std::fs;
@@ -19,14 +19,14 @@ use crate::toolchain::versions::SERVER_GO;
 use crate::toolchain::{cache, command};
 use crate::{checkout, progress};
 
-/// The version that clients are told; without one they take the server for a 0.0.
+/// The version that the server reports; without it clients see version 0.0.
 const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.2");
 
-/// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
+/// Builds the real etcd and kube-apiserver for the tests, and prints their paths.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// What the tests start.
+/// The programs of the control plane.
 pub(crate) struct ControlPlane {
     launcher: PathBuf,
     /// A folder with `etcd` and `kube-apiserver`.
@@ -36,7 +36,7 @@ pub(crate) struct ControlPlane {
 // === impl Args ===
 
 impl Args {
-    #[expect(clippy::print_stdout, reason = "the paths are what is asked for")]
+    #[expect(clippy::print_stdout, reason = "the paths are the output of this command")]
     pub(crate) fn run(self) -> Result<()> {
         let Self {} = self;
         let ControlPlane { launcher, assets } = build()?;
@@ -45,7 +45,7 @@ impl Args {
     }
 }
 
-/// Builds what the cache does not have.
+/// Builds the programs that are not in the cache.
 pub(crate) fn build() -> Result<ControlPlane> {
     let module = checkout::root().join("tests/control-plane");
     let launcher = cache::entry(&format!("control-plane-{}", digest(&module, &[&module])?), |folder| {
@@ -60,7 +60,7 @@ pub(crate) fn build() -> Result<ControlPlane> {
     Ok(ControlPlane { launcher: launcher.join("control-plane"), assets })
 }
 
-/// Starts it; it has said where it is, and ends when what is returned is dropped.
+/// Starts the control plane, and waits until it reports its address. Dropping the returned value ends it.
 pub(crate) fn start() -> Result<Running> {
     let ControlPlane { launcher, assets } = build()?;
     progress::step("starting the real API server", || {
@@ -68,7 +68,7 @@ pub(crate) fn start() -> Result<Running> {
     })
 }
 
-/// One executable, told apart by the name that it is called by.
+/// Builds one executable, which is etcd or kube-apiserver depending on its name.
 fn servers(module: &Path) -> Result<PathBuf> {
     let digest = digest(module, &[&module.join("servers")])?;
     cache::entry(&format!("control-plane-servers-{digest}"), |folder| {
@@ -93,7 +93,8 @@ fn go_build(module: &Path, package: &str, program: &Path) -> Result<()> {
     command::run(go.arg(program).arg(package))
 }
 
-/// Names the sources in some folders of a module and its requirements, so that a change of any builds anew.
+/// Returns a digest of the module's requirements and of the sources in these folders, so that a change
+/// rebuilds them.
 fn digest(module: &Path, folders: &[&Path]) -> Result<String> {
     let mut files = vec![module.join("go.mod"), module.join("go.sum")];
     for folder in folders {

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: builds everything and plays the scene in `tests/src/bin/oarlock-demo`.
+//! `cargo xtask demo`: builds the host and the guests, and runs the demo (`tests/src/bin/oarlock-demo`).
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -8,13 +8,13 @@ use anyhow::{Context, Result};
 
 use crate::{cargo, checkout, guests, progress};
 
-/// Runs real plugins on real events and says whether anything was lost.
+/// Runs real plugins on real events, and checks that no event was lost.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Ends after the scene instead of staying up until Ctrl-C.
+    /// Exits after the demo instead of running until Ctrl-C.
     #[arg(long)]
     once: bool,
-    /// Has the host swallow the n-th notification, which the demo must notice.
+    /// Makes the host drop the n-th notification; the demo must detect this.
     #[arg(long, hide = true, value_name = "N")]
     fault_swallow: Option<u64>,
 }
@@ -40,7 +40,7 @@ impl Args {
         if let Some(nth) = fault_swallow {
             demo.args(["--fault-swallow", &nth.to_string()]);
         }
-        // The demo takes this process over: Ctrl-C and its exit code are its own.
+        // The demo replaces this process: it handles Ctrl-C and sets the exit code.
         Err(demo.exec()).context("cannot start the demo")
     }
 }

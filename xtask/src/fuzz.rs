@@ -1,7 +1,8 @@
-//! `cargo xtask fuzz`: feeds what reads bytes from outside with bytes that libFuzzer makes up.
+//! `cargo xtask fuzz`: runs the decoders of external input on inputs from libFuzzer.
 //!
-//! The targets are in `host/informer/fuzz`, laid out as cargo-fuzz has it; with it and a nightly compiler they run under a sanitizer too. Here
-//! they are built by the stable compiler, with the coverage that libFuzzer steers by, in the informer alone.
+//! The targets are in `host/informer/fuzz`, in the layout of cargo-fuzz, which runs them with a nightly
+//! compiler and a sanitizer. This command uses the stable compiler; only the informer and the targets are
+//! instrumented for coverage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,17 @@ use crate::{checkout, progress};
 
 const FOLDER: &str = "host/informer/fuzz";
 
-/// Fuzzes what reads bytes from outside: watch streams, list pages, objects, selectors, pointers.
+/// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How long each target runs.
+    /// The duration per target.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Which targets; all of them if none is named.
+    /// The targets; all if none is named.
     targets: Vec<String>,
 }
 
-/// Runs the compiler; with instrumentation where the informer or a target is compiled.
+/// The compiler's wrapper, which adds instrumentation to the informer and the targets.
 const COMPILER: &str = r#"#!/bin/sh
 case " $* " in
     *" --crate-name oarlock_informer "* | *" --crate-name "*" fuzz_targets/"*)
@@ -42,7 +43,7 @@ impl Args {
         let Self { seconds, targets } = self;
         let known = targets_in(&checkout::root().join(FOLDER))?;
         if let Some(unknown) = targets.iter().find(|target| !known.contains(target)) {
-            bail!("there is no fuzz target {unknown}; there are {}", known.join(", "));
+            bail!("unknown fuzz target {unknown}; the targets are {}", known.join(", "));
         }
         let targets = if targets.is_empty() { known } else { targets };
         let programs = progress::step("the fuzz targets", build)?;
@@ -54,7 +55,7 @@ impl Args {
 }
 
 fn targets_in(folder: &Path) -> Result<Vec<String>> {
-    let files = fs::read_dir(folder.join("fuzz_targets")).context("cannot find the fuzz targets")?;
+    let files = fs::read_dir(folder.join("fuzz_targets")).context("cannot list the fuzz targets")?;
     let mut targets = Vec::new();
     for file in files {
         let path = file?.path();
@@ -64,8 +65,8 @@ fn targets_in(folder: &Path) -> Result<Vec<String>> {
     Ok(targets)
 }
 
-/// Builds all targets; returns the folder with the programs. What they need besides the informer is compiled as for the host, and
-/// found where that has been.
+/// Builds all targets, and returns the folder with the programs. Other dependencies are compiled as for the
+/// host, so that they are shared with it.
 fn build() -> Result<PathBuf> {
     let target_folder = checkout::target()?;
     let compiler = target_folder.join("fuzz-rustc");
@@ -89,10 +90,11 @@ fn make_executable(file: &Path) -> Result<()> {
 
 #[cfg(not(unix))]
 fn make_executable(_: &Path) -> Result<()> {
-    bail!("fuzzing needs a Unix")
+    bail!("fuzzing needs Linux or another Unix")
 }
 
-/// Runs one target from its committed corpus on. What it finds goes into target/fuzz, but for what breaks it: that is named.
+/// Runs one target, starting from its committed corpus. New inputs go to target/fuzz; the error names an
+/// input that breaks the target.
 fn run(programs: &Path, target: &str, seconds: u32) -> Result<()> {
     let found = checkout::root().join("target/fuzz").join(target);
     fs::create_dir_all(&found)?;
@@ -106,7 +108,7 @@ fn run(programs: &Path, target: &str, seconds: u32) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let tail: Vec<_> = said.lines().rev().take(40).collect();
-        bail!("{target} broke:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        bail!("fuzz target {target} failed:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
     }
     for line in said.lines().filter(|line| line.contains("number_of_executed_units")) {
         progress::say(format!("{target}: {line}"));

@@ -1,8 +1,8 @@
 //! `cargo xtask guests`: builds plugins and test fixtures into `target/guests/NAME.wasm`.
 //!
-//! A guest is a folder in `plugins/` or `tests/fixtures/`, and its name is the folder's. Which language it is written in is
-//! seen from the file that every project in that language has. A component is written only if it changed, so that a
-//! running host reloads just those.
+//! Each folder in `plugins/` or `tests/fixtures/` is a guest, named after the folder. The project file in the
+//! folder determines the language. Components that did not change are not written, so that a running host
+//! reloads only the changed ones.
 
 mod c;
 mod go;
@@ -21,18 +21,18 @@ use crate::checkout;
 use crate::progress;
 use crate::toolchain::cache;
 
-/// The world that guests in languages other than Rust target. (Rust's say it in their sources.)
+/// The world of guests in languages other than Rust; Rust guests name it in their sources.
 const WORLD: &str = "handler-plugin";
 
 /// Builds guests into target/guests/NAME.wasm.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Which guests, by folder name; all if none is named.
+    /// The guests, by folder name; all if none is named.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
 
-/// One folder that becomes one component.
+/// A folder whose project becomes a component.
 struct Guest {
     name: String,
     folder: PathBuf,
@@ -57,7 +57,7 @@ impl Args {
     }
 }
 
-/// Builds the named guests, or all if none is named. One that fails does not keep the others from being built.
+/// Builds the named guests, or all if none is named. Builds the others too if one fails.
 pub(crate) fn build(names: &[String]) -> Result<()> {
     let guests = select(find()?, names)?;
     let mut by_language: BTreeMap<Language, Vec<Guest>> = BTreeMap::new();
@@ -76,7 +76,7 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
         };
         let build_one = match language {
             Language::Rust => {
-                note("some in Rust", rust::build(&guests));
+                note("the Rust guests", rust::build(&guests));
                 continue;
             }
             Language::C => c::build,
@@ -88,11 +88,11 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
             note(&guest.name, build_one(guest));
         }
     }
-    ensure!(failed.is_empty(), "not built: {}", failed.join(", "));
+    ensure!(failed.is_empty(), "these guests were not built: {}", failed.join(", "));
     Ok(())
 }
 
-/// All guests of this checkout, by name.
+/// Returns all guests of this checkout, by name.
 fn find() -> Result<BTreeMap<String, Guest>> {
     let mut guests = BTreeMap::new();
     for place in ["plugins", "tests/fixtures"] {
@@ -108,7 +108,7 @@ fn find() -> Result<BTreeMap<String, Guest>> {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let guest = Guest { name: name.clone(), folder: folder.clone(), language };
             if let Some(other) = guests.insert(name, guest) {
-                bail!("two guests have one name: {} and {}", other.folder.display(), folder.display());
+                bail!("two guests have the same name: {} and {}", other.folder.display(), folder.display());
             }
         }
     }
@@ -123,13 +123,13 @@ fn select(mut guests: BTreeMap<String, Guest>, names: &[String]) -> Result<Vec<G
     let mut selected = vec![];
     for name in names {
         selected.push(
-            guests.remove(name).with_context(|| format!("no guest is called {name}; there are: {known}"))?,
+            guests.remove(name).with_context(|| format!("unknown guest {name}; the guests are {known}"))?,
         );
     }
     Ok(selected)
 }
 
-/// An empty folder, in place of what was there.
+/// Creates an empty folder, and removes its old content.
 fn fresh_folder(path: &Path) -> Result<PathBuf> {
     if path.exists() {
         fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
@@ -138,7 +138,7 @@ fn fresh_folder(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Copies a guest's folder, without what package managers left in it.
+/// Copies a guest's folder without the files of package managers.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -156,10 +156,10 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts a component in its place, unless the same is there already.
+/// Writes a component to its place, unless the place has the same bytes.
 fn install(name: &str, component: &Path) -> Result<()> {
     let bytes = fs::read(component).with_context(|| format!("cannot read {}", component.display()))?;
-    ensure!(bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{} is no component", component.display());
+    ensure!(bytes.starts_with(b"\0asm\x0d\0\x01\0"), "{} is not a component", component.display());
     let place = checkout::guests().join(format!("{name}.wasm"));
     if fs::read(&place).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -174,7 +174,7 @@ fn install(name: &str, component: &Path) -> Result<()> {
 // === impl Language ===
 
 impl Language {
-    /// The language of the project in this folder, if it is one.
+    /// Returns the language of the project in this folder, if it contains one.
     fn of(folder: &Path) -> Option<Self> {
         let has = |name: &str| folder.join(name).is_file();
         if has("Cargo.toml") {

@@ -1,4 +1,4 @@
-//! `cargo xtask`: what the project does to itself.
+//! `cargo xtask`: the tasks of this project.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What the project does to itself.
+/// The tasks of this project: builds, tests, benchmarks, checks.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Args {
@@ -31,25 +31,25 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Builds guests into target/guests/NAME.wasm, with the toolchains they need.
+    /// Builds guests into target/guests/NAME.wasm, with the toolchains that they need.
     Guests(guests::Args),
-    /// Builds everything, runs real plugins on real events and says whether anything was lost.
+    /// Builds everything, runs real plugins on real events, and checks that no event was lost.
     Demo(demo::Args),
-    /// Sets up and runs every test, fast ones first.
+    /// Builds and runs all tests, fast ones first.
     Test(test::Args),
-    /// Fuzzes what reads bytes from outside: watch streams, list pages, objects, selectors, pointers.
+    /// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers.
     Fuzz(fuzz::Args),
-    /// Runs the tests of the whole, or the informer, for long, and records the result.
+    /// Runs end-to-end tests, or other long tests, for a long time, and records the results.
     Soak(soak::Args),
-    /// Measures the informer beside its peers.
+    /// Measures the informer and its peers.
     Bench(bench::Args),
     /// Checks the house's rules that no lint knows.
     Tidy(tidy::Args),
-    /// Writes the table of client-go's test cases and the tests here that stand for them.
+    /// Writes the table of client-go's test cases and the tests here that cover them.
     Conformance(conformance::Args),
-    /// Builds the real etcd and kube-apiserver for the tests, and prints where they are.
+    /// Builds the real etcd and kube-apiserver for the tests, and prints their paths.
     ControlPlane(control_plane::Args),
-    /// Writes the table of built-in types that the embedded API server reads.
+    /// Generates the table of built-in types for the embedded API server.
     BuiltinTypes(builtin_types::Args),
 }
 

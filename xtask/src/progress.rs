@@ -1,13 +1,13 @@
-//! Progress lines, on stderr, with timings.
+//! Progress lines on standard error.
 
 use std::time::Instant;
 
-/// Says one line.
+/// Prints one line.
 pub(crate) fn say(line: impl AsRef<str>) {
     eprintln!("xtask: {}", line.as_ref());
 }
 
-/// Says that `what` begins, does it, and says how long it took.
+/// Prints that `what` starts, runs it, and prints how long it took.
 pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     say(format!("{what} …"));
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the tests of the whole, over and over, which is longer than `cargo xtask test` may take.
+//! `cargo xtask soak`: tests that run longer than `cargo xtask test` should take.
 
 mod clients;
 mod informer;
@@ -15,27 +15,28 @@ use serde_json::{Value, json};
 use crate::toolchain::command;
 use crate::{cargo, checkout, control_plane, guests, progress};
 
-/// Runs the tests of the whole again and again, and records the result in bench/results.
+/// Runs the end-to-end tests repeatedly, and records the result in bench/results.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
-    /// For how long.
+    /// The duration, in minutes. The last round is completed.
     #[arg(long, default_value_t = 30)]
     minutes: u64,
-    /// Only tests whose name contains this.
+    /// Runs only tests whose name contains this text.
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
 }
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Follows an API server on which everything goes wrong, for millions of events.
+    /// Runs the informer against an API server with random faults, for millions of events.
     Informer(informer::Args),
-    /// Runs other people's tests against the embedded API server and the real one.
+    /// Runs controller-runtime's test suites and client-go checks against the embedded and the real API
+    /// server.
     Clients(clients::Args),
-    /// Measures how soon informers have everything again after API servers that failed for a while, beside client-go's.
+    /// Measures how fast our informers and client-go's recover from a failing API server.
     Recovery(recovery::Args),
 }
 
@@ -54,7 +55,7 @@ impl Args {
         control_plane::build()?;
         let binaries = cargo::build_tests()?;
         let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
-        let whole = whole.context("the tests of the whole are not built")?;
+        let whole = whole.context("the end-to-end tests were not built")?;
         let (begun, mut rounds, mut failures) = (Instant::now(), 0, Vec::new());
         while rounds == 0 || begun.elapsed() < Duration::from_secs(60 * minutes) {
             rounds += 1;
@@ -83,7 +84,7 @@ impl Args {
     }
 }
 
-/// Appends a line to a file in bench/results, with what it is about: the commit, and when.
+/// Appends a line to a file in bench/results, and adds the commit and the time.
 fn record(name: &str, mut line: Value) -> Result<()> {
     let mut git = Command::new("git");
     let commit = command::output(git.current_dir(checkout::root()).args(["rev-parse", "--short", "HEAD"]))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: sets up and runs every test, fast ones first, and ends with a summary.
+//! `cargo xtask test`: builds and runs all tests, fast ones first, and prints a summary.
 
 mod summary;
 
@@ -15,15 +15,15 @@ use crate::{checkout, control_plane, guests, progress, tidy};
 
 use summary::Summary;
 
-/// Sets up and runs every test, fast ones first.
+/// Builds and runs all tests, fast ones first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Runs only tests whose name contains this.
+    /// Runs only tests whose name contains this text.
     #[arg(value_name = "FILTER")]
     filter: Option<String>,
 }
 
-/// Packages by how long their tests take, fast ones first. What is not here comes before `oarlock`.
+/// Packages in order of the duration of their tests. Other packages run before `oarlock`.
 const ORDER: [&str; 7] = [
     "xtask",
     "oarlock-informer",
@@ -41,7 +41,7 @@ impl Args {
         let Self { filter } = self;
         tidy::check()?;
         conformance::check(Holes::Fail)?;
-        // What is downloaded and what is compiled hardly get in each other's way.
+        // One side mostly downloads, the other compiles.
         let (guests, binaries) = thread::scope(|scope| {
             let guests = scope.spawn(|| {
                 guests::build(&[])?;
@@ -77,13 +77,13 @@ impl Args {
 
         print_out(&summary.to_string());
         if !summary.is_success() {
-            bail!("tests failed: see above");
+            bail!("tests failed; see the summary above");
         }
         Ok(())
     }
 }
 
-/// What of a guest needs no host is tested like any Rust.
+/// Tests the parts of guests that need no host.
 fn native_guest_tests(workspace: &Path) -> Command {
     let mut cargo = cargo::cargo("test");
     cargo.current_dir(workspace).args(["--workspace", "--lib", "--locked"]);
@@ -91,7 +91,7 @@ fn native_guest_tests(workspace: &Path) -> Command {
     cargo
 }
 
-/// The informer's locks and notifications under a scheduler that tries interleavings.
+/// Tests the informer's locks and notifications under shuttle, a scheduler that explores interleavings.
 fn interleavings() -> Result<Command> {
     let mut cargo = cargo::cargo("test");
     cargo.current_dir(checkout::root().join("host/informer/shuttle"));
@@ -104,13 +104,13 @@ fn test_command(binary: &TestBinary) -> Command {
     command.current_dir(&binary.folder);
     command.env("CARGO_MANIFEST_DIR", &binary.folder);
     if binary.package == "oarlock-tests" {
-        // Each starts whole API servers and hosts: they would only get in each other's way.
+        // Each test starts API servers and hosts, which would slow each other down.
         command.arg("--test-threads=1");
     }
     command
 }
 
-/// Runs one suite, shows what it prints and counts what it says in its closing lines.
+/// Runs one suite, shows its output, and adds its result to the summary.
 fn run_suite(summary: &mut Summary, name: &str, command: &mut Command) -> Result<()> {
     progress::say(format!("testing {name}"));
     let mut child = command

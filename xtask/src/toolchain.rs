@@ -1,6 +1,6 @@
-//! The tools that guests are built with: found on this machine, or fetched into a cache of our own.
+//! The tools that build guests: found on this machine, or downloaded into the cache.
 //!
-//! Nothing is installed on the machine but `rustup target add`, which is the usual way to have that target.
+//! The only change outside the cache is `rustup target add`, the usual way to install a target.
 
 pub(crate) mod c;
 pub(crate) mod cache;

@@ -1,4 +1,4 @@
-//! The programs that are measured, and what they are measured against.
+//! Builds the measured programs and their server.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::SERVER_GO;
 use crate::{cargo, checkout, progress};
 
-/// Where they are, built for release.
+/// The paths of the programs, all built for release.
 pub(crate) struct Programs {
-    /// Ours, and the transport alone.
+    /// Our informer, and its transport alone.
     pub(crate) oarlock: PathBuf,
     pub(crate) kube_rs: PathBuf,
-    /// The synthetic API server, the corpus, client-go.
+    /// The synthetic API server, the corpus generator, and client-go.
     pub(crate) peers: PathBuf,
 }
 
 // === impl Programs ===
 
 impl Programs {
-    /// Builds all of them, kube-rs only if it is wanted.
+    /// Builds all programs, kube-rs only if it is wanted.
     pub(crate) fn build(wants_kube_rs: bool) -> Result<Self> {
         let target = target()?;
         let peers = target.join("bench/bench-peers");
@@ -37,7 +37,7 @@ impl Programs {
         Ok(Self { oarlock, kube_rs: target.join("bench/kube-rs/release/bench-kube-rs"), peers })
     }
 
-    /// Builds our own alone.
+    /// Builds only our programs.
     pub(crate) fn build_oarlock() -> Result<PathBuf> {
         progress::step("our informer, for release", || {
             cargo::run(cargo::cargo("build").args(["--release", "--package", "oarlock-bench"]))
@@ -45,7 +45,7 @@ impl Programs {
         Ok(target()?.join("release/oarlock-bench"))
     }
 
-    /// Builds the synthetic API server alone.
+    /// Builds only the synthetic API server.
     pub(crate) fn build_server() -> Result<PathBuf> {
         let peers = target()?.join("bench/bench-peers");
         progress::step("the synthetic API server", || build_peers(&peers))?;
@@ -59,7 +59,7 @@ fn build_peers(program: &Path) -> Result<()> {
     command::run(go.args(["build", "-trimpath", "-o"]).arg(program).arg("."))
 }
 
-/// Cargo's target directory, which this program stands in.
+/// Returns cargo's target directory, which contains this program.
 fn target() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let target = program.parent().and_then(Path::parent).context("xtask is not in a target directory")?;

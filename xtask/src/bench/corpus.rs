@@ -1,4 +1,4 @@
-//! What the objects are like, and how small the whole of them can be made: what is measured means nothing without it.
+//! Describes the measured objects and how well they compress, since the figures depend on both.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::build::Programs;
 
-/// Returns what there is to say, a line each.
+/// Returns the description, in lines.
 pub(crate) fn describe(programs: &Programs) -> Result<Vec<String>> {
     let mut generator = Command::new(&programs.peers)
         .arg("corpus")
@@ -23,9 +23,12 @@ pub(crate) fn describe(programs: &Programs) -> Result<Vec<String>> {
         .context("cannot compress the corpus")?;
     let mut said = String::new();
     generator.stderr.take().context("stderr is piped")?.read_to_string(&mut said)?;
-    ensure!(generator.wait()?.success() && compressed.status.success(), "no corpus: {said}");
+    ensure!(
+        generator.wait()?.success() && compressed.status.success(),
+        "the corpus generator failed: {said}"
+    );
     let bytes: u64 = String::from_utf8(compressed.stdout)?.trim().parse()?;
     let mut lines: Vec<_> = said.lines().map(str::to_owned).collect();
-    lines.push(format!("the whole of it with zstd -19: {bytes} bytes, {} a Pod", bytes / 10_000));
+    lines.push(format!("all of it compressed with zstd -19: {bytes} bytes, {} per Pod", bytes / 10_000));
     Ok(lines)
 }

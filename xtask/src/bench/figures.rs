@@ -1,4 +1,4 @@
-//! Figures out of readings: the median of what was read.
+//! Computes the figures: the median of each metric's readings.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::plan::{Record, Run, Variant};
 
-/// All that was read, by subject and metric.
+/// All readings, by subject and metric.
 #[derive(Default)]
 pub(crate) struct Figures {
     read: BTreeMap<(String, String), Vec<f64>>,
@@ -15,7 +15,7 @@ pub(crate) struct Figures {
 // === impl Figures ===
 
 impl Figures {
-    /// Takes in what one run has read.
+    /// Adds the readings of one run.
     pub(crate) fn add(&mut self, run: &Run, record: &Record) {
         let subject = run.subject;
         let per_object =
@@ -60,17 +60,17 @@ impl Figures {
         }
     }
 
-    /// Takes in one reading.
+    /// Adds one reading.
     pub(crate) fn note(&mut self, subject: &str, metric: &str, value: f64) {
         self.read.entry((subject.to_owned(), metric.to_owned())).or_default().push(value);
     }
 
-    /// Returns the median of what was read of a metric, if anything was.
+    /// Returns the median of a metric's readings, if it has any.
     pub(crate) fn get(&self, subject: &str, metric: &str) -> Option<f64> {
         self.read.get(&(subject.to_owned(), metric.to_owned())).map(|values| median(values))
     }
 
-    /// Returns every figure, one a line.
+    /// Returns every figure, one per line.
     pub(crate) fn json(&self) -> String {
         let line = |((subject, metric), values): (&(String, String), &Vec<f64>)| {
             let value = rounded(median(values));
@@ -92,7 +92,7 @@ fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Keeps as much as the readings are good for.
+/// Rounds to the precision of the readings.
 fn rounded(value: f64) -> f64 {
     if value.abs() >= 100.0 { value.round() } else { (value * 10_000.0).round() / 10_000.0 }
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_counts() {
+    fn a_figure_is_the_median_of_its_readings() {
         let mut figures = Figures::default();
         for value in [5.0, 1.0, 400_000.4] {
             figures.note("oarlock", "events_per_cpu_second", value);

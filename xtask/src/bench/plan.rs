@@ -1,4 +1,4 @@
-//! Which runs there are: who, over what, with how many handlers.
+//! The plan of the benchmark: the subjects, their variants, and the servers.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use serde::Deserialize;
 use super::build::Programs;
 use super::process::{Core, Running, last_line, pinned};
 
-/// Some runs against one server.
+/// Runs against the same server.
 pub(crate) struct Stage {
     pub(crate) server: Vec<String>,
     pub(crate) runs: Vec<Run>,
-    /// Too long to be repeated, and too large to vary.
+    /// Runs that take too long to be repeated, and whose figures vary little.
     pub(crate) is_once: bool,
 }
 
 /// One process of one subject.
 pub(crate) struct Run {
-    /// The subject, as it is called in the figures.
+    /// The name of the subject in the figures.
     pub(crate) subject: &'static str,
     pub(crate) variant: Variant,
     arguments: Vec<String>,
 }
 
-/// What is special about a run, and therefore which figures it gives.
+/// The variant of a run, which determines its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Variant {
     Plain,
@@ -37,7 +37,7 @@ pub(crate) enum Variant {
     Transport,
 }
 
-/// What a run says in the end; see `bench/measure`.
+/// The result of a run; see `bench/measure`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Record {
     pub(crate) objects: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Record {
 /// The synthetic API server.
 pub(crate) struct Server(Running);
 
-/// Everyone, ours first.
+/// Returns all subjects, ours first.
 pub(crate) fn subjects() -> Vec<&'static str> {
     let peers =
         ["client-go-typed-json", "client-go-typed-protobuf", "client-go-dynamic", "client-go-metadata"];
@@ -64,9 +64,9 @@ pub(crate) fn subjects() -> Vec<&'static str> {
     ["oarlock"].into_iter().chain(peers).chain(others).collect()
 }
 
-/// Returns what is run, in its order.
+/// Returns the stages in order.
 pub(crate) fn stages(quick: bool) -> Vec<Stage> {
-    // Those who take 20 to 250 times as long for an event hear of fewer of them: it is a rate that is measured.
+    // Subjects that take 20 to 250 times as long per event get fewer events, since the figure is a rate.
     let (many, few, fewest) = if quick { (100_000, 30_000, 8_000) } else { (200_000, 80_000, 25_000) };
     let run = |subject, variant, arguments: &str, events: Option<u64>| {
         let arguments = arguments.split_whitespace().map(str::to_owned);
@@ -146,7 +146,7 @@ impl Run {
 // === impl Record ===
 
 impl Record {
-    /// For progress.
+    /// Returns a summary for the progress line.
     pub(crate) fn summary(&self) -> String {
         let per_object = self.resident_after.saturating_sub(self.resident_before) / self.objects.max(1);
         let rate = self.events as f64 / self.events_cpu_seconds.max(1e-9);

@@ -1,4 +1,4 @@
-//! Starts programs on a core of their own.
+//! Starts programs on separate cores.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,22 +9,23 @@ use serde_json::Value;
 
 use crate::toolchain::command;
 
-/// The core of the process under test, and that of what it talks to.
+/// The core of the measured process, and the core of its server.
 #[derive(Clone, Copy)]
 pub(crate) enum Core {
     Subject,
     Server,
 }
 
-/// A program that runs until this is dropped, and has said where it is.
+/// A running program that has reported its address. Dropping it ends the program.
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// Its first line.
+    /// The first line of its output.
     pub(crate) said: Value,
 }
 
-/// Returns the command that runs a program on a core; anywhere on a machine without `taskset` or with one core only.
+/// Returns the command that runs a program on a core. Without `taskset`, or with one core, the program runs
+/// anywhere.
 pub(crate) fn pinned(program: &Path, core: Core) -> Command {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores < 2 || !command::exists("taskset") {
@@ -39,17 +40,17 @@ pub(crate) fn pinned(program: &Path, core: Core) -> Command {
     taskset
 }
 
-/// Runs a program to its end and returns the last line that it printed, which is JSON.
+/// Runs a program to its end, and returns the last line of its output, which is JSON.
 pub(crate) fn last_line(command: &mut Command) -> Result<Value> {
     let output = command::output(command)?;
-    let line = output.lines().last().context("a subject printed nothing")?;
-    serde_json::from_str(line).with_context(|| format!("a subject printed no JSON: {line}"))
+    let line = output.lines().last().context("the program printed nothing")?;
+    serde_json::from_str(line).with_context(|| format!("the program did not print JSON: {line}"))
 }
 
 // === impl Running ===
 
 impl Running {
-    /// Starts it, and waits for its first line, which is JSON.
+    /// Starts a program, and waits for its first line, which is JSON.
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -59,7 +60,8 @@ impl Running {
             .with_context(|| format!("cannot run {command:?}"))?;
         let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
         let mut running = Self { child, stdout, said: Value::Null };
-        running.said = running.next_line().with_context(|| format!("{command:?} did not begin"))?;
+        running.said =
+            running.next_line().with_context(|| format!("{command:?} did not report its start"))?;
         Ok(running)
     }
 
@@ -67,13 +69,13 @@ impl Running {
     pub(crate) fn next_line(&mut self) -> Result<Value> {
         let mut line = String::new();
         self.stdout.read_line(&mut line)?;
-        serde_json::from_str(&line).with_context(|| format!("expected a line of JSON, read {line:?}"))
+        serde_json::from_str(&line).with_context(|| format!("expected a line of JSON, got {line:?}"))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // What ends in an orderly way when its stdin closes may do so.
+        // Closing stdin lets the program end in an orderly way.
         drop(self.child.stdin.take());
         std::thread::park_timeout(std::time::Duration::from_millis(300));
         let _ = self.child.kill();

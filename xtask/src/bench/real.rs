@@ -1,4 +1,4 @@
-//! The same against a real API server: memory at rest, and how long a write takes to a handler.
+//! Measures against a real API server: memory at rest, and the latency from a write to a handler.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::{control_plane, progress};
 
 const PODS: u64 = 10_000;
 const WRITES: usize = 1_000;
-/// How many readings are taken of each.
+/// The number of readings of each figure.
 const ROUNDS: usize = 3;
 
-/// When each version was returned to its writer, or heard of, in nanoseconds.
+/// The time, in nanoseconds, at which each version was returned to its writer or received by a handler.
 #[derive(Deserialize)]
 struct Times {
     #[serde(alias = "returned", alias = "heard")]
@@ -36,7 +36,7 @@ pub(crate) fn measure(programs: &Programs, only: &[String], figures: &mut Figure
     }
     let plane = control_plane::start()?;
     let kubeconfig =
-        plane.said["kubeconfig"].as_str().context("the control plane did not say where it is")?;
+        plane.said["kubeconfig"].as_str().context("the control plane did not report its kubeconfig")?;
     progress::step("filling the real API server", || {
         let mut load = Command::new(&programs.peers);
         load.args(["load", "--kubeconfig", kubeconfig, "--pods", &PODS.to_string()]);
@@ -72,7 +72,8 @@ fn syncing(programs: &Programs, subject: &str, kubeconfig: &str) -> Command {
     command
 }
 
-/// Returns p50 and p99 of the time between a write's return and the handler, in milliseconds; what is heard of sooner counts as 0.
+/// Returns p50 and p99 of the time between a write's response and the handler, in milliseconds. An event that
+/// arrives before the response counts as 0.
 fn latency(programs: &Programs, subject: &str, kubeconfig: &str) -> Result<(f64, f64)> {
     let writes = WRITES.to_string();
     let mut follow = if subject == "oarlock" {

@@ -1,4 +1,4 @@
-//! The figures for people: ours beside the goals and the peers, then the ratios.
+//! Formats the figures as a table: ours, the goals and the peers, then the ratios.
 
 use super::figures::Figures;
 
@@ -12,7 +12,7 @@ const COLUMNS: [(&str, &str); 6] = [
     ("kube-rs dynamic", "kube-rs-dynamic"),
 ];
 
-/// What the lines say, where it stands, and what it is to be.
+/// The title, the metric and the goal of each row.
 const LINES: [(&str, &str, &str); 28] = [
     ("bytes per Pod, 10,000, after the events", "bytes_per_object", "≤ 1200"),
     ("the same before the events", "bytes_per_object_before_events", "≤ 1200"),
@@ -44,7 +44,7 @@ const LINES: [(&str, &str, &str); 28] = [
     ("relist, growth afterwards", "relist_growth_100000_pods", ""),
 ];
 
-/// Whom ours is compared with, by what: the peer's figure over ours, or ours over the peer's, and what it is to be.
+/// The title, the peer, the metric, whether smaller is better, and the goal of each ratio.
 const RATIOS: [(&str, &str, &str, bool, f64); 6] = [
     ("memory, client-go typed JSON", "client-go-typed-json", "bytes_per_object", true, 12.0),
     ("memory, client-go typed protobuf", "client-go-typed-protobuf", "bytes_per_object", true, 12.0),
@@ -54,7 +54,7 @@ const RATIOS: [(&str, &str, &str, bool, f64); 6] = [
     ("events, transport alone", "transport", "events_per_cpu_second", false, 0.5),
 ];
 
-/// Lays the table out.
+/// Formats the table.
 pub(crate) fn of(figures: &Figures) -> String {
     let mut rows =
         vec![["", "goal"].into_iter().chain(COLUMNS.iter().map(|it| it.0)).map(str::to_owned).collect()];
@@ -74,7 +74,8 @@ pub(crate) fn of(figures: &Figures) -> String {
     text
 }
 
-/// The metadata-only clients are subjects of their own; in the table they stand with their kin.
+/// The metadata-only clients are subjects of their own; the table shows them in the columns of their
+/// projects.
 fn figure(figures: &Figures, subject: &str, metric: &str) -> Option<f64> {
     let kin = match subject {
         "client-go-typed-protobuf" => "client-go-metadata",
@@ -85,7 +86,7 @@ fn figure(figures: &Figures, subject: &str, metric: &str) -> Option<f64> {
     figures.get(subject, metric)
 }
 
-/// Of a peer's memory before and after the events the smaller counts, of ours the larger.
+/// The smaller of a peer's memory figures before and after the events is compared with the larger of ours.
 fn ratio(figures: &Figures, peer: &str, metric: &str, is_smaller_better: bool) -> Option<f64> {
     let (ours, theirs) = (figures.get("oarlock", metric)?, figures.get(peer, metric)?);
     if !is_smaller_better {
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_measured_is_left_out() {
+    fn missing_figures_are_omitted() {
         let mut figures = Figures::default();
         figures.note("oarlock", "bytes_per_object", 1180.0);
         figures.note("client-go-typed-json", "bytes_per_object", 20_000.0);

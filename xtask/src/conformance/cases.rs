@@ -1,11 +1,11 @@
-//! The cases that there are.
+//! The test cases of client-go.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use serde::Deserialize;
 
-/// All cases, in the order in which they are shown.
+/// All cases, in the order of the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cases {
@@ -29,10 +29,10 @@ pub(super) struct Group {
 #[serde(deny_unknown_fields)]
 pub(super) struct Case {
     pub(super) id: String,
-    /// The upstream function, or what it is about.
+    /// The upstream function, or the subject of the case.
     pub(super) name: String,
     pub(super) clauses: String,
-    /// Why there is nothing to test.
+    /// The reason why the case does not apply here.
     pub(super) not_applicable: Option<String>,
 }
 
@@ -44,10 +44,10 @@ impl Cases {
         let mut ids = BTreeSet::new();
         for case in cases.iter() {
             if !ids.insert(&case.id) {
-                bail!("case {} stands twice", case.id);
+                bail!("case {} is listed twice", case.id);
             }
             if case.not_applicable.as_ref().is_some_and(|reason| reason.trim().is_empty()) {
-                bail!("case {} is not applicable for no reason", case.id);
+                bail!("case {} is not applicable, but has no reason", case.id);
             }
         }
         Ok(cases)

@@ -1,4 +1,4 @@
-//! The table: a row a case.
+//! The table, with one row per case.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(super) struct Table {
 // === impl Table ===
 
 impl Table {
-    /// Puts both together, and says what does not fit.
+    /// Combines cases and tags, and returns the errors of the tags.
     pub(super) fn new(cases: Cases, tagged: &[Tagged]) -> (Self, Vec<String>) {
         let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut faults = Vec::new();
@@ -24,7 +24,7 @@ impl Table {
             match cases.iter().find(|case| case.id == *id) {
                 None => faults.push(format!("{place}: there is no case {id}")),
                 Some(Case { not_applicable: Some(_), .. }) => {
-                    faults.push(format!("{place}: case {id} has a test and is said not to be applicable"));
+                    faults.push(format!("{place}: case {id} has a test, but is marked as not applicable"));
                 }
                 Some(_) => tests.entry(id.clone()).or_default().push(test.clone()),
             }
@@ -36,13 +36,13 @@ impl Table {
         (Self { cases, tests }, faults)
     }
 
-    /// Returns the cases that apply and have no test.
+    /// Returns the applicable cases without a test.
     pub(super) fn holes(&self) -> impl Iterator<Item = &str> {
         let applicable = self.cases.iter().filter(|case| case.not_applicable.is_none());
         applicable.map(|case| &*case.id).filter(|id| !self.tests.contains_key(*id))
     }
 
-    /// Returns every test that stands in the table, some several times.
+    /// Returns every test in the table; a test with several cases is repeated.
     pub(super) fn tests(&self) -> impl Iterator<Item = &str> {
         self.tests.values().flatten().map(|test| &**test)
     }
@@ -75,8 +75,8 @@ impl fmt::Display for Table {
         writeln!(f, "# Conformance\n")?;
         writeln!(
             f,
-            "The cases that client-go's own tests exercise, with the tests here that stand for them; where we deviate on \
-             purpose, the test is of ours.\nA group `G` has no tests upstream. A test says what it covers in a line above it: \
+            "The test cases of client-go, with the tests here that cover them. Where this project deviates on purpose, the test \
+             covers the deviation.\nThe cases of group `G` have no upstream test. A test names its cases in a line above it: \
              `// Conformance: 2.4, G.10`.\n"
         )?;
         writeln!(f, "{}.", self.counts())?;
@@ -141,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_name_nothing_are_faults() {
+    fn tags_without_an_applicable_case_are_errors() {
         let (_, faults) = Table::new(cases(), &[tagged("2.9"), tagged("2.3")]);
         assert_eq!(
             faults,
             [
                 "queue.rs:7: there is no case 2.9",
-                "queue.rs:7: case 2.3 has a test and is said not to be applicable"
+                "queue.rs:7: case 2.3 has a test, but is marked as not applicable"
             ]
         );
     }

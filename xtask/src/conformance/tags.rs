@@ -1,7 +1,7 @@
-//! The tags in the tests' sources.
+//! Finds the tags in the tests' sources.
 //!
-//! Read line by line, as rustfmt leaves them, along the modules from each target's root: a file that no module names is no
-//! place for a test.
+//! Reads rustfmt's output line by line, and follows the modules from each target's root. Tags in a file that
+//! is no module are an error.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::toolchain::command;
 
 const TAG: &str = "// Conformance: ";
 
-/// Where tests with tags are.
+/// The folders of tests with tags.
 const PLACES: [&str; 2] = ["host", "tests"];
 
 /// One id of one tag.
@@ -29,7 +29,7 @@ pub(super) struct Tagged {
     pub(super) place: String,
 }
 
-/// What reading one file came to.
+/// The result of reading one file.
 #[derive(Debug, Default)]
 struct Reading {
     tagged: Vec<Tagged>,
@@ -40,22 +40,22 @@ struct Reading {
 /// A module in a file of its own.
 #[derive(Debug, PartialEq, Eq)]
 struct Module {
-    /// Its name, behind those of the modules of the same file that it is in.
+    /// Its name, after the names of the inline modules around it.
     names: Vec<String>,
-    /// What `#[path]` says.
+    /// The value of `#[path]`.
     path: Option<String>,
 }
 
-/// A file to read.
+/// A file that was not read yet.
 struct Open {
     file: PathBuf,
-    /// The module that it is, from the crate's root on.
+    /// The path of its module from the crate's root.
     module: Vec<String>,
-    /// Where the files of its modules are.
+    /// The folder of the files of its submodules.
     folder: PathBuf,
 }
 
-/// Reads the tags of all tests of the workspace; the second half says what is wrong with them.
+/// Returns the tags of all tests of the workspace, and the errors found.
 pub(super) fn collect() -> Result<(Vec<Tagged>, Vec<String>)> {
     let mut tagged = Vec::new();
     let mut faults = Vec::new();
@@ -79,7 +79,7 @@ pub(super) fn collect() -> Result<(Vec<Tagged>, Vec<String>)> {
     Ok((tagged, faults))
 }
 
-/// Files with tags that no module names.
+/// Returns the files with tags that are no module of any target.
 fn orphans(seen: &BTreeSet<PathBuf>) -> Result<Vec<String>> {
     let mut git = Command::new("git");
     git.current_dir(checkout::root()).args(["ls-files", "host/*.rs", "tests/*.rs"]);
@@ -89,7 +89,7 @@ fn orphans(seen: &BTreeSet<PathBuf>) -> Result<Vec<String>> {
             continue;
         }
         if fs::read_to_string(&file)?.lines().any(|line| line.trim_start().starts_with(TAG)) {
-            faults.push(format!("{}: has tags, but belongs to no test target", shown(&file)));
+            faults.push(format!("{}: has tags, but is in no test target", shown(&file)));
         }
     }
     Ok(faults)
@@ -107,13 +107,13 @@ impl Open {
 // === impl Module ===
 
 impl Module {
-    /// Returns the module's file, if it is in one that is there.
+    /// Returns the module's file, if it exists.
     fn open(&self, parent: &[String], folder: &Path) -> Option<Open> {
         let Self { names, path } = self;
         let module = parent.iter().chain(names).cloned().collect();
         let stem = names.iter().fold(folder.to_owned(), |path, name| path.join(name));
         let (file, folder) = match path {
-            // A file that is named goes on as a root does.
+            // The submodules of a file with `#[path]` are in the folder of that file, as for a root.
             Some(path) => {
                 let file = folder.join(path);
                 let folder = file.parent()?.to_owned();
@@ -131,7 +131,7 @@ fn shown(file: &Path) -> String {
 
 fn read(file: &str, text: &str, target: &Target, module: &[String]) -> Reading {
     let mut reading = Reading::default();
-    // Modules within the file, with the indentation at which each ends.
+    // Inline modules, with the indentation of their closing brace.
     let mut inline: Vec<(usize, String)> = Vec::new();
     let mut pending: Option<(usize, Vec<String>)> = None;
     let mut path: Option<String> = None;
@@ -165,7 +165,7 @@ fn read(file: &str, text: &str, target: &Target, module: &[String]) -> Reading {
                         place: format!("{file}:{tag}"),
                     }));
                 } else {
-                    reading.faults.push(format!("{file}:{tag}: {name} is tagged, but no test"));
+                    reading.faults.push(format!("{file}:{tag}: {name} has a tag, but is not a test"));
                 }
                 pending = None;
             } else if code.starts_with("#[") {
@@ -193,7 +193,7 @@ fn function_name(code: &str) -> Option<&str> {
     Some(name)
 }
 
-/// The further lines of an attribute that rustfmt has broken up.
+/// Returns whether a line continues an attribute that rustfmt broke into lines.
 fn is_in_attribute(code: &str) -> bool {
     code.ends_with(',') || code == ")]"
 }
@@ -250,14 +250,14 @@ fn three<T>() {}
     }
 
     #[test]
-    fn a_tag_above_anything_else_is_a_fault() {
+    fn a_tag_above_other_code_is_an_error() {
         let text =
             "// Conformance: 1.1\nfn helper() {}\n// Conformance: 1.2\nstruct Gone;\n// Conformance: 1.3\n";
         let reading = read("a.rs", text, &target(), &[]);
         assert_eq!(
             reading.faults,
             [
-                "a.rs:1: helper is tagged, but no test",
+                "a.rs:1: helper has a tag, but is not a test",
                 "a.rs:3: there is no test below the tag",
                 "a.rs:5: there is no test below the tag"
             ]

@@ -12,7 +12,7 @@ use crate::toolchain::rust::Linker;
 use crate::toolchain::{command, wit_tool};
 use crate::{checkout, progress};
 
-/// Builds it: bindings, objects, and a component of them.
+/// Builds a guest: bindings, object files, component.
 pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("c.rs"), || {
         let toolchain = Toolchain::find()?;
@@ -47,7 +47,7 @@ fn link(guest: &Guest, toolchain: &Toolchain, linker: &Linker) -> Result<PathBuf
         if source.starts_with(&guest.folder) {
             clang.args(["-Wall", "-Wextra", "-Werror"]);
         }
-        // Assertions name their file, without the folder that the checkout lies in.
+        // Assertions contain the file name, but not the checkout's folder.
         if let Some(parent) = source.parent() {
             clang.arg(format!("-ffile-prefix-map={}/=", parent.display()));
         }
@@ -55,7 +55,7 @@ fn link(guest: &Guest, toolchain: &Toolchain, linker: &Linker) -> Result<PathBuf
         command::run(&mut clang)?;
         objects.push(object);
     }
-    // Says which world the component implements.
+    // This object file names the world of the component.
     objects.push(folder.join(format!("{}_component_type.o", WORLD.replace('-', "_"))));
 
     let component = folder.join("component.wasm");

@@ -1,4 +1,4 @@
-//! Go guests: a module whose packages `exports/export_oarlock_plugin_*` have the plugin's functions.
+//! Go guests: a module whose packages `exports/export_oarlock_plugin_*` contain the plugin's functions.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::toolchain::versions::GUEST_GO;
 use crate::toolchain::{command, wit_tool};
 use crate::{checkout, progress};
 
-/// Builds it: the module with bindings beside it, a core module that calls WASI, and a component of that.
+/// Builds a guest: the module with bindings, a core module that calls WASI, a component.
 pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("go.rs"), || {
         let toolchain = Toolchain::find(GUEST_GO)?;
@@ -30,7 +30,7 @@ fn compile(guest: &Guest, toolchain: &Toolchain) -> Result<PathBuf> {
     copy(&guest.folder, &module)?;
     let go_mod = fs::read_to_string(guest.folder.join("go.mod"))?;
     let name =
-        go_mod.lines().find_map(|line| line.strip_prefix("module ")).context("go.mod names no module")?;
+        go_mod.lines().find_map(|line| line.strip_prefix("module ")).context("go.mod has no module line")?;
     wit_tool::run(WORLD, ["go".as_ref(), "--module".as_ref(), OsStr::new(name.trim()), module.as_os_str()])?;
 
     let core = folder.join("core.wasm");

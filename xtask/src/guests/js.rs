@@ -10,7 +10,7 @@ use crate::toolchain::command;
 use crate::toolchain::node::Packages;
 use crate::{checkout, progress};
 
-/// Builds it: types of the contract, a check against them, and a component with the engine QuickJS.
+/// Builds a guest: types of the WIT package, a type check, a component with the engine QuickJS.
 pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("js.rs"), || {
         let packages = Packages::install(&guest.folder)?;
@@ -38,19 +38,19 @@ fn compile(guest: &Guest, packages: &Packages) -> Result<PathBuf> {
     let mut componentize = packages.program("jco");
     componentize.current_dir(&project).arg("componentize").arg(main(&project.join("package.json"))?);
     componentize.arg("--wit").arg(checkout::wit()).args(["--world-name", WORLD]);
-    // Without async: the contract has none. Its WASI is not stubbed: exceptions and console.log go through it.
+    // The WIT package has no async functions. WASI is not stubbed, since exceptions and console.log need it.
     componentize.args(["--backend", "quickjs", "--backend-qjs-disable-async"]);
     componentize.arg("--out").arg(&component);
     command::run(&mut componentize)?;
     Ok(component)
 }
 
-/// The project's main module.
+/// Returns the project's main module.
 fn main(package_json: &std::path::Path) -> Result<String> {
     let text = fs::read_to_string(package_json)?;
     let package: serde_json::Value =
-        serde_json::from_str(&text).with_context(|| format!("{} is no JSON", package_json.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", package_json.display()))?;
     let main =
-        package["main"].as_str().with_context(|| format!("{} names no main", package_json.display()))?;
+        package["main"].as_str().with_context(|| format!("{} has no `main`", package_json.display()))?;
     Ok(main.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Python guests: a `requirements.txt` with componentize-py, and one module, which is the plugin.
+//! Python guests: a `requirements.txt` with componentize-py, and one module with the plugin.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::toolchain::command;
 use crate::toolchain::python::Packages;
 use crate::{checkout, progress};
 
-/// Builds it: CPython with the module, run up to where its imports are done.
+/// Builds a guest: CPython with the module, initialized until its imports are done.
 pub(super) fn build(guest: &Guest) -> Result<()> {
     stamp::unless_unchanged(guest, include_str!("python.rs"), || {
         let packages = Packages::install(&guest.folder.join("requirements.txt"))?;
@@ -29,14 +29,14 @@ fn compile(guest: &Guest, packages: &Packages) -> Result<PathBuf> {
     let component = folder.join("component.wasm");
     let mut componentize = packages.program("componentize-py");
     componentize.current_dir(&project).arg("--quiet").arg("--wit-path").arg(checkout::wit());
-    // Its WASI is not stubbed: exceptions and print go through it.
+    // WASI is not stubbed, since exceptions and print need it.
     componentize.args(["--world", WORLD, "componentize", "--python-path", "."]);
     componentize.arg(module(&project)?).arg("--output").arg(&component);
     command::run(&mut componentize)?;
     Ok(component)
 }
 
-/// The name of the project's one module.
+/// Returns the name of the project's only module.
 fn module(project: &Path) -> Result<String> {
     let mut modules = vec![];
     for file in fs::read_dir(project)? {

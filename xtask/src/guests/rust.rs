@@ -1,4 +1,4 @@
-//! Rust guests: members of the workspaces `plugins/` and `tests/fixtures/`, built by cargo, which also knows what changed.
+//! Rust guests: members of the workspaces `plugins/` and `tests/fixtures/`. Cargo detects changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::progress;
 use crate::toolchain::command;
 use crate::toolchain::rust::{TARGET, Toolchain};
 
-/// Builds them, a workspace at a time.
+/// Builds the guests, one workspace at a time.
 pub(super) fn build(guests: &[Guest]) -> Result<()> {
     let toolchain = Toolchain::find()?;
     let target_dir = toolchain.target_dir()?;

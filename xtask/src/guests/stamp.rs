@@ -1,4 +1,4 @@
-//! Remembers from which inputs a component was made, so that it is made again only if one of them changed.
+//! Records the inputs of each component, so that a guest is rebuilt only if an input changed.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use super::Guest;
 use crate::checkout;
 
-/// What editors and package managers leave in a guest's folder, which is no input.
-const NO_INPUT: [&str; 4] = ["node_modules", "target", "__pycache__", "README.md"];
+/// Files of editors and package managers in a guest's folder, which are not inputs.
+const IGNORED: [&str; 4] = ["node_modules", "target", "__pycache__", "README.md"];
 
-/// Calls `build` unless the guest's component was made from the same inputs: its folder, the contract, and `recipe`, which
-/// stands for the tools and how they are called.
+/// Calls `build` unless the guest's component was built from the same inputs: the guest's folder, the WIT
+/// package, and `recipe`, which represents the tools and their arguments.
 pub(super) fn unless_unchanged(
     guest: &Guest,
     recipe: &str,
@@ -43,7 +43,7 @@ fn hash_folder(folder: &Path, hasher: &mut DefaultHasher) -> Result<()> {
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default();
-        if NO_INPUT.iter().any(|no_input| name == *no_input) {
+        if IGNORED.iter().any(|ignored| name == *ignored) {
             continue;
         }
         name.hash(hasher);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_input_counts_and_nothing_else() {
+    fn the_hash_covers_every_input_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("src/hello.c");
         fs::create_dir(folder.path().join("src")).unwrap();

@@ -1,8 +1,8 @@
-//! `cargo xtask soak clients`: other people's tests against the embedded API server and the real one, side by side.
+//! `cargo xtask soak clients`: tests of other projects against the embedded and the real API server.
 //!
-//! controller-runtime's own suites, in its existing-cluster mode, and a program of ours with client-go (`tests/clients`).
-//! Every suite gets a fresh server of each kind. What the real one passes and the embedded one does not fails the soak,
-//! unless it is known and said why.
+//! Runs controller-runtime's suites in existing-cluster mode, and the client-go checks in `tests/clients`.
+//! Each suite gets a new server of each kind. A test that passes on the real server only fails the soak,
+//! unless `KNOWN` lists it with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,27 +23,33 @@ const MODULE: &str = "sigs.k8s.io/controller-runtime";
 const SUITES: &[&str] = &["client", "cache", "source", "controller", "manager", "builder"];
 const CHECKS: &str = "checks";
 
-/// Tests that the real server alone passes, and why that stays so.
+/// Tests that pass on the real server only, with the reasons.
 const KNOWN: &[(&str, &str)] = &[
-    ("checks (json): webhook configurations", "refused by name: nothing here calls a webhook"),
-    ("checks (protobuf): webhook configurations", "refused by name: nothing here calls a webhook"),
+    (
+        "checks (json): webhook configurations",
+        "the embedded server does not serve them: it calls no webhooks",
+    ),
+    (
+        "checks (protobuf): webhook configurations",
+        "the embedded server does not serve them: it calls no webhooks",
+    ),
     (
         "pkg/cache: It Cache with selectors > Should list serviceaccounts and find exactly one in namespace test-namespace-1",
-        "a new namespace has its ServiceAccount `default` here, as on a cluster with its controllers",
+        "a new namespace has the ServiceAccount `default` on the embedded server, as on a cluster with controllers",
     ),
 ];
 
-/// Runs controller-runtime's suites and checks of our own against both API servers, and records both columns.
+/// Runs controller-runtime's suites and client-go checks against both API servers, and records the results.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these: client, cache, source, controller, manager, builder, checks.
+    /// Runs only these: client, cache, source, controller, manager, builder, checks.
     suites: Vec<String>,
-    /// Only the embedded server.
+    /// Runs only against the embedded server.
     #[arg(long)]
     embedded: bool,
 }
 
-/// What one suite said of one server.
+/// The result of one suite on one server.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
     passed: usize,
@@ -51,10 +57,10 @@ struct Outcome {
     failed: BTreeSet<String>,
 }
 
-/// What the suites are run with.
+/// The programs of the suites.
 struct Programs {
     folder: PathBuf,
-    /// The sources of controller-runtime, in whose folders its suites find their files.
+    /// The sources of controller-runtime: its suites read files from their folders.
     sources: PathBuf,
     embedded: PathBuf,
 }
@@ -65,7 +71,7 @@ enum Server {
     Real,
 }
 
-/// As much of ginkgo's report as is wanted.
+/// The fields of ginkgo's report that this command reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Report {
@@ -95,7 +101,7 @@ impl Args {
         let Self { suites, embedded } = self;
         let all: Vec<&str> = SUITES.iter().copied().chain([CHECKS]).collect();
         if let Some(unknown) = suites.iter().find(|suite| !all.contains(&suite.as_str())) {
-            bail!("there is no suite {unknown}: there are {}", all.join(", "));
+            bail!("unknown suite {unknown}; the suites are {}", all.join(", "));
         }
         let wanted: Vec<&str> = all
             .into_iter()
@@ -127,7 +133,7 @@ impl Args {
         let unexpected: Vec<&String> =
             missing.iter().filter(|name| !KNOWN.iter().any(|(known, _)| known == name)).collect();
         if !unexpected.is_empty() {
-            bail!("the real API server alone passes {unexpected:#?}");
+            bail!("these tests pass on the real API server only: {unexpected:#?}");
         }
         Ok(())
     }
@@ -140,7 +146,7 @@ fn shown(outcomes: &BTreeMap<&str, Outcome>) -> Value {
         .collect()
 }
 
-/// Returns what failed on the embedded server and not on the real one.
+/// Returns the tests that failed on the embedded server and passed on the real one.
 fn missing(columns: &BTreeMap<String, BTreeMap<&str, Outcome>>) -> BTreeSet<String> {
     let mut missing = BTreeSet::new();
     for (name, outcomes) in columns {
@@ -180,7 +186,7 @@ impl Programs {
             let suites = suites.iter().filter(|suite| **suite != CHECKS);
             let packages: Vec<String> = suites.map(|suite| format!("{MODULE}/pkg/{suite}")).collect();
             if !packages.is_empty() {
-                // With the slash it is a folder, whatever the number of packages.
+                // With a trailing slash it is a folder, for any number of packages.
                 let to = format!("{}/", folder.display());
                 command::run(go().args(["test", "-c", "-o", &to]).args(&packages))?;
             }
@@ -214,7 +220,8 @@ impl Programs {
                 Running::start(Command::new(&self.embedded).arg(kubeconfig))?
             }
         };
-        let kubeconfig = running.said["kubeconfig"].as_str().context("a server did not say where it is")?;
+        let kubeconfig =
+            running.said["kubeconfig"].as_str().context("a server did not report its kubeconfig")?;
         match suite {
             CHECKS => self.checks(kubeconfig),
             suite => Ok(vec![(format!("pkg/{suite}"), self.suite(suite, server, kubeconfig)?)]),
@@ -235,12 +242,13 @@ impl Programs {
             .stdin(Stdio::null());
         let out = fs::File::create(&log)?;
         run.stdout(out.try_clone()?).stderr(out);
-        // Whether tests failed is in the report.
+        // The report has the result, so the exit code does not matter.
         run.status().with_context(|| format!("cannot run the suite {suite}"))?;
-        let text = fs::read(&report)
-            .with_context(|| format!("the suite {suite} ended without a report: see {}", log.display()))?;
+        let text = fs::read(&report).with_context(|| {
+            format!("the suite {suite} wrote no report; its output is in {}", log.display())
+        })?;
         let reports: Vec<Report> =
-            serde_json::from_slice(&text).context("ginkgo's report is not as it was")?;
+            serde_json::from_slice(&text).context("ginkgo's report has an unknown format")?;
         Ok(Outcome::read(&reports))
     }
 
@@ -253,7 +261,7 @@ impl Programs {
             .output()
             .context("cannot run the checks")?;
         let said = String::from_utf8_lossy(&output.stdout);
-        let line = said.lines().last().context("the checks ended without a result: see above")?;
+        let line = said.lines().last().context("the checks printed no result; see the output above")?;
         let checked: BTreeMap<String, Checked> = serde_json::from_str(line)?;
         let outcome = |(content_type, checked): (String, Checked)| {
             let Checked { passed, total, failed } = checked;
@@ -292,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_real_server_alone_passes_is_named() {
+    fn tests_that_pass_on_the_real_server_only_are_named() {
         let spec = |name: &str, state: &str| {
             json!({
                 "ContainerHierarchyTexts": ["Client"], "LeafNodeType": "It", "LeafNodeText": name, "State": state,

@@ -1,4 +1,5 @@
-//! `cargo xtask soak informer`: millions of events with random faults; memory must stay flat, and every handler must end up right.
+//! `cargo xtask soak informer`: millions of events with random faults. Memory must stay constant, and the
+//! final state of every handler must be right.
 
 use std::process::Stdio;
 
@@ -8,16 +9,17 @@ use serde_json::Value;
 use crate::bench::build::Programs;
 use crate::bench::process::{Core, Running, pinned};
 
-/// Follows an API server on which everything goes wrong, and records whether memory stayed flat and every view is right.
+/// Runs the informer against an API server with random faults; records whether memory stayed constant and
+/// every view is right.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How much happens.
+    /// The number of events.
     #[arg(long, default_value_t = 10_000_000)]
     events: u64,
-    /// How many objects there are at most.
+    /// The largest number of objects at a time.
     #[arg(long, default_value_t = 2_000)]
     objects: u64,
-    /// What happens, and what goes wrong.
+    /// The seed of the events and faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -32,7 +34,7 @@ impl Args {
         let mut chaos = pinned(&server, Core::Server);
         chaos.arg("chaos").args(["--pods", &objects.to_string(), "--events", &events.to_string()]);
         let server = Running::start(chaos.args(["--seed", &seed.to_string()]))?;
-        let url = server.said["url"].as_str().context("the server did not say where it is")?;
+        let url = server.said["url"].as_str().context("the server did not report its address")?;
         let mut soak = pinned(&informer, Core::Subject);
         soak.args(["soak", "--server", url, "--events", &events.to_string()]);
         let output =
@@ -45,7 +47,7 @@ impl Args {
             super::record("soak-informer.jsonl", line)?;
         }
         if !output.status.success() {
-            bail!("the soak failed: see above");
+            bail!("the soak failed; see the output above");
         }
         Ok(())
     }

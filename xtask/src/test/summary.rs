@@ -1,9 +1,9 @@
-//! What all suites came to.
+//! The results of all suites.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// All suites, in the order they ran.
+/// All suites, in the order of their runs.
 #[derive(Default)]
 pub(crate) struct Summary(Vec<Suite>);
 
@@ -37,7 +37,7 @@ impl Summary {
         self.0.push_mut(suite)
     }
 
-    /// Whether every suite passed, and some test ran at all.
+    /// Returns whether every suite passed and at least one test ran.
     pub(crate) fn is_success(&self) -> bool {
         self.0.iter().all(|suite| suite.success) && self.0.iter().any(|suite| suite.passed > 0)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Summary {
                 writeln!(f, "failed: {} {failure}", suite.name)?;
             }
             if !suite.success && suite.failures.is_empty() {
-                writeln!(f, "failed: {} ended badly", suite.name)?;
+                writeln!(f, "failed: {} exited with an error", suite.name)?;
             }
         }
         let sum = |count: fn(&Suite) -> u32| self.0.iter().map(count).sum::<u32>();
@@ -69,7 +69,7 @@ impl fmt::Display for Summary {
 // === impl Suite ===
 
 impl Suite {
-    /// Takes in one line that the suite printed.
+    /// Reads one line of the suite's output.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(counts) = line.strip_prefix("test result: ") {
             let count = |word: &str| {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_counts_what_the_suites_say() {
+    fn a_summary_counts_the_results_of_the_suites() {
         let mut summary = Summary::default();
         let suite = summary.begin("informer");
         suite.read("test queue::pops ... ok");
@@ -119,10 +119,10 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_ends_badly_without_a_word_is_a_failure() {
+    fn a_suite_that_fails_without_a_result_line_is_a_failure() {
         let mut summary = Summary::default();
         summary.begin("crash").end(false);
-        assert!(summary.to_string().contains("failed: crash ended badly"));
+        assert!(summary.to_string().contains("failed: crash exited with an error"));
         assert!(summary.to_string().ends_with("0 passed, 1 failed, 0 skipped"));
     }
 }

@@ -1,4 +1,5 @@
-//! A C compiler for WebAssembly with its library: the WASI SDK if there is one, else Debian's clang and wasi-libc.
+//! The C compiler for WebAssembly and its library: the WASI SDK if it is installed, else Debian's clang and
+//! wasi-libc.
 
 use std::env;
 use std::fs;
@@ -11,28 +12,28 @@ use super::versions::DEBIAN_CLANG;
 use super::{cache, debian};
 use crate::progress;
 
-/// What compiles C guests.
+/// The compiler of C guests.
 pub(crate) struct Toolchain {
     clang: PathBuf,
     /// The library's folder with headers.
     include: PathBuf,
-    /// The library's folder with objects.
+    /// The library's folder with object files.
     pub(crate) lib: PathBuf,
-    /// What clang expects to be linked in for what WebAssembly cannot do by itself.
+    /// The compiler's runtime library, which clang expects for operations that WebAssembly does not have.
     pub(crate) builtins: PathBuf,
-    /// Where the compiler finds its own libraries, if they are not the machine's.
+    /// The folders of the compiler's shared libraries, unless they are the machine's.
     libraries: Option<String>,
 }
 
 // === impl Toolchain ===
 
 impl Toolchain {
-    /// Finds or fetches it.
+    /// Finds or downloads the toolchain.
     pub(crate) fn find() -> Result<Self> {
         if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
             let sdk = PathBuf::from(sdk);
             return Self::of_sdk(&sdk)
-                .with_context(|| format!("WASI_SDK_PATH names {}, which is no WASI SDK", sdk.display()));
+                .with_context(|| format!("WASI_SDK_PATH names {}, which is not a WASI SDK", sdk.display()));
         }
         let clang = cache::entry(&format!("clang-{DEBIAN_CLANG}-wasi"), fetch).with_context(|| {
             format!(
@@ -43,7 +44,7 @@ impl Toolchain {
         Self::of_debian(&clang)
     }
 
-    /// A clang that compiles guests.
+    /// Returns a clang command for guests.
     pub(crate) fn clang(&self) -> Command {
         let mut clang = Command::new(&self.clang);
         clang.args(["--target=wasm32-wasi", "-isystem"]).arg(&self.include);
@@ -84,7 +85,7 @@ impl Toolchain {
 }
 
 fn fetch(folder: &Path) -> Result<()> {
-    progress::step(&format!("fetching Debian's clang {DEBIAN_CLANG} and wasi-libc"), || {
+    progress::step(&format!("downloading Debian's clang {DEBIAN_CLANG} and wasi-libc"), || {
         let packages = [
             format!("clang-{DEBIAN_CLANG}"),
             format!("libclang-common-{DEBIAN_CLANG}-dev"),
@@ -100,7 +101,7 @@ fn only_folder(parent: &Path) -> Result<PathBuf> {
     Ok(folders.next().with_context(|| format!("{} is empty", parent.display()))??.path())
 }
 
-/// The library of built-ins, whose folder and name differ between clang's releases.
+/// Returns the compiler's runtime library, whose folder and name depend on clang's release.
 fn find_file(resources: &Path, folders: &[&str]) -> Result<PathBuf> {
     let names = ["libclang_rt.builtins.a", "libclang_rt.builtins-wasm32.a"];
     let mut places = folders.iter().flat_map(|folder| names.map(|name| resources.join(folder).join(name)));

@@ -1,7 +1,7 @@
-//! `${XDG_CACHE_HOME:-~/.cache}/oarlock`: fetched and built tools, shared by all checkouts.
+//! `${XDG_CACHE_HOME:-~/.cache}/oarlock`: downloaded and built tools, shared by all checkouts.
 //!
-//! Each entry is a folder whose name carries its version, and is put in place in one step when it is complete. An
-//! interrupted build leaves nothing that a later one would take for an entry.
+//! Each entry is a folder whose name contains its version. A complete entry is moved into place in one step,
+//! so an interrupted build leaves no partial entry.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 
 use crate::progress;
 
-/// The entry `name`. If it is not there, `make` fills an empty folder that becomes it, while other processes wait.
+/// Returns the entry `name`. If it is missing, `make` fills an empty folder that becomes the entry; other
+/// processes wait.
 pub(crate) fn entry(name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     entry_in(&root()?, name, make)
 }
@@ -35,13 +36,13 @@ fn entry_in(root: &Path, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> 
     Ok(entry)
 }
 
-/// The entry `name`, if it is there.
+/// Returns the entry `name`, if it exists.
 pub(crate) fn existing_entry(name: &str) -> Result<Option<PathBuf>> {
     let entry = root()?.join(name);
     Ok(entry.is_dir().then_some(entry))
 }
 
-/// Holds `path` locked against other processes until dropped, and says so if that takes waiting.
+/// Locks `path` against other processes until the file is dropped, and prints a line if it has to wait.
 pub(crate) fn lock(path: &Path, what: &str) -> Result<File> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_made_once() {
+    fn an_entry_is_created_once() {
         let root = tempfile::tempdir().unwrap();
         let made = entry_in(root.path(), "go-1", |folder| Ok(fs::write(folder.join("go"), "")?)).unwrap();
         let again = entry_in(root.path(), "go-1", |_| bail!("made twice")).unwrap();
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interrupted_build_left_is_no_entry() {
+    fn an_interrupted_build_leaves_no_entry() {
         let root = tempfile::tempdir().unwrap();
         entry_in(root.path(), "go-1", |folder| {
             fs::write(folder.join("half"), "")?;

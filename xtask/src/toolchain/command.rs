@@ -1,4 +1,4 @@
-//! Runs other programs, and shows what they said only if they fail.
+//! Runs other programs, and shows their output only if they fail.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// How much of a failed program's output is shown.
+/// The number of lines that are shown of a failed program's output.
 const SHOWN_LINES: usize = 60;
 
-/// Runs `command` to its end and returns what it wrote to stdout. The error carries the end of all it said.
+/// Runs a command to its end, and returns its standard output. The error contains the end of all its output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = show(command);
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run `{shown}`"))?;
@@ -22,12 +22,12 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     bail!("`{shown}` failed ({}):\n{}", output.status, last_lines(&said));
 }
 
-/// Runs `command` to its end.
+/// Runs a command to its end.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
 
-/// Runs `command` and kills it if it takes longer than `limit`.
+/// Runs a command, and kills it if it takes longer than `limit`.
 pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
     let shown = show(command);
     let mut child = command
@@ -61,7 +61,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
     bail!("`{shown}` failed ({status}):\n{}", last_lines(&said));
 }
 
-/// Whether this program can be started at all.
+/// Returns whether this program can be started.
 pub(crate) fn exists(program: &str) -> bool {
     Command::new(program)
         .arg("--version")

@@ -1,4 +1,4 @@
-//! Takes Debian packages apart into a folder. Nothing is installed, and root is not needed.
+//! Unpacks Debian packages into a folder, without installing them and without root.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::command;
 
-/// Unpacks these packages below `folder`, and those that they depend on and this machine lacks.
+/// Unpacks these packages below `folder`, together with those dependencies that this machine lacks.
 pub(crate) fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Result<()> {
     Apt::new(packages, folder)?.with_lists(|apt| {
         let mut all = apt.missing_dependencies(packages)?;
@@ -19,7 +19,7 @@ pub(crate) fn unpack_with_dependencies(packages: &[String], folder: &Path) -> Re
     unpack_downloaded(folder)
 }
 
-/// The folders with shared libraries among what was unpacked, as LD_LIBRARY_PATH wants them.
+/// Returns the unpacked folders with shared libraries, in the format of LD_LIBRARY_PATH.
 pub(crate) fn library_folders(folder: &Path) -> Result<String> {
     let mut found = vec![];
     for parent in ["usr/lib", "lib"] {
@@ -47,10 +47,10 @@ fn unpack_downloaded(folder: &Path) -> Result<()> {
     fs::remove_dir_all(&apt).with_context(|| format!("cannot remove {}", apt.display()))
 }
 
-/// apt-get in a folder of its own.
+/// apt-get with a folder of its own.
 struct Apt {
     folder: PathBuf,
-    /// Whether it uses package lists of its own instead of the machine's.
+    /// It uses its own package lists instead of the machine's.
     own_lists: bool,
 }
 
@@ -60,7 +60,7 @@ impl Apt {
     fn new(packages: &[String], folder: &Path) -> Result<Self> {
         ensure!(
             command::exists("apt-get") && command::exists("dpkg"),
-            "this machine has no apt-get and dpkg to fetch the Debian packages {} with",
+            "cannot download the Debian packages {}: this machine has no apt-get or no dpkg",
             packages.join(", ")
         );
         let folder = folder.join("apt");
@@ -71,13 +71,14 @@ impl Apt {
         Ok(Self { folder, own_lists: false })
     }
 
-    /// Works with the machine's package lists; if those are missing or out of date, with fresh ones.
+    /// Calls `work` with the machine's package lists. If these are missing or out of date, calls it again
+    /// with updated lists.
     fn with_lists(mut self, work: impl Fn(&Self) -> Result<()>) -> Result<()> {
         if work(&self).is_ok() {
             return Ok(());
         }
         self.own_lists = true;
-        // A source that does not answer matters only if a package is missing then.
+        // A source that does not respond matters only if a package is then missing.
         let updated = command::run(self.command().arg("update"));
         work(&self).map_err(|error| updated.err().unwrap_or(error))
     }
@@ -91,7 +92,7 @@ impl Apt {
         command::run(&mut apt)
     }
 
-    /// What installing these would install besides.
+    /// Returns the dependencies that installing these packages would install.
     fn missing_dependencies(&self, packages: &[String]) -> Result<BTreeSet<String>> {
         let mut apt = self.command();
         apt.args(["--no-install-recommends", "-o", "Debug::NoLocking=1", "--print-uris", "install"])
@@ -101,7 +102,7 @@ impl Apt {
         let files =
             uris.lines().filter(|line| line.starts_with('\'')).filter_map(|line| line.split(' ').nth(1));
         let names = files.filter_map(|file| file.split('_').next()).map(str::to_owned);
-        // The machine's own C library must stay the only one.
+        // A second C library must not be unpacked beside the machine's own.
         Ok(names.filter(|name| name != "libc6" && name != "libc-bin").collect())
     }
 

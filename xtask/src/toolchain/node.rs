@@ -1,4 +1,4 @@
-//! Node.js, which the machine must have, and packages from npm.
+//! Node.js, which must be installed, and packages from npm.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use super::versions::OLDEST_NODE;
 use super::{cache, command};
 use crate::progress;
 
-/// A project's packages, installed.
+/// The installed packages of a project.
 pub(crate) struct Packages {
     folder: PathBuf,
 }
@@ -19,7 +19,8 @@ pub(crate) struct Packages {
 // === impl Packages ===
 
 impl Packages {
-    /// Installs what the project's `package-lock.json` says, unless another with the same one did.
+    /// Installs the packages of the project's `package-lock.json`, unless another project with the same lock
+    /// file did.
     pub(crate) fn install(project: &Path) -> Result<Self> {
         check_node()?;
         let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
@@ -31,9 +32,9 @@ impl Packages {
             for file in &files {
                 fs::copy(file, folder.join(file.file_name().unwrap_or_default()))?;
             }
-            progress::step("fetching npm packages", || {
-                // Not `npm ci`: it demands that the lock file knows the optional packages of every platform, of which
-                // registries do not have all. `npm install` takes the locked versions just the same.
+            progress::step("downloading npm packages", || {
+                // `npm ci` requires that the lock file contains the optional packages of every platform,
+                // which some registries do not have. `npm install` uses the locked versions too.
                 let mut npm = Command::new("npm");
                 npm.current_dir(folder).args([
                     "install",
@@ -48,7 +49,7 @@ impl Packages {
         Ok(Self { folder })
     }
 
-    /// A program of these packages.
+    /// Returns a program of these packages.
     pub(crate) fn program(&self, name: &str) -> Command {
         Command::new(self.folder.join("node_modules/.bin").join(name))
     }

@@ -1,4 +1,4 @@
-//! Python, which the machine must have, and packages from PyPI.
+//! Python, which must be installed, and packages from PyPI.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use super::versions::OLDEST_PYTHON;
 use super::{cache, command};
 use crate::progress;
 
-/// A project's packages, installed.
+/// The installed packages of a project.
 pub(crate) struct Packages {
     folder: PathBuf,
     python: &'static str,
@@ -20,21 +20,21 @@ pub(crate) struct Packages {
 // === impl Packages ===
 
 impl Packages {
-    /// Installs what a `requirements.txt` says, unless another with the same one did.
+    /// Installs the packages of a `requirements.txt`, unless another project with the same file did.
     pub(crate) fn install(requirements: &Path) -> Result<Self> {
         let text = fs::read_to_string(requirements)
             .with_context(|| format!("cannot read {}", requirements.display()))?;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let folder = cache::entry(&format!("pip-{:016x}", hasher.finish()), |folder| {
-            progress::step("fetching Python packages", || {
+            progress::step("downloading Python packages", || {
                 install(&["--requirement".as_ref(), requirements], folder)
             })
         })?;
         Ok(Self { folder, python: find()? })
     }
 
-    /// A program of these packages.
+    /// Returns a program of these packages.
     pub(crate) fn program(&self, name: &str) -> Command {
         let mut program = Command::new(self.python);
         program.env("PYTHONPATH", &self.folder).env_remove("VIRTUAL_ENV");
@@ -43,7 +43,7 @@ impl Packages {
     }
 }
 
-/// Installs packages, given as pip's arguments, into a folder, and nothing anywhere else.
+/// Installs packages, given as pip's arguments, into a folder only.
 pub(crate) fn install(packages: &[&Path], folder: &Path) -> Result<()> {
     let mut pip = Command::new(find()?);
     pip.args(["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]);
@@ -51,7 +51,7 @@ pub(crate) fn install(packages: &[&Path], folder: &Path) -> Result<()> {
     command::run(&mut pip)
 }
 
-/// A Python that is new enough and has pip.
+/// Returns a Python that is new enough and has pip.
 fn find() -> Result<&'static str> {
     let check = format!("import sys, pip; sys.exit(sys.version_info < (3, {OLDEST_PYTHON}))");
     for python in ["python3", "python", "/usr/bin/python3"] {

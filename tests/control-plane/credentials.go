@@ -22,18 +22,18 @@ import (
 	"time"
 )
 
-// credentials are the files that the API server needs, and what its clients need to reach it.
+// credentials are the files of the API server, and the token and CA of its clients.
 type credentials struct {
 	folder string
-	token  string // The administrator's.
+	token  string // The administrator's token.
 	pool   *x509.CertPool
 }
 
 func (c credentials) path(name string) string { return filepath.Join(c.folder, name) }
 
-// loadOrMake reads a folder with ca.crt, ca.key, server.crt, server.key, service-account.key and tokens.csv. Of the
-// authority and the server's certificate, both files or none must be there; what is not there is made.
-func loadOrMake(folder string) (credentials, error) {
+// loadOrCreate reads a folder with ca.crt, ca.key, server.crt, server.key, service-account.key and tokens.csv, and
+// creates missing files. Of a certificate and its key, both or none must exist.
+func loadOrCreate(folder string) (credentials, error) {
 	c := credentials{folder: folder, pool: x509.NewCertPool()}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return c, err
@@ -74,7 +74,7 @@ func loadOrMake(folder string) (credentials, error) {
 	if err != nil {
 		return c, err
 	}
-	// The first line is the administrator's.
+	// The first line has the administrator's token.
 	c.token, _, _ = strings.Cut(string(tokens), ",")
 	return c, nil
 }
@@ -104,7 +104,7 @@ func (c credentials) authority() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return certificate, ecdsaKey, nil
 }
 
-// makeCertificate writes NAME.crt and NAME.key; without an authority it signs itself.
+// makeCertificate writes NAME.crt and NAME.key. Without a CA the certificate is self-signed.
 func (c credentials) makeCertificate(
 	name string, template, authority *x509.Certificate, authorityKey *ecdsa.PrivateKey,
 ) (*x509.Certificate, *ecdsa.PrivateKey, error) {
@@ -137,7 +137,7 @@ func (c credentials) makeKey(name string) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The key file of service accounts must be of the older form, EC PRIVATE KEY; the others may be.
+	// The key of service accounts must have the older form, EC PRIVATE KEY; the other keys may have it too.
 	kind, marshal := "PRIVATE KEY", func() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(key) }
 	if name == "service-account" {
 		kind, marshal = "EC PRIVATE KEY", func() ([]byte, error) { return x509.MarshalECPrivateKey(key) }
@@ -149,7 +149,7 @@ func (c credentials) makeKey(name string) (*ecdsa.PrivateKey, error) {
 	return key, writePEM(c.path(name+".key"), kind, der)
 }
 
-// writeKubeconfig writes the administrator's, with everything in it, so that it can be copied.
+// writeKubeconfig writes the administrator's kubeconfig, with embedded certificates, so that it can be copied.
 func (c credentials) writeKubeconfig(path, url string) error {
 	authority, err := os.ReadFile(c.path("ca.crt"))
 	if err != nil {

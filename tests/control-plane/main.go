@@ -1,16 +1,16 @@
-// Command control-plane runs a real etcd and a real kube-apiserver on loopback, with RBAC on, for tests.
+// Command control-plane runs a real etcd and a real kube-apiserver on loopback, with RBAC, for tests.
 //
-// It says on stdout, as one JSON object per line, what a test needs to know:
+// It prints its state to stdout, one JSON object per line:
 //
 //	{"event":"ready","url":"https://127.0.0.1:37241","ca":"/tmp/…/ca.crt","kubeconfig":"/tmp/…/kubeconfig", …}
 //
-// and listens on stdin for lines: "restart" kills the API server (SIGKILL) and starts it again on the same port with
-// the same etcd; "stop" only kills it, "start" only starts it. Each is answered by a line with "event": "ready" or
-// "stopped". It ends, and everything it started with it, on SIGTERM, on SIGINT and when stdin closes.
+// It reads commands from stdin, one per line: "restart" kills the API server (SIGKILL) and starts it again on the same
+// port with the same etcd; "stop" only kills it, "start" only starts it. It answers each command with a line whose event
+// is "ready" or "stopped". It ends with both servers on SIGTERM, on SIGINT, and when stdin closes.
 //
-// What it is not: a cluster. No controller manager, no scheduler, no kubelet: namespaces that are deleted stay
-// Terminating, owner references are not collected, no ServiceAccount "default" appears in a new namespace (for
-// which reason the admission plugin of that name is off).
+// It is not a cluster: without a controller manager, a scheduler and a kubelet, deleted namespaces stay Terminating,
+// owner references have no effect, and a new namespace has no ServiceAccount "default". Therefore the admission plugin
+// ServiceAccount is off.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"syscall"
 )
 
-// ready is the line that says that the API server answers.
+// ready is the line for an API server that is ready.
 type ready struct {
 	Event      string `json:"event"`
 	URL        string `json:"url"`
@@ -40,9 +40,9 @@ type ready struct {
 
 func main() {
 	assets := flag.String("assets", "", "folder with the executables etcd and kube-apiserver (required)")
-	data := flag.String("data", "", "folder for etcd's data, kept at the end; by default a temporary one")
+	data := flag.String("data", "", "folder for etcd's data, which is kept; default: a temporary folder")
 	certificates := flag.String("certificates", "",
-		"folder with ca.crt, ca.key, …; what is missing there is made; by default a temporary one")
+		"folder with ca.crt, ca.key, …; missing files are created; default: a temporary folder")
 	flag.Parse()
 	if err := run(*assets, *data, *certificates); err != nil {
 		fmt.Fprintln(os.Stderr, "control-plane:", err)
@@ -51,7 +51,7 @@ func main() {
 }
 
 func run(assets, data, certificates string) (err error) {
-	// The kernel ties "kill the child when the parent dies" to the thread that started it.
+	// The kernel kills a child with Pdeathsig when the thread that started it ends.
 	runtime.LockOSThread()
 	if assets == "" {
 		return errors.New("--assets is required: a folder with the executables etcd and kube-apiserver")
@@ -67,7 +67,7 @@ func run(assets, data, certificates string) (err error) {
 	if certificates == "" {
 		certificates = filepath.Join(work, "certificates")
 	}
-	credentials, err := loadOrMake(certificates)
+	credentials, err := loadOrCreate(certificates)
 	if err != nil {
 		return err
 	}
@@ -82,45 +82,45 @@ func run(assets, data, certificates string) (err error) {
 	if err := plane.start(signals); err != nil {
 		return err
 	}
-	say(plane.ready())
+	printLine(plane.ready())
 	for {
 		select {
 		case <-signals:
 			return nil
 		case <-plane.etcd.done:
-			return fmt.Errorf("etcd ended (%v); its last words:\n%s", plane.etcd.err, plane.etcd.lastWords())
+			return fmt.Errorf("etcd ended (%v); the end of its log:\n%s", plane.etcd.err, plane.etcd.endOfLog())
 		case <-plane.apiServerDone():
-			return fmt.Errorf("kube-apiserver ended (%v); its last words:\n%s",
-				plane.apiServer.err, plane.apiServer.lastWords())
+			return fmt.Errorf("kube-apiserver ended (%v); the end of its log:\n%s",
+				plane.apiServer.err, plane.apiServer.endOfLog())
 		case line, open := <-lines:
 			if !open {
 				return nil
 			}
-			if err := plane.obey(line, signals); err != nil {
+			if err := plane.run(line, signals); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// obey does what one line of stdin asks for.
-func (p *plane) obey(line string, signals <-chan os.Signal) error {
+// run runs one command from stdin.
+func (p *plane) run(line string, signals <-chan os.Signal) error {
 	switch line {
 	case "":
 		return nil
 	case "stop":
 		p.stopAPIServer()
-		say(map[string]string{"event": "stopped"})
+		printLine(map[string]string{"event": "stopped"})
 		return nil
 	case "restart", "start":
 		p.stopAPIServer()
 		if err := p.startAPIServer(signals); err != nil {
 			return err
 		}
-		say(p.ready())
+		printLine(p.ready())
 		return nil
 	default:
-		say(map[string]string{"event": "error", "message": fmt.Sprintf("%q is none of restart, stop, start", line)})
+		printLine(map[string]string{"event": "error", "message": fmt.Sprintf("unknown command %q; the commands are restart, stop and start", line)})
 		return nil
 	}
 }
@@ -133,10 +133,10 @@ func readLines(from io.Reader, to chan<- string) {
 	}
 }
 
-func say(what any) {
-	line, err := json.Marshal(what)
+func printLine(value any) {
+	line, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // Only strings are ever said.
+		panic(err) // Strings can always be encoded.
 	}
 	fmt.Println(string(line))
 }

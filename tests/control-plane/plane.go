@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A start takes 4 to 8 seconds on an idle machine; tests run on busy ones.
+// A start takes 4 to 8 seconds on an idle machine, and much longer on a busy one.
 const startLimit = 5 * time.Minute
 
 // plane is one etcd and one kube-apiserver.
@@ -58,7 +58,7 @@ func (p *plane) start(signals <-chan os.Signal) error {
 		"--listen-client-urls="+p.etcdURL, "--advertise-client-urls="+p.etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
 		"--initial-cluster=tests="+peerURL,
-		// Nothing here has to survive a power cut, and every request waits for the disk otherwise.
+		// The data need not survive a power failure. With fsync every write would wait for the disk.
 		"--unsafe-no-fsync",
 		"--log-level=warn",
 		"--quota-backend-bytes=4294967296",
@@ -100,7 +100,7 @@ func (p *plane) startAPIServer(signals <-chan os.Signal) error {
 	return waitFor(p.url()+"/readyz", c.client(), c.token, p.apiServer, signals)
 }
 
-// apiServerDone never fires while the API server was stopped on purpose.
+// apiServerDone is closed when the API server ends by itself. It is nil while the API server is stopped on purpose.
 func (p *plane) apiServerDone() <-chan struct{} {
 	if p.apiServer == nil {
 		return nil
@@ -118,7 +118,7 @@ func (p *plane) stop() {
 	p.etcd.kill()
 }
 
-// version returns what the API server says of itself, such as v1.36.2.
+// version returns the version of the API server, such as v1.36.2.
 func (p *plane) version() string {
 	request, err := http.NewRequest(http.MethodGet, p.url()+"/version", nil)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *plane) version() string {
 	return gitVersion(response.Body)
 }
 
-// waitFor asks until the answer is 200, the process ends, or it took too long.
+// waitFor repeats a request until the response is 200, the process ends, or the limit has passed.
 func waitFor(url string, client *http.Client, token string, process *process, signals <-chan os.Signal) error {
 	deadline := time.After(startLimit)
 	for {
@@ -144,7 +144,7 @@ func waitFor(url string, client *http.Client, token string, process *process, si
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
-		answer := "no answer yet"
+		answer := "none"
 		if response, err := client.Do(request); err != nil {
 			answer = err.Error()
 		} else {
@@ -157,18 +157,18 @@ func waitFor(url string, client *http.Client, token string, process *process, si
 		}
 		select {
 		case <-process.done:
-			return fmt.Errorf("%s ended before it was ready (%v); its last words:\n%s",
-				process.name, process.err, process.lastWords())
+			return fmt.Errorf("%s ended before it was ready (%v); the end of its log:\n%s",
+				process.name, process.err, process.endOfLog())
 		case <-signals:
-			return errors.New("told to end while starting")
+			return errors.New("received a signal while starting")
 		case <-deadline:
-			return fmt.Errorf("%s was not ready within %s; last answer: %s", process.name, startLimit, answer)
+			return fmt.Errorf("%s was not ready within %s; the last response: %s", process.name, startLimit, answer)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// freePort returns a port that was free a moment ago.
+// freePort returns a port that is free at the moment.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -178,7 +178,7 @@ func freePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// client trusts only our own authority.
+// client returns a client that trusts only this CA.
 func (c credentials) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 )
 
-// How much of a log is worth repeating when a server ends by itself.
-const lastWordsBytes = 4000
+// The length of the end of a log that an error contains.
+const endOfLogBytes = 4000
 
-// process is one server that we started.
+// process is a started server.
 type process struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
 	err  error
-	done chan struct{} // Closed when it has ended; err is set before.
+	done chan struct{} // Closed when the process has ended; err is set before that.
 }
 
 func startProcess(executable, log string, args ...string) (*process, error) {
@@ -38,20 +38,20 @@ func startProcess(executable, log string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// kill ends the process the hard way and waits until it is gone. A process that was never started is gone.
+// kill kills the process, and waits until it has ended. It does nothing for a process that was never started.
 func (p *process) kill() {
 	if p == nil {
 		return
 	}
-	_ = p.cmd.Process.Kill() // It may have ended by itself.
+	_ = p.cmd.Process.Kill() // The process may have ended already.
 	<-p.done
 }
 
-// lastWords returns the end of its log.
-func (p *process) lastWords() string {
+// endOfLog returns the end of its log.
+func (p *process) endOfLog() string {
 	log, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
 	}
-	return string(log[max(0, len(log)-lastWordsBytes):])
+	return string(log[max(0, len(log)-endOfLogBytes):])
 }

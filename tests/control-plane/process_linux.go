@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// endWithParent has the kernel kill the child when we are killed.
+// endWithParent makes the kernel kill the child when this process ends.
 func endWithParent() *syscall.SysProcAttr {
-	// A group of its own: a Ctrl-C in the terminal is for us, and we end it.
+	// With a process group of its own the child does not receive Ctrl-C; this process ends it.
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

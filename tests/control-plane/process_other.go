@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// endWithParent can only be asked for on Linux: elsewhere a SIGKILL to us leaves the servers behind.
+// endWithParent has no effect outside Linux: the servers survive a SIGKILL of this process.
 func endWithParent() *syscall.SysProcAttr { return nil }

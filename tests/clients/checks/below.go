@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What stands below an object.
+// Checks of subresources.
 
 func binding(e *env) error {
 	pods := e.typed.CoreV1().Pods(e.namespace)
@@ -79,7 +79,7 @@ func evictionAgainstBudget(e *env) error {
 	if err != nil {
 		return err
 	}
-	// Without a status the refusal says when to ask again, and client-go waits for that.
+	// A budget without a status gets a Retry-After, and client-go would wait that long.
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, CurrentHealthy: 1, DesiredHealthy: 1, ExpectedPods: 1,
 	}
@@ -225,7 +225,7 @@ func patchScale(e *env) error {
 	return expect("replicas", *found.Spec.Replicas, 3)
 }
 
-// Who may what.
+// Checks of tokens and rights.
 
 func (e *env) account(name string) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -312,7 +312,7 @@ func tokensDieWithTheirAccount(e *env) error {
 	if err := e.eventually(ask); err != nil {
 		return err
 	}
-	// Another account of that name is another account.
+	// A recreated account with this name is another account.
 	if _, err := e.account("a"); err != nil {
 		return err
 	}
@@ -418,7 +418,7 @@ func rights(e *env) error {
 	return e.eventually(list)
 }
 
-// Who owns whom.
+// Checks of garbage collection.
 
 func (e *env) family() (owner *corev1.ConfigMap, err error) {
 	maps := e.typed.CoreV1().ConfigMaps(e.namespace)

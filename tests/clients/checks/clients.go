@@ -35,7 +35,7 @@ var (
 	}
 )
 
-// Clients that know no types.
+// Checks of metadata clients and dynamic clients.
 
 func metadataLives(e *env) error {
 	if err := e.createMaps("a", "b"); err != nil {
@@ -121,7 +121,7 @@ func metadataInformer(e *env) error {
 	return e.follows(factory.ForResource(configMaps).Informer(), factory.Start)
 }
 
-// Resources that are defined.
+// Checks of custom resources.
 
 func (e *env) define(schema map[string]any) (dynamic.ResourceInterface, schema.GroupVersionResource, error) {
 	group := e.namespace + ".oarlock.dev"
@@ -217,7 +217,7 @@ func scaleCustomResources(e *env) error {
 	if _, err := boats.Create(e.ctx, boat(resource.Group, "b"), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	// A scale of a custom resource has no Protobuf.
+	// The scale of a custom resource has no Protobuf.
 	config := rest.CopyConfig(e.config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	groups, err := restmapper.GetAPIGroupResources(e.discovery)
@@ -268,14 +268,14 @@ func rules(e *env) error {
 	return err
 }
 
-// What there is.
+// Checks of discovery and OpenAPI.
 
 func discoverResources(e *env) error {
 	_, lists, err := e.discovery.ServerGroupsAndResources()
 	if err != nil {
 		return err
 	}
-	// What is named is there: each collection of what can be listed is.
+	// Every resource with the verb list can be listed.
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -366,7 +366,7 @@ func leads(e *env) error {
 	return expect("holder", ptr.Deref(lease.Spec.HolderIdentity, ""), "me")
 }
 
-// Groups that not every server has.
+// Checks of groups that not every server has.
 
 func autoscalers(e *env) error {
 	_, err := e.typed.AutoscalingV2().HorizontalPodAutoscalers(e.namespace).Create(e.ctx, &autoscalingv2.HorizontalPodAutoscaler{

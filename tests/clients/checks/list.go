@@ -2,7 +2,7 @@ package main
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// checks are all there are, in the order in which they run.
+// checks are all checks, in the order of their runs.
 var checks = []check{
 	{"an object lives", objectLives},
 	{"a delete with preconditions", deleteWithPreconditions},

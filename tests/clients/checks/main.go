@@ -1,10 +1,10 @@
-// Command checks asks an API server what programs with client-go ask it, once in Protobuf and once in JSON, and says which
-// of the checks held.
+// Command checks sends an API server the requests that programs with client-go send, once in Protobuf and once in JSON,
+// and reports the checks that failed.
 //
 //	checks --kubeconfig FILE [--only NAME]
 //
-// Each check runs in a namespace of its own. The last line of standard output is JSON: per content type how many passed, of
-// how many, and what the others said.
+// Each check runs in a namespace of its own. The last line of standard output is JSON: for each content type the number of
+// passed checks, the number of all checks, and the errors of the failed ones.
 package main
 
 import (
@@ -26,10 +26,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// patience bounds one check; it only ends what would never end.
+// patience is the deadline of one check, for checks that would never end.
 const patience = 60 * time.Second
 
-// env is what a check works with.
+// env has the namespace and the clients of a check.
 type env struct {
 	ctx       context.Context
 	namespace string
@@ -45,7 +45,7 @@ type check struct {
 	run  func(*env) error
 }
 
-// outcome is how one content type did.
+// outcome is the result of one content type.
 type outcome struct {
 	Passed int               `json:"passed"`
 	Total  int               `json:"total"`
@@ -58,8 +58,8 @@ var contentTypes = map[string]string{
 }
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the server (required)")
-	only := flag.String("only", "", "run the checks whose name contains this")
+	kubeconfig := flag.String("kubeconfig", "", "path of the kubeconfig (required)")
+	only := flag.String("only", "", "run only checks whose name contains this")
 	flag.Parse()
 	if err := run(*kubeconfig, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "checks:", err)
@@ -77,7 +77,7 @@ func run(kubeconfig, only string) error {
 	for name, contentType := range contentTypes {
 		config := rest.CopyConfig(config)
 		config.ContentType = contentType
-		// Nothing else: what cannot be had in Protobuf is to be seen.
+		// Only this type, so that a response without Protobuf fails.
 		config.AcceptContentTypes = contentType
 		outcome := &outcome{Failed: map[string]string{}}
 		outcomes[name] = outcome

@@ -52,7 +52,7 @@ func deployment(name string) *appsv1.Deployment {
 	}
 }
 
-// expect fails unless what is found is what was wanted.
+// expect returns an error unless the value is the expected one.
 func expect[T comparable](what string, found, wanted T) error {
 	if found != wanted {
 		return fmt.Errorf("%s: found %v, wanted %v", what, found, wanted)
@@ -60,7 +60,7 @@ func expect[T comparable](what string, found, wanted T) error {
 	return nil
 }
 
-// refused fails unless an error is of a kind.
+// refused returns an error unless err is of the expected kind.
 func refused(what string, err error, is func(error) bool) error {
 	if err == nil {
 		return fmt.Errorf("%s: was not refused", what)
@@ -71,7 +71,7 @@ func refused(what string, err error, is func(error) bool) error {
 	return nil
 }
 
-// eventually asks again until there is no error any more, or the check's time is over.
+// eventually repeats a check until it returns no error, or until the deadline of the check.
 func (e *env) eventually(ask func() error) error {
 	for {
 		err := ask()

@@ -1,11 +1,11 @@
-// Command schema writes the table of built-in types that host/dev-cluster reads (src/schema/builtin.txt), out of the
-// OpenAPI documents that the module k8s.io/kubernetes carries: which fields a type has, of which types they are, and
-// what the API server's patches and field ownership must know of them (merge keys, list types).
+// Command schema generates the table of built-in types of host/dev-cluster (src/schema/builtin.txt) from the OpenAPI
+// documents in the module k8s.io/kubernetes: the fields of each type, their types, and the properties that patches and
+// field ownership need (merge keys, list types).
 //
-//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" FILE          writes it
-//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -check FILE   exits 1 when it would change
+//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" FILE          writes the table
+//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -check FILE   exits with 1 if the table is out of date
 //
-// "cargo xtask builtin-types" does that.
+// "cargo xtask builtin-types" runs this command.
 package main
 
 import (
@@ -27,11 +27,11 @@ var documents = []string{
 	"apis__rbac.authorization.k8s.io__v1", "apis__scheduling.k8s.io__v1", "apis__storage.k8s.io__v1",
 }
 
-// Types that the server reads or writes although no resource is of that kind. They are of every group, and named by their
-// type alone.
+// Types that the server reads or writes, but that are the kind of no resource. They belong to every group, and are named
+// by their type.
 var messageTypes = []string{"DeleteOptions", "Status", "ListMeta"}
 
-// Kinds that are messages rather than things that are stored.
+// Kinds of messages that are not stored.
 var messages = []string{
 	"DeleteOptions", "WatchEvent", "APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status",
 }
@@ -60,7 +60,7 @@ type definition struct {
 }
 
 func main() {
-	check := flag.Bool("check", false, "write nothing, exit 1 when the file would change")
+	check := flag.Bool("check", false, "write nothing, and exit with 1 if the file is out of date")
 	kubernetes := flag.String("kubernetes", "", "folder of the module k8s.io/kubernetes (required)")
 	flag.Parse()
 	if flag.NArg() != 1 || *kubernetes == "" {
@@ -100,7 +100,7 @@ func run(path, kubernetes string, check bool) error {
 		return err
 	}
 	if !bytes.Equal(committed, table) {
-		return fmt.Errorf("%s is not what %s says: run this without -check", path, version)
+		return fmt.Errorf("%s does not match %s: run this command without -check", path, version)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func render(definitions map[string]definition, version string) []byte {
 	return out.Bytes()
 }
 
-// describe returns the rest of a field's line: its type, then what is to be known of it.
+// describe returns the rest of a field's line: its type, then its properties.
 func (d definition) describe(definitions map[string]definition, required bool) string {
 	words := []string{d.typeOf(definitions)}
 	if required {
@@ -197,7 +197,7 @@ func (d definition) describe(definitions map[string]definition, required bool) s
 	if d.PatchMergeKey != "" {
 		words = append(words, "key="+d.PatchMergeKey)
 	}
-	// An empty default only says that the field is no pointer.
+	// An empty default only means that the field is not a pointer.
 	switch value := d.Default.(type) {
 	case nil, map[string]any:
 	case string:
@@ -221,7 +221,7 @@ func (d definition) describe(definitions map[string]definition, required bool) s
 func quote(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // It came out of JSON.
+		panic(err) // The value was decoded from JSON.
 	}
 	return strings.ReplaceAll(string(text), " ", "\\u0020")
 }

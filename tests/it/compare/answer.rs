@@ -1,13 +1,13 @@
-//! An answer, without what is different every time, and what two answers differ in.
+//! A response without its random parts, and the differences between two responses.
 
 use http::response::Parts;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The headers that are part of an answer's meaning.
+/// The headers that are compared.
 const HEADERS: &[&str] = &["content-type", "warning", "retry-after"];
 
-/// What a server answered. The events of a watch are a list.
+/// A response. The events of a watch are a list.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     headers: BTreeMap<&'static str, Vec<String>>,
@@ -42,25 +42,34 @@ impl Answer {
         Self { status: head.status.as_u16(), headers, body }
     }
 
-    /// Replaces what no two servers have in common: versions, uids, times, tokens, what earlier answers left.
-    pub(crate) fn normalised(mut self, variables: &BTreeMap<String, String>) -> Self {
-        normalise(&mut self.body, variables);
+    /// Returns the number of events if this is the response of a watch, 0 otherwise.
+    pub(crate) fn n_events(&self) -> usize {
+        match &self.body {
+            Value::Array(events) => events.len(),
+            event => usize::from(event.get("type").is_some() && event.get("object").is_some()),
+        }
+    }
+
+    /// Replaces the parts that differ between any two servers: versions, uids, times, tokens, values of
+    /// earlier responses.
+    pub(crate) fn normalized(mut self, variables: &BTreeMap<String, String>) -> Self {
+        normalize(&mut self.body, variables);
         self
     }
 }
 
-fn normalise(value: &mut Value, variables: &BTreeMap<String, String>) {
+fn normalize(value: &mut Value, variables: &BTreeMap<String, String>) {
     match value {
         Value::Object(map) => {
-            // Owned fields name items of lists by their keys.
+            // Owned fields contain the keys of list items.
             if map.keys().any(|key| key.starts_with("k:")) {
                 let entries = std::mem::take(map).into_iter();
                 map.extend(entries.map(|(key, value)| (without(&key, variables), value)));
             }
-            normalise_object(map);
-            map.values_mut().for_each(|value| normalise(value, variables));
+            normalize_object(map);
+            map.values_mut().for_each(|value| normalize(value, variables));
         }
-        Value::Array(list) => list.iter_mut().for_each(|value| normalise(value, variables)),
+        Value::Array(list) => list.iter_mut().for_each(|value| normalize(value, variables)),
         Value::String(text) => {
             if is_time(text) {
                 *text = "<time>".into();
@@ -72,18 +81,19 @@ fn normalise(value: &mut Value, variables: &BTreeMap<String, String>) {
 }
 
 fn without(text: &str, variables: &BTreeMap<String, String>) -> String {
-    // Short ones could be part of anything.
+    // A short value could be a part of other text.
     let variables = variables.iter().filter(|(_, value)| value.len() > 4);
     variables
         .fold(text.to_owned(), |text, (name, value)| text.replace(value.as_str(), &format!("${{{name}}}")))
 }
 
-fn normalise_object(map: &mut Map<String, Value>) {
-    for (key, hidden) in [("resourceVersion", "<version>"), ("uid", "<uid>"), ("continue", "<continue>")] {
+fn normalize_object(map: &mut Map<String, Value>) {
+    for (key, replacement) in [("resourceVersion", "<version>"), ("uid", "<uid>"), ("continue", "<continue>")]
+    {
         if let Some(Value::String(text)) = map.get_mut(key)
             && !text.is_empty()
         {
-            *text = hidden.into();
+            *text = replacement.into();
         }
     }
     if let (Some(Value::String(prefix)), Some(name @ Value::String(_))) =
@@ -98,14 +108,14 @@ fn normalise_object(map: &mut Map<String, Value>) {
         }
     }
     if let Some(Value::Array(entries)) = map.get_mut("managedFields") {
-        // Entries of one second are in order of name, of two in order of time.
+        // The order depends on their times in seconds, which differ.
         entries.sort_by_key(|entry| {
             ["manager", "operation", "subresource", "apiVersion"].map(|key| entry[key].to_string())
         });
     }
-    normalise_table(map);
+    normalize_table(map);
     for rules in ["resourceRules", "nonResourceRules"] {
-        // By binding, and the real server walks bindings in the random order of its maps.
+        // The real server visits bindings in the random order of Go maps.
         if let Some(Value::Array(rules)) = map.get_mut(rules) {
             rules.sort_by_key(Value::to_string);
         }
@@ -115,7 +125,7 @@ fn normalise_object(map: &mut Map<String, Value>) {
         map.get_mut("details").and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut)
     {
         for cause in causes.iter_mut() {
-            // The whole object, as one string.
+            // The message quotes the whole object, as one string.
             let about = cause["message"].as_str().unwrap_or_default().to_owned();
             if cause["field"] == "patch"
                 && let Some((_, why)) = about.rsplit_once("\": ")
@@ -123,8 +133,8 @@ fn normalise_object(map: &mut Map<String, Value>) {
                 cause["message"] = format!("<the object>: {why}").into();
             }
         }
-        // The real server finds them in the random order of its maps, some of them twice, and says them again in its
-        // message.
+        // The real server reports them in the random order of Go maps, some of them twice, and repeats them
+        // in its message.
         causes.sort_by_key(|cause| [&cause["field"], &cause["message"]].map(Value::to_string));
         causes.dedup();
         if failed {
@@ -135,9 +145,8 @@ fn normalise_object(map: &mut Map<String, Value>) {
     }
 }
 
-/// Tables: how old something is changes, and what a column's description says is the API's documentation, which the
-/// embedded server does not carry.
-fn normalise_table(map: &mut Map<String, Value>) {
+/// Tables: ages change, and the embedded server has no descriptions of columns.
+fn normalize_table(map: &mut Map<String, Value>) {
     for column in map.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
         column["description"] = "<documentation>".into();
     }
@@ -157,12 +166,12 @@ fn is_time(text: &str) -> bool {
     matches!(shape.as_str(), "0000-00-00T00:00:00Z" | "0000-00-00T00:00:00.000000Z")
 }
 
-/// Returns what differs, but for what is known to; what is known to and does not is returned too.
+/// Returns the differences that are not known, and the known differences that are gone.
 pub(crate) fn differences(real: &Answer, embedded: &Answer, known: &BTreeMap<String, String>) -> Vec<String> {
     let mut found = BTreeMap::new();
     if real.status != embedded.status {
-        let said = |answer: &Answer| format!("{} {}", answer.status, answer.body);
-        found.insert("status".to_owned(), format!("real {}\n    embedded {}", said(real), said(embedded)));
+        let text = |answer: &Answer| format!("{} {}", answer.status, answer.body);
+        found.insert("status".to_owned(), format!("real {}\n    embedded {}", text(real), text(embedded)));
     }
     let names: BTreeSet<_> = real.headers.keys().chain(embedded.headers.keys()).collect();
     for name in names {
@@ -184,7 +193,7 @@ pub(crate) fn differences(real: &Answer, embedded: &Answer, known: &BTreeMap<Str
     });
     let mut out: Vec<String> = found.into_iter().map(|(place, what)| format!("{place}: {what}")).collect();
     for (place, reason) in known.iter().filter(|(place, _)| !used.contains(place)) {
-        out.push(format!("{place}: no longer differs, though it is said to ({reason})"));
+        out.push(format!("{place}: no longer differs, but the script lists a difference ({reason})"));
     }
     out
 }

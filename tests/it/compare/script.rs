@@ -6,8 +6,9 @@
 //!   body: {metadata: {name: a}}             # an object, or a string that is sent as it is
 //!   headers: {content-type: application/json}
 //!   keep: {rv: /metadata/resourceVersion}   # ${rv} in later requests
-//!   until: {at: /status/phase, is: Active}  # asked again until it is so; `status` is the HTTP status
-//!   differs: {/spec/clusterIP: reason}      # a JSON pointer, `status`, `header NAME` or `*`; where it differs, and why
+//!   until: {at: /status/phase, is: Active}  # repeat until this holds; `status` is the HTTP status
+//!   events: 3                               # repeat the watch until it sends this many events
+//!   differs: {/spec/clusterIP: reason}      # known: a JSON pointer, `status`, `header NAME`, `*`
 //! ```
 
 use super::answer::Answer;
@@ -21,7 +22,7 @@ pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
 }
 
-/// One request, and what is known of its answers.
+/// One request, and the known differences of its responses.
 pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) method: String,
@@ -33,10 +34,17 @@ pub(crate) struct Step {
     pub(crate) differs: BTreeMap<String, String>,
 }
 
-/// What an answer is waited for.
-#[derive(Deserialize)]
+/// A condition that a response has to meet; the request is repeated until it does.
+#[derive(Debug)]
+pub(crate) enum Until {
+    Value(ValueAt),
+    /// A watch sends at least this many events before it ends.
+    Events(usize),
+}
+
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Until {
+pub(crate) struct ValueAt {
     at: String,
     is: Value,
 }
@@ -60,7 +68,8 @@ struct RawStep {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     keep: BTreeMap<String, String>,
-    until: Option<Until>,
+    until: Option<ValueAt>,
+    events: Option<usize>,
     #[serde(default)]
     differs: BTreeMap<String, String>,
 }
@@ -81,7 +90,8 @@ impl TryFrom<RawStep> for Step {
     type Error = anyhow::Error;
 
     fn try_from(raw: RawStep) -> anyhow::Result<Self> {
-        let RawStep { name, get, post, put, patch, delete, body, headers, keep, until, differs } = raw;
+        let RawStep { name, get, post, put, patch, delete, body, headers, keep, until, events, differs } =
+            raw;
         let mut requests = [("GET", get), ("POST", post), ("PUT", put), ("PATCH", patch), ("DELETE", delete)]
             .into_iter()
             .filter_map(|(method, path)| Some((method.to_owned(), path?)));
@@ -89,6 +99,10 @@ impl TryFrom<RawStep> for Step {
         if requests.next().is_some() {
             bail!("{name}: two requests");
         }
+        let until = match (until, events) {
+            (Some(_), Some(_)) => bail!("{name}: both `until` and `events`"),
+            (until, events) => until.map(Until::Value).or(events.map(Until::Events)),
+        };
         let body = body.map(|body| body.as_str().map_or_else(|| body.to_string(), str::to_owned));
         Ok(Self { name, method, path, body, headers, keep, until, differs })
     }
@@ -98,9 +112,10 @@ impl TryFrom<RawStep> for Step {
 
 impl Until {
     pub(crate) fn holds(&self, answer: &Answer) -> bool {
-        match self.at.as_str() {
-            "status" => self.is == answer.status,
-            pointer => answer.body.pointer(pointer) == Some(&self.is),
+        match self {
+            Self::Value(ValueAt { at, is }) if at == "status" => *is == answer.status,
+            Self::Value(ValueAt { at, is }) => answer.body.pointer(at) == Some(is),
+            Self::Events(n) => answer.n_events() >= *n,
         }
     }
 }

@@ -1,16 +1,14 @@
-//! Lists and watches over HTTP: the only file with its submodules that speaks to a real API server.
+//! Lists and watches over HTTP. Only this file and its submodules talk to a real API server.
 //!
-//! Makes the request, cuts the body into objects as it arrives, and looks no further into them than the door does. It has
-//! no retry of its own (RL-74), and needs a client that has none either: `transport` makes one.
+//! It sends the request, and decodes the objects while the body arrives. It never retries (RL-74), and needs
+//! a client that does not retry either: `transport` makes one.
 
-mod body;
+mod answer;
 mod event;
-mod glimpse;
+mod identity;
 mod lines;
 mod page;
 mod request;
-mod status;
-mod unanswered;
 
 use std::io;
 use std::sync::Arc;
@@ -26,32 +24,34 @@ use crate::list_watch::{
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Content, Pruning};
 use crate::selector::LabelSelector;
-use body::Chunks;
+use answer::Chunks;
 use lines::Lines;
 use page::PageDecoder;
 
-/// What to list and watch, and within which limits.
+/// The resource to list and watch, and the limits.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The resource.
     pub resource: GroupVersionResource,
-    /// What its objects are, for items that do not say it themselves in lists that do not say it either. From discovery.
+    /// The type of its objects, from discovery. Used for items without a type in lists without a type.
     pub type_meta: Option<TypeMeta>,
     /// Only this namespace. None: the whole cluster.
     pub namespace: Option<String>,
-    /// Only what this selects, chosen by the server.
+    /// Only objects that this selects; the server selects.
     pub label_selector: LabelSelector,
-    /// Only what this field selector selects, in the API's syntax, chosen by the server; empty for all.
+    /// Only objects that this field selector, in the syntax of the API, selects; empty for all. The server
+    /// selects.
     pub field_selector: String,
-    /// How much of the objects is asked for. A server that sends more than metadata, though asked for that alone, is put up with.
+    /// Full objects or metadata only. With `Metadata`, the rest of an object is dropped if the server sends
+    /// it all the same.
     pub content: Content,
-    /// What is left out of the objects.
+    /// The fields to remove from the objects.
     pub pruning: Pruning,
     /// The longest event of a watch and the longest item of a list, in bytes.
     pub max_object_bytes: usize,
-    /// How long the server may take to begin its answer. It gives up by itself after 60 s.
+    /// How long the server may take to begin its answer. API servers stop after 60 s.
     pub response_timeout: Duration,
-    /// How long the server may pause within a list.
+    /// How long the body of a list may pause.
     pub idle_timeout: Duration,
 }
 
@@ -64,7 +64,7 @@ pub struct ApiListWatch {
 // === impl Config ===
 
 impl Config {
-    /// Takes all objects of a resource, with the usual limits.
+    /// Returns the configuration for all objects of a resource, with the default limits.
     pub fn new(resource: GroupVersionResource, type_meta: Option<TypeMeta>) -> Self {
         Self {
             resource,
@@ -84,35 +84,36 @@ impl Config {
 // === impl ApiListWatch ===
 
 impl ApiListWatch {
-    /// Makes one that asks through `client`, which should retry nothing.
+    /// Makes a source that sends its requests through `client`, which must not retry.
     pub fn new(client: kube::Client, config: Config) -> Self {
         Self { client, config: Arc::new(config) }
     }
 
-    /// Sends a GET and returns the body of its answer, if that is a success.
+    /// Sends a GET, and returns the body of a successful answer.
     async fn get(&self, path_and_query: &str, accept: &'static str) -> Result<Body, ApiError> {
         let request = request::get(path_and_query, accept)?;
         let response = within(self.config.response_timeout, "no answer", self.client.send(request))
             .await
-            .map_err(unanswered::timed_out)?
-            .map_err(unanswered::classify)?;
+            .map_err(answer::answer_timeout)?
+            .map_err(answer::request_error)?;
         let (parts, body) = response.into_parts();
         if parts.status.is_success() {
             return Ok(body);
         }
-        let text = within(self.config.response_timeout, "no end of an answer", status::read(body)).await??;
-        Err(status::from_answer(parts.status.as_u16(), &parts.headers, &text).into())
+        let text =
+            within(self.config.response_timeout, "no end of an answer", answer::read_status(body)).await??;
+        Err(answer::status_of(parts.status.as_u16(), &parts.headers, &text).into())
     }
 }
 
 #[async_trait]
 impl ListWatch for ApiListWatch {
-    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
+    async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<ListPage, ApiError> {
         let body = self
             .get(&request::list(&self.config, &options), request::list_accept(self.config.content))
             .await?;
         let mut chunks = Chunks::new(body);
-        let mut decoder = PageDecoder::new(&self.config, keep);
+        let mut decoder = PageDecoder::new(&self.config, hook);
         while let Some(chunk) = within(self.config.idle_timeout, "pause within a list", chunks.next()).await?
         {
             decoder.push(&chunk?)?;
@@ -130,7 +131,7 @@ impl ListWatch for ApiListWatch {
             let (mut lines, config) = state?;
             match next_event(&mut lines, &config).await? {
                 Ok(event) => Some((Ok(event), Some((lines, config)))),
-                // Nothing comes after an error.
+                // An error is the last item.
                 Err(error) => Some((Err(error), None)),
             }
         });
@@ -144,8 +145,8 @@ async fn next_event(lines: &mut Lines, config: &Config) -> Option<Result<WatchEv
         Ok(line) => line,
         Err(error) => return Some(Err(error)),
     };
-    match event::parse(&line.bytes, config) {
-        // The connection ended in the middle of an event: that is an end like any other, the event comes again.
+    match event::decode(&line.bytes, config) {
+        // The connection ended within an event. The watch ends; the next watch brings the event again.
         Err(_) | Ok(WatchEvent::Undecodable { .. }) if !line.is_whole => None,
         result => Some(result.map_err(ApiError::from)),
     }

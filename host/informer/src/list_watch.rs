@@ -1,6 +1,6 @@
-//! The seam to the API server: what a reflector asks of it, and the ways in which it fails.
+//! The interface between the reflector and the API server: the requests, the answers and the errors.
 //!
-//! [`ListWatch`] is the whole of it. `api_list_watch` speaks HTTP; `testing` has a fake that misbehaves.
+//! [`ListWatch`] is the trait. `api_list_watch` implements it over HTTP; `testing` has a fake with faults.
 
 mod error;
 mod options;
@@ -18,37 +18,38 @@ use crate::object::Object;
 
 /// Lists and watches one resource.
 ///
-/// Makes exactly one request per call and never retries: what is retried and when, the reflector decides. Both futures and
-/// the stream may be dropped at any time, which gives the request up.
+/// Each call sends exactly one request and never retries; the reflector decides about retries. Both futures
+/// and the stream may be dropped at any time, which cancels the request.
 #[async_trait]
 pub trait ListWatch: Send + Sync {
-    /// Asks for one page of the list.
+    /// Requests one page of the list.
     ///
-    /// Calls `hook` once for each object, in order, as soon as the object is decoded; the items of the page are the results.
-    /// The reflector's hook transforms and interns the objects, so that no whole page of duplicates is in memory.
+    /// Calls `hook` once for each object, in order, as soon as the object is decoded; the items of the page
+    /// are the results. The reflector's hook transforms and interns the objects, so that no whole page of
+    /// duplicates is in memory.
     async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<ListPage, ApiError>;
 
-    /// Begins to watch. The stream is what the server sends from then on.
+    /// Begins a watch. The stream has the events of the watch.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError>;
 
-    /// Whether a watch can begin with what there is, so that no list is needed (RL-07).
+    /// Returns whether a watch of this source can begin with all objects, so that no list is needed (RL-07).
     ///
-    /// Says no where it is known that this source cannot do it. Where the server only turns out to be unable when it is
-    /// asked, the reflector finds out by itself.
+    /// False only if the source certainly cannot. If the server rejects such a watch, the reflector lists
+    /// instead.
     fn supports_watch_list(&self) -> bool {
         true
     }
 }
 
-/// Takes each decoded object of a list, and returns the object to put into the page: the same one or a replacement.
-pub type ItemHook<'k> = &'k (dyn Fn(Object) -> Object + Send + Sync);
+/// Takes each decoded object of a list, and returns the object for the page: the same one or another.
+pub type ItemHook<'h> = &'h (dyn Fn(Object) -> Object + Send + Sync);
 
 /// One page of a list.
 #[derive(Clone, Debug, Default)]
 pub struct ListPage {
-    /// The version of the list as a whole, from which a watch can go on.
+    /// The version of the list. A watch can begin at it.
     pub resource_version: String,
-    /// There is another page, and this gets it.
+    /// The token for the next page; none on the last page.
     pub continue_token: Option<String>,
     /// The objects, in the server's order, each with `apiVersion` and `kind`.
     pub items: Vec<Object>,
@@ -65,40 +66,42 @@ pub struct Undecodable {
     pub error: Arc<DecodeError>,
 }
 
-/// What a watch sends, until the server ends it.
+/// The events of a watch, until the server ends it.
 ///
-/// An `Err` is always the last item: the connection broke ([`ApiError::Transport`]) or sent what nobody can read
-/// ([`ApiError::Decode`]). An error that the server itself sends on the watch is an event, [`WatchEvent::Error`].
+/// An `Err` is always the last item: the connection broke ([`ApiError::Transport`]) or sent an event that
+/// cannot be decoded ([`ApiError::Decode`]). An error that the server sends on the watch is an event,
+/// [`WatchEvent::Error`].
 pub type WatchStream = BoxStream<'static, Result<WatchEvent, ApiError>>;
 
 /// One event of a watch.
 #[derive(Clone, Debug)]
 pub enum WatchEvent {
-    /// The object is new, or begins to match.
+    /// The object is new, or matches the selectors now.
     Added(Object),
     /// The object changed.
     Modified(Object),
-    /// The object is gone, or ceases to match. Its last state, at the version of the deletion.
+    /// The object was deleted, or does not match the selectors any more. Its last state, at the version of
+    /// the change.
     Deleted(Object),
-    /// Nothing happened up to a version.
+    /// The watch has sent all changes up to a version.
     Bookmark(Bookmark),
-    /// The server gives the watch up.
+    /// The server ends the watch with an error.
     Error(Status),
-    /// An event with something that is no object of the resource: of another type, a table, or without metadata. The watch goes on behind
-    /// it (RL-55).
+    /// An event whose object is not of the resource: of another type, a table, or without metadata. The watch
+    /// continues (RL-55).
     Rejected(Arc<DecodeError>),
-    /// A change of an object that cannot be decoded. What the store has of the object is not what the server has.
+    /// A change of an object that cannot be decoded. The store's state of the object is out of date.
     Undecodable {
-        /// Whether the object is gone.
+        /// Whether the object was deleted.
         is_deleted: bool,
         /// The object.
         object: Undecodable,
     },
-    /// An event of a type that is not known here.
+    /// An event of an unknown type.
     Unknown {
-        /// What the server called it.
+        /// The type.
         event_type: String,
-        /// The object's version, where it has one.
+        /// The object's version, if it has one.
         resource_version: Option<String>,
     },
 }
@@ -108,16 +111,17 @@ pub enum WatchEvent {
 pub struct Bookmark {
     /// The version.
     pub resource_version: String,
-    /// What the bookmark's object says that it is, which is what the watch's objects are; none if it says nothing.
+    /// The type of the bookmark's object, which is the type of the watch's objects; none if the object does
+    /// not say it.
     pub type_meta: Option<TypeMeta>,
-    /// Whether it ends the initial events of a watch that asked for them.
+    /// Whether it ends the initial events of a watch.
     pub is_initial_events_end: bool,
 }
 
 // === impl Undecodable ===
 
 impl Undecodable {
-    /// Returns how to call the object in messages.
+    /// Returns the name of the object for messages.
     pub fn name(&self) -> String {
         self.key
             .as_ref()
@@ -125,7 +129,7 @@ impl Undecodable {
     }
 }
 
-/// Whether something is a table for people to read, which no store can take (RL-26).
+/// Returns whether the type is a table, text for people, which no store can take (RL-26).
 pub(crate) fn is_table(type_meta: &TypeMeta) -> bool {
     &*type_meta.kind == "Table" && matches!(&*type_meta.api_version, "meta.k8s.io/v1" | "meta.k8s.io/v1beta1")
 }

@@ -1,8 +1,8 @@
 //! Keeps a store equal to the resource at the API server: lists, watches, and relists where that is needed.
 //!
-//! `state` has the state machine: what the reflector does, and what follows each success and each error. `streaming`,
-//! `listing` and `watching` each carry out one state. Not here: the cache (in the store), HTTP (in `api_list_watch`), and
-//! tasks (the caller runs [`Reflector::run`]).
+//! `state` has the state machine: what the reflector does, and what follows each success and each error.
+//! `streaming`, `listing` and `watching` each carry out one state. Not here: the cache (in the store), HTTP
+//! (in `api_list_watch`), and tasks (the caller runs [`Reflector::run`]).
 
 mod config;
 pub mod consistency;
@@ -46,12 +46,14 @@ use undecodable::UndecodableObjects;
 
 /// Lists and watches one resource, and writes it to a store.
 ///
-/// The store gets, in one order without gaps: a `replace` with a whole list, then the changes since that list, until the
-/// next `replace`. Versions are never compared: the last event counts (RL-56). After a broken connection the watch resumes
-/// from the last version. The reflector relists only if the server no longer has that version, or after an error that
-/// cannot be distinguished from that case; the store then learns from the list which objects were deleted meanwhile.
+/// The store gets, in one order without gaps: a `replace` with a whole list, then the changes since that
+/// list, until the next `replace`. Versions are never compared: the last event counts (RL-56). After a broken
+/// connection the watch resumes from the last version. The reflector relists only if the server no longer has
+/// that version, or after an error that cannot be distinguished from that case; the store then learns from
+/// the list which objects were deleted meanwhile.
 ///
-/// A reflector never stops retrying and never ends by itself. Its [`status`](Self::status) shows the current failure.
+/// A reflector never stops retrying and never ends by itself. Its [`status`](Self::status) shows the current
+/// failure.
 pub struct Reflector {
     sources: Sources,
     store: Arc<dyn ReflectorStore>,
@@ -89,7 +91,8 @@ impl Reflector {
         Self::with_sources(Sources::new(source), store, config)
     }
 
-    /// Makes a reflector whose source can be replaced while it runs. The source's `type_meta` replaces the one in `config`.
+    /// Makes a reflector whose source can be replaced while it runs. The source's `type_meta` replaces the
+    /// one in `config`.
     pub fn with_sources(sources: Sources, store: Arc<dyn ReflectorStore>, config: Config) -> Self {
         Self::publishing_to(Arc::new(StatusPublisher::new()), sources, store, config)
     }
@@ -109,8 +112,8 @@ impl Reflector {
         self.status.snapshot()
     }
 
-    /// Returns the phase, as it is and as it changes. Only a change of the phase wakes the receiver; counters and times do
-    /// not.
+    /// Returns the phase, as it is and as it changes. Only a change of the phase wakes the receiver; counters
+    /// and times do not.
     pub fn phase(&self) -> watch::Receiver<Phase> {
         self.status.phase()
     }
@@ -122,8 +125,8 @@ impl Reflector {
 
     /// Lists and watches until `token` is cancelled.
     ///
-    /// Returns at the next await point, and drops the requests under way. All of it is this one future: it spawns no task
-    /// and leaves nothing behind.
+    /// Returns at the next await point, and drops the requests under way. All of it is this one future: it
+    /// spawns no task and leaves nothing behind.
     pub async fn run(&self, token: &CancellationToken) {
         tokio::select! {
             biased;
@@ -177,8 +180,8 @@ impl<'r> ActiveReflector<'r> {
         }
     }
 
-    /// Replaces the store's contents by the items of a whole list, and by the last known states of the objects that could
-    /// not be decoded.
+    /// Replaces the store's contents by the items of a whole list, and by the last known states of the
+    /// objects that could not be decoded.
     fn replace(
         &mut self,
         items: Vec<Object>,

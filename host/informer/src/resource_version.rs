@@ -7,8 +7,8 @@ use crate::object::{Object, ShortText, parse_number};
 
 /// A resourceVersion that can be compared with others of the same resource.
 ///
-/// Since Kubernetes 1.35 every API server promises that they are decimal integers. Anything else is an error here, not a
-/// guess; nothing else in this crate compares them.
+/// Since Kubernetes 1.35 every API server guarantees that versions are decimal integers. Any other version is
+/// an error, and no other type of this crate compares versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceVersion(u128);
 
@@ -17,12 +17,12 @@ pub struct ResourceVersion(u128);
 #[error("the resourceVersion {0:?} is not a decimal integer and cannot be compared")]
 pub struct NotComparable(pub String);
 
-/// Any resourceVersion, to be shown as it was; the usual ones cost nothing to keep.
+/// Any resourceVersion. A decimal number, the usual case, takes no allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// A number in its usual form.
+    /// A decimal number without leading zeros.
     Number(u64),
-    /// Anything else.
+    /// Any other text.
     Text(Box<str>),
 }
 
@@ -33,12 +33,12 @@ impl Version {
         parse_number(text).map_or_else(|| Self::Text(text.into()), Self::Number)
     }
 
-    /// Returns an object's.
+    /// Returns the version of an object.
     pub(crate) fn of(object: &Object) -> Self {
         object.version_number().map_or_else(|| Self::Text(object.resource_version().into()), Self::Number)
     }
 
-    /// Returns the version as one that can be compared, if it is one.
+    /// Returns the version as a comparable one, if it is a decimal integer.
     pub(crate) fn comparable(&self) -> Option<ResourceVersion> {
         match self {
             Self::Number(number) => Some(ResourceVersion(u128::from(*number))),
@@ -58,7 +58,7 @@ impl Version {
     }
 }
 
-/// The empty one.
+/// The default is the empty version.
 impl Default for Version {
     fn default() -> Self {
         Self::Text(Box::default())

@@ -1,7 +1,7 @@
-//! An API server's list and watch without a server, for tests, able to misbehave.
+//! A fake of an API server's lists and watches, for tests, with faults.
 //!
-//! The fake stands at the [`ListWatch`] seam. It keeps objects and their history, numbers versions from one
-//! counter as etcd does, and answers lists and watches from that. Every way in which a real server fails is a method.
+//! The fake implements [`ListWatch`]. It keeps objects and their history, takes versions from one counter as
+//! etcd does, and answers lists and watches from these. Each fault of a real server is a method.
 
 mod draft;
 pub mod errors;
@@ -32,92 +32,95 @@ use crate::list_watch::{
 };
 use crate::names::TypeMeta;
 use crate::object::Object;
-use state::{Change, Fault, State, WatchLists};
+use state::{Answer, Change, FakeState, WatchLists};
 
-/// A resource to list and watch, wholly in the test's hands. Clones are handles on the same.
+/// A resource of a fake API server. Clones share it.
 ///
-/// What the test changes is sent to the watches that are open, in order. Method names that end in `_unseen` change what
-/// is listed without a word to the open watches, as if their events had been lost on the way. They are in the history all
-/// the same: a watch that resumes from before them is told.
+/// The open watches get the test's changes as events, in order. A method whose name ends in `_unseen` changes
+/// the objects without an event to the open watches, as if the event were lost. The change is in the history:
+/// a watch that begins at an older version gets the event.
 #[derive(Clone)]
 pub struct FakeListWatch {
     type_meta: TypeMeta,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<FakeState>>,
     n_requests: Arc<watch::Sender<usize>>,
 }
 
-/// Longer than any watch lasts.
-const PATIENCE: Duration = Duration::from_secs(86_400);
+/// The deadline of a wait in real time.
+const LIMIT: std::time::Duration = Duration::from_secs(60);
 
-/// A request that the fake was asked.
+/// The deadline of a wait in the time of a paused clock, which goes by at once when all tasks are idle.
+const PAUSED_LIMIT: Duration = Duration::from_secs(86_400);
+
+/// A request to the fake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// When.
+    /// When it was sent.
     pub at: Instant,
-    /// What.
-    pub asked: Asked,
+    /// Its verb and options.
+    pub kind: RequestKind,
 }
 
-/// What a request asked for.
+/// The verb and the options of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// A page of the list.
+pub enum RequestKind {
+    /// One page of the list.
     List(ListOptions),
     /// A watch.
     Watch(WatchOptions),
 }
 
-/// From where lists are served, which decides whether they come in pages.
+/// Where lists are served from, which decides whether they have pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Serving {
-    /// From the watch cache wherever it may be: only a list at no version (and its continuations) comes in pages.
+    /// From the watch cache if possible: only a list without a version, and its continuations, have pages.
     #[default]
     WatchCache,
-    /// From etcd, always in the pages that were asked for.
+    /// From etcd, always in pages of the requested limit.
     Storage,
 }
 
 // === impl FakeListWatch ===
 
 impl FakeListWatch {
-    /// Makes an empty resource of this kind, at version 1.
+    /// Makes a resource of this type without objects, at version 1.
     pub fn new(type_meta: TypeMeta) -> Self {
         let n_requests = Arc::new(watch::channel(0).0);
-        Self { type_meta, state: Arc::new(Mutex::new(State::new())), n_requests }
+        Self { type_meta, state: Arc::new(Mutex::new(FakeState::new())), n_requests }
     }
 
-    /// Makes an empty resource of Pods.
+    /// Makes a resource of Pods without objects.
     pub fn pods() -> Self {
         Self::new(TypeMeta::new("v1", "Pod"))
     }
 
-    // Contents.
+    // Objects.
 
-    /// Creates the object, or changes it if it is there, and tells the watches. Returns it as it is now.
+    /// Creates or updates the object, sends the event, and returns the new state.
     pub fn put(&self, draft: impl Into<Draft>) -> Object {
         self.change(Change::Put(draft.into()), true)
     }
 
-    /// Deletes the object and tells the watches. Returns its last state, at the version of the deletion.
+    /// Deletes the object, sends the event, and returns the last state, at the version of the deletion.
     ///
     /// # Panics
     ///
-    /// When there is no such object.
+    /// If there is no such object.
     pub fn delete(&self, key: &str) -> Object {
         self.change(Change::Delete(key.to_owned()), true)
     }
 
-    /// Does what [`put`](Self::put) does, but the open watches miss it.
+    /// Creates or updates the object without an event to the open watches.
     pub fn put_unseen(&self, draft: impl Into<Draft>) -> Object {
         self.change(Change::Put(draft.into()), false)
     }
 
-    /// Does what [`delete`](Self::delete) does, but the open watches miss it.
+    /// Deletes the object without an event to the open watches.
     pub fn delete_unseen(&self, key: &str) -> Object {
         self.change(Change::Delete(key.to_owned()), false)
     }
 
-    /// Returns the objects there are, by key.
+    /// Returns the objects, sorted by key.
     pub fn objects(&self) -> Vec<Object> {
         self.state.lock().objects.values().cloned().collect()
     }
@@ -143,195 +146,208 @@ impl FakeListWatch {
         });
     }
 
-    /// Sends any event to the open watches, as it is.
+    /// Sends an event to the open watches, without a change of the objects.
     pub fn send(&self, event: &WatchEvent) {
         self.state.lock().send(event);
     }
 
-    /// Ends the open watches the orderly way.
+    /// Ends the open watches without an error.
     pub fn close_watches(&self) {
         self.state.lock().watches.clear();
     }
 
-    /// Ends the open watches with an error, one for each as `error` makes it. [`errors`] has some.
+    /// Ends each open watch with an error that `error` returns; [`errors`] has some.
     pub fn break_watches(&self, error: impl Fn() -> ApiError) {
         for watch in self.state.lock().watches.drain(..) {
-            // A watch that nobody reads any more needs no error.
+            // The reader of the watch may be gone.
             let _ = watch.sender.unbounded_send(Err(error()));
         }
     }
 
-    /// Leaves the open watches open, and never sends anything on them again.
+    /// Keeps the open watches open, and never sends anything on them again.
     pub fn silence_watches(&self) {
         let state = &mut *self.state.lock();
         state.silent.append(&mut state.watches);
     }
 
-    /// Forgets the history: who wants to watch from an older version than the newest is told that it has expired, on the
-    /// watch, and so is who wants to list at exactly such a version.
+    /// Drops the history: a watch from an older version than the newest gets an event that it has expired,
+    /// and an exact list at such a version fails as expired.
     pub fn expire_history(&self) {
         self.state.lock().expire_history();
     }
 
-    /// Ends the open watches and forgets the history, as a server does whose etcd was compacted while it was away.
+    /// Ends the open watches and drops the history, as if etcd had been compacted while the server was down.
     pub fn reset_watches(&self) {
         self.close_watches();
         self.expire_history();
     }
 
-    /// From now on a watch that begins with what there is tells it, but not that this was all, until
+    /// From now on sends no bookmark that ends initial events, until
     /// [`end_initial_events`](Self::end_initial_events).
     pub fn hold_initial_events_end(&self) {
         self.state.lock().holds_initial_events_end = true;
     }
 
-    /// Tells each watch that waits for it that what it was told was all, at the newest version.
+    /// Sends the bookmark that ends the initial events to each watch that waits for it, at the newest
+    /// version.
     pub fn end_initial_events(&self) {
         let mut state = self.state.lock();
         state.holds_initial_events_end = false;
         state.end_initial_events(&self.type_meta);
     }
 
-    /// From now on the source says that it cannot watch from what there is (RL-07). To be said before anyone asks.
+    /// From now on [`ListWatch::supports_watch_list`] returns false (RL-07). To be called before the
+    /// reflector runs.
     pub fn decline_watch_list(&self) {
         self.state.lock().watch_lists = WatchLists::Declined;
     }
 
-    /// From now on watches that are to begin with what there is are refused as invalid, as servers do that do not know them.
+    /// From now on rejects watches with initial events as invalid, as a server without that feature does.
     pub fn refuse_watch_lists(&self) {
         self.state.lock().watch_lists = WatchLists::Refused;
     }
 
-    /// From now on watches end by themselves after the time that was asked for.
-    pub fn end_watches_in_time(&self) {
+    /// From now on ends each watch after the timeout of its request.
+    pub fn end_watches_at_their_timeout(&self) {
         self.state.lock().ends_watches_in_time = true;
     }
 
     // Lists.
 
-    /// Says from where lists are served.
+    /// Sets where lists are served from.
     pub fn serve_from(&self, serving: Serving) {
         self.state.lock().serving = serving;
     }
 
-    /// Gives lists no version, as some servers of extension APIs do.
-    pub fn list_at_no_version(&self) {
+    /// From now on lists have no version, as those of some servers of extension APIs.
+    pub fn list_without_version(&self) {
         self.state.lock().lists_without_version = true;
     }
 
-    /// Lets every continue token that was given out expire.
+    /// Lets all continue tokens so far expire.
     pub fn expire_continue_tokens(&self) {
         self.state.lock().token_age += 1;
     }
 
-    // Requests.
+    // Requests. Each call sets the answer of one more list or watch: the first call that of the next request,
+    // and so on.
 
-    /// Answers the next list that has not been provided for with an error. Calls queue up.
+    /// Answers a list with an error.
     pub fn fail_list(&self, error: ApiError) {
-        self.state.lock().list_faults.push_back(Fault::Fail(error));
+        self.state.lock().list_answers.push_back(Answer::Fail(error));
     }
 
-    /// Answers the next watch that has not been provided for with an error. Calls queue up.
+    /// Answers a watch with an error.
     pub fn fail_watch(&self, error: ApiError) {
-        self.state.lock().watch_faults.push_back(Fault::Fail(error));
+        self.state.lock().watch_answers.push_back(Answer::Fail(error));
     }
 
-    /// Answers the next list that has not been provided for with this page.
+    /// Answers a list with this page.
     pub fn answer_list(&self, page: ListPage) {
-        self.state.lock().list_faults.push_back(Fault::List(page));
+        self.state.lock().list_answers.push_back(Answer::List(page));
     }
 
-    /// Answers the next watch that has not been provided for with this stream, which the test has in its hands if it is from
-    /// [`ScriptedWatch::new`].
+    /// Answers a watch with this stream, such as one of [`ScriptedWatch::new`].
     pub fn answer_watch(&self, stream: WatchStream) {
-        self.state.lock().watch_faults.push_back(Fault::Watch(stream));
+        self.state.lock().watch_answers.push_back(Answer::Watch(stream));
     }
 
-    /// Never answers the next list that has not been provided for.
+    /// Never answers a list.
     pub fn hang_list(&self) {
-        self.state.lock().list_faults.push_back(Fault::Hang);
+        self.state.lock().list_answers.push_back(Answer::Hang);
     }
 
-    /// Never answers the next watch that has not been provided for.
+    /// Never answers a watch.
     pub fn hang_watch(&self) {
-        self.state.lock().watch_faults.push_back(Fault::Hang);
+        self.state.lock().watch_answers.push_back(Answer::Hang);
     }
 
-    /// Answers the next list that has not been provided for as usual, so that a fault behind it meets the one after.
-    pub fn pass_list(&self) {
-        self.state.lock().list_faults.push_back(Fault::Pass);
+    /// Answers a list without a fault, so that the fault of the next call applies to the list after it.
+    pub fn serve_list(&self) {
+        self.state.lock().list_answers.push_back(Answer::Serve);
     }
 
-    /// Answers the next watch that has not been provided for as usual, so that a fault behind it meets the one after.
-    pub fn pass_watch(&self) {
-        self.state.lock().watch_faults.push_back(Fault::Pass);
+    /// Answers a watch without a fault, so that the fault of the next call applies to the watch after it.
+    pub fn serve_watch(&self) {
+        self.state.lock().watch_answers.push_back(Answer::Serve);
     }
 
-    /// Takes back every fault that has yet to come.
-    pub fn forget_faults(&self) {
+    /// Drops all answers that were set and not used.
+    pub fn clear_faults(&self) {
         let mut state = self.state.lock();
-        state.list_faults.clear();
-        state.watch_faults.clear();
+        state.list_answers.clear();
+        state.watch_answers.clear();
     }
 
-    /// Returns everything that was asked so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.state.lock().requests.clone()
     }
 
-    /// Returns the lists that were asked for so far.
+    /// Returns the options of all lists so far.
     pub fn lists(&self) -> Vec<ListOptions> {
-        let list = |request: Request| match request.asked {
-            Asked::List(options) => Some(options),
-            Asked::Watch(_) => None,
+        let list = |request: Request| match request.kind {
+            RequestKind::List(options) => Some(options),
+            RequestKind::Watch(_) => None,
         };
         self.requests().into_iter().filter_map(list).collect()
     }
 
-    /// Returns the watches that were asked for so far.
+    /// Returns the options of all watches so far.
     pub fn watches(&self) -> Vec<WatchOptions> {
-        let watch = |request: Request| match request.asked {
-            Asked::List(_) => None,
-            Asked::Watch(options) => Some(options),
+        let watch = |request: Request| match request.kind {
+            RequestKind::List(_) => None,
+            RequestKind::Watch(options) => Some(options),
         };
         self.requests().into_iter().filter_map(watch).collect()
     }
 
-    /// Returns how often everything was asked for so far: by the first page of a list, or by a watch that begins with it.
+    /// Returns the number of requests for all objects so far: first pages of lists, and watches with initial
+    /// events.
     pub fn n_listings(&self) -> usize {
-        let is_listing = |request: &Request| match &request.asked {
-            Asked::List(options) => options.continue_token.is_none(),
-            Asked::Watch(options) => options.send_initial_events,
+        let is_listing = |request: &Request| match &request.kind {
+            RequestKind::List(options) => options.continue_token.is_none(),
+            RequestKind::Watch(options) => options.send_initial_events,
         };
         self.requests().iter().filter(|request| is_listing(request)).count()
     }
 
-    /// Returns how many watches are open and read, silent ones among them.
+    /// Returns the number of watches with a reader, silent ones included.
     pub fn n_open_watches(&self) -> usize {
         let state = self.state.lock();
         state.watches.iter().chain(&state.silent).filter(|watch| !watch.sender.is_closed()).count()
     }
 
-    /// Waits until so many lists were asked for, since the beginning.
+    /// Waits until this many lists were requested in all.
     pub async fn until_lists(&self, n_lists: usize) {
         self.until(|fake| fake.lists().len() >= n_lists).await;
     }
 
-    /// Waits until everything was asked for so often, since the beginning, as a list or as the beginning of a watch.
+    /// Waits until [`n_listings`](Self::n_listings) has reached this number.
     pub async fn until_listings(&self, n_listings: usize) {
         self.until(|fake| fake.n_listings() >= n_listings).await;
     }
 
-    /// Waits until so many watches were asked for, since the beginning.
+    /// Waits until this many watches were requested in all.
     pub async fn until_watches(&self, n_watches: usize) {
         self.until(|fake| fake.watches().len() >= n_watches).await;
     }
 
-    async fn until(&self, is_so: impl Fn(&Self) -> bool) {
-        // The fake itself holds the other end, so this fails only when nothing more is asked for. With a paused clock that is at once.
+    async fn until(&self, is_reached: impl Fn(&Self) -> bool) {
+        let begun_at = (std::time::Instant::now(), Instant::now());
         let mut n_requests = self.n_requests.subscribe();
-        if tokio::time::timeout(PATIENCE, n_requests.wait_for(|_| is_so(self))).await.is_err() {
-            panic!("what was waited for was not asked for in {PATIENCE:?}: {:#?}", self.requests());
+        loop {
+            n_requests.borrow_and_update();
+            if is_reached(self) {
+                return;
+            }
+            assert!(
+                begun_at.0.elapsed() < LIMIT && begun_at.1.elapsed() < PAUSED_LIMIT,
+                "the requests that the test waits for were not sent; all requests: {:#?}",
+                self.requests()
+            );
+            // Each request wakes this wait; so does the limit, for the check above.
+            let _ = tokio::time::timeout(LIMIT, n_requests.changed()).await;
         }
     }
 
@@ -339,47 +355,47 @@ impl FakeListWatch {
         self.state.lock().change(change, &self.type_meta, is_seen)
     }
 
-    /// Notes a request down and returns what is to happen to it.
-    fn asked(&self, asked: Asked) -> Fault {
+    /// Records a request, and returns its answer.
+    fn receive(&self, kind: RequestKind) -> Answer {
         let mut state = self.state.lock();
-        let faults = match &asked {
-            Asked::List(_) => &mut state.list_faults,
-            Asked::Watch(_) => &mut state.watch_faults,
+        let answers = match &kind {
+            RequestKind::List(_) => &mut state.list_answers,
+            RequestKind::Watch(_) => &mut state.watch_answers,
         };
-        let fault = faults.pop_front().unwrap_or(Fault::Pass);
-        state.requests.push(Request { at: Instant::now(), asked });
+        let answer = answers.pop_front().unwrap_or(Answer::Serve);
+        state.requests.push(Request { at: Instant::now(), kind });
         drop(state);
         self.n_requests.send_modify(|n_requests| *n_requests += 1);
-        fault
+        answer
     }
 }
 
 #[async_trait]
 impl ListWatch for FakeListWatch {
-    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
-        match self.asked(Asked::List(options.clone())) {
-            Fault::Pass => {
+    async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<ListPage, ApiError> {
+        match self.receive(RequestKind::List(options.clone())) {
+            Answer::Serve => {
                 let mut page = self.state.lock().list(&options)?;
-                page.items = page.items.into_iter().map(keep).collect();
+                page.items = page.items.into_iter().map(hook).collect();
                 Ok(page)
             }
-            Fault::List(mut page) => {
-                page.items = page.items.into_iter().map(keep).collect();
+            Answer::List(mut page) => {
+                page.items = page.items.into_iter().map(hook).collect();
                 Ok(page)
             }
-            Fault::Fail(error) => Err(error),
-            Fault::Hang => std::future::pending().await,
-            Fault::Watch(_) => unreachable!("a list is not answered with a watch"),
+            Answer::Fail(error) => Err(error),
+            Answer::Hang => std::future::pending().await,
+            Answer::Watch(_) => unreachable!("a list is not answered with a watch"),
         }
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError> {
-        match self.asked(Asked::Watch(options.clone())) {
-            Fault::Pass => {}
-            Fault::Watch(stream) => return Ok(stream),
-            Fault::Fail(error) => return Err(error),
-            Fault::Hang => return std::future::pending().await,
-            Fault::List(_) => unreachable!("a watch is not answered with a list"),
+        match self.receive(RequestKind::Watch(options.clone())) {
+            Answer::Serve => {}
+            Answer::Watch(stream) => return Ok(stream),
+            Answer::Fail(error) => return Err(error),
+            Answer::Hang => return std::future::pending().await,
+            Answer::List(_) => unreachable!("a watch is not answered with a list"),
         }
         let mut state = self.state.lock();
         let events = state.watch(&options, &self.type_meta)?;

@@ -1,8 +1,8 @@
-//! Connections to an API server that notice when their other end is gone.
+//! Connections to an API server, with keep-alive and without retries.
 //!
-//! `kube::Client` as it builds itself retries some failures on its own, which would hide them from the rules of the
-//! reflector (RL-74), and has no keep-alive of any kind, so that a watch whose server died without a word waits for ever
-//! (RL-70). This one differs in just these points; credentials, TLS and headers remain kube's.
+//! The default `kube::Client` retries some failures, which the reflector would then not see (RL-74). It also
+//! has no keep-alive, so that a watch waits forever if its server disappears without closing the connection
+//! (RL-70). This client differs in these two points only; credentials, TLS and headers are kube's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,26 +23,28 @@ use tower::{BoxError, Service, ServiceBuilder};
 /// HTTP/2: a ping after this long without a frame.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// HTTP/2: the connection is dead when a ping is not answered for this long.
+/// HTTP/2: the connection is dead if a ping has no answer for this long.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// TCP: a probe after this long without a byte; then two more, [`TCP_PROBE_INTERVAL`] apart, before the connection is dead.
+/// TCP: a probe after this long without a byte; then two more, [`TCP_PROBE_INTERVAL`] apart, before the
+/// connection is dead.
 const TCP_KEEP_ALIVE: Duration = Duration::from_secs(30);
 const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const TCP_PROBES: u32 = 3;
 
-/// TCP: the connection is dead when what was sent is not acknowledged for this long.
+/// TCP: the connection is dead if sent data is not acknowledged for this long.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Over HTTP/2 all requests of one pool share one connection, and API servers allow 100 at a time on it. What would be
-/// one too many waits for ever if the others are watches; so these have connections of their own, and several.
+/// Over HTTP/2 all requests of one pool share one connection, and API servers allow 100 at a time on it.
+/// Behind 100 watches another request would wait forever, so watches use separate connections, and several of
+/// them.
 const N_WATCH_POOLS: usize = 8;
 
-/// Why no client can be made of a configuration.
+/// Why a configuration gives no client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configuration asks for a proxy, on this host.
-    #[error("the kubeconfig asks for a proxy ({0}), and proxies are not supported")]
+    /// The configuration has a proxy, on this host.
+    #[error("the kubeconfig names a proxy ({0}), and proxies are not supported")]
     Proxy(String),
     /// Certificates, credentials or headers are not usable.
     #[error("cannot make a client for the API server")]
@@ -52,7 +54,7 @@ pub enum Error {
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
 type Pool = legacy::Client<Connector, Body>;
 
-/// Sends watches and everything else over connections of their own.
+/// Sends watches and all other requests over separate connections.
 #[derive(Clone)]
 struct Pools {
     watches: Arc<[Pool]>,
@@ -60,17 +62,17 @@ struct Pools {
     n_watches: Arc<AtomicUsize>,
 }
 
-/// Makes a client for an API server: it retries nothing, and its connections find a dead peer within 70 s.
+/// Makes a client for an API server. It never retries, and its connections detect a dead peer within 70 s.
 ///
-/// Speaks HTTP/2 over TLS where the server does, with pings; the kernel's keep-alive is on in any case. Must be called
-/// within a tokio runtime.
+/// Over TLS it uses HTTP/2 with pings if the server supports it; TCP keep-alive is always on. Must be called
+/// within a tokio runtime. It sends no request.
 ///
 /// # Errors
 ///
-/// When the configuration cannot be used. Nothing is sent yet.
+/// If the configuration cannot be used.
 pub fn client(config: Config) -> Result<kube::Client, Error> {
     if let Some(proxy) = &config.proxy_url {
-        // Not the whole of it: there may be a password in it.
+        // Only the host: the URL may contain a password.
         return Err(Error::Proxy(proxy.host().unwrap_or_default().to_owned()));
     }
     let connector = connector(&config).map_err(Error::Config)?;
@@ -94,7 +96,7 @@ fn connector(config: &Config) -> Result<Connector, kube::Error> {
     tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
 
     let tls = if config.tls_server_name.is_some() {
-        // Only kube's own way of building it takes another name to verify, and that way has no HTTP/2.
+        // Only kube's constructor supports another server name, and it has no HTTP/2.
         config.rustls_https_connector_with_connector(tcp)?
     } else {
         let mut tls = config.rustls_client_config()?;
@@ -143,7 +145,7 @@ impl Service<Request<Body>> for Pools {
     type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), legacy::Error>> {
-        // A pool opens what it needs.
+        // A pool opens connections when requests need them.
         Poll::Ready(Ok(()))
     }
 
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_comes_back_as_it_is_rl_74() {
+    async fn the_client_returns_a_failure_without_a_retry_rl_74() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/base", listener.local_addr().unwrap());
         let client = client(Config::new(url.parse().unwrap())).unwrap();
@@ -181,12 +183,12 @@ mod tests {
         };
         let (asked, answer) = tokio::join!(server, client.send(get("/api/v1/pods?limit=1")));
         assert!(asked.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{asked}");
-        // kube's own client would have asked again.
+        // The default client of kube would retry.
         assert_eq!(answer.unwrap().status(), 503);
     }
 
     #[tokio::test]
-    async fn watches_have_connections_of_their_own() {
+    async fn watches_use_separate_connections() {
         let connector = connector(&Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let pools = Pools::new(&connector);
         let is_other = |path: &str| std::ptr::eq(pools.pool_for(&get(path)), &pools.others);
@@ -195,14 +197,14 @@ mod tests {
         assert!(!is_other("/api/v1/pods?watch=true&resourceVersion=1"));
         assert!(!is_other("/api/v1/pods?resourceVersion=1&watch=1"));
         let first = pools.pool_for(&get("/api/v1/pods?watch=1"));
-        assert!(!std::ptr::eq(first, pools.pool_for(&get("/api/v1/pods?watch=1"))), "each in its turn");
+        assert!(!std::ptr::eq(first, pools.pool_for(&get("/api/v1/pods?watch=1"))), "round robin");
     }
 
     #[tokio::test]
-    async fn a_proxy_is_refused_by_name() {
+    async fn a_proxy_is_rejected_without_its_credentials() {
         let mut config = Config::new("https://api:6443".parse().unwrap());
         config.proxy_url = Some("http://user:secret@proxy:3128".parse().unwrap());
         let error = client(config).err().unwrap();
-        insta::assert_snapshot!(error, @"the kubeconfig asks for a proxy (proxy), and proxies are not supported");
+        insta::assert_snapshot!(error, @"the kubeconfig names a proxy (proxy), and proxies are not supported");
     }
 }

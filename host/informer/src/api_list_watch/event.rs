@@ -1,4 +1,4 @@
-//! One line of a watch as an event.
+//! Decodes one line of a watch into an event.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::glimpse::{Glimpse, has_no_identity};
-use super::{Config, status};
+use super::identity::{ObjectIdentity, has_no_identity};
+use super::{Config, answer};
 use crate::list_watch::{Bookmark, DecodeError, WatchEvent};
 use crate::names::TypeMeta;
 use crate::object::{self, Object};
 
 const WHAT: &str = "watch event";
 
-/// How a line begins that brings an object, as API servers write it, and what becomes of the object.
-type Beginning = (&'static [u8], fn(Object) -> WatchEvent);
+/// The beginning of a line with an object, as API servers write it, and the event that the line becomes.
+type LinePrefix = (&'static [u8], fn(Object) -> WatchEvent);
 
-const COMMON: [Beginning; 3] = [
+const LINE_PREFIXES: [LinePrefix; 3] = [
     (br#"{"type":"MODIFIED","object":"#, WatchEvent::Modified),
     (br#"{"type":"ADDED","object":"#, WatchEvent::Added),
     (br#"{"type":"DELETED","object":"#, WatchEvent::Deleted),
 ];
 
-/// Ends the initial events, where a watch asked for them.
+/// The annotation of the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Frame<'a> {
     object: &'a RawValue,
 }
 
-/// What is read of an object that need not be a whole one.
+/// The fields that a bookmark or an unknown event needs; the object need not be a whole one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Partial {
@@ -59,11 +59,11 @@ impl Frame<'_> {
         matches!(&*self.event_type, "ADDED" | "MODIFIED" | "DELETED")
     }
 
-    /// Returns the event for a change whose object is no good.
-    fn of_bad_object(&self, error: object::Error, expected: Option<&TypeMeta>) -> WatchEvent {
-        let is_another_thing =
-            has_no_identity(&error) || Glimpse::of(self.object.get().as_bytes()).is_of_another_type(expected);
-        if is_another_thing {
+    /// Returns the event of a change whose object cannot be decoded.
+    fn with_bad_object(&self, error: object::Error, expected: Option<&TypeMeta>) -> WatchEvent {
+        let is_of_another_type = has_no_identity(&error)
+            || ObjectIdentity::of(self.object.get().as_bytes()).is_of_another_type(expected);
+        if is_of_another_type {
             WatchEvent::Rejected(Arc::new(error.into()))
         } else {
             self.undecodable(error.into())
@@ -71,20 +71,20 @@ impl Frame<'_> {
     }
 
     fn undecodable(&self, error: DecodeError) -> WatchEvent {
-        let object = Glimpse::of(self.object.get().as_bytes()).undecodable(error);
+        let object = ObjectIdentity::of(self.object.get().as_bytes()).undecodable(error);
         WatchEvent::Undecodable { is_deleted: self.event_type == "DELETED", object }
     }
 }
 
-/// Reads an event from its line.
-pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeError> {
-    if let Some(event) = common(line, config) {
+/// Decodes a line of a watch.
+pub(super) fn decode(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeError> {
+    if let Some(event) = decode_common(line, config) {
         return Ok(event);
     }
     let text = match std::str::from_utf8(line) {
         Ok(text) => text,
         Err(source) => {
-            // Its JSON may be whole all the same, and say which object it is.
+            // The JSON may still be valid, and name the object.
             let lossy = String::from_utf8_lossy(line);
             let error = DecodeError::NotUtf8 { what: WHAT, source };
             return match serde_json::from_str::<Frame<'_>>(&lossy) {
@@ -100,7 +100,7 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
         || Object::parse_content(frame.object.get().as_bytes(), type_meta.as_ref(), pruning, *content);
     let of = |to_event: fn(Object) -> WatchEvent| match object() {
         Ok(object) => to_event(object),
-        Err(error) => frame.of_bad_object(error, type_meta.as_ref()),
+        Err(error) => frame.with_bad_object(error, type_meta.as_ref()),
     };
     Ok(match &*frame.event_type {
         "ADDED" => of(WatchEvent::Added),
@@ -108,9 +108,9 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
         "DELETED" => of(WatchEvent::Deleted),
         "BOOKMARK" => {
             let partial: Partial = serde_json::from_str(frame.object.get()).map_err(malformed)?;
-            WatchEvent::Bookmark(bookmark(partial)?)
+            WatchEvent::Bookmark(decode_bookmark(partial)?)
         }
-        "ERROR" => WatchEvent::Error(status::parse(frame.object.get()).map_err(malformed)?),
+        "ERROR" => WatchEvent::Error(answer::parse_status(frame.object.get()).map_err(malformed)?),
         other => {
             let partial: Option<Partial> = serde_json::from_str(frame.object.get()).ok();
             let metadata = partial.and_then(|partial| partial.metadata);
@@ -122,18 +122,19 @@ pub(super) fn parse(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeEr
     })
 }
 
-/// Reads a line that is written as most are, and good. What stands behind the object's end is left to it to find.
-fn common(line: &[u8], config: &Config) -> Option<WatchEvent> {
-    let begins = |(head, event): &Beginning| Some((line.strip_prefix(*head)?, *event));
-    let (object, event) = COMMON.iter().find_map(begins)?;
+/// Decodes a valid line in the spelling of API servers, without a scan of its frame; none if it is not one.
+/// The object's decoder rejects anything after the end of the object.
+fn decode_common(line: &[u8], config: &Config) -> Option<WatchEvent> {
+    let strip = |(prefix, event): &LinePrefix| Some((line.strip_prefix(*prefix)?, *event));
+    let (object, event) = LINE_PREFIXES.iter().find_map(strip)?;
     let object = object.trim_ascii_end().strip_suffix(b"}")?;
     let Config { type_meta, pruning, content, .. } = config;
     Object::parse_content(object, type_meta.as_ref(), pruning, *content).ok().map(event)
 }
 
-fn bookmark(partial: Partial) -> Result<Bookmark, DecodeError> {
+fn decode_bookmark(partial: Partial) -> Result<Bookmark, DecodeError> {
     let metadata = partial.metadata.ok_or(DecodeError::Object(crate::object::Error::MissingMetadata))?;
-    // Of metadata alone it says nothing about the objects (see `Content`).
+    // `PartialObjectMetadata` does not tell the type of the objects (see `Content`).
     let has_type = !matches!(&*partial.kind, "" | "PartialObjectMetadata");
     let resource_version = metadata.resource_version.filter(|version| !version.is_empty());
     let annotations = metadata.annotations.unwrap_or_default();

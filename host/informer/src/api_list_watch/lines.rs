@@ -1,28 +1,29 @@
-//! Cuts a watch's body into frames: one event a line.
+//! Splits the body of a watch into lines, one event each.
 //!
-//! A line that came whole in one chunk is a slice of it; only what was cut is put together.
+//! A line within one chunk is a slice of the chunk; only a line across chunks is copied.
 
 use std::mem;
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
-use super::body::Chunks;
+use super::answer::Chunks;
 use crate::list_watch::{ApiError, DecodeError};
 
-/// Reads lines, however the chunks fall.
+/// Reads lines from chunks of any size.
 pub(super) struct Lines {
     chunks: Chunks,
-    /// The beginning of a line, without its newline.
+    /// The beginning of a line whose newline has not arrived.
     begun: BytesMut,
-    /// What came behind it, and was not looked through.
+    /// The rest of the last chunk, not yet searched for a newline.
     chunk: Bytes,
     max_bytes: usize,
 }
 
-/// One frame, and whether its newline came.
+/// A line without its newline.
 pub(super) struct Line {
     pub(super) bytes: Bytes,
+    /// Whether the newline has arrived.
     pub(super) is_whole: bool,
 }
 
@@ -57,7 +58,7 @@ impl Lines {
         }
     }
 
-    /// Returns the line whose newline has come. If there is none, the chunk has become part of what is begun.
+    /// Returns the next line whose newline has arrived. If there is none, moves the chunk into `begun`.
     fn take_line(&mut self) -> Option<Bytes> {
         let Some(newline) = memchr(b'\n', &self.chunk) else {
             self.begun.extend_from_slice(&mem::take(&mut self.chunk));

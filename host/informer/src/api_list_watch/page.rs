@@ -1,68 +1,69 @@
-//! One page of a list, taken apart while it arrives.
+//! Decodes one page of a list while it arrives.
 //!
-//! Each item becomes an object as soon as its last byte is there, from the bytes as they came if all of it is in one chunk. One that cannot be
-//! decoded, or is too long, is left out and named; the items behind it are read all the same.
-//! The answer as a whole is never in memory (RL-28). What remains, the page's envelope, is small and read at the end.
+//! Each item is decoded as soon as its last byte has arrived: in place if it is within one chunk, else from a
+//! copy. An item that cannot be decoded, or is too long, is left out and named; the items after it are
+//! decoded. The answer is never in memory as a whole (RL-28). The rest of the page, its envelope, is small
+//! and is parsed at the end.
 
 use std::mem;
 use std::ops::Range;
 
+use oarlock_json::scan::Nesting;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::Config;
-use super::glimpse::{self, Glimpse};
+use super::identity::{self, ObjectIdentity};
 use crate::list_watch::{DecodeError, ItemHook, ListPage, Undecodable};
 use crate::names::TypeMeta;
 use crate::object::{self, Object};
-use oarlock_json::scan::Nesting;
 
 const WHAT: &str = "list";
 
-/// No list has so much beside its items.
+/// The most bytes of a page without its items.
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 
-/// Takes a page's bytes and gives its objects.
+/// Takes the bytes of a page and returns its objects.
 pub(super) struct PageDecoder<'c> {
     config: &'c Config,
-    keep: ItemHook<'c>,
+    hook: ItemHook<'c>,
     items: Vec<Object>,
     undecodable: Vec<Undecodable>,
     envelope: EnvelopeScan,
-    /// The beginning of an item that did not come whole in one chunk.
+    /// The beginning of an item that is not within one chunk.
     item: Vec<u8>,
-    /// What the list says that its items are.
+    /// The type of the items, from the type of the list.
     type_meta: Option<TypeMeta>,
-    place: Place,
+    position: Position,
 }
 
-/// What the next byte belongs to.
-enum Place {
-    /// The list around its items.
+/// The part of the page to which the next byte belongs.
+enum Position {
+    /// The page around its items.
     Envelope,
-    /// The items: a new one may begin.
+    /// The array of the items, where an item may begin.
     BeforeItem,
     /// An item.
     Item(Nesting),
-    /// An item that is too long; of which only the beginning is kept, to read its name from.
+    /// An item that is too long. Only its beginning is kept, for its name.
     LongItem(Nesting),
-    /// The items: one has ended, and a comma or the end follows.
+    /// The array of the items, where a comma or the end follows.
     AfterItem,
 }
 
-/// Everything but the items: what would be the page if it had none.
+/// The page without its items.
 #[derive(Default)]
 struct EnvelopeScan {
     bytes: Vec<u8>,
-    /// How many brackets are open.
+    /// The number of open brackets.
     depth: usize,
     text: Text,
-    /// Where the last string of the top level stands.
+    /// The range of the last string at the top level.
     last_string: Range<usize>,
 }
 
-/// Whether the next byte is part of a string.
+/// Whether the next byte belongs to a string.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Text {
     #[default]
@@ -94,47 +95,47 @@ struct ListMetadata {
 // === impl PageDecoder ===
 
 impl<'c> PageDecoder<'c> {
-    pub(super) fn new(config: &'c Config, keep: ItemHook<'c>) -> Self {
+    pub(super) fn new(config: &'c Config, hook: ItemHook<'c>) -> Self {
         Self {
             config,
-            keep,
+            hook,
             items: Vec::new(),
             undecodable: Vec::new(),
             envelope: EnvelopeScan::default(),
             item: Vec::new(),
             type_meta: None,
-            place: Place::Envelope,
+            position: Position::Envelope,
         }
     }
 
-    /// Takes the next bytes of the page, however they fall.
+    /// Decodes the next bytes of the page; chunks may end anywhere.
     pub(super) fn push(&mut self, mut chunk: &[u8]) -> Result<(), DecodeError> {
         while !chunk.is_empty() {
-            chunk = match &mut self.place {
-                Place::Envelope => self.envelope(chunk)?,
-                Place::BeforeItem => self.before_item(chunk)?,
-                Place::Item(nesting) => match nesting.end_in(chunk) {
+            chunk = match &mut self.position {
+                Position::Envelope => self.envelope(chunk)?,
+                Position::BeforeItem => self.before_item(chunk)?,
+                Position::Item(nesting) => match nesting.end_in(chunk) {
                     Some(end) => self.end_item(chunk, end),
-                    None => self.go_on_with_item(chunk),
+                    None => self.continue_item(chunk),
                 },
-                Place::LongItem(nesting) => match nesting.end_in(chunk) {
+                Position::LongItem(nesting) => match nesting.end_in(chunk) {
                     Some(end) => self.end_long_item(&chunk[end..]),
                     None => &[],
                 },
-                Place::AfterItem => self.after_item(chunk)?,
+                Position::AfterItem => self.after_item(chunk)?,
             };
         }
         Ok(())
     }
 
-    /// Returns the page, if all of it came.
+    /// Returns the page, if all of it has arrived.
     pub(super) fn finish(self) -> Result<ListPage, DecodeError> {
         let envelope = parse_envelope(&self.envelope.bytes)?;
         if envelope.kind == "Table" && envelope.api_version.starts_with("meta.k8s.io/") {
             return Err(DecodeError::UnsupportedList(format!("{}, Kind=Table", envelope.api_version)));
         }
-        // What is no list must not be taken for an empty one, which would delete everything. Nor may one whose items went by
-        // unseen, because their key was written with escapes.
+        // An answer that is not a list must not count as an empty list, which would delete all objects. Nor
+        // may a list whose key `items` was written with escapes, so that its items were not found.
         let is_list = match envelope.items {
             Some(items) if items.get().starts_with('[') => items.get()[1..].trim_ascii_start() == "]",
             Some(items) => items.get() == "null",
@@ -173,20 +174,19 @@ impl<'c> PageDecoder<'c> {
     }
 
     fn begin_items(&mut self) -> Result<(), DecodeError> {
-        self.place = Place::BeforeItem;
-        // The built-in types' lists say what they are before their items come; those that say it behind have items that say
-        // it themselves.
+        self.position = Position::BeforeItem;
+        // Lists of built-in types have their type before their items. In other lists each item has its type.
         let so_far = [&self.envelope.bytes[..], b"]}"].concat();
         let Envelope { kind, api_version, .. } = parse_envelope(&so_far)?;
         self.type_meta = match kind.strip_suffix("List") {
-            // Says how much there is of the items, not what they are.
+            // Not the type of the objects.
             Some("PartialObjectMetadata") => self.config.type_meta.clone(),
             Some(kind) if !kind.is_empty() && !api_version.is_empty() => {
                 Some(TypeMeta::new(api_version, kind))
             }
             _ => self.config.type_meta.clone(),
         };
-        // Share one copy of the names with the watch's objects.
+        // So that the objects of lists and watches share one copy of the type.
         if self.type_meta == self.config.type_meta {
             self.type_meta = self.config.type_meta.clone();
         }
@@ -198,8 +198,8 @@ impl<'c> PageDecoder<'c> {
         match rest {
             [] | [b',', ..] => return Ok(rest.get(1..).unwrap_or_default()),
             [b']', ..] => self.end_items(),
-            [b'{' | b'[', ..] => self.place = Place::Item(Nesting::default()),
-            // No object, so this is no list of objects.
+            [b'{' | b'[', ..] => self.position = Position::Item(Nesting::default()),
+            // Not a list of objects.
             _ => {
                 let source = serde_json::Error::custom("expected an object as an item");
                 return Err(object::Error::Json(source).into());
@@ -215,23 +215,23 @@ impl<'c> PageDecoder<'c> {
             return self.end_long_item(rest);
         }
         if self.item.is_empty() {
-            self.take_in(last);
+            self.decode_item(last);
         } else {
             self.item.extend_from_slice(last);
             let mut item = mem::take(&mut self.item);
-            self.take_in(&item);
+            self.decode_item(&item);
             item.clear();
             self.item = item;
         }
-        self.place = Place::AfterItem;
+        self.position = Position::AfterItem;
         rest
     }
 
-    fn go_on_with_item<'b>(&mut self, chunk: &[u8]) -> &'b [u8] {
+    fn continue_item<'b>(&mut self, chunk: &[u8]) -> &'b [u8] {
         if self.is_too_long_with(chunk) {
             self.keep_beginning(chunk);
-            if let Place::Item(nesting) = &mut self.place {
-                self.place = Place::LongItem(mem::take(nesting));
+            if let Position::Item(nesting) = &mut self.position {
+                self.position = Position::LongItem(mem::take(nesting));
             }
         } else {
             self.item.extend_from_slice(chunk);
@@ -242,8 +242,8 @@ impl<'c> PageDecoder<'c> {
     fn end_long_item<'b>(&mut self, rest: &'b [u8]) -> &'b [u8] {
         let beginning = mem::take(&mut self.item);
         let error = DecodeError::TooLong { what: "list item", limit: self.config.max_object_bytes };
-        self.undecodable.push(Glimpse::of(&beginning).undecodable(error));
-        self.place = Place::AfterItem;
+        self.undecodable.push(ObjectIdentity::of(&beginning).undecodable(error));
+        self.position = Position::AfterItem;
         rest
     }
 
@@ -251,19 +251,19 @@ impl<'c> PageDecoder<'c> {
         self.item.len() + more.len() > self.config.max_object_bytes
     }
 
-    /// Keeps so much of an item that is too long as may have its name.
+    /// Keeps the first bytes of an item that is too long, which contain its name.
     fn keep_beginning(&mut self, more: &[u8]) {
-        let n_missing = glimpse::MAX_BYTES.saturating_sub(self.item.len());
-        self.item.truncate(glimpse::MAX_BYTES);
+        let n_missing = identity::MAX_BYTES.saturating_sub(self.item.len());
+        self.item.truncate(identity::MAX_BYTES);
         self.item.extend_from_slice(&more[..more.len().min(n_missing)]);
         self.item.shrink_to_fit();
     }
 
-    fn take_in(&mut self, item: &[u8]) {
+    fn decode_item(&mut self, item: &[u8]) {
         let Config { pruning, content, .. } = self.config;
         match Object::parse_content(item, self.type_meta.as_ref(), pruning, *content) {
-            Ok(item) => self.items.push((self.keep)(item)),
-            Err(error) => self.undecodable.push(Glimpse::of(item).undecodable(error.into())),
+            Ok(item) => self.items.push((self.hook)(item)),
+            Err(error) => self.undecodable.push(ObjectIdentity::of(item).undecodable(error.into())),
         }
     }
 
@@ -271,26 +271,26 @@ impl<'c> PageDecoder<'c> {
         let rest = chunk.trim_ascii_start();
         match rest.first() {
             None => {}
-            Some(b',') => self.place = Place::BeforeItem,
+            Some(b',') => self.position = Position::BeforeItem,
             Some(b']') => self.end_items(),
             Some(_) => {
-                let source = serde_json::Error::custom("expected `,` or `]` behind an item");
+                let source = serde_json::Error::custom("expected `,` or `]` after an item");
                 return Err(DecodeError::Malformed { what: WHAT, source });
             }
         }
         Ok(rest)
     }
 
-    /// The bracket itself is read as the envelope's.
+    /// Leaves the bracket to the envelope.
     fn end_items(&mut self) {
-        self.place = Place::Envelope;
+        self.position = Position::Envelope;
     }
 }
 
 // === impl EnvelopeScan ===
 
 impl EnvelopeScan {
-    /// Takes the next byte. Tells whether it was the bracket behind the key `items`.
+    /// Scans the next byte, and returns whether it is the bracket after the key `items`.
     fn begins_items_with(&mut self, byte: u8) -> bool {
         let mut begins_items = false;
         match (self.text, byte) {
@@ -319,14 +319,14 @@ impl EnvelopeScan {
         begins_items
     }
 
-    /// Whether what stands last is `"items":`.
+    /// Returns whether the bytes end in `"items":`.
     fn is_after_items_key(&self) -> bool {
         let between = self.bytes.get(self.last_string.end + 1..).unwrap_or_default();
         self.bytes.get(self.last_string.clone()) == Some(b"items") && between.trim_ascii() == b":"
     }
 }
 
-/// Keeps a null apart from what is not there.
+/// Distinguishes a null from a missing field.
 fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }

@@ -1,4 +1,4 @@
-//! The requests, as paths and queries.
+//! The paths, queries and headers of the requests.
 
 use http::{Method, Request, header};
 use kube::client::Body;
@@ -42,7 +42,7 @@ pub(super) fn watch(config: &Config, options: &WatchOptions) -> String {
     query.finish()
 }
 
-/// Returns what form of a list to ask for. A server that knows no other takes the last.
+/// Returns the media types to accept for a list. A server that does not know the first one uses the last.
 pub(super) fn list_accept(content: Content) -> &'static str {
     match content {
         Content::Full => JSON,
@@ -52,7 +52,7 @@ pub(super) fn list_accept(content: Content) -> &'static str {
     }
 }
 
-/// Returns what form of a watch's objects to ask for.
+/// Returns the media types to accept for the objects of a watch.
 pub(super) fn watch_accept(content: Content) -> &'static str {
     match content {
         Content::Full => JSON,
@@ -60,9 +60,9 @@ pub(super) fn watch_accept(content: Content) -> &'static str {
     }
 }
 
-/// Makes a GET that asks for JSON as it is.
+/// Returns a GET for uncompressed JSON.
 ///
-/// Not compressed: a compressed watch is one whose events wait for each other in somebody's buffer.
+/// With compression, an event of a watch could wait in a buffer for the next one.
 pub(super) fn get(path_and_query: &str, accept: &'static str) -> Result<Request<Body>, ApiError> {
     Request::builder()
         .method(Method::GET)
@@ -73,7 +73,7 @@ pub(super) fn get(path_and_query: &str, accept: &'static str) -> Result<Request<
         .map_err(|error| ApiError::Transport(error.into()))
 }
 
-/// A path and the query that grows behind it.
+/// A path and its query so far.
 struct Query(String);
 
 // === impl Query ===
@@ -97,7 +97,7 @@ impl Query {
         query
     }
 
-    /// Adds a parameter, unless its value is empty, which says the same as leaving it out.
+    /// Adds a parameter, unless its value is empty: an empty value means the same as none.
     fn add(&mut self, name: &str, value: &str) {
         if value.is_empty() {
             return;
@@ -119,13 +119,13 @@ impl Query {
     }
 }
 
-/// Returns the selector that selects what both do.
+/// Returns a selector that selects the objects that both select.
 fn both(one: &str, other: &str) -> String {
     let separator = if one.is_empty() || other.is_empty() { "" } else { "," };
     [one, separator, other].concat()
 }
 
-/// Percent-encodes everything but RFC 3986's unreserved characters.
+/// Percent-encodes all but the unreserved characters of RFC 3986.
 fn escape(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match byte {

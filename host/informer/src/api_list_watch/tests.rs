@@ -1,4 +1,4 @@
-//! Against a server that is a function: what is asked, and how the answer is read however it is cut.
+//! Requests to, and answers of, a server that is a function, with the body cut into chunks of all sizes.
 
 use std::convert::Infallible;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use crate::object::Object;
 type Chunk = Result<http_body::Frame<Bytes>, io::Error>;
 type Requests = Arc<Mutex<Vec<Request<Body>>>>;
 
-/// A resource whose server answers everything with this body, in chunks of so many bytes.
+/// Returns a source whose server answers every request with this body, in chunks of this size.
 fn serving(status: u16, body: &str, chunk_size: usize) -> (ApiListWatch, Requests) {
     let chunks: Vec<Bytes> = body.as_bytes().chunks(chunk_size).map(Bytes::copy_from_slice).collect();
     serving_with(status, None, move || {
@@ -60,7 +60,7 @@ fn watch_options() -> WatchOptions {
     }
 }
 
-async fn ask(server: &ApiListWatch, options: ListOptions) -> Result<ListPage, ApiError> {
+async fn list_page(server: &ApiListWatch, options: ListOptions) -> Result<ListPage, ApiError> {
     server.list(options, &|item| item).await
 }
 
@@ -78,10 +78,10 @@ const LIST: &str = r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceV
 "#;
 
 #[tokio::test]
-async fn a_page_is_read_however_it_is_cut() {
+async fn a_page_decodes_the_same_for_all_chunk_sizes() {
     for chunk_size in [1, 2, 3, 7, 64, 1000] {
         let (server, _) = serving(200, LIST, chunk_size);
-        let page = ask(&server, ListOptions::default()).await.unwrap();
+        let page = list_page(&server, ListOptions::default()).await.unwrap();
         assert_eq!(page.resource_version, "12");
         assert_eq!(page.continue_token.as_deref(), Some("to,k/en"));
         assert_eq!(
@@ -95,33 +95,33 @@ async fn a_page_is_read_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn items_take_their_type_from_the_list_and_keep_their_own_rl_73() {
+async fn items_without_a_type_get_the_lists_type_rl_73() {
     let list = r#"{"apiVersion":"e.io/v1","items":[{"apiVersion":"e.io/v1","kind":"Thing","metadata":{"name":"a"}}],"kind":"ThingList","metadata":{"resourceVersion":"9"}}"#;
     let (server, _) = serving(200, list, 5);
-    let page = ask(&server, ListOptions::default()).await.unwrap();
+    let page = list_page(&server, ListOptions::default()).await.unwrap();
     assert_eq!(page.items[0].type_meta(), &TypeMeta::new("e.io/v1", "Thing"));
     assert_eq!(page.resource_version, "9");
 }
 
 #[tokio::test]
-async fn what_is_kept_stands_in_the_place_of_what_came_rl_71() {
+async fn the_item_hook_replaces_items_rl_71() {
     let (server, _) = serving(200, LIST, 100);
     let kept =
         Object::parse(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"kept"}}"#, None).unwrap();
-    let keep = |item: Object| if item.key().name() == "a" { kept.clone() } else { item };
-    let page = server.list(ListOptions::default(), &keep).await.unwrap();
+    let hook = |item: Object| if item.key().name() == "a" { kept.clone() } else { item };
+    let page = server.list(ListOptions::default(), &hook).await.unwrap();
     assert!(page.items[0].is_same(&kept));
     assert_eq!(page.items[1].key().name(), "b");
 }
 
 #[tokio::test]
-async fn an_empty_list_is_a_list_rl_29() {
+async fn an_empty_list_decodes_rl_29() {
     for items in ["[]", "null", "[ \n]"] {
         let list = format!(
             r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"5"}},"items":{items}}}"#
         );
         let (server, _) = serving(200, &list, 10);
-        let page = ask(&server, ListOptions::default()).await.unwrap();
+        let page = list_page(&server, ListOptions::default()).await.unwrap();
         assert_eq!(
             (page.items.len(), &*page.resource_version, page.continue_token),
             (0, "5", None),
@@ -131,7 +131,7 @@ async fn an_empty_list_is_a_list_rl_29() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
+async fn an_answer_that_is_not_a_list_is_an_error_and_not_an_empty_list() {
     let cases = [
         ("", "malformed list"),
         ("{}", "unsupported list gvk: , Kind="),
@@ -158,20 +158,20 @@ async fn what_is_no_list_is_an_error_and_not_an_empty_list() {
     ];
     for (body, expected) in cases {
         let (server, _) = serving(200, body, 8);
-        let error = ask(&server, ListOptions::default()).await.unwrap_err();
+        let error = list_page(&server, ListOptions::default()).await.unwrap_err();
         let ApiError::Decode(error) = error else { panic!("{body}: {error:?}") };
         assert_eq!(error.to_string(), expected, "{body}");
     }
 }
 
 #[tokio::test]
-async fn too_much_is_refused() {
+async fn objects_and_events_beyond_the_limit_are_not_decoded() {
     let long = "x".repeat(2000);
     let list =
         format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{{"metadata":{{"name":"{long}"}}}}]}}"#);
     let (mut server, _) = serving(200, &list, 100);
     Arc::get_mut(&mut server.config).unwrap().max_object_bytes = 1000;
-    let page = ask(&server, ListOptions::default()).await.unwrap();
+    let page = list_page(&server, ListOptions::default()).await.unwrap();
     let [left_out] = &page.undecodable[..] else { panic!("{page:?}") };
     assert!(matches!(*left_out.error, DecodeError::TooLong { limit: 1000, .. }), "{left_out:?}");
 
@@ -189,12 +189,12 @@ const WATCH: &str = r#"{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1",
 {"type":"MODIFIED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"9"},"s":"\n"}}
 {"type":"DELETED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"10"}}}
 {"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"11","creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}},"spec":{"containers":null}}}
-{"type":"SMELLED","object":{"metadata":{"resourceVersion":"12"}}}
+{"type":"UNHEARD","object":{"metadata":{"resourceVersion":"12"}}}
 {"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}}
 "#;
 
 #[tokio::test]
-async fn a_watch_is_read_however_it_is_cut() {
+async fn a_watch_decodes_the_same_for_all_chunk_sizes() {
     for chunk_size in [1, 2, 3, 50, 10_000] {
         let (server, _) = serving(200, WATCH, chunk_size);
         let events: Vec<WatchEvent> = watch(&server).await.into_iter().map(Result::unwrap).collect();
@@ -221,21 +221,21 @@ async fn a_watch_is_read_however_it_is_cut() {
             is_initial_events_end: true,
         };
         assert_eq!(bookmark, &expected);
-        assert_eq!((&**event_type, resource_version.as_deref()), ("SMELLED", Some("12")));
+        assert_eq!((&**event_type, resource_version.as_deref()), ("UNHEARD", Some("12")));
         assert!(status.is_expired());
     }
 }
 
 // Conformance: B.1, G.47
 #[tokio::test]
-async fn a_watch_cut_in_an_event_ends_and_garbage_is_an_error_wt_02() {
+async fn a_watch_that_ends_within_an_event_is_closed_and_garbage_is_an_error_wt_02() {
     let cut = &WATCH[..WATCH.find("DELETED").unwrap()];
     let (server, _) = serving(200, cut, 9);
     let events = watch(&server).await;
     assert_eq!(events.len(), 2);
     assert!(events.iter().all(Result::is_ok));
 
-    // An event without its newline is an event all the same.
+    // The last event needs no newline.
     let (server, _) = serving(200, WATCH.lines().next().unwrap(), 9);
     assert_eq!(watch(&server).await.len(), 1);
 
@@ -256,7 +256,7 @@ async fn a_watch_cut_in_an_event_ends_and_garbage_is_an_error_wt_02() {
 }
 
 #[test]
-fn a_frame_is_read_however_it_is_written() {
+fn a_watch_line_decodes_in_every_spelling_of_its_json() {
     let object = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"}"}}"#;
     for line in [
         format!(r#"{{"type":"ADDED","object":{object}}}"#),
@@ -265,7 +265,7 @@ fn a_frame_is_read_however_it_is_written() {
         format!(r#"{{"type":"ADDED","object":{object},"extra":{{}}}}"#),
         format!(r#"{{"type":"\u0041DDED","object":{object}}}"#),
     ] {
-        let event = event::parse(line.as_bytes(), &pods());
+        let event = event::decode(line.as_bytes(), &pods());
         assert!(
             matches!(&event, Ok(WatchEvent::Added(added)) if &*added.json() == object),
             "{line}: {event:?}"
@@ -276,17 +276,17 @@ fn a_frame_is_read_however_it_is_written() {
         format!(r#"{{"type":"ADDED","object":{object}}}}}"#),
         format!(r#"{{"type":"ADDED","object":{object}}}{{}}"#),
     ] {
-        assert!(event::parse(line.as_bytes(), &pods()).is_err(), "{line}");
+        assert!(event::decode(line.as_bytes(), &pods()).is_err(), "{line}");
     }
 }
 
 #[tokio::test]
-async fn what_is_no_object_of_the_resource_does_not_end_the_watch_rl_55() {
+async fn an_object_of_another_type_does_not_end_the_watch_rl_55() {
     for object in [
         "{}",
         r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}"#,
         r#"{"metadata":{}}"#,
-        // It would not be decoded either, but nobody asked for it.
+        // Not decodable either, but of another type.
         r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1beta1","metadata":{"name":"t","labels":1}}"#,
         r#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","labels":{"n":1}}}"#,
     ] {
@@ -314,7 +314,7 @@ async fn a_broken_connection_is_the_last_item_of_a_watch() {
 proptest::proptest! {
     // Conformance: B.5
     #[test]
-    fn a_list_is_read_as_a_parser_of_the_whole_reads_it(
+    fn a_page_decodes_as_by_a_parser_of_the_whole_text(
         items in proptest::collection::vec(r#"[a-z\[\]{}",: ]{0,8}"#, 0..5),
         chunk_size in 1..40_usize,
         is_pretty in proptest::bool::ANY,
@@ -351,22 +351,22 @@ proptest::proptest! {
         if text.as_bytes().chunks(chunk_size).try_for_each(|chunk| decoder.push(chunk)).is_ok() {
             let _ = decoder.finish();
         }
-        let _ = event::parse(text.as_bytes(), &config);
-        let _ = status::from_answer(500, &http::HeaderMap::new(), text.as_bytes());
+        let _ = event::decode(text.as_bytes(), &config);
+        let _ = answer::status_of(500, &http::HeaderMap::new(), text.as_bytes());
     }
 }
 
 #[tokio::test]
-async fn requests_say_what_is_wanted() {
+async fn requests_carry_the_options() {
     let (server, requests) = serving(200, LIST, 1000);
     let options = ListOptions {
         resource_version: "0".into(),
         limit: std::num::NonZeroU32::new(500),
         ..ListOptions::default()
     };
-    ask(&server, options).await.unwrap();
+    list_page(&server, options).await.unwrap();
     let next = ListOptions { continue_token: Some("a b+c/d=".into()), ..ListOptions::default() };
-    ask(&server, next).await.unwrap();
+    list_page(&server, next).await.unwrap();
     let _ = watch(&server).await;
     let uris: Vec<String> =
         requests.lock().unwrap().iter().map(|request| request.uri().to_string()).collect();
@@ -388,7 +388,7 @@ async fn requests_say_what_is_wanted() {
     };
     let uri = request::list(&config, &ListOptions::default());
     insta::assert_snapshot!(uri, @"/apis/apps/v1/namespaces/team-a/deploy%2F..%2Fments?labelSelector=app%3Dweb%2Ctier%20in%20%28a%2Cb%29&fieldSelector=spec.nodeName%3Dn");
-    // FA-05: what the options ask for comes on top of what the source is restricted to.
+    // FA-05: the selectors of the options are added to those of the source.
     let options = WatchOptions {
         label_selector: "!legacy".parse().unwrap(),
         field_selector: "metadata.name=a".into(),
@@ -399,12 +399,12 @@ async fn requests_say_what_is_wanted() {
 }
 
 #[tokio::test]
-async fn failures_carry_the_servers_account() {
+async fn failures_carry_the_servers_status() {
     let failure = |code: u16, header: Option<(&'static str, &'static str)>, body: &'static str| async move {
         let (server, _) = serving_with(code, header, move || {
             futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(body.as_bytes())))])
         });
-        match ask(&server, ListOptions::default()).await.unwrap_err() {
+        match list_page(&server, ListOptions::default()).await.unwrap_err() {
             ApiError::Status(status) => status,
             error => panic!("{error:?}"),
         }
@@ -420,43 +420,43 @@ async fn failures_carry_the_servers_account() {
     let status = failure(404, None, "404 page not found").await;
     assert!(ApiError::from(status.clone()).is_not_found());
     insta::assert_snapshot!(status, @"404 page not found (404)");
-    // Gone is not a code that a proxy's page could fake a status for, but its code counts.
+    // Without a status in the body, the HTTP code counts.
     assert!(failure(410, None, "").await.is_expired());
     assert!(failure(403, None, r#"{"code":403,"reason":"Forbidden"}"#).await.code == 403);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_is_given_up() {
+async fn a_request_without_an_answer_times_out() {
     let service =
         tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>());
     let server = ApiListWatch::new(kube::Client::new(service, "default"), pods());
-    let error = ask(&server, ListOptions::default()).await.unwrap_err();
+    let error = list_page(&server, ListOptions::default()).await.unwrap_err();
     assert!(matches!(error, ApiError::Transport(_)) && !error.is_retriable_in_place());
 
     let (server, _) = serving_with(200, None, || {
         futures::stream::iter([Ok(http_body::Frame::data(Bytes::from_static(b"{")))])
             .chain(futures::stream::pending())
     });
-    let error = ask(&server, ListOptions::default()).await.unwrap_err();
+    let error = list_page(&server, ListOptions::default()).await.unwrap_err();
     assert!(matches!(error, ApiError::Transport(_)));
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_known_as_such_rl_32() {
-    // Bound and dropped: nobody listens there.
+async fn a_refused_connection_is_retriable_rl_32() {
+    // Bound and dropped, so the port refuses connections.
     let address = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let config = kube::Config::new(format!("http://{address}").parse().unwrap());
     let server = ApiListWatch::new(kube::Client::try_from(config).unwrap(), pods());
-    let error = ask(&server, ListOptions::default()).await.unwrap_err();
+    let error = list_page(&server, ListOptions::default()).await.unwrap_err();
     assert!(error.is_retriable_in_place(), "{error:?}");
 }
 
-/// What a server with the form and one without it make of the same Pod.
+/// The same Pod from a server that supports metadata-only answers, and from one that does not.
 const PARTIAL: &str = r#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","resourceVersion":"3","managedFields":[{}]}}"#;
 const WHOLE: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"3","managedFields":[{}]},"spec":{"nodeName":"n"}}"#;
 
 #[tokio::test]
-async fn metadata_alone_has_one_form_whatever_the_server_makes_of_it() {
+async fn metadata_only_objects_are_equal_for_all_forms_of_the_answer() {
     let expected = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"3"}}"#;
     let bare = r#"{"metadata":{"name":"a","resourceVersion":"3"},"spec":{"nodeName":"n"}}"#;
     for (kind, api_version, item) in [
@@ -469,7 +469,7 @@ async fn metadata_alone_has_one_form_whatever_the_server_makes_of_it() {
         );
         let (server, requests) = serving(200, &body, 1000);
         let server = metadata_of(server);
-        let page = ask(&server, ListOptions::default()).await.unwrap();
+        let page = list_page(&server, ListOptions::default()).await.unwrap();
         assert_eq!(texts(&page.items), [expected], "from {item}");
         assert_eq!(page.resource_version, "9");
         insta::allow_duplicates! {
@@ -490,7 +490,7 @@ async fn metadata_alone_has_one_form_whatever_the_server_makes_of_it() {
 }
 
 #[tokio::test]
-async fn metadata_of_a_type_that_nobody_knows_is_refused() {
+async fn metadata_only_objects_of_an_unknown_type_are_rejected() {
     let (server, _) = serving(200, &format!("{{\"type\":\"ADDED\",\"object\":{PARTIAL}}}\n"), 1000);
     let config = Config { type_meta: None, content: Content::Metadata, ..pods() };
     let events = watch(&ApiListWatch::new(server.client, config)).await;

@@ -1,4 +1,4 @@
-//! What can go wrong in a request, and the classes by which a reflector decides what to do (RL-30 to RL-33).
+//! The errors of requests, and the classes by which the reflector decides about retries (RL-30 to RL-33).
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,69 +10,69 @@ use crate::object;
 /// Why a list or a watch failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The server answered, and the answer is no.
+    /// The server answered with a failure.
     #[error(transparent)]
     Status(#[from] Status),
-    /// There was no answer, or not all of it.
+    /// The answer did not arrive, or not all of it.
     #[error("cannot talk to the API server")]
     Transport(#[source] Box<dyn StdError + Send + Sync>),
-    /// The answer cannot be read.
-    #[error("cannot read the API server's answer")]
+    /// The answer cannot be decoded.
+    #[error("cannot decode the API server's answer")]
     Decode(#[from] DecodeError),
 }
 
-/// The API server's own account of a failure (`metav1.Status`), or what an HTTP answer without one amounts to.
+/// The API server's description of a failure (`metav1.Status`), or one made from an HTTP answer without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// HTTP status code.
     pub code: u16,
-    /// One word for a machine, such as `Expired`; empty if the server does not say.
+    /// The machine-readable reason, such as `Expired`; empty if the server does not give one.
     pub reason: String,
-    /// What happened, for people.
+    /// The description for people.
     pub message: String,
-    /// What led to it, in parts.
+    /// The causes.
     pub causes: Vec<Cause>,
-    /// How long the server asks to wait before the next try.
+    /// How long the server asks to wait before the next request.
     pub retry_after: Option<Duration>,
 }
 
 /// One of the causes in a [`Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// One word for a machine (`reason` in the JSON, the cause's type in Go).
+    /// The machine-readable reason (`reason` in the JSON, the type of the cause in Go).
     pub reason: String,
-    /// What happened, for people.
+    /// The description for people.
     pub message: String,
 }
 
-/// What makes an answer unreadable.
+/// Why an answer cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// It is not JSON, or not of the expected shape.
     #[error("malformed {what}")]
     Malformed {
-        /// What it was to be.
+        /// The kind of text.
         what: &'static str,
-        /// Where it broke.
+        /// The cause, with its position.
         #[source]
         source: serde_json::Error,
     },
     /// It is not UTF-8.
     #[error("{what} is not UTF-8")]
     NotUtf8 {
-        /// What it was to be.
+        /// The kind of text.
         what: &'static str,
-        /// Where it broke.
+        /// The cause, with its position.
         #[source]
         source: std::str::Utf8Error,
     },
-    /// One object in it cannot be taken in.
+    /// One of its objects cannot be decoded.
     #[error("bad object in the answer")]
     Object(#[from] object::Error),
-    /// It is longer than this host is ready to hold.
+    /// It is longer than the limit.
     #[error("{what} is longer than {limit} bytes")]
     TooLong {
-        /// What it was to be.
+        /// The kind of text.
         what: &'static str,
         /// The limit.
         limit: usize,
@@ -80,12 +80,13 @@ pub enum DecodeError {
     /// It has no resourceVersion.
     #[error("{0} without a resourceVersion")]
     NoVersion(&'static str),
-    /// A list came as a table for people to read (RL-26).
+    /// A list is not a list of objects, but for example a table (RL-26).
     #[error("unsupported list gvk: {0}")]
     UnsupportedList(String),
 }
 
-/// The connection broke, or was silent for too long, before there was an answer. So nothing is known of what the server would have said.
+/// The connection broke, or was silent for too long, before the answer. The server may or may not have got
+/// the request.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer came")]
 pub struct Unanswered(#[source] pub Box<dyn StdError + Send + Sync>);
@@ -93,17 +94,18 @@ pub struct Unanswered(#[source] pub Box<dyn StdError + Send + Sync>);
 // === impl ApiError ===
 
 impl ApiError {
-    /// Whether the version asked for is too old: reason `Expired` or `Gone`, or code 410 with an unknown reason (RL-30).
+    /// Returns whether the requested version is too old: reason `Expired` or `Gone`, or code 410 with an
+    /// unknown reason (RL-30).
     pub fn is_expired(&self) -> bool {
         self.status().is_some_and(Status::is_expired)
     }
 
-    /// Whether the version asked for is newer than any the server knows (RL-31).
+    /// Returns whether the requested version is newer than the newest of this server (RL-31).
     pub fn is_too_large_rv(&self) -> bool {
         self.status().is_some_and(Status::is_too_large_rv)
     }
 
-    /// Whether the same request may be made again after a while: connection refused, or 429 (RL-32).
+    /// Returns whether the same request may be repeated after a back-off: connection refused, or 429 (RL-32).
     pub fn is_retriable_in_place(&self) -> bool {
         match self {
             Self::Status(status) => status.is_too_many_requests(),
@@ -112,32 +114,33 @@ impl ApiError {
         }
     }
 
-    /// Whether the way to the server broke before it answered, as far as the source says so: see [`Unanswered`].
+    /// Returns whether the connection broke before the answer, if the source reports it: see [`Unanswered`].
     pub fn is_unanswered(&self) -> bool {
         matches!(self, Self::Transport(source) if source.is::<Unanswered>())
     }
 
-    /// Whether the server failed inside: reason `InternalError`, or code 500 with an unknown reason (RL-33).
+    /// Returns whether the server failed internally: reason `InternalError`, or code 500 with an unknown
+    /// reason (RL-33).
     pub fn is_internal(&self) -> bool {
         self.status().is_some_and(Status::is_internal)
     }
 
-    /// Whether the resource (or the namespace's part of it) is not there: 404.
+    /// Returns whether the server does not have the resource or the object: 404.
     pub fn is_not_found(&self) -> bool {
         self.status().is_some_and(|status| status.is("NotFound", 404))
     }
 
-    /// Whether the host may not ask for this: 403.
+    /// Returns whether the host has no permission for the request: 403.
     pub fn is_forbidden(&self) -> bool {
         self.status().is_some_and(|status| status.is("Forbidden", 403))
     }
 
-    /// Returns how long the server asks to wait before the next try.
+    /// Returns how long the server asks to wait before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         self.status().and_then(|status| status.retry_after)
     }
 
-    /// Returns the server's own account, if it gave one.
+    /// Returns the server's status, if the server answered.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) => Some(status),
@@ -164,13 +167,13 @@ impl Status {
         is_timeout && (self.causes.iter().any(|cause| cause.message == TEXT) || self.message.contains(TEXT))
     }
 
-    /// Whether the server asks to slow down, by reason or by code.
+    /// Returns whether the server asks for fewer requests, by reason or by code.
     pub fn is_too_many_requests(&self) -> bool {
         self.reason == "TooManyRequests" || self.code == 429
     }
 
-    /// Whether the server has no time at the moment and may say when to come back: 429, or any failure of its own, but for a version that it does
-    /// not have, against which no waiting helps.
+    /// Returns whether the server may ask to repeat the request: 429 and all failures of the server itself,
+    /// save a version that it does not have yet.
     pub fn asks_to_retry(&self) -> bool {
         (self.is_too_many_requests() || self.code >= 500) && !self.is_too_large_rv()
     }
@@ -180,7 +183,7 @@ impl Status {
         self.is("InternalError", 500)
     }
 
-    /// Whether this is the failure of that reason, by its name or, where the server's reason says nothing, by its code.
+    /// Returns whether the failure has this reason or, with an unknown reason, this code.
     fn is(&self, reason: &str, code: u16) -> bool {
         self.reason == reason || (self.code == code && !KNOWN_REASONS.contains(&&*self.reason))
     }
@@ -199,7 +202,7 @@ impl fmt::Display for Status {
 
 impl StdError for Status {}
 
-/// The reasons that `apimachinery` knows. A code counts only beside a reason that is none of these.
+/// The reasons of `apimachinery`. A code counts only with a reason that is not one of these.
 const KNOWN_REASONS: &[&str] = &[
     "AlreadyExists",
     "BadRequest",
@@ -222,13 +225,13 @@ const KNOWN_REASONS: &[&str] = &[
     "UnsupportedMediaType",
 ];
 
-/// Whether anywhere down the chain of causes stands a refused TCP connection.
+/// Returns whether a refused TCP connection is among the causes.
 fn is_connection_refused(error: &(dyn StdError + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         match error.downcast_ref::<io::Error>() {
             Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => return true,
-            // An I/O error that wraps another shows that one's source, not that one.
+            // `source` of an I/O error that wraps another error skips that error.
             Some(error) if error.get_ref().is_some() => next = error.get_ref().map(|inner| inner as _),
             _ => next = error.source(),
         }

@@ -1,48 +1,49 @@
-//! What can be asked for in a list and in a watch.
+//! The options of lists and watches.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::selector::LabelSelector;
 
-/// What to list.
+/// The options of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// Empty: the newest there is, read from etcd. `0`: whatever the server has at hand. Else: see `version_match`.
-    /// Must be empty together with a continue token.
+    /// Empty: the newest version, read from etcd. `0`: any version, from the server's watch cache. Else: see
+    /// `version_match`. Must be empty if there is a continue token.
     pub resource_version: String,
-    /// How the answer's version stands to `resource_version`. None: not older. Must be none without a version.
+    /// How the list's version relates to `resource_version`. None: not older. Must be none without a version.
     pub version_match: Option<VersionMatch>,
-    /// The most objects that one page may hold; none for all of them.
+    /// The most objects per page; none for all in one page.
     pub limit: Option<NonZeroU32>,
-    /// What the page before gave, to get the next.
+    /// The token of the page before.
     pub continue_token: Option<String>,
-    /// Only what this selects, chosen by the server, beside what the source itself is restricted to.
+    /// Only objects that this selects, in addition to the selector of the source. The server selects.
     pub label_selector: LabelSelector,
-    /// Only what this field selector selects, in the API's syntax; empty for all. Chosen by the server as well.
+    /// Only objects that this field selector, in the syntax of the API, selects; empty for all. The server
+    /// selects.
     pub field_selector: String,
 }
 
-/// How the version of an answer stands to the one that was asked for.
+/// How the version of a list relates to the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
-    /// It is that one.
+    /// It is the same.
     Exact,
-    /// It is that one or a newer one.
+    /// It is the same or newer.
     NotOlderThan,
 }
 
-/// What to watch.
+/// The options of a watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// Changes after this version are sent.
+    /// The watch sends the changes after this version.
     pub resource_version: String,
     /// The server ends the watch after this long, in whole seconds.
     pub timeout: Duration,
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
-    /// Whether the watch begins with what there is, at a version not older than `resource_version`: each object as if it
-    /// had just been added, then a bookmark that says that this was all (WL-01).
+    /// Whether the watch begins with all objects at a version not older than `resource_version`: one `ADDED`
+    /// event for each, then the bookmark that ends the initial events (WL-01).
     pub send_initial_events: bool,
     /// As in [`ListOptions`].
     pub label_selector: LabelSelector,
@@ -53,12 +54,12 @@ pub struct WatchOptions {
 // === impl ListOptions ===
 
 impl ListOptions {
-    /// Returns the watch that begins with what this list would answer, for those who would rather have a stream; none where
-    /// no watch can say the same (WL-11).
+    /// Returns the watch whose initial events are the objects of this list; none if no watch has the same
+    /// meaning (WL-11).
     pub fn to_watch_list(&self, timeout: Duration) -> Option<WatchOptions> {
         let Self { resource_version, version_match, limit, continue_token, label_selector, field_selector } =
             self;
-        // A list at version 0 ignores its limit where the watch cache answers, and a watch has no pages.
+        // A watch has no pages. A list at version 0 ignores its limit if the watch cache answers.
         let is_whole = continue_token.is_none() && (limit.is_none() || resource_version == "0");
         let is_match_possible = match version_match {
             None => true,
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_becomes_a_stream_where_that_says_the_same_wl_11() {
+    fn a_list_converts_to_a_watch_list_if_both_mean_the_same_wl_11() {
         let timeout = Duration::from_secs(300);
         let limit = NonZeroU32::new(500);
         let able = [

@@ -77,7 +77,7 @@ async fn pages_become_one_list_at_the_first_pages_version_pg_02_pg_03() {
 #[tokio::test]
 async fn a_later_page_that_expired_leads_to_the_whole_list_pg_04() {
     let server = paged(11);
-    server.pass_list();
+    server.serve_list();
     server.fail_list(errors::expired().into());
     let options = ListOptions {
         resource_version: "3".into(),
@@ -90,7 +90,7 @@ async fn a_later_page_that_expired_leads_to_the_whole_list_pg_04() {
 
     // Its error is the error.
     let server = paged(11);
-    server.pass_list();
+    server.serve_list();
     server.fail_list(errors::expired().into());
     server.fail_list(errors::internal().into());
     assert!(list(&server, pages_of(10), options.clone()).await.unwrap_err().is_internal());
@@ -103,7 +103,7 @@ async fn a_later_page_that_expired_leads_to_the_whole_list_pg_04() {
 
     // Where it is to fail.
     let server = paged(11);
-    server.pass_list();
+    server.serve_list();
     server.fail_list(errors::expired().into());
     let config = Config { on_expired: OnExpired::Fail, ..pages_of(10) };
     assert!(list(&server, config, options).await.unwrap_err().is_expired());
@@ -143,7 +143,7 @@ async fn list_pager_each_list_item_pg_05() {
 
     // The second page expires when the first has been seen.
     let server = paged(11);
-    server.pass_list();
+    server.serve_list();
     server.fail_list(errors::expired().into());
     let (seen, result) = each(&server, &token, all).await;
     assert_eq!(seen, expected(10));
@@ -245,7 +245,7 @@ async fn with_and_without_a_buffer_the_pages_fetched_are_client_gos_pg_05() {
 #[tokio::test(start_paused = true)]
 async fn cancelled_while_a_page_does_not_come_pg_05() {
     let server = paged(11);
-    server.pass_list();
+    server.serve_list();
     server.hang_list();
     let token = CancellationToken::new();
     let (each, ()) = tokio::join!(each(&server, &token, all), async {

@@ -13,34 +13,36 @@ use crate::user_function::{self, UserFunction};
 /// The configuration of a reflector. The defaults are client-go's where client-go has any.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The type that the watch's objects must have; the reflector drops an event with an object of another type (RL-05).
-    /// None: every type is accepted.
+    /// The type that the watch's objects must have; the reflector drops an event with an object of another
+    /// type (RL-05). None: every type is accepted.
     pub type_meta: Option<TypeMeta>,
     /// The name of the resource for messages. None: `type_meta`, if there is one (RL-06).
     pub description: Option<String>,
     /// How the reflector gets all objects at first.
     pub initial_list: InitialList,
-    /// Objects per page of a list. None: 500, or all in one page where the server's watch cache answers (RL-22).
+    /// Objects per page of a list. None: 500, or all in one page where the server's watch cache answers
+    /// (RL-22).
     pub page_size: Option<NonZeroU32>,
     /// The waits after failures.
     pub backoff: backoff::Config,
-    /// The reflector asks the server to end each watch after a random time between this one and twice this one. A value
-    /// under 5 minutes counts as 5 minutes (RL-01).
+    /// The reflector asks the server to end each watch after a random time between this one and twice this
+    /// one. A value under 5 minutes counts as 5 minutes (RL-01).
     pub min_watch_timeout: Duration,
     /// A list page or the beginning of a watch without an answer in this time has failed.
     pub request_timeout: Duration,
-    /// The reflector closes a watch without an event for this long, and resumes it from the last version, if the server
-    /// has ever sent a bookmark; bookmarks come about once a minute (RL-70). During the initial events a bookmark is always
-    /// due, so the limit holds on every server, and the reflector lists instead.
+    /// The reflector closes a watch without an event for this long, and resumes it from the last version, if
+    /// the server has ever sent a bookmark; bookmarks come about once a minute (RL-70). During the initial
+    /// events a bookmark is always due, so the limit holds on every server, and the reflector lists instead.
     pub silence_limit: Duration,
     /// How often the store is asked to resync. None: never (RL-62).
     pub resync_period: Option<Duration>,
-    /// For how long the reflector answers internal errors on a watch with another watch instead of a list; 0: never
-    /// (RL-47).
+    /// For how long the reflector answers internal errors on a watch with another watch instead of a list; 0:
+    /// never (RL-47).
     pub max_internal_error_retry: Duration,
     /// Whether the initial events are compared with a list.
     pub consistency_check: ConsistencyCheck,
-    /// Receives the errors that end a list or the beginning of a watch (RL-10). None: the log receives them (RL-11).
+    /// Receives the errors that end a list or the beginning of a watch (RL-10). None: the log receives them
+    /// (RL-11).
     pub watch_error_handler: Option<WatchErrorHandler>,
     /// The seed of all random numbers. None: another one at each start.
     pub seed: Option<u64>,
@@ -66,10 +68,11 @@ pub enum ConsistencyCheck {
     Panic,
 }
 
-/// A function that receives the errors of lists and of the beginnings of watches, in place of the log (RL-10).
+/// A function that receives the errors of lists and of the beginnings of watches, in place of the log
+/// (RL-10).
 ///
-/// The reflector calls it before the back-off that follows. [`Error::api_error`] returns the API server's error, if it is
-/// the cause. The end of a watch, for whatever reason, is not such an error.
+/// The reflector calls it before the back-off that follows. [`Error::api_error`] returns the API server's
+/// error, if it is the cause. The end of a watch, for whatever reason, is not such an error.
 #[derive(Clone)]
 pub struct WatchErrorHandler(Arc<dyn Fn(&Error) + Send + Sync>);
 

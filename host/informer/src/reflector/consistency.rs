@@ -1,4 +1,5 @@
-//! Whether what streamed in is what a list brings (CD-01). For tests: it costs a list from etcd each time.
+//! Compares the initial events of a watch with a list (CD-01). For tests: each check lists all objects from
+//! etcd.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -12,29 +13,30 @@ use crate::list_watch::{ListOptions, ListWatch, VersionMatch};
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// How long to wait after a list that failed.
+/// The pause after a failed list.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What came in is not what the API server has. There is nothing to be done about it but to find out why.
+/// The differences between the received objects and the list. They are a bug of the server or of the
+/// reflector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("missing {missing:?}, surplus {surplus:?}, different {different:?}")]
 pub struct Inconsistency {
-    /// What only a list brings.
+    /// Objects that are only in the list.
     pub missing: Vec<ObjectKey>,
-    /// What a list does not bring.
+    /// Objects that are not in the list.
     pub surplus: Vec<ObjectKey>,
-    /// What a list brings otherwise.
+    /// Objects that differ in the list.
     pub different: Vec<ObjectKey>,
 }
 
-/// What a store would make of an object before it keeps it.
+/// The transformer of the store.
 pub type Transform<'t> = &'t (dyn Fn(Object) -> Result<Object, StoreError> + Send + Sync);
 
-/// Compares what came in up to a version with a list at exactly this version.
+/// Compares the objects received up to a version with a list at exactly this version.
 ///
-/// `options` are those with which `items` were asked for: their limit counts again if it was kept then. Nothing is asked, and
-/// nothing found, where no such list can be asked for: behind a continue token, or at version 0. A list that fails is asked
-/// for again each second, until it succeeds; if the server has forgotten the version meanwhile, nothing can be said.
+/// `options` are the options of the request for `items`; their limit applies to the list if the server kept
+/// to it. Returns `Ok` without a request if no such list exists: after a continue token, or at version 0.
+/// Repeats a failed list each second until it succeeds; returns `Ok` if the version has expired meanwhile.
 pub async fn check(
     list_watch: &dyn ListWatch,
     resource_version: &str,
@@ -45,22 +47,28 @@ pub async fn check(
     if options.continue_token.is_some() || resource_version == "0" {
         return Ok(());
     }
-    tracing::warn!("the consistency check is on: one more list is sent to the API server");
-    let is_kept = |limit: &NonZeroU32| options.resource_version != "0" || items.len() <= limit.get() as usize;
+    tracing::warn!("the consistency check is on and lists all objects once more");
+    let applies = |limit: &NonZeroU32| options.resource_version != "0" || items.len() <= limit.get() as usize;
     let options = ListOptions {
         resource_version: resource_version.to_owned(),
         version_match: Some(VersionMatch::Exact),
-        limit: options.limit.filter(is_kept),
+        limit: options.limit.filter(applies),
         ..options
     };
     let listed = loop {
         match list_watch.list(options.clone(), &|item| item).await {
             Ok(page) => break page.items,
             Err(error) if error.is_expired() => {
-                tracing::warn!("too late for the consistency check: {}", in_full(&error));
+                tracing::warn!(
+                    "the consistency check is skipped, since its version has expired: {}",
+                    in_full(&error)
+                );
                 return Ok(());
             }
-            Err(error) => tracing::error!("the consistency check cannot list: {}", in_full(&error)),
+            Err(error) => tracing::error!(
+                "the list of the consistency check failed and is repeated: {}",
+                in_full(&error)
+            ),
         }
         tokio::time::sleep(PAUSE).await;
     };
@@ -82,7 +90,7 @@ fn compare(listed: impl Iterator<Item = Object>, items: &[Object]) -> Result<(),
     if found == Inconsistency::default() { Ok(()) } else { Err(found) }
 }
 
-/// The order of fields is nobody's concern.
+/// The order of fields does not matter.
 fn value_of(object: &Object) -> Value {
     serde_json::from_str(&object.json()).unwrap_or_default()
 }

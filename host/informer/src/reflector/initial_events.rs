@@ -1,4 +1,5 @@
-//! The initial events of a watch before their end bookmark: the objects so far, and a warning when the bookmark is late.
+//! The initial events of a watch before their end bookmark: the objects so far, and a warning when the
+//! bookmark is late.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub(super) struct InitialEvents {
 
 /// The temporary store of the initial events (WL-02): each object once, mostly in the order of the events.
 ///
-/// It exists beside the cache while the events arrive. As long as the objects arrive in the order of a list, each takes one
-/// pointer; after the first one out of order, each also takes a map entry.
+/// It exists beside the cache while the events arrive. As long as the objects arrive in the order of a list,
+/// each takes one pointer; after the first one out of order, each also takes a map entry.
 #[derive(Debug, Default)]
 pub(super) struct InitialObjects {
     objects: Vec<Object>,

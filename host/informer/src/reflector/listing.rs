@@ -54,7 +54,8 @@ impl ActiveReflector<'_> {
         }
     }
 
-    /// Lists all objects, transformed and interned, and returns also the first error of the store's transformer, if any.
+    /// Lists all objects, transformed and interned, and returns also the first error of the store's
+    /// transformer, if any.
     ///
     /// The error does not end the list: the item may be of a page that the pager drops and requests again.
     async fn list_at(

@@ -11,8 +11,9 @@ use crate::list_watch::{ApiError, DecodeError};
 
 /// Why a list or a watch ended.
 ///
-/// A [`WatchErrorHandler`](super::WatchErrorHandler) receives [`Error::List`], [`Error::Replace`], and [`Error::Watch`] of
-/// a watch that could not begin (RL-10). The other errors are in the log and in the status.
+/// A [`WatchErrorHandler`](super::WatchErrorHandler) receives [`Error::List`], [`Error::Replace`], and
+/// [`Error::Watch`] of a watch that could not begin (RL-10). The other errors are in the log and in the
+/// status.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The list failed (RL-27).
@@ -34,8 +35,8 @@ pub enum Error {
         /// The cause.
         source: ApiError,
     },
-    /// An event has an object that cannot be decoded. The store's state of this object is out of date, and only a list has
-    /// the new one.
+    /// An event has an object that cannot be decoded. The store's state of this object is out of date, and
+    /// only a list has the new one.
     #[error(
         "failed to watch {what}: an event of {object} cannot be decoded, so all objects are listed again"
     )]

@@ -1,7 +1,8 @@
-//! How the reflector sends its requests: each with a time limit, and repeated where client-go's REST client repeats.
+//! How the reflector sends its requests: each with a time limit, and repeated where client-go's REST client
+//! repeats.
 //!
-//! A repetition costs no list and no step of the back-off. The back-off, which grows to a minute, is for a server that
-//! rejects requests or cannot be reached.
+//! A repetition costs no list and no step of the back-off. The back-off, which grows to a minute, is for a
+//! server that rejects requests or cannot be reached.
 
 use std::io;
 use std::time::Duration;
@@ -23,7 +24,8 @@ const UNANSWERED_PAUSE: Duration = Duration::from_secs(1);
 /// The least pause before a repetition, even if the server asks for none.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends requests through [`Timed`], and repeats those that got no answer or a `Retry-After`. The status says so meanwhile.
+/// Sends requests through [`Timed`], and repeats those that got no answer or a `Retry-After`. The status says
+/// so meanwhile.
 pub(super) struct Repeating<'r> {
     pub(super) timed: Timed<'r>,
     pub(super) status: &'r StatusPublisher,
@@ -40,7 +42,8 @@ pub(super) struct Timed<'r> {
 // === impl Repeating ===
 
 impl Repeating<'_> {
-    /// Waits before the repetition of a failed request, or returns the error if the request is not to be repeated.
+    /// Waits before the repetition of a failed request, or returns the error if the request is not to be
+    /// repeated.
     async fn pause(&self, verb: &str, error: ApiError, n_repeats: u32) -> Result<(), ApiError> {
         let pause = match &error {
             ApiError::Status(status) if status.asks_to_retry() && n_repeats < MAX_REPEATS => {

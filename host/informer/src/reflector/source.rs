@@ -13,16 +13,17 @@ use crate::names::TypeMeta;
 pub struct Source {
     /// Answers lists and watches. None: the reflector makes no request, and its store keeps its contents.
     pub list_watch: Option<Arc<dyn ListWatch>>,
-    /// The type that the watch's objects must have; the reflector drops an event with an object of another type (RL-05).
-    /// None: every type is accepted.
+    /// The type that the watch's objects must have; the reflector drops an event with an object of another
+    /// type (RL-05). None: every type is accepted.
     pub type_meta: Option<TypeMeta>,
 }
 
 /// Holds the current [`Source`] of a reflector. Clones share it.
 ///
-/// A reflector switches to another source at once: it drops its request, watch or back-off, and lists from the new source
-/// at a version that is not older than the last one it saw. So the store has no gap: objects that differ in the new list
-/// are added, updated or deleted, and objects at the same version stay as they are.
+/// A reflector switches to another source at once: it drops its request, watch or back-off, and lists from
+/// the new source at a version that is not older than the last one it saw. So the store has no gap: objects
+/// that differ in the new list are added, updated or deleted, and objects at the same version stay as they
+/// are.
 #[derive(Clone)]
 pub struct Sources {
     sender: Arc<watch::Sender<CurrentSource>>,

@@ -30,16 +30,17 @@ pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 pub(super) enum State {
     /// Chooses how to get all objects, by `Streaming` or by `Listing` (RL-12).
     InitialList,
-    /// Opens a watch that begins with all objects, the initial events. Their end bookmark leads to `Watching` on the same
-    /// watch, an error to `Listing` (WL-01 to WL-10).
+    /// Opens a watch that begins with all objects, the initial events. Their end bookmark leads to `Watching`
+    /// on the same watch, an error to `Listing` (WL-01 to WL-10).
     Streaming {
         /// How many such watches in a row ended before the end of the initial events.
         n_closed_early: u32,
     },
     /// Lists all objects, in pages if need be, and replaces the store's contents (RL-20 to RL-29).
     Listing,
-    /// Passes the events of one watch to the store, until the watch ends. The next watch resumes at the last version, or
-    /// the reflector relists (RL-40 to RL-56). Resyncs happen in this state only, its back-off included.
+    /// Passes the events of one watch to the store, until the watch ends. The next watch resumes at the last
+    /// version, or the reflector relists (RL-40 to RL-56). Resyncs happen in this state only, its back-off
+    /// included.
     Watching {
         /// The watch that brought the initial events. None: open a watch at the last version.
         open: Option<OpenWatch>,

@@ -1,7 +1,7 @@
 //! What a reflector reports about itself.
 //!
-//! The reflector counts events with plain atomic stores: an event takes no lock, wakes no task and reads no clock of its
-//! own. Only a change of the phase wakes waiters.
+//! The reflector counts events with plain atomic stores: an event takes no lock, wakes no task and reads no
+//! clock of its own. Only a change of the phase wakes waiters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use crate::resource_version::Version;
 pub struct ReflectorStatus {
     /// What the reflector does at the moment.
     pub phase: Phase,
-    /// When the API server last sent something: an answer, an object or a bookmark. While events arrive without a pause,
-    /// the time may be up to 64 events old.
+    /// When the API server last sent something: an answer, an object or a bookmark. While events arrive
+    /// without a pause, the time may be up to 64 events old.
     pub last_sign_of_life: Option<Instant>,
     /// The last failure, if any. It stays after the reflector has recovered.
     pub last_error: Option<Failure>,
@@ -38,7 +38,8 @@ pub struct ReflectorStatus {
     pub n_silences: u64,
     /// How many events had an object that cannot be decoded.
     pub n_undecodable_events: u64,
-    /// How many objects the server has that cannot be decoded. The store keeps the last decodable state of each.
+    /// How many objects the server has that cannot be decoded. The store keeps the last decodable state of
+    /// each.
     pub n_undecodable: usize,
     /// The first of these objects.
     pub undecodable: Arc<[UndecodableObject]>,

@@ -1,4 +1,5 @@
-//! All objects as the initial events of a watch (WL, KEP-3157): no list, no second request, no gap between the two.
+//! All objects as the initial events of a watch (WL, KEP-3157): no list, no second request, no gap between
+//! the two.
 
 use tokio::time::Instant;
 
@@ -19,7 +20,8 @@ const MAX_CLOSED_EARLY: u32 = 5;
 impl ActiveReflector<'_> {
     /// Opens a watch with initial events and replaces the store's contents by them.
     ///
-    /// The store gets no object before the end bookmark (WL-09). An error or a cancellation also closes the watch (WL-10).
+    /// The store gets no object before the end bookmark (WL-09). An error or a cancellation also closes the
+    /// watch (WL-10).
     pub(super) async fn stream(&mut self, n_closed_early: u32) -> Result<State, Outcome> {
         let mut watch = match self.open_stream().await {
             Ok(watch) => watch,
@@ -71,7 +73,8 @@ impl ActiveReflector<'_> {
         Ok(OpenWatch::new(stream, begun_at))
     }
 
-    /// Collects the initial events up to their end bookmark, and returns them with the bookmark's version (WL-02, WL-03).
+    /// Collects the initial events up to their end bookmark, and returns them with the bookmark's version
+    /// (WL-02, WL-03).
     async fn receive_initial_events(&self, watch: &mut OpenWatch) -> Result<(InitialEvents, String), Error> {
         let mut events = InitialEvents::default();
         let mut late_bookmark = LateBookmark::new();
@@ -112,7 +115,8 @@ impl ActiveReflector<'_> {
         }
     }
 
-    /// Decides what follows a watch that did not bring all initial events: another one, or a list (WL-06, WL-07).
+    /// Decides what follows a watch that did not bring all initial events: another one, or a list (WL-06,
+    /// WL-07).
     fn after_stream(&mut self, error: Error, n_closed_early: u32, was_short: bool) -> Outcome {
         let again = State::Streaming { n_closed_early };
         match &error {
@@ -131,7 +135,8 @@ impl ActiveReflector<'_> {
             }
             Error::Silent { .. } => Outcome::silent(error, State::Listing),
             Error::Watch { source, .. } if source.is_retriable_in_place() => Outcome::retry(error, again),
-            // Once, without a version (RL-23). A server that does not have the newest version either gets a list.
+            // Once, without a version (RL-23). A server that does not have the newest version either gets a
+            // list.
             Error::Watch { source, .. }
                 if (source.is_expired() || source.is_too_large_rv()) && !self.is_last_version_unavailable =>
             {

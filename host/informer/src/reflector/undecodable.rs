@@ -1,10 +1,10 @@
 //! The objects that the server has and that cannot be decoded.
 //!
-//! A list leaves such an object out and names it. The list does not fail as a whole, since one bad object would then make
-//! the resource unavailable. The store keeps the last decodable state of the object: the object exists, and a false delete
-//! would make controllers clean up. So listeners get no event of the object until a state of it can be decoded again, or
-//! until the server no longer has it. If the name of one cannot be read, it may be any cached object that is not in the
-//! list, so all of these stay.
+//! A list leaves such an object out and names it. The list does not fail as a whole, since one bad object
+//! would then make the resource unavailable. The store keeps the last decodable state of the object: the
+//! object exists, and a false delete would make controllers clean up. So listeners get no event of the object
+//! until a state of it can be decoded again, or until the server no longer has it. If the name of one cannot
+//! be read, it may be any cached object that is not in the list, so all of these stay.
 
 use std::sync::Arc;
 

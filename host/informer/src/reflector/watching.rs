@@ -37,8 +37,8 @@ pub(super) struct OpenWatch {
 enum VersionOrder {
     /// It is.
     Ordered,
-    /// Not before the first event that is not `ADDED`: the watch began at no version, so its first events are all
-    /// objects in any order (RL-52).
+    /// Not before the first event that is not `ADDED`: the watch began at no version, so its first events are
+    /// all objects in any order (RL-52).
     UnorderedUntilFirstChange,
 }
 
@@ -95,8 +95,8 @@ impl ActiveReflector<'_> {
             let silence_limit = self.sends_bookmarks.then_some(self.config.silence_limit);
             match self.next_event(watch, silence_limit).await {
                 Ok(WatchEvent::Undecodable { is_deleted, object }) => {
-                    // Another list would not decode the object either, if the last one did not. But a list shows that
-                    // the object was deleted.
+                    // Another list would not decode the object either, if the last one did not. But a list
+                    // shows that the object was deleted.
                     let is_known = object.key.as_ref().is_some_and(|key| self.undecodable.contains(key));
                     if is_deleted || !is_known {
                         return self.undecodable_error(object);
@@ -108,8 +108,8 @@ impl ActiveReflector<'_> {
         }
     }
 
-    /// Waits for the next event that is not dropped, or for the end of the watch. With a limit, a watch without an event
-    /// for this long has ended.
+    /// Waits for the next event that is not dropped, or for the end of the watch. With a limit, a watch
+    /// without an event for this long has ended.
     pub(super) async fn next_event(
         &self,
         watch: &mut OpenWatch,
@@ -150,8 +150,8 @@ impl ActiveReflector<'_> {
         }
     }
 
-    /// Returns whether the reflector handles an event. A dropped event advances nothing and does not count for RL-42
-    /// (RL-55).
+    /// Returns whether the reflector handles an event. A dropped event advances nothing and does not count
+    /// for RL-42 (RL-55).
     fn is_accepted(&self, event: &WatchEvent) -> bool {
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
@@ -219,7 +219,8 @@ impl ActiveReflector<'_> {
         }
     }
 
-    /// Passes an object to the store and returns its version. An error of the store does not end the watch (RL-51).
+    /// Passes an object to the store and returns its version. An error of the store does not end the watch
+    /// (RL-51).
     fn store_event(
         &mut self,
         object: Object,

@@ -1,11 +1,11 @@
-//! Objects as a test writes them down.
+//! Objects of a test before the server adds its fields.
 
 use serde_json::{Value, json};
 
 use crate::names::{ObjectKey, TypeMeta};
 use crate::object::Object;
 
-/// An object but for what the server adds: uid and resourceVersion. Made from a key, `"ns/name"`.
+/// An object without the fields that the server adds, uid and resourceVersion. Made from a key, `"ns/name"`.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(super) key: ObjectKey,
@@ -17,11 +17,11 @@ pub struct Draft {
 // === impl Draft ===
 
 impl Draft {
-    /// Begins with a key and nothing else.
+    /// Makes a draft with a key and no other field.
     ///
     /// # Panics
     ///
-    /// When the text is not a key.
+    /// If the text is not a key.
     pub fn new(key: &str) -> Self {
         let key = key.parse().unwrap_or_else(|error| panic!("{error}"));
         Self { key, metadata: json!({}), rest: json!({}), uid: None }
@@ -48,25 +48,25 @@ impl Draft {
         self
     }
 
-    /// Sets a field beside the metadata, such as `spec`.
+    /// Sets a field at the top level, such as `spec`.
     #[must_use]
     pub fn field(mut self, name: &str, value: Value) -> Self {
         self.rest[name] = value;
         self
     }
 
-    /// Gives the object a uid of its own choice: another one than before makes it another object of the same name.
+    /// Sets the uid. Another uid than before makes it another object of the same name.
     #[must_use]
     pub fn uid(mut self, uid: &str) -> Self {
         self.uid = Some(uid.to_owned());
         self
     }
 
-    /// Returns the object as it is at a version.
+    /// Returns the object with this uid and version.
     ///
     /// # Panics
     ///
-    /// When the draft is not an object.
+    /// If the draft is not a valid object.
     pub fn at(&self, type_meta: &TypeMeta, uid: &str, resource_version: &str) -> Object {
         let mut object = json!({ "kind": &*type_meta.kind, "apiVersion": &*type_meta.api_version });
         let metadata = &mut object["metadata"];

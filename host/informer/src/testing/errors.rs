@@ -1,4 +1,4 @@
-//! Errors as API servers and networks make them.
+//! Errors of API servers and networks.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub fn expired() -> Status {
     status(410, "Expired", "too old resource version: 1 (7)")
 }
 
-/// 429, with how long to wait.
+/// 429, with the time to wait.
 pub fn too_many_requests(retry_after: Option<Duration>) -> Status {
     Status { retry_after, ..status(429, "TooManyRequests", "too many requests") }
 }
@@ -39,14 +39,14 @@ pub fn forbidden() -> Status {
     status(403, "Forbidden", "pods is forbidden: User \"u\" cannot list resource \"pods\" in API group \"\"")
 }
 
-/// 422: the server does not know how to begin a watch with what there is.
+/// 422: the server does not support watches with initial events.
 pub fn invalid() -> Status {
     let message = "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden \
                    for watch unless the WatchList feature gate is enabled";
     status(422, "Invalid", message)
 }
 
-/// Nobody listens at the server's address.
+/// The server's address refuses connections.
 pub fn connection_refused() -> ApiError {
     ApiError::Transport(io::Error::from(io::ErrorKind::ConnectionRefused).into())
 }
@@ -56,12 +56,12 @@ pub fn connection_reset() -> ApiError {
     ApiError::Transport(io::Error::from(io::ErrorKind::ConnectionReset).into())
 }
 
-/// The connection ended in the middle of something.
+/// The connection ended within an answer.
 pub fn unexpected_eof() -> ApiError {
     ApiError::Transport(io::Error::from(io::ErrorKind::UnexpectedEof).into())
 }
 
-/// The server, or something in front of it, sent what is not JSON.
+/// The server, or a proxy before it, sent text that is not JSON.
 pub fn garbage() -> ApiError {
     let source = match serde_json::from_str::<Value>("<html>") {
         Ok(_) => unreachable!("HTML is not JSON"),
@@ -70,7 +70,7 @@ pub fn garbage() -> ApiError {
     ApiError::Decode(DecodeError::Malformed { what: "watch event", source })
 }
 
-/// Any answer.
+/// An answer with this code, reason and message.
 pub fn status(code: u16, reason: &str, message: &str) -> Status {
     Status { code, reason: reason.to_owned(), message: message.to_owned(), ..Status::default() }
 }

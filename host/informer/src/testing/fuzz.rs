@@ -1,6 +1,7 @@
-//! What is fuzzed: everything that reads bytes from outside. Each function takes any bytes, and panics where a promise is broken.
+//! The fuzz targets: all functions that read bytes from outside. Each target takes any bytes, and panics if a
+//! property does not hold.
 //!
-//! The targets of `host/informer/fuzz` are these functions, and so are the tests that go through the corpus.
+//! The programs of `host/informer/fuzz` call these functions, and so do the tests that run the corpus.
 
 mod json;
 
@@ -21,7 +22,7 @@ use crate::object::{Object, Pruning, StringMap};
 use crate::selector::LabelSelector;
 use oarlock_json::{JsonPointer, PointerPattern, PointerSet, Walk, extract};
 
-/// What is fuzzed: it takes any bytes, and panics where a promise does not hold.
+/// A fuzz target: takes any bytes, and panics if a property does not hold.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
@@ -33,21 +34,22 @@ pub const TARGETS: [(&str, Target); 5] = [
     ("json_pointer", json_pointer),
 ];
 
-/// A watch's body reads the same however it is cut, and what comes out of it are objects. The first byte says how it is cut.
+/// The body of a watch decodes to the same events for all chunk sizes. The first byte is the chunk size.
 pub fn watch_stream(data: &[u8]) {
     let Some((cut, body)) = data.split_first() else { return };
     let events = |chunk_size: usize| {
         blocking(async {
             let events = serving(body, chunk_size).watch(WatchOptions::default()).await;
             let Ok(events) = events else { return Vec::new() };
-            // The text of an error may have a position in it; that it is one must not depend on the cut.
+            // The text of an error may contain a position, which depends on the chunk size.
             events.map(|event| event.map(|event| format!("{event:?}")).map_err(drop)).collect().await
         })
     };
-    assert_eq!(events(usize::from(*cut).max(1)), events(body.len().max(1)), "as cut and whole");
+    assert_eq!(events(usize::from(*cut).max(1)), events(body.len().max(1)), "in chunks and whole");
 }
 
-/// A list's page reads the same however it is cut, and has the items that a JSON parser sees. The first byte says how it is cut.
+/// A page decodes to the same items for all chunk sizes, and to as many as a JSON parser finds. The first
+/// byte is the chunk size.
 pub fn list_page(data: &[u8]) {
     let Some((cut, body)) = data.split_first() else { return };
     let page = |chunk_size: usize| {
@@ -61,21 +63,21 @@ pub fn list_page(data: &[u8]) {
         })
     };
     let whole = page(body.len().max(1));
-    assert_eq!(page(usize::from(*cut).max(1)), whole, "as cut and whole");
+    assert_eq!(page(usize::from(*cut).max(1)), whole, "in chunks and whole");
     let Ok((texts, n_undecodable, ..)) = whole else { return };
-    texts.iter().for_each(|text| reads_again(text));
+    texts.iter().for_each(|text| decodes_to_itself(text));
     if let Some(list) = json::tree(body) {
         let n_items = list["items"].as_array().map_or(0, Vec::len);
         assert_eq!(texts.len() + n_undecodable, n_items);
     }
 }
 
-/// What is taken in as an object has the metadata that a JSON parser sees, and reads again as itself.
+/// A decoded object has the metadata that a JSON parser finds, and its text decodes to itself.
 pub fn object(data: &[u8]) {
     let pod = TypeMeta::new("v1", "Pod");
     for (type_meta, pruning) in [(None, Pruning::none()), (Some(&pod), Pruning::default())] {
         let Ok(object) = Object::parse_pruned(data, type_meta, &pruning) else { continue };
-        reads_again(&object.json());
+        decodes_to_itself(&object.json());
         let Some(tree) = json::tree(data) else { continue };
         let metadata = &tree["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
@@ -94,7 +96,7 @@ pub fn object(data: &[u8]) {
     }
 }
 
-/// A label selector reads again as itself, and so do pointers.
+/// The text of a parsed selector or pointer parses to the same selector or pointer.
 pub fn selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(selector) = text.parse::<LabelSelector>() {
@@ -115,8 +117,8 @@ pub fn selector(data: &[u8]) {
     }
 }
 
-/// Pointers find what a JSON parser finds, and nothing but confusion in what is no JSON. The first line has the pointer, the others
-/// the text.
+/// Pointers find the values that a JSON parser finds; text that is not JSON must not panic. The first line is
+/// the pointer, the rest is the text.
 pub fn json_pointer(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Some((pointer, json)) = text.split_once('\n') else { return };
@@ -135,12 +137,12 @@ pub fn json_pointer(data: &[u8]) {
     assert_eq!(found.as_ref(), tree.pointer(&pointer.to_string()));
 }
 
-fn reads_again(text: &str) {
+fn decodes_to_itself(text: &str) {
     let again = Object::parse(text.as_bytes(), None).unwrap_or_else(|error| panic!("{text:?}: {error}"));
     assert_eq!(&*again.json(), text);
 }
 
-/// A resource whose server answers everything with this body, in chunks of so many bytes.
+/// Returns a source whose server answers every request with this body, in chunks of this size.
 fn serving(body: &[u8], chunk_size: usize) -> ApiListWatch {
     let chunks: Vec<Bytes> = body.chunks(chunk_size).map(Bytes::copy_from_slice).collect();
     let service = tower::service_fn(move |_: Request<Body>| {
@@ -153,7 +155,7 @@ fn serving(body: &[u8], chunk_size: usize) -> ApiListWatch {
     ApiListWatch::new(kube::Client::new(service, "default"), config)
 }
 
-#[expect(clippy::expect_used, reason = "without a runtime there is nothing to fuzz")]
+#[expect(clippy::expect_used, reason = "a fuzz target may panic")]
 fn blocking<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_time().start_paused(true).build().expect("a runtime").block_on(future)

@@ -1,4 +1,5 @@
-//! Cache and listeners without reflector and API server, and what is otherwise hidden of objects: for tests from outside of the crate.
+//! Private parts of the crate for tests of other crates: queue, cache and listeners without a reflector, and
+//! compression.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::listener::{Listener, ListenerConfig};
 use crate::object::{Dictionary, Object};
 use crate::processor::{DeltaHandler, Processor};
 
-/// A queue, a cache and listeners; what is put in is processed at once. Clones are handles on the same.
+/// A queue, a cache and listeners; each change is processed at once. Clones share them.
 #[derive(Clone)]
 pub struct Distribution {
     fifo: Arc<DeltaFifo>,
@@ -19,7 +20,7 @@ pub struct Distribution {
     handler: Arc<Mutex<DeltaHandler>>,
 }
 
-/// What bodies are compressed with.
+/// The dictionary that compresses bodies.
 #[derive(Clone)]
 pub struct Compression(Arc<Dictionary>);
 
@@ -32,7 +33,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Makes an empty one.
+    /// Makes them without objects.
     pub fn new() -> Self {
         let writer = IndexerWriter::new();
         let known_objects = Some(Arc::new(writer.indexer().clone()) as _);
@@ -46,7 +47,7 @@ impl Distribution {
     ///
     /// # Errors
     ///
-    /// The queue's.
+    /// The errors of the queue.
     pub fn put(&self, object: Object) -> Result<(), Error> {
         self.fifo.update(object)?;
         self.process();
@@ -57,14 +58,14 @@ impl Distribution {
     ///
     /// # Errors
     ///
-    /// The queue's.
+    /// The errors of the queue.
     pub fn delete(&self, object: Object) -> Result<(), Error> {
         self.fifo.delete(object)?;
         self.process();
         Ok(())
     }
 
-    /// Adds a listener; none once stopped.
+    /// Adds a listener; none after [`stop`](Self::stop).
     pub fn listen(&self, config: ListenerConfig) -> Option<Listener> {
         self.processor.add_listener(config)
     }
@@ -93,13 +94,13 @@ impl Distribution {
 // === impl Compression ===
 
 impl Compression {
-    /// Learns from objects; none if they are too few or too small to learn from.
+    /// Trains a dictionary on objects; none if they are too few or too small.
     pub fn learn(objects: &[Object]) -> Option<Self> {
         let texts: Vec<_> = objects.iter().map(Object::json).collect();
         Dictionary::train(&texts).map(|dictionary| Self(Arc::new(dictionary)))
     }
 
-    /// Compresses the object's body in place; whether it became smaller.
+    /// Compresses the object's body in place, and returns whether it became smaller.
     pub fn compress(&self, object: &Object) -> bool {
         object.compress(&self.0).is_some()
     }

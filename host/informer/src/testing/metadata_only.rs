@@ -1,4 +1,4 @@
-//! The same resource as the fake has it, but metadata alone.
+//! The resource of a fake with metadata-only objects.
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -9,25 +9,25 @@ use crate::list_watch::{
 };
 use crate::object::{Content, Object, Pruning};
 
-/// Lists and watches what a [`FakeListWatch`] has, without anything but `apiVersion`, `kind` and `metadata`.
+/// Lists and watches the objects of a [`FakeListWatch`] with only `apiVersion`, `kind` and `metadata`.
 #[derive(Clone)]
 pub struct MetadataOnly(pub FakeListWatch);
 
 #[async_trait]
 impl ListWatch for MetadataOnly {
-    async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
-        self.0.list(options, &|object| keep(cut(&object))).await
+    async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<ListPage, ApiError> {
+        self.0.list(options, &|object| hook(metadata_of(&object))).await
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream, ApiError> {
         let events = self.0.watch(options).await?;
-        let cut_event = |event| match event {
-            WatchEvent::Added(object) => WatchEvent::Added(cut(&object)),
-            WatchEvent::Modified(object) => WatchEvent::Modified(cut(&object)),
-            WatchEvent::Deleted(object) => WatchEvent::Deleted(cut(&object)),
+        let metadata_event = |event| match event {
+            WatchEvent::Added(object) => WatchEvent::Added(metadata_of(&object)),
+            WatchEvent::Modified(object) => WatchEvent::Modified(metadata_of(&object)),
+            WatchEvent::Deleted(object) => WatchEvent::Deleted(metadata_of(&object)),
             other => other,
         };
-        Ok(events.map(move |event| event.map(cut_event)).boxed())
+        Ok(events.map(move |event| event.map(metadata_event)).boxed())
     }
 
     fn supports_watch_list(&self) -> bool {
@@ -35,8 +35,8 @@ impl ListWatch for MetadataOnly {
     }
 }
 
-/// Takes in the metadata of an object, as if it had come over the wire.
-fn cut(object: &Object) -> Object {
+/// Decodes the metadata of an object, as `ApiListWatch` does.
+fn metadata_of(object: &Object) -> Object {
     let text = object.json();
     Object::parse_content(text.as_bytes(), Some(object.type_meta()), &Pruning::none(), Content::Metadata)
         .unwrap_or_else(|error| panic!("{error}: {}", &*text))

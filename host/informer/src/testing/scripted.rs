@@ -1,11 +1,11 @@
-//! A watch of which the test says everything, event by event.
+//! A watch whose events the test sends one by one.
 
 use futures::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::list_watch::{ApiError, WatchEvent, WatchStream};
 
-/// The server's end of one watch. Dropping it ends the watch the orderly way.
+/// The server's end of one watch. Dropping it ends the watch without an error.
 pub struct ScriptedWatch {
     items: mpsc::Sender<Scripted>,
     is_buffered: bool,
@@ -13,27 +13,28 @@ pub struct ScriptedWatch {
 
 struct Scripted {
     item: Result<WatchEvent, ApiError>,
-    /// Told when the item is taken.
+    /// Notified when the reader takes the item.
     taken: oneshot::Sender<()>,
 }
 
 // === impl ScriptedWatch ===
 
 impl ScriptedWatch {
-    /// Makes a watch that holds so many events that nobody has taken yet. With none, each is handed over (WT-01).
+    /// Makes a watch with a buffer of this size. Without a buffer, `send` waits until the reader takes the
+    /// event (WT-01).
     pub fn new(n_buffered: usize) -> (Self, WatchStream) {
         let (items, receiver) = mpsc::channel::<Scripted>(n_buffered.max(1));
         let stream = futures::stream::unfold(receiver, async |mut receiver| {
             let Scripted { item, taken } = receiver.recv().await?;
-            // Nobody waits for it where the watch is buffered.
+            // With a buffer, no sender waits for this.
             let _ = taken.send(());
             Some((item, receiver))
         });
         (Self { items, is_buffered: n_buffered > 0 }, stream.boxed())
     }
 
-    /// Sends an event, or what else may come. Ends when there is room for it; without a buffer, when it is taken. Answers
-    /// whether anyone still reads.
+    /// Sends an event or an error. Waits until the buffer has room; without a buffer, until the reader takes
+    /// it. Returns whether the watch still has a reader.
     pub async fn send(&self, item: Result<WatchEvent, ApiError>) -> bool {
         let (taken, is_taken) = oneshot::channel();
         if self.items.send(Scripted { item, taken }).await.is_err() {
@@ -42,12 +43,12 @@ impl ScriptedWatch {
         self.is_buffered || is_taken.await.is_ok()
     }
 
-    /// Whether the watch was stopped: nobody reads it any more.
+    /// Returns whether the reader has dropped the watch.
     pub fn is_stopped(&self) -> bool {
         self.items.is_closed()
     }
 
-    /// Waits until the watch was stopped.
+    /// Waits until the reader has dropped the watch.
     pub async fn stopped(&self) {
         self.items.closed().await;
     }

@@ -1,11 +1,12 @@
-//! What a list or a watch of the fake is restricted to by its selectors.
+//! The selectors of a list or a watch of the fake.
 
 use crate::list_watch::WatchEvent;
 use crate::object::Object;
 use crate::selector::LabelSelector;
 use oarlock_json::JsonPointer;
 
-/// Selects by labels, and by the two fields that every resource can be selected by: `metadata.name` and `metadata.namespace`.
+/// Selects by labels, and by the two fields that every resource supports: `metadata.name` and
+/// `metadata.namespace`.
 pub(super) struct Selection {
     labels: LabelSelector,
     fields: Vec<FieldRequirement>,
@@ -30,8 +31,8 @@ impl Selection {
             && self.fields.iter().all(|requirement| requirement.matches(object))
     }
 
-    /// Returns an event as a watch with this selection sees it: what begins to match is added, what ceases to is deleted
-    /// in its last state that matched.
+    /// Returns the event that a watch with this selection gets: an object that matches now is added, and one
+    /// that does not match any more is deleted in its last selected state.
     pub(super) fn seen(&self, event: &WatchEvent, old: Option<&Object>) -> Option<WatchEvent> {
         let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) = event
         else {
@@ -49,7 +50,7 @@ impl Selection {
     }
 }
 
-/// Returns the last state that was selected, at the version at which it ceased to be: what an API server sends.
+/// Returns the last selected state at the version of the change, as API servers send it.
 fn as_of(old: &Object, object: &Object) -> Object {
     let version = JsonPointer::from(["metadata", "resourceVersion"]);
     old.with(&version, &*object.resource_version()).unwrap_or_else(|error| panic!("{error}"))
@@ -64,7 +65,7 @@ impl FieldRequirement {
             .map(|parts| (parts, false))
             .or_else(|| text.split_once("==").map(|parts| (parts, true)))
             .or_else(|| text.split_once('=').map(|parts| (parts, true)));
-        let ((field, value), is_equal) = parsed.unwrap_or_else(|| panic!("no field selector: {text:?}"));
+        let ((field, value), is_equal) = parsed.unwrap_or_else(|| panic!("not a field selector: {text:?}"));
         Self { field: field.to_owned(), value: value.to_owned(), is_equal }
     }
 
@@ -72,7 +73,7 @@ impl FieldRequirement {
         let actual = match &*self.field {
             "metadata.name" => object.key().name(),
             "metadata.namespace" => object.key().namespace(),
-            other => panic!("the fake does not select by {other}"),
+            other => panic!("the fake does not support the field selector {other}"),
         };
         (actual == self.value) == self.is_equal
     }

@@ -1,4 +1,4 @@
-//! What the fake knows: objects, their history, open watches, faults to come.
+//! The state of the fake: objects, their history, open watches, answers to come.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,18 +14,18 @@ use crate::object::Object;
 
 type WatchItem = Result<WatchEvent, ApiError>;
 
-pub(super) struct State {
+pub(super) struct FakeState {
     pub(super) version: u64,
     /// A watch cannot begin before this version.
     pub(super) oldest: u64,
     pub(super) objects: BTreeMap<ObjectKey, Object>,
     drafts: BTreeMap<ObjectKey, Draft>,
     n_uids: u64,
-    pub(super) history: Vec<Happened>,
+    pub(super) history: Vec<PastChange>,
     pub(super) watches: Vec<Watch>,
     pub(super) silent: Vec<Watch>,
-    pub(super) list_faults: VecDeque<Fault>,
-    pub(super) watch_faults: VecDeque<Fault>,
+    pub(super) list_answers: VecDeque<Answer>,
+    pub(super) watch_answers: VecDeque<Answer>,
     pub(super) requests: Vec<Request>,
     pub(super) serving: Serving,
     pub(super) token_age: u64,
@@ -33,9 +33,9 @@ pub(super) struct State {
     pub(super) ends_watches_in_time: bool,
     pub(super) watch_lists: WatchLists,
     pub(super) holds_initial_events_end: bool,
-    /// What there was at the version `oldest`.
+    /// The objects at the version `oldest`.
     at_oldest: BTreeMap<ObjectKey, Object>,
-    /// The lists that are being handed out page by page.
+    /// The lists whose continue tokens may be used.
     snapshots: Vec<(u64, Vec<Object>)>,
 }
 
@@ -43,19 +43,19 @@ pub(super) struct Watch {
     pub(super) sender: UnboundedSender<WatchItem>,
     pub(super) allows_bookmarks: bool,
     selection: Selection,
-    /// It has yet to be told that what it was told was all.
+    /// The bookmark that ends its initial events has not been sent.
     waits_for_initial_events_end: bool,
 }
 
-/// A change that happened.
-pub(super) struct Happened {
+/// A change in the history.
+pub(super) struct PastChange {
     version: u64,
     event: WatchEvent,
-    /// The object's state before.
+    /// The object before the change.
     old: Option<Object>,
 }
 
-/// What becomes of watches that are to begin with what there is.
+/// How the fake answers watches with initial events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum WatchLists {
     #[default]
@@ -64,11 +64,14 @@ pub(super) enum WatchLists {
     Refused,
 }
 
-pub(super) enum Fault {
-    Pass,
+/// The answer to a request.
+pub(super) enum Answer {
+    /// The one without a fault.
+    Serve,
     List(ListPage),
     Watch(WatchStream),
     Fail(ApiError),
+    /// None, ever.
     Hang,
 }
 
@@ -77,9 +80,9 @@ pub(super) enum Change {
     Delete(String),
 }
 
-// === impl State ===
+// === impl FakeState ===
 
-impl State {
+impl FakeState {
     pub(super) fn new() -> Self {
         Self {
             version: 1,
@@ -90,8 +93,8 @@ impl State {
             history: Vec::new(),
             watches: Vec::new(),
             silent: Vec::new(),
-            list_faults: VecDeque::new(),
-            watch_faults: VecDeque::new(),
+            list_answers: VecDeque::new(),
+            watch_answers: VecDeque::new(),
             requests: Vec::new(),
             serving: Serving::default(),
             token_age: 0,
@@ -138,7 +141,7 @@ impl State {
                 None => true,
             });
         }
-        self.history.push(Happened { version: self.version, event: event.clone(), old });
+        self.history.push(PastChange { version: self.version, event: event.clone(), old });
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
             WatchEvent::Bookmark(_)
@@ -149,7 +152,7 @@ impl State {
         }
     }
 
-    /// Sends to the open watches, and forgets those that nobody reads.
+    /// Sends an event to the open watches, and drops those without a reader.
     pub(super) fn send(&mut self, event: &WatchEvent) {
         self.watches.retain(|watch| watch.sender.unbounded_send(Ok(event.clone())).is_ok());
     }
@@ -198,14 +201,14 @@ impl State {
         }
     }
 
-    /// Returns what there was at a version.
+    /// Returns the objects at a version.
     fn objects_at(&self, wanted: u64) -> Result<BTreeMap<ObjectKey, Object>, ApiError> {
         if wanted < self.oldest {
             return Err(errors::expired().into());
         }
         let mut objects = self.at_oldest.clone();
-        for happened in self.history.iter().take_while(|happened| happened.version <= wanted) {
-            match &happened.event {
+        for past in self.history.iter().take_while(|past| past.version <= wanted) {
+            match &past.event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     objects.insert(object.key().clone(), object.clone());
                 }
@@ -251,9 +254,10 @@ impl State {
                 let _ = sender.unbounded_send(Ok(WatchEvent::Error(errors::expired())));
                 return Ok(receiver);
             }
-            let missed = self.history.iter().filter(|happened| happened.version > from);
-            events
-                .extend(missed.filter_map(|Happened { event, old, .. }| selection.seen(event, old.as_ref())));
+            let missed = self.history.iter().filter(|past| past.version > from);
+            events.extend(
+                missed.filter_map(|PastChange { event, old, .. }| selection.seen(event, old.as_ref())),
+            );
         } else {
             let selected = self.objects.values().filter(|object| selection.matches(object));
             events.extend(selected.cloned().map(WatchEvent::Added));
@@ -281,7 +285,7 @@ impl State {
         };
         for watch in &mut self.watches {
             if std::mem::take(&mut watch.waits_for_initial_events_end) {
-                // Who has gone need not know.
+                // The reader of the watch may be gone.
                 let _ = watch.sender.unbounded_send(Ok(WatchEvent::Bookmark(bookmark.clone())));
             }
         }

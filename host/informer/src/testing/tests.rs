@@ -1,4 +1,4 @@
-//! The fake must be right before anything that is tested with it can be.
+//! Tests of the fake itself.
 
 use futures::{FutureExt, StreamExt};
 
@@ -12,7 +12,7 @@ fn watch_from(resource_version: &str) -> WatchOptions {
     }
 }
 
-/// Everything that is there to be read without waiting.
+/// Reads all events that are ready.
 fn read(stream: &mut WatchStream) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(Some(item)) = stream.next().now_or_never() {
@@ -35,13 +35,13 @@ fn read(stream: &mut WatchStream) -> Vec<String> {
 #[tokio::test]
 async fn rc_number() {
     let fake = FakeListWatch::pods();
-    // Versions begin at 1, before there is anything.
+    // The first version, without objects, is 1.
     for _ in 0..3 {
         fake.put("x/a");
     }
-    for (from, told) in [("2", &["modified 3", "modified 4"][..]), ("3", &["modified 4"]), ("4", &[])] {
+    for (from, events) in [("2", &["modified 3", "modified 4"][..]), ("3", &["modified 4"]), ("4", &[])] {
         let mut watch = fake.watch(watch_from(from)).await.unwrap();
-        assert_eq!(read(&mut watch), told);
+        assert_eq!(read(&mut watch), events);
     }
     let list = fake.list(ListOptions::default(), &|item| item).await.unwrap();
     assert_eq!(list.resource_version, "4");
@@ -64,23 +64,23 @@ async fn reset_watch() {
 }
 
 #[tokio::test]
-async fn a_stream_begins_with_what_there_is_and_says_where_it_ends() {
+async fn a_watch_list_sends_all_objects_and_then_the_end_bookmark() {
     let fake = FakeListWatch::pods();
     fake.put("x/a");
     let streamed = WatchOptions { send_initial_events: true, ..watch_from("") };
     let mut watch = fake.watch(streamed.clone()).await.unwrap();
     fake.put("x/a");
     assert_eq!(read(&mut watch), ["added 2", "end 2", "modified 3"]);
-    // Not older than what is asked for.
+    // At a version that is not older than the requested one.
     let mut watch =
         fake.watch(WatchOptions { resource_version: "2".into(), ..streamed.clone() }).await.unwrap();
     assert_eq!(read(&mut watch), ["added 3", "end 3"]);
     let too_new = fake.watch(WatchOptions { resource_version: "9".into(), ..streamed.clone() }).await;
     assert!(too_new.is_err_and(|error| error.is_too_large_rv()));
-    // Without bookmarks nobody says where they end.
+    // Without bookmarks no event marks the end.
     let mut watch = fake.watch(WatchOptions { allow_bookmarks: false, ..streamed.clone() }).await.unwrap();
     assert_eq!(read(&mut watch), ["added 3"]);
-    // The test may take its time.
+    // The test decides when the initial events end.
     fake.hold_initial_events_end();
     let mut watch = fake.watch(streamed.clone()).await.unwrap();
     fake.put("x/b");
@@ -95,11 +95,11 @@ async fn a_stream_begins_with_what_there_is_and_says_where_it_ends() {
 // Conformance: 10.1
 #[test]
 fn list_watch_with_watch_list_semantics() {
-    /// A source that says nothing about it.
-    struct Silent;
+    /// A source that does not implement the method.
+    struct Undecided;
 
     #[async_trait]
-    impl ListWatch for Silent {
+    impl ListWatch for Undecided {
         async fn list(&self, _: ListOptions, _: ItemHook<'_>) -> Result<ListPage, ApiError> {
             Ok(ListPage::default())
         }
@@ -109,9 +109,9 @@ fn list_watch_with_watch_list_semantics() {
         }
     }
 
-    assert!(Silent.supports_watch_list());
+    assert!(Undecided.supports_watch_list());
     let fake = FakeListWatch::pods();
-    // Also through what stands before it.
+    // Also through a wrapper.
     let wrapped = MetadataOnly(fake.clone());
     assert!(fake.supports_watch_list() && wrapped.supports_watch_list());
     fake.decline_watch_list();
@@ -119,7 +119,7 @@ fn list_watch_with_watch_list_semantics() {
 }
 
 #[tokio::test]
-async fn lists_at_exactly_a_version_are_of_that_version() {
+async fn an_exact_list_has_the_objects_of_its_version() {
     let fake = FakeListWatch::pods();
     fake.put("x/a");
     fake.put("x/b");
@@ -144,12 +144,12 @@ async fn lists_at_exactly_a_version_are_of_that_version() {
 
 // Conformance: B.1
 #[tokio::test]
-async fn a_watch_without_a_buffer_hands_each_event_over_wt_01() {
+async fn a_watch_without_a_buffer_waits_until_each_event_is_read_wt_01() {
     let event = || Ok(WatchEvent::Error(errors::expired()));
     let (watch, mut stream) = ScriptedWatch::new(0);
     {
         let mut send = std::pin::pin!(watch.send(event()));
-        assert!(send.as_mut().now_or_never().is_none(), "nobody has taken it");
+        assert!(send.as_mut().now_or_never().is_none(), "no reader has taken it");
         assert!(stream.next().await.is_some());
         assert!(send.await);
     }
@@ -157,7 +157,7 @@ async fn a_watch_without_a_buffer_hands_each_event_over_wt_01() {
     assert!(buffered.send(event()).await && buffered.send(event()).await);
     assert!(std::pin::pin!(buffered.send(event())).now_or_never().is_none(), "full");
     assert_eq!(read(&mut buffer).len(), 2);
-    // Stopped while an event waits to be taken: it is not delivered.
+    // An event that waits for the reader is lost when the reader stops.
     let pending = watch.send(event());
     let stop = async {
         assert!(!watch.is_stopped());
@@ -171,9 +171,9 @@ async fn a_watch_without_a_buffer_hands_each_event_over_wt_01() {
     assert!(buffer.next().await.is_none());
 }
 
-/// What leaves a selector is deleted in the last state that was selected, at the version of the change; also for a watch that was away.
+/// The deletion has the version of the change. The same holds for a watch that begins later.
 #[tokio::test]
-async fn what_leaves_a_selector_is_deleted_as_it_was_selected() {
+async fn an_object_that_leaves_a_selector_is_deleted_in_its_last_selected_state() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("x/a").label("app", "web"));
     let selected = WatchOptions { label_selector: "app=web".parse().unwrap(), ..watch_from("2") };
@@ -185,5 +185,5 @@ async fn what_leaves_a_selector_is_deleted_as_it_was_selected() {
         assert_eq!((&object.labels()["app"][..], &*object.resource_version()), ("web", "3"));
     }
     fake.delete("x/a");
-    assert_eq!(read(&mut open).len() + read(&mut again).len(), 0, "it is gone already");
+    assert_eq!(read(&mut open).len() + read(&mut again).len(), 0, "it was deleted before");
 }

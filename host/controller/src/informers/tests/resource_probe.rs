@@ -15,7 +15,7 @@ fn take_away(rig: &Rig) {
 }
 
 fn bring_back(rig: &Rig) {
-    rig.api().forget_faults();
+    rig.api().clear_faults();
     rig.source.show(&pods());
 }
 

@@ -1,9 +1,9 @@
-//! Objects that cannot be decoded, in lists and on watches: what is said of them, and that the rest goes on.
+//! Objects that cannot be decoded: lists and watches name them, and decode all other objects.
 
 use super::*;
 use crate::list_watch::Undecodable;
 
-/// Objects that no client of Kubernetes can decode, each with the name that can be read all the same.
+/// Objects that no Kubernetes client can decode, each with the key that can be read from it.
 fn bad_objects() -> Vec<(Vec<u8>, Option<&'static str>)> {
     let text = |text: &str| text.as_bytes().to_vec();
     vec![
@@ -46,7 +46,7 @@ fn name_of(object: &Undecodable) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_list_with_an_object_that_cannot_be_decoded_brings_all_others_and_names_it() {
+async fn a_list_names_an_undecodable_object_and_has_all_others() {
     for (bad, name) in bad_objects() {
         for chunk_size in [1, 7, 1000] {
             let list = [
@@ -55,7 +55,7 @@ async fn a_list_with_an_object_that_cannot_be_decoded_brings_all_others_and_name
                 br#",{"metadata":{"name":"z"}}]}"#,
             ]
             .concat();
-            let page = ask(&serving_bytes(list, chunk_size), ListOptions::default()).await.unwrap();
+            let page = list_page(&serving_bytes(list, chunk_size), ListOptions::default()).await.unwrap();
             let names: Vec<_> = page.items.iter().map(|item| item.key().name()).collect();
             assert_eq!((names, &*page.resource_version), (vec!["a", "z"], "12"));
             let left_out: Vec<_> = page.undecodable.iter().map(name_of).collect();
@@ -65,18 +65,18 @@ async fn a_list_with_an_object_that_cannot_be_decoded_brings_all_others_and_name
 }
 
 #[tokio::test]
-async fn an_object_without_metadata_does_not_take_the_list_with_it() {
+async fn an_object_without_metadata_does_not_fail_the_list() {
     for bad in ["{}", r#"{"metadata":null}"#, r#"{"metadata":{}}"#, "[]"] {
         let list = format!(
             r#"{{"kind":"PodList","apiVersion":"v1","items":[{bad},{{"metadata":{{"name":"z"}}}}]}}"#
         );
-        let page = ask(&serving_bytes(list.into_bytes(), 9), ListOptions::default()).await.unwrap();
+        let page = list_page(&serving_bytes(list.into_bytes(), 9), ListOptions::default()).await.unwrap();
         assert_eq!((page.items.len(), page.undecodable.len()), (1, 1), "{bad}");
     }
 }
 
 #[tokio::test]
-async fn an_object_that_is_too_long_is_left_out_and_named_however_the_list_is_cut() {
+async fn an_item_that_is_too_long_is_named_for_all_chunk_sizes() {
     for padding in [2_000, 100_000] {
         let padding = "x".repeat(padding);
         let list = format!(
@@ -86,7 +86,7 @@ async fn an_object_that_is_too_long_is_left_out_and_named_however_the_list_is_cu
         for chunk_size in [1, 64, 999, 1_000_000] {
             let mut server = serving_bytes(list.clone().into_bytes(), chunk_size);
             Arc::get_mut(&mut server.config).unwrap().max_object_bytes = 1000;
-            let page = ask(&server, ListOptions::default()).await.unwrap();
+            let page = list_page(&server, ListOptions::default()).await.unwrap();
             assert_eq!(page.items.len(), 2, "cut at {chunk_size}");
             let [long] = &page.undecodable[..] else { panic!("{page:?}") };
             assert_eq!(name_of(long).as_deref(), Some("x/long"));
@@ -96,7 +96,7 @@ async fn an_object_that_is_too_long_is_left_out_and_named_however_the_list_is_cu
 }
 
 #[tokio::test]
-async fn a_watch_says_which_object_cannot_be_decoded_and_whether_it_is_gone() {
+async fn a_watch_names_an_undecodable_object_and_says_if_it_is_deleted() {
     for (bad, name) in bad_objects() {
         for event_type in ["ADDED", "MODIFIED", "DELETED"] {
             let line = [format!(r#"{{"type":"{event_type}","object":"#).as_bytes(), &bad, b"}\n"].concat();
@@ -106,7 +106,7 @@ async fn a_watch_says_which_object_cannot_be_decoded_and_whether_it_is_gone() {
             };
             assert_eq!(*is_deleted, event_type == "DELETED");
             assert_eq!(name_of(object).as_deref(), name, "{}", String::from_utf8_lossy(&bad));
-            // Without its newline it may be the beginning of something else.
+            // Without its newline the line may be incomplete.
             let cut = line[..line.len() - 1].to_vec();
             assert!(watch(&serving_bytes(cut, 11)).await.is_empty());
         }

@@ -40,13 +40,13 @@ async fn check_at(
 async fn data_consistency_checker_cd_01() {
     let server = three_pods();
     let mut items = server.objects();
-    // Any order, and any order of an object's fields.
+    // In any order, and with fields in any order.
     items.reverse();
     let text = r#"{"metadata":{"resourceVersion":"2","uid":"uid-1","namespace":"x","name":"a"},"apiVersion":"v1","kind":"Pod"}"#;
     items[2] = Object::parse(text.as_bytes(), None).unwrap();
     let cases = [
         (at("", 0), None),
-        // The watch cache did not keep to the limit, so neither does the list.
+        // The watch cache ignored the limit, so the list has none.
         (at("0", 2), None),
         (at("2", 5), NonZeroU32::new(5)),
         (at("0", 5), NonZeroU32::new(5)),
@@ -56,23 +56,23 @@ async fn data_consistency_checker_cd_01() {
         let expected = ListOptions { limit, version_match: Some(VersionMatch::Exact), ..at("4", 0) };
         assert_eq!(server.lists().last(), Some(&expected));
     }
-    // A limit that was kept counts again: the list is of two only.
+    // The server kept to the limit, so the list has two objects.
     let surplus = check_at(&server, "4", at("2", 2), &server.objects()).await.unwrap_err().surplus;
     assert_eq!(surplus, [ObjectKey::new("y", "c")]);
     assert_eq!(check_at(&server, "4", at("2", 2), &server.objects()[..2]).await, Ok(()));
 
-    // Nothing there.
+    // No objects.
     let empty = FakeListWatch::pods();
     assert_eq!(check_at(&empty, "1", at("", 0), &[]).await, Ok(()));
 
-    // Where no list can say.
+    // No such list exists.
     let n_lists = server.lists().len();
     let next = ListOptions { continue_token: Some("c".into()), ..at("", 0) };
     assert_eq!(check_at(&server, "4", next, &[]).await, Ok(()));
     assert_eq!(check_at(&server, "0", at("", 0), &[]).await, Ok(()));
-    assert_eq!(server.lists().len(), n_lists, "nothing was asked");
+    assert_eq!(server.lists().len(), n_lists, "no request was sent");
 
-    // What is not the same. The list is of the version asked for, whatever happened since.
+    // Differences. The list has the objects of the requested version, without later changes.
     let stranger = Draft::new("z/s").at(&TypeMeta::new("v1", "Pod"), "u", "4");
     let other = Draft::new("x/b").label("l", "v").at(&TypeMeta::new("v1", "Pod"), "uid-2", "3");
     let items = [server.objects()[0].clone(), other, stranger];
@@ -95,7 +95,7 @@ async fn data_consistency_checker_retries_each_second_cd_01() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_about_a_version_that_is_forgotten_cd_01() {
+async fn an_expired_version_is_not_checked_cd_01() {
     let server = three_pods();
     server.put("x/d");
     server.expire_history();
@@ -127,7 +127,11 @@ async fn reflector_data_consistency_detector_cd_01_wl_04() {
             assert!(informer.wait_for_sync().await);
             let object = informer.indexer().get(&ObjectKey::new("x", "a")).unwrap();
             assert_eq!(object.json().contains("\"seen\":true"), is_transformed);
-            assert_eq!((server.watches().len(), server.lists().len()), (1, 1), "streamed and checked");
+            assert_eq!(
+                (server.watches().len(), server.lists().len()),
+                (1, 1),
+                "one stream and one list of the check"
+            );
             token.cancel();
         };
         tokio::join!(informer.run(token.clone()), script);

@@ -19,11 +19,11 @@ fn paged(page_size: u32) -> Config {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_at_zero_and_watches_from_the_lists_version_rl_20() {
+async fn the_first_list_is_at_version_zero_and_the_watch_at_the_lists_version_rl_20() {
     play(three_pods(), listed(), async |scene| {
         scene.settle().await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"4\""]);
-        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"4\""]);
+        assert_eq!(scene.store_calls(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
         let status = scene.status();
         assert_eq!((status.phase, status.n_lists, status.n_watches), (Phase::Watching, 1, 1));
         assert_eq!((&*status.resource_version, status.last_error), ("4", None));
@@ -33,40 +33,40 @@ async fn lists_at_zero_and_watches_from_the_lists_version_rl_20() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_list_replaces_all_the_same_rl_29() {
+async fn an_empty_list_replaces_the_contents_rl_29() {
     play(FakeListWatch::pods(), listed(), async |scene| {
         scene.settle().await;
-        assert_eq!(scene.told(), ["replace [] at 1"]);
+        assert_eq!(scene.store_calls(), ["replace [] at 1"]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_make_one_list_at_the_first_pages_version_pg_02() {
+async fn all_pages_make_one_list_at_the_version_of_the_first_page_pg_02() {
     let server = three_pods();
     server.serve_from(Serving::Storage);
     play(server, paged(2), async |scene| {
         scene.settle().await;
-        // The continuation bears no version (PG-03).
-        assert_eq!(scene.asked(), ["list 2 at \"0\"", "list next 2 at \"\"", "watch \"4\""]);
-        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        // The request for the next page has no version (PG-03).
+        assert_eq!(scene.requests(), ["list 2 at \"0\"", "list next 2 at \"\"", "watch \"4\""]);
+        assert_eq!(scene.store_calls(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_page_falls_back_to_the_whole_list_pg_04() {
+async fn an_expired_page_falls_back_to_a_list_without_pages_pg_04() {
     let server = three_pods();
     server.serve_from(Serving::Storage);
-    server.pass_list();
+    server.serve_list();
     server.fail_list(errors::expired().into());
     play(server, paged(1), async |scene| {
         scene.settle().await;
         assert_eq!(
-            scene.asked(),
+            scene.requests(),
             ["list 1 at \"0\"", "list next 1 at \"\"", "list all at \"0\"", "watch \"4\""]
         );
-        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        assert_eq!(scene.store_calls(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
     })
     .await;
 }
@@ -90,7 +90,7 @@ async fn a_relist_is_not_paged_unless_the_server_pages_at_zero_rl_22() {
             scene.server.break_watches(errors::garbage);
             scene.pass(2000).await;
             let relist = relist.replace('4', &version);
-            assert!(scene.asked().contains(&relist), "{:?}", scene.asked());
+            assert!(scene.requests().contains(&relist), "{:?}", scene.requests());
         })
         .await;
     }
@@ -102,20 +102,20 @@ async fn a_configured_page_size_always_counts_rl_22() {
         scene.settle().await;
         scene.server.break_watches(errors::garbage);
         scene.pass(2000).await;
-        assert_eq!(scene.asked(), ["list 7 at \"0\"", "watch \"4\"", "list 7 at \"4\"", "watch \"4\""]);
+        assert_eq!(scene.requests(), ["list 7 at \"0\"", "watch \"4\"", "list 7 at \"4\"", "watch \"4\""]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_cannot_be_listed_is_given_up_at_once_and_once_rl_23() {
+async fn a_list_at_an_unavailable_version_is_repeated_once_without_a_version_rl_23() {
     for error in [errors::expired(), errors::too_large_resource_version()] {
         let server = three_pods();
         server.fail_list(error.into());
         play(server, listed(), async |scene| {
             scene.settle().await;
-            assert_eq!(scene.asked(), ["list 500 at \"0\"", "list 500 at \"\"", "watch \"4\""]);
-            assert_eq!(scene.asked_at(), [0, 0, 0]);
+            assert_eq!(scene.requests(), ["list 500 at \"0\"", "list 500 at \"\"", "watch \"4\""]);
+            assert_eq!(scene.requested_at(), [0, 0, 0]);
             assert_eq!(scene.status().last_error, None);
         })
         .await;
@@ -124,23 +124,23 @@ async fn a_version_that_cannot_be_listed_is_given_up_at_once_and_once_rl_23() {
 
 // Conformance: G.16
 #[tokio::test(start_paused = true)]
-async fn the_version_stays_unavailable_until_a_list_succeeds_rl_23() {
+async fn the_last_version_stays_unavailable_until_a_list_succeeds_rl_23() {
     let server = three_pods();
     server.fail_list(errors::expired().into());
     server.fail_list(errors::expired().into());
     play(server, listed(), async |scene| {
         scene.pass(2000).await;
-        let asked = scene.asked();
+        let asked = scene.requests();
         assert_eq!(asked, ["list 500 at \"0\"", "list 500 at \"\"", "list 500 at \"\"", "watch \"4\""]);
         scene.server.break_watches(errors::garbage);
         scene.pass(4000).await;
-        assert_eq!(scene.asked()[4], "list all at \"4\"", "cleared by the success (RL-25)");
+        assert_eq!(scene.requests()[4], "list all at \"4\"", "a success clears the flag (RL-25)");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_list_touches_nothing_and_is_tried_again_with_back_off_rl_27() {
+async fn a_failed_list_changes_nothing_and_is_retried_with_back_off_rl_27() {
     let server = three_pods();
     for _ in 0..3 {
         server.fail_list(errors::internal().into());
@@ -152,11 +152,11 @@ async fn a_failed_list_touches_nothing_and_is_tried_again_with_back_off_rl_27() 
             "failed to list <unspecified>: Internal error occurred: etcd is gone (500 InternalError)"
         );
         assert!(matches!(scene.phase(), Phase::Failing { .. }));
-        assert_eq!(scene.told(), [""; 0]);
+        assert_eq!(scene.store_calls(), [""; 0]);
         scene.pass(20_000).await;
-        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        assert_eq!(scene.store_calls(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
         assert_eq!(scene.phase(), Phase::Watching);
-        let at = scene.asked_at();
+        let at = scene.requested_at();
         let waits: Vec<u128> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         for (wait, delay) in waits.iter().zip([800, 1600, 3200]) {
             assert!((delay..=2 * delay).contains(wait), "{waits:?} (RL-02)");
@@ -166,41 +166,40 @@ async fn a_failed_list_touches_nothing_and_is_tried_again_with_back_off_rl_27() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_after_is_honoured_within_reason() {
+async fn the_wait_follows_retry_after_up_to_five_minutes() {
     for (asked_for, waited) in [(20, 20), (100_000, 300)] {
         let server = three_pods();
         server.fail_list(errors::too_many_requests(Some(Duration::from_secs(asked_for))).into());
         play(server, listed(), async |scene| {
             scene.server.until_lists(2).await;
-            assert_eq!(scene.asked_at()[1], waited * 1000);
+            assert_eq!(scene.requested_at()[1], waited * 1000);
         })
         .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_the_list_is_asked_again_rl_25() {
+async fn a_list_that_the_store_rejects_is_repeated_with_back_off_rl_25() {
     play(three_pods(), listed(), async |scene| {
-        scene.store.refuse("replace");
+        scene.store.reject("replace");
         scene.settle().await;
-        assert_eq!(scene.last_error(), "unable to sync list result: the store refuses to replace");
+        assert_eq!(scene.last_error(), "unable to sync list result: the store rejects replace");
         scene.pass(2000).await;
         assert_eq!(
-            scene.asked(),
+            scene.requests(),
             ["list 500 at \"0\"", "list 500 at \"0\"", "watch \"4\""],
-            "the version stays"
+            "the last version stays the same"
         );
-        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
+        assert_eq!(scene.store_calls(), ["replace [x/a@2 x/b@3 y/c@4] at 4"]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_keeps_the_objects_that_did_not_change_rl_71() {
+async fn a_relist_interns_unchanged_objects_rl_71() {
     play(three_pods(), listed(), async |scene| {
         scene.settle().await;
         let before = scene.store.replaced();
-        // The fake hands out its own objects; only through bytes do they become others.
         scene.server.put_unseen("x/b");
         scene.server.break_watches(errors::garbage);
         scene.pass(2000).await;
@@ -214,7 +213,7 @@ async fn a_relist_keeps_the_objects_that_did_not_change_rl_71() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_absent_resource_is_a_state_and_asked_for_again_rl_72() {
+async fn an_absent_resource_is_a_phase_and_is_listed_again_rl_72() {
     let server = three_pods();
     for _ in 0..4 {
         server.fail_list(errors::not_found().into());
@@ -223,13 +222,13 @@ async fn an_absent_resource_is_a_state_and_asked_for_again_rl_72() {
         for _ in 0..4 {
             let n_lists = scene.server.lists().len();
             scene.settle().await;
-            assert_eq!(scene.phase(), Phase::Absent, "also while it asks again");
+            assert_eq!(scene.phase(), Phase::Absent, "also during retries");
             scene.server.until_lists(n_lists.max(1) + 1).await;
         }
         scene.settle().await;
         assert_eq!(scene.phase(), Phase::Watching);
         assert!(scene.last_error().contains("404 NotFound"), "{}", scene.last_error());
-        // And gone again, as when its definition is deleted.
+        // The resource disappears again, as when its definition is deleted.
         scene.pass(2000).await;
         scene.server.fail_watch(errors::not_found().into());
         scene.server.fail_list(errors::not_found().into());
@@ -244,7 +243,7 @@ async fn an_absent_resource_is_a_state_and_asked_for_again_rl_72() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_resource_is_a_state() {
+async fn a_forbidden_resource_is_a_phase() {
     let server = three_pods();
     server.fail_list(errors::forbidden().into());
     play(server, listed(), async |scene| {
@@ -257,7 +256,7 @@ async fn a_forbidden_resource_is_a_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_without_an_answer_is_given_up_and_can_be_cancelled() {
+async fn a_list_without_an_answer_times_out_and_can_be_cancelled() {
     let server = three_pods();
     server.hang_list();
     server.hang_list();
@@ -265,15 +264,15 @@ async fn a_list_without_an_answer_is_given_up_and_can_be_cancelled() {
         scene.settle().await;
         assert_eq!(scene.phase(), Phase::Listing);
         scene.server.until_lists(2).await;
-        assert!(scene.asked_at()[1] > 300_000);
+        assert!(scene.requested_at()[1] > 300_000);
         insta::assert_snapshot!(scene.last_error(), @"failed to list <unspecified>: cannot talk to the API server: no answer to list within 300s");
-        // Cancelled while the second hangs.
+        // `play` cancels it while the second request hangs.
     })
     .await;
 }
 
 #[test]
-fn classes_of_errors_rl_30_to_33() {
+fn api_errors_are_classified_by_reason_code_and_cause_rl_30_to_33() {
     let class = |code, reason: &str| {
         let error = ApiError::from(errors::status(code, reason, ""));
         [error.is_expired(), error.is_retriable_in_place(), error.is_internal()]

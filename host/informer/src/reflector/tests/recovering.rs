@@ -12,7 +12,7 @@ fn one_pod() -> FakeListWatch {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version_rl_42() {
+async fn a_watch_that_ends_resumes_at_once_from_the_last_version_rl_42() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.put("x/b");
@@ -25,9 +25,9 @@ async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version_rl_42() {
             }
             scene.settle().await;
         }
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"3\"", "watch \"4\""]);
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"2\"", "watch \"3\"", "watch \"4\""]);
         assert_eq!(
-            scene.told(),
+            scene.store_calls(),
             [
                 "replace [x/a@2] at 2",
                 "add x/b@3",
@@ -44,33 +44,36 @@ async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version_rl_42() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_watch_may_be_empty_rl_42() {
+async fn a_watch_of_a_second_without_an_event_resumes_rl_42() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(1100).await;
         scene.server.close_watches();
         scene.settle().await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\""]);
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\""]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_very_short_watch_leads_to_back_off_and_a_new_list_rl_42() {
+async fn a_very_short_watch_leads_to_back_off_and_a_relist_rl_42() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(500).await;
         scene.server.close_watches();
         scene.settle().await;
         assert!(matches!(scene.phase(), Phase::Failing { .. }));
         scene.pass(1600).await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]);
-        assert!(scene.asked_at()[2] >= 1300, "{:?}", scene.asked_at());
+        assert_eq!(
+            scene.requests(),
+            ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]
+        );
+        assert!(scene.requested_at()[2] >= 1300, "{:?}", scene.requested_at());
         assert_eq!(scene.phase(), Phase::Watching);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn reflector_relists_after_expired_and_finds_what_was_deleted() {
+async fn reflector_relists_after_expired_and_finds_deleted_objects() {
     let server = one_pod();
     server.put("x/b");
     play(server, listed(), async |scene| {
@@ -81,32 +84,32 @@ async fn reflector_relists_after_expired_and_finds_what_was_deleted() {
         scene.server.expire_history();
         scene.server.close_watches();
         scene.pass(2000).await;
-        // The list is at the last version all the same (RL-44); here the server still serves it.
+        // The list is at the last version (RL-44), which this server can still list.
         assert_eq!(
-            scene.asked(),
+            scene.requests(),
             ["list 500 at \"0\"", "watch \"3\"", "watch \"3\"", "list all at \"3\"", "watch \"5\""]
         );
-        assert_eq!(scene.told(), ["replace [x/a@2 x/b@3] at 3", "replace [x/b@3 x/c@5] at 5"]);
-        assert_eq!(scene.status().last_error, None, "nothing is wrong about it (RL-11)");
+        assert_eq!(scene.store_calls(), ["replace [x/a@2 x/b@3] at 3", "replace [x/b@3 x/c@5] at 5"]);
+        assert_eq!(scene.status().last_error, None, "an expired version is no failure (RL-11)");
     })
     .await;
 }
 
 // Conformance: G.17
 #[tokio::test(start_paused = true)]
-async fn an_expired_list_after_an_expired_watch_is_asked_for_at_no_version_rl_44() {
+async fn a_list_that_expires_after_an_expired_watch_is_repeated_without_a_version_rl_44() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.fail_list(errors::expired().into());
         scene.server.send(&WatchEvent::Error(errors::expired()));
         scene.pass(2000).await;
-        assert_eq!(scene.asked()[2..], ["list all at \"2\"", "list all at \"\"", "watch \"2\""]);
+        assert_eq!(scene.requests()[2..], ["list all at \"2\"", "list all at \"\"", "watch \"2\""]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_connection_and_429_retry_the_watch_and_not_the_list_rl_41() {
+async fn a_refused_connection_and_429_retry_the_watch_without_a_list_rl_41() {
     let server = one_pod();
     server.fail_watch(errors::connection_refused());
     server.fail_watch(errors::too_many_requests(Some(Duration::from_secs(9))).into());
@@ -115,8 +118,8 @@ async fn a_refused_connection_and_429_retry_the_watch_and_not_the_list_rl_41() {
         assert!(matches!(scene.phase(), Phase::Failing { .. }));
         scene.server.until_watches(3).await;
         scene.settle().await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\"", "watch \"2\""]);
-        let at = scene.asked_at();
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\"", "watch \"2\""]);
+        let at = scene.requested_at();
         assert!((800..1600).contains(&(at[2] - at[1])));
         assert_eq!(at[3] - at[2], 9000);
         assert_eq!(scene.phase(), Phase::Watching);
@@ -125,14 +128,14 @@ async fn a_refused_connection_and_429_retry_the_watch_and_not_the_list_rl_41() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_failure_to_watch_leads_to_a_new_list_rl_41() {
+async fn any_other_failure_to_begin_a_watch_leads_to_a_relist_rl_41() {
     for error in [errors::internal().into(), errors::connection_reset(), errors::expired().into()] {
         let server = one_pod();
         server.fail_watch(error);
         play(server, listed(), async |scene| {
             scene.pass(2000).await;
             assert_eq!(
-                scene.asked(),
+                scene.requests(),
                 ["list 500 at \"0\"", "watch \"2\"", "list all at \"2\"", "watch \"2\""]
             );
         })
@@ -141,28 +144,28 @@ async fn any_other_failure_to_watch_leads_to_a_new_list_rl_41() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_429_on_the_watch_is_waited_out_without_a_list_rl_44() {
+async fn a_429_on_the_watch_delays_the_next_watch_without_a_list_rl_44() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         let error = errors::too_many_requests(Some(Duration::from_secs(30)));
         scene.server.send(&WatchEvent::Error(error));
         scene.pass(29_000).await;
-        assert_eq!(scene.asked().len(), 2);
+        assert_eq!(scene.requests().len(), 2);
         scene.pass(2000).await;
-        assert_eq!(scene.asked()[2..], ["watch \"2\""]);
+        assert_eq!(scene.requests()[2..], ["watch \"2\""]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_error_on_the_watch_leads_to_a_new_list_rl_44() {
+async fn any_other_error_on_the_watch_leads_to_a_relist_rl_44() {
     for error in [errors::internal(), errors::status(500, "StoreReadError", "corrupt"), errors::forbidden()] {
         play(one_pod(), listed(), async |scene| {
             scene.settle().await;
             scene.server.put("x/b");
             scene.server.send(&WatchEvent::Error(error));
             scene.pass(2000).await;
-            assert_eq!(scene.asked()[2..], ["list all at \"3\"", "watch \"3\""]);
+            assert_eq!(scene.requests()[2..], ["list all at \"3\"", "watch \"3\""]);
             assert!(
                 scene.last_error().starts_with("failed to watch <unspecified>: "),
                 "{}",
@@ -174,7 +177,7 @@ async fn any_other_error_on_the_watch_leads_to_a_new_list_rl_44() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn internal_errors_are_retried_for_as_long_as_configured_rl_47() {
+async fn internal_errors_are_retried_for_the_configured_time_rl_47() {
     let config = Config { max_internal_error_retry: Duration::from_secs(60), ..listed() };
     play(one_pod(), config, async |scene| {
         for _ in 0..2 {
@@ -182,29 +185,33 @@ async fn internal_errors_are_retried_for_as_long_as_configured_rl_47() {
             scene.server.send(&WatchEvent::Error(errors::internal()));
             scene.pass(29_000).await;
         }
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\"", "watch \"2\""]);
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\"", "watch \"2\""]);
         scene.pass(10_000).await;
         scene.server.send(&WatchEvent::Error(errors::internal()));
         scene.pass(2000).await;
-        assert_eq!(scene.asked()[4..], ["list all at \"2\"", "watch \"2\""], "the budget is spent (RW-02)");
+        assert_eq!(
+            scene.requests()[4..],
+            ["list all at \"2\"", "watch \"2\""],
+            "the budget is spent (RW-02)"
+        );
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_on_the_watch_leads_to_a_new_list_wt_02() {
+async fn garbage_on_the_watch_leads_to_a_relist_wt_02() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(5000).await;
         scene.server.break_watches(errors::garbage);
         scene.pass(2000).await;
-        assert_eq!(scene.asked()[2..], ["list all at \"2\"", "watch \"2\""]);
+        assert_eq!(scene.requests()[2..], ["list all at \"2\"", "watch \"2\""]);
         assert!(scene.last_error().contains("malformed watch event"), "{}", scene.last_error());
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to_come_rl_70() {
+async fn a_silent_watch_is_closed_and_resumed_if_the_server_sends_bookmarks_rl_70() {
     play(one_pod(), listed(), async |scene| {
         scene.settle().await;
         scene.server.bookmark();
@@ -214,40 +221,44 @@ async fn a_silent_watch_is_closed_and_resumed_where_bookmarks_are_known_to_come_
         assert_eq!(scene.status().n_silences, 0);
         assert!(scene.status().last_sign_of_life.unwrap() < scene.begun_at + Duration::from_secs(1));
         scene.pass(2000).await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\""]);
-        assert_eq!(scene.told().last().unwrap(), "version 3", "caught up");
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"2\"", "watch \"2\""]);
+        assert_eq!(
+            scene.store_calls().last().unwrap(),
+            "version 3",
+            "the next watch brings the missed event"
+        );
         assert_eq!(scene.status().n_silences, 1);
         insta::assert_snapshot!(scene.last_error(), @"no event and no bookmark on the watch for 110s");
-        assert_eq!(scene.server.n_open_watches(), 1, "the silent one is closed");
+        assert_eq!(scene.server.n_open_watches(), 1, "the silent watch is closed");
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_is_left_alone_where_no_bookmark_ever_came_rl_70() {
+async fn a_silent_watch_stays_open_if_the_server_sends_no_bookmarks_rl_70() {
     play(one_pod(), listed(), async |scene| {
         scene.pass(3_600_000).await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "watch \"2\""]);
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "watch \"2\""]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_keep_a_watch_alive_rl_70() {
+async fn bookmarks_keep_a_watch_open_rl_70() {
     play(one_pod(), listed(), async |scene| {
         for _ in 0..60 {
             scene.pass(60_000).await;
             scene.server.bookmark();
         }
         scene.settle().await;
-        assert_eq!(scene.asked().len(), 2);
+        assert_eq!(scene.requests().len(), 2);
         assert_eq!(scene.status().n_bookmarks, 60);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn even_a_server_that_ends_everything_at_once_is_asked_with_pauses_rl_10() {
+async fn a_server_that_fails_every_watch_gets_lists_with_back_off_rl_10() {
     let server = one_pod();
     for _ in 0..1000 {
         server.fail_watch(errors::internal().into());
@@ -261,20 +272,20 @@ async fn even_a_server_that_ends_everything_at_once_is_asked_with_pauses_rl_10()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_hangs_at_its_beginning_is_given_up() {
+async fn a_watch_without_an_answer_times_out() {
     let server = one_pod();
     server.hang_watch();
     server.hang_watch();
     play(server, listed(), async |scene| {
         scene.pass(310_000).await;
         assert!(scene.last_error().contains("no answer to watch within 300s"), "{}", scene.last_error());
-        // Cancelled while the second hangs.
+        // `play` cancels it while the second request hangs.
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_while_backing_off_rl_45() {
+async fn a_cancelled_back_off_ends_at_once_rl_45() {
     let server = one_pod();
     server.fail_list(errors::internal().into());
     play(server, listed(), async |scene| scene.settle().await).await;

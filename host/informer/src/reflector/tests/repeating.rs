@@ -1,4 +1,4 @@
-//! Requests that are made again, and how soon: the waits of client-go, its REST client's included.
+//! Repeated requests and the waits between them: those of client-go and of its REST client.
 
 use std::io;
 use std::time::Duration;
@@ -14,13 +14,13 @@ fn one_pod() -> FakeListWatch {
     server
 }
 
-/// As `ApiListWatch` makes it of a connection that broke before the answer.
+/// The error of `ApiListWatch` for a connection that broke before the answer.
 fn unanswered() -> ApiError {
     ApiError::Transport(Unanswered(io::Error::from(io::ErrorKind::ConnectionReset).into()).into())
 }
 
-/// 503 or 429, with how many seconds to wait.
-fn come_back(status: Status, seconds: u64) -> ApiError {
+/// 503 or 429 with a `Retry-After`.
+fn with_retry_after(status: Status, seconds: u64) -> ApiError {
     Status { retry_after: Some(Duration::from_secs(seconds)), ..status }.into()
 }
 
@@ -30,11 +30,11 @@ fn unavailable() -> Status {
 
 /// The waits between requests, in milliseconds.
 fn waits(scene: &Scene) -> Vec<u128> {
-    scene.asked_at().windows(2).map(|pair| pair[1] - pair[0]).collect()
+    scene.requested_at().windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_without_an_answer_is_asked_for_each_second_for_as_long_as_that_lasts() {
+async fn an_unanswered_watch_is_repeated_each_second_without_limit() {
     for (config, first) in [(listed(), 1), (Config::default(), 0)] {
         let server = one_pod();
         for _ in 0..300 {
@@ -42,14 +42,14 @@ async fn a_watch_without_an_answer_is_asked_for_each_second_for_as_long_as_that_
         }
         play(server, config, async |scene| {
             scene.pass(1500).await;
-            // A dead watch is never quiet.
+            // The status shows the failure.
             assert!(matches!(scene.phase(), Phase::Failing { .. }), "{:?}", scene.phase());
             assert!(scene.last_error().contains("no answer came"), "{}", scene.last_error());
             scene.server.until_watches(301).await;
             scene.settle().await;
             assert_eq!(waits(scene)[first..], [1000; 300]);
             assert_eq!(scene.phase(), Phase::Watching);
-            // None of it was a step of the back-off.
+            // The back-off has not grown.
             scene.server.send(&WatchEvent::Error(errors::expired()));
             let n_listings = scene.server.n_listings();
             scene.server.until_listings(n_listings + 1).await;
@@ -60,7 +60,7 @@ async fn a_watch_without_an_answer_is_asked_for_each_second_for_as_long_as_that_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_without_an_answer_is_asked_for_ten_times_more_before_that_is_a_failure() {
+async fn an_unanswered_list_is_repeated_ten_times_before_it_fails() {
     let server = one_pod();
     for _ in 0..11 {
         server.fail_list(unanswered());
@@ -76,25 +76,25 @@ async fn a_list_without_an_answer_is_asked_for_ten_times_more_before_that_is_a_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_when_to_come_back_is_asked_again_then_ten_times() {
+async fn a_request_with_retry_after_is_repeated_ten_times() {
     for status in [errors::too_many_requests(None), unavailable(), errors::internal()] {
         // A list.
         let server = one_pod();
         for _ in 0..11 {
-            server.fail_list(come_back(status.clone(), 2));
+            server.fail_list(with_retry_after(status.clone(), 2));
         }
         play(server, listed(), async |scene| {
             scene.server.until_watches(1).await;
             let waits = waits(scene);
             assert_eq!(waits[..10], [2000; 10]);
-            // The back-off has not grown; what the server said counts as well.
+            // The first step of the back-off, but not less than the server asks for.
             assert_eq!(waits[10], 2000, "{waits:?}");
         })
         .await;
         // A watch.
         let server = one_pod();
         for _ in 0..10 {
-            server.fail_watch(come_back(status.clone(), 2));
+            server.fail_watch(with_retry_after(status.clone(), 2));
         }
         play(server, listed(), async |scene| {
             scene.server.until_watches(11).await;
@@ -106,7 +106,7 @@ async fn who_says_when_to_come_back_is_asked_again_then_ten_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_says_no_is_not_asked_again_at_once() {
+async fn a_failure_without_retry_after_backs_off() {
     for status in [unavailable(), errors::internal(), errors::forbidden()] {
         let server = one_pod();
         server.fail_list(status.into());
@@ -116,21 +116,21 @@ async fn who_only_says_no_is_not_asked_again_at_once() {
         })
         .await;
     }
-    // Nor is a version waited for that the server does not have, though it says when to come back.
+    // A version that the server does not have is not waited for, in spite of its `Retry-After`.
     let server = one_pod();
-    server.fail_list(come_back(errors::too_large_resource_version(), 1));
+    server.fail_list(with_retry_after(errors::too_large_resource_version(), 1));
     play(server, listed(), async |scene| {
         scene.settle().await;
-        assert_eq!(scene.asked(), ["list 500 at \"0\"", "list 500 at \"\"", "watch \"2\""]);
+        assert_eq!(scene.requests(), ["list 500 at \"0\"", "list 500 at \"\"", "watch \"2\""]);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_wants_to_be_asked_at_once_or_never_is_asked_within_reason() {
+async fn a_repetition_waits_at_least_100_ms_and_at_most_5_minutes() {
     for (seconds, expected) in [(0, 100), (100_000, 300_000)] {
         let server = one_pod();
-        server.fail_list(come_back(unavailable(), seconds));
+        server.fail_list(with_retry_after(unavailable(), seconds));
         play(server, listed(), async |scene| {
             scene.server.until_watches(1).await;
             assert_eq!(waits(scene)[0], expected);
@@ -139,9 +139,10 @@ async fn a_server_that_wants_to_be_asked_at_once_or_never_is_asked_within_reason
     }
 }
 
-/// RL-03: what is wrong now and then for long, as behind a bad proxy, is not answered with waits of a minute.
+/// RL-03: during a long and intermittent outage, as behind a bad proxy, not every wait is as long as a
+/// minute.
 #[tokio::test(start_paused = true)]
-async fn the_waits_of_a_long_outage_begin_again_every_two_minutes_as_in_client_go() {
+async fn the_back_off_of_a_long_outage_restarts_every_two_minutes_as_in_client_go() {
     let server = one_pod();
     for _ in 0..1000 {
         server.fail_watch(errors::connection_refused());
@@ -149,7 +150,7 @@ async fn the_waits_of_a_long_outage_begin_again_every_two_minutes_as_in_client_g
     play(server, listed(), async |scene| {
         scene.pass(600_000).await;
         let waits = waits(scene);
-        assert!((28..=42).contains(&waits.len()), "{} tries in ten minutes", waits.len());
+        assert!((28..=42).contains(&waits.len()), "{} requests in ten minutes", waits.len());
         let n_short = waits.iter().filter(|wait| **wait < 1600).count();
         assert!((4..=6).contains(&n_short), "{waits:?}");
     })

@@ -13,43 +13,43 @@ use crate::reflector::{
     Config, InitialList, Phase, Reflector, ReflectorStatus, ReflectorStore, Source, SourceGeneration,
     Sources, StoreError,
 };
-use crate::testing::{Asked, FakeListWatch};
+use crate::testing::{FakeListWatch, RequestKind};
 
-/// A store that writes down what it is told, and keeps the objects as a cache would.
+/// A store that records its calls, and keeps the objects as a cache does.
 #[derive(Default)]
-pub(super) struct Ledger {
-    log: Mutex<Vec<String>>,
+pub(super) struct RecordingStore {
+    calls: Mutex<Vec<String>>,
     cache: Mutex<BTreeMap<ObjectKey, Object>>,
     replaced: Mutex<Vec<Object>>,
-    /// What the next call of this name is answered with, once.
-    refusals: Mutex<Vec<&'static str>>,
+    /// The names of the calls that fail, each once.
+    rejections: Mutex<Vec<&'static str>>,
     pub(super) declines_resync: Mutex<bool>,
     transformer: Option<Transformer>,
 }
 
-/// A reflector at work, as a test's script sees it.
+/// A running reflector, for the script of a test.
 pub(super) struct Scene {
     pub(super) server: FakeListWatch,
-    pub(super) store: Arc<Ledger>,
+    pub(super) store: Arc<RecordingStore>,
     pub(super) begun_at: Instant,
     pub(super) sources: Sources,
     reflector: Reflector,
 }
 
-/// Lists as reflectors did before there were streams.
+/// Returns a configuration that lists instead of streaming.
 pub(super) fn listed() -> Config {
     Config { initial_list: InitialList::Listed, ..Config::default() }
 }
 
-/// Runs a reflector while `script` does things to its server, then cancels it and sees that it ends at once.
+/// Runs a reflector during `script`, then cancels it and checks that it ends at once.
 pub(super) async fn play(server: FakeListWatch, config: Config, script: impl AsyncFnOnce(&Scene)) {
-    play_over(server, Ledger::default(), config, script).await;
+    play_over(server, RecordingStore::default(), config, script).await;
 }
 
-/// Does the same over a store that was there before.
+/// Does the same with a store of the caller.
 pub(super) async fn play_over(
     server: FakeListWatch,
-    store: Ledger,
+    store: RecordingStore,
     config: Config,
     script: impl AsyncFnOnce(&Scene),
 ) {
@@ -60,7 +60,7 @@ pub(super) async fn play_over(
     let reflector = Reflector::with_sources(sources.clone(), store.clone(), config);
     let scene = Scene { server, store, begun_at: Instant::now(), sources, reflector };
     let token = CancellationToken::new();
-    // The script first, so that it may prepare things.
+    // The script runs first, so that it can prepare the server.
     let (cancelled_at, ended_at) = tokio::join!(
         async {
             script(&scene).await;
@@ -72,26 +72,26 @@ pub(super) async fn play_over(
             Instant::now()
         }
     );
-    assert_eq!(cancelled_at, ended_at, "cancelled, and ended at that moment");
-    assert_eq!(scene.server.n_open_watches(), 0, "no watch is left behind");
+    assert_eq!(cancelled_at, ended_at, "the reflector ends when it is cancelled");
+    assert_eq!(scene.server.n_open_watches(), 0, "no watch stays open");
 }
 
 // === impl Scene ===
 
 impl Scene {
-    /// Lets everything happen that happens without time passing.
+    /// Lets the reflector do all it can without waiting.
     pub(super) async fn settle(&self) {
         self.pass(1).await;
     }
 
-    /// Lets so many milliseconds pass.
+    /// Lets this many milliseconds pass.
     pub(super) async fn pass(&self, millis: u64) {
         tokio::time::sleep(Duration::from_millis(millis)).await;
     }
 
-    /// What the store was told since the last look.
-    pub(super) fn told(&self) -> Vec<String> {
-        std::mem::take(&mut *self.store.log.lock())
+    /// Returns the store's calls since the last call of this method.
+    pub(super) fn store_calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.store.calls.lock())
     }
 
     pub(super) fn status(&self) -> ReflectorStatus {
@@ -110,61 +110,62 @@ impl Scene {
         self.status().last_error.map(|failure| failure.message).unwrap_or_default()
     }
 
-    /// Everything asked so far: `list LIMIT at VERSION`, `stream VERSION` for a watch with initial events, `watch VERSION`.
-    pub(super) fn asked(&self) -> Vec<String> {
-        let asked = |asked: Asked| match asked {
-            Asked::List(options) => {
+    /// Returns all requests so far: `list LIMIT at VERSION`, `stream VERSION` for a watch with initial
+    /// events, `watch VERSION`.
+    pub(super) fn requests(&self) -> Vec<String> {
+        let text = |kind: RequestKind| match kind {
+            RequestKind::List(options) => {
                 let limit = options.limit.map_or("all".to_owned(), |limit| limit.to_string());
                 match options.continue_token {
                     Some(_) => format!("list next {limit} at {:?}", options.resource_version),
                     None => format!("list {limit} at {:?}", options.resource_version),
                 }
             }
-            Asked::Watch(options) if options.send_initial_events => {
+            RequestKind::Watch(options) if options.send_initial_events => {
                 assert!(options.allow_bookmarks);
                 format!("stream {:?}", options.resource_version)
             }
-            Asked::Watch(options) => format!("watch {:?}", options.resource_version),
+            RequestKind::Watch(options) => format!("watch {:?}", options.resource_version),
         };
-        self.server.requests().into_iter().map(|request| asked(request.asked)).collect()
+        self.server.requests().into_iter().map(|request| text(request.kind)).collect()
     }
 
-    /// When the requests came, in milliseconds from the beginning.
-    pub(super) fn asked_at(&self) -> Vec<u128> {
+    /// Returns when the requests were sent, in milliseconds from the beginning.
+    pub(super) fn requested_at(&self) -> Vec<u128> {
         self.server.requests().iter().map(|request| (request.at - self.begun_at).as_millis()).collect()
     }
 }
 
-// === impl Ledger ===
+// === impl RecordingStore ===
 
-impl Ledger {
-    pub(super) fn refuse(&self, call: &'static str) {
-        self.refusals.lock().push(call);
+impl RecordingStore {
+    pub(super) fn reject(&self, call: &'static str) {
+        self.rejections.lock().push(call);
     }
 
-    /// A store that changes objects on their way in.
+    /// Returns a store with a transformer.
     pub(super) fn with_transformer(transformer: Transformer) -> Self {
         Self { transformer: Some(transformer), ..Self::default() }
     }
 
-    /// The keys and versions of what is kept.
-    pub(super) fn kept(&self) -> String {
+    /// Returns the keys and versions of the cached objects.
+    pub(super) fn objects(&self) -> String {
         let names: Vec<String> = self.cache.lock().values().map(name).collect();
         names.join(" ")
     }
 
-    /// The objects that the last replace brought, as they were handed over.
+    /// Returns the items of the last `replace`.
     pub(super) fn replaced(&self) -> Vec<Object> {
         self.replaced.lock().clone()
     }
 
-    fn note(&self, call: &'static str, what: &str) -> Result<(), StoreError> {
-        let mut refusals = self.refusals.lock();
-        if let Some(idx) = refusals.iter().position(|refused| *refused == call) {
-            refusals.remove(idx);
-            return Err(format!("the store refuses to {call}").into());
+    fn record(&self, call: &'static str, what: &str) -> Result<(), StoreError> {
+        let mut rejections = self.rejections.lock();
+        if let Some(idx) = rejections.iter().position(|rejected| *rejected == call) {
+            rejections.remove(idx);
+            return Err(format!("the store rejects {call}").into());
         }
-        self.log.lock().push(format!("{call} {what}").trim_end().to_owned());
+        self.calls.lock().push(format!("{call} {what}").trim_end().to_owned());
         Ok(())
     }
 }
@@ -173,35 +174,35 @@ fn name(object: &Object) -> String {
     format!("{}@{}", object.key(), object.resource_version())
 }
 
-impl ReflectorStore for Ledger {
+impl ReflectorStore for RecordingStore {
     fn add(&self, object: Object) -> Result<(), StoreError> {
-        self.note("add", &name(&object))?;
+        self.record("add", &name(&object))?;
         self.cache.lock().insert(object.key().clone(), object);
         Ok(())
     }
 
     fn update(&self, object: Object) -> Result<(), StoreError> {
-        self.note("update", &name(&object))?;
+        self.record("update", &name(&object))?;
         self.cache.lock().insert(object.key().clone(), object);
         Ok(())
     }
 
     fn delete(&self, object: Object) -> Result<(), StoreError> {
-        self.note("delete", &name(&object))?;
+        self.record("delete", &name(&object))?;
         self.cache.lock().remove(object.key());
         Ok(())
     }
 
     fn replace(&self, items: Vec<Object>, resource_version: &str) -> Result<(), StoreError> {
         let names: Vec<String> = items.iter().map(name).collect();
-        self.note("replace", &format!("[{}] at {resource_version}", names.join(" ")))?;
+        self.record("replace", &format!("[{}] at {resource_version}", names.join(" ")))?;
         *self.cache.lock() = items.iter().map(|item| (item.key().clone(), item.clone())).collect();
         *self.replaced.lock() = items;
         Ok(())
     }
 
     fn resync(&self) -> Result<(), StoreError> {
-        self.note("resync", "")
+        self.record("resync", "")
     }
 
     fn should_resync(&self) -> bool {
@@ -215,8 +216,8 @@ impl ReflectorStore for Ledger {
 
     fn source_changed(&self, generation: SourceGeneration) {
         if generation > SourceGeneration::default() {
-            // Cannot be refused.
-            let _ = self.note("source", &generation.to_string());
+            // Never rejected.
+            let _ = self.record("source", &generation.to_string());
         }
     }
 
@@ -236,12 +237,12 @@ impl ReflectorStore for Ledger {
     }
 
     fn bookmark(&self, resource_version: &str) {
-        // Cannot be refused.
-        let _ = self.note("bookmark", resource_version);
+        // Never rejected.
+        let _ = self.record("bookmark", resource_version);
     }
 
     fn update_resource_version(&self, resource_version: &str) {
-        // Cannot be refused.
-        let _ = self.note("version", resource_version);
+        // Never rejected.
+        let _ = self.record("version", resource_version);
     }
 }

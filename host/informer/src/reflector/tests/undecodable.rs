@@ -1,4 +1,4 @@
-//! What becomes of objects that the server has and that cannot be decoded.
+//! Objects that the server has and that cannot be decoded.
 
 use std::sync::Arc;
 
@@ -58,9 +58,8 @@ fn named(scene: &Scene) -> Vec<String> {
     status.undecodable.iter().map(|object| name(&object.key)).collect()
 }
 
-/// As the issue has it: an hour later the object must not be there any more.
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_cannot_be_decoded_does_not_leave_the_object_in_the_cache_for_ever() {
+async fn an_undecodable_deletion_removes_the_object_by_a_relist() {
     for config in [listed(), Config::default()] {
         play(two_pods(), config, async |scene| {
             scene.settle().await;
@@ -72,7 +71,7 @@ async fn a_deletion_that_cannot_be_decoded_does_not_leave_the_object_in_the_cach
             assert!(scene.last_error().contains("malformed metadata"), "{}", scene.last_error());
             scene.server.put("x/c");
             scene.pass(2000).await;
-            assert_eq!(scene.store.kept(), "x/b@3 x/c@5");
+            assert_eq!(scene.store.objects(), "x/b@3 x/c@5");
             assert_eq!((scene.phase(), named(scene)), (Phase::Watching, vec![]));
             assert_eq!(scene.status().n_undecodable_events, 1);
         })
@@ -81,25 +80,25 @@ async fn a_deletion_that_cannot_be_decoded_does_not_leave_the_object_in_the_cach
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_that_cannot_be_decoded_keeps_the_last_state_and_says_so() {
+async fn an_undecodable_change_keeps_the_last_state_and_shows_in_the_status() {
     play(two_pods(), listed(), async |scene| {
         scene.settle().await;
         scene.server.answer_list(page("9", &[("x/b", "3")], vec![bad("x/a")]));
         scene.server.send(&changed("x/a"));
         scene.pass(2000).await;
-        assert_eq!(scene.asked()[2..], ["list all at \"3\"", "watch \"9\""]);
-        assert_eq!(scene.store.kept(), "x/a@2 x/b@3", "it is not gone");
+        assert_eq!(scene.requests()[2..], ["list all at \"3\"", "watch \"9\""]);
+        assert_eq!(scene.store.objects(), "x/a@2 x/b@3", "the object is not deleted");
         assert_eq!((scene.phase(), named(scene)), (Phase::Watching, vec!["x/a".to_owned()]));
-        // It can be decoded again.
+        // A later state is decodable.
         scene.server.send(&WatchEvent::Modified(pod("x/a", "10")));
         scene.settle().await;
-        assert_eq!((scene.store.kept(), named(scene)), ("x/a@10 x/b@3".to_owned(), vec![]));
+        assert_eq!((scene.store.objects(), named(scene)), ("x/a@10 x/b@3".to_owned(), vec![]));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_stays_bad_costs_one_list_and_not_one_for_each_of_its_changes() {
+async fn an_object_that_stays_undecodable_costs_one_relist_in_all() {
     play(two_pods(), listed(), async |scene| {
         scene.settle().await;
         scene.server.answer_list(page("3", &[("x/b", "3")], vec![bad("x/a")]));
@@ -107,24 +106,24 @@ async fn an_object_that_stays_bad_costs_one_list_and_not_one_for_each_of_its_cha
             scene.server.send(&changed("x/a"));
             scene.pass(1000).await;
         }
-        assert_eq!(scene.server.lists().len(), 2, "{:?}", scene.asked());
-        // The others are followed all the same.
+        assert_eq!(scene.server.lists().len(), 2, "{:?}", scene.requests());
+        // The events of other objects reach the store.
         scene.server.put("x/b");
         scene.settle().await;
-        assert_eq!(scene.store.kept(), "x/a@2 x/b@4");
-        // But when it goes, that is a delete.
+        assert_eq!(scene.store.objects(), "x/a@2 x/b@4");
+        // Its deletion leads to a relist.
         scene.server.delete_unseen("x/a");
         scene.server.send(&deleted("x/a"));
         scene.pass(5000).await;
-        assert_eq!((scene.store.kept(), named(scene)), ("x/b@4".to_owned(), vec![]));
+        assert_eq!((scene.store.objects(), named(scene)), ("x/b@4".to_owned(), vec![]));
         assert_eq!(scene.server.lists().len(), 3);
     })
     .await;
 }
 
-/// Lists decode what watches do not: each round ends with the same object.
+/// The list decodes the object, so each watch ends with it again.
 #[tokio::test(start_paused = true)]
-async fn an_object_that_is_bad_on_every_watch_leads_to_lists_with_back_off() {
+async fn an_object_that_only_watches_cannot_decode_leads_to_relists_with_back_off() {
     for config in [listed(), Config::default()] {
         play(two_pods(), config, async |scene| {
             for _ in 0..600 {
@@ -132,14 +131,14 @@ async fn an_object_that_is_bad_on_every_watch_leads_to_lists_with_back_off() {
                 scene.pass(1000).await;
             }
             let n_listings = scene.server.n_listings();
-            assert!((10..45).contains(&n_listings), "{n_listings} in ten minutes");
+            assert!((10..45).contains(&n_listings), "{n_listings} lists in ten minutes");
         })
         .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_streams_in_and_cannot_be_decoded_is_left_out_and_named() {
+async fn undecodable_initial_events_are_left_out_and_named() {
     let server = two_pods();
     play(server, Config::default(), async |scene| {
         scene.settle().await;
@@ -168,9 +167,9 @@ async fn what_streams_in_and_cannot_be_decoded_is_left_out_and_named() {
             })))
             .await;
         scene.settle().await;
-        assert_eq!(scene.store.kept(), "x/a@2 x/b@3 x/mended@8");
+        assert_eq!(scene.store.objects(), "x/a@2 x/b@3 x/mended@8");
         assert_eq!(named(scene), ["x/a", "x/never"]);
-        // Whose deletion cannot even be named: only a list can tell.
+        // The deletion of an object without a readable name leads to a list.
         let n_lists = scene.server.lists().len();
         let broken = watch;
         let (watch, stream) = ScriptedWatch::new(100);
@@ -185,23 +184,23 @@ async fn what_streams_in_and_cannot_be_decoded_is_left_out_and_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_object_without_a_name_may_be_any_that_is_not_listed() {
+async fn an_undecodable_object_without_a_name_keeps_all_objects_that_are_not_listed() {
     play(two_pods(), listed(), async |scene| {
         scene.settle().await;
         scene.server.answer_list(page("9", &[("x/b", "8")], vec![nameless()]));
         scene.server.break_watches(errors::garbage);
         scene.pass(2000).await;
-        assert_eq!((scene.store.kept(), named(scene)), ("x/a@2 x/b@8".to_owned(), vec!["?".to_owned()]));
+        assert_eq!((scene.store.objects(), named(scene)), ("x/a@2 x/b@8".to_owned(), vec!["?".to_owned()]));
         scene.server.answer_list(page("10", &[("x/b", "8")], vec![]));
         scene.server.break_watches(errors::garbage);
         scene.pass(5000).await;
-        assert_eq!((scene.store.kept(), named(scene)), ("x/b@8".to_owned(), vec![]));
+        assert_eq!((scene.store.objects(), named(scene)), ("x/b@8".to_owned(), vec![]));
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bad_objects_of_all_pages_are_named() {
+async fn the_undecodable_objects_of_all_pages_are_named() {
     let server = FakeListWatch::pods();
     server.decline_watch_list();
     server.answer_list(ListPage {
@@ -212,7 +211,7 @@ async fn the_bad_objects_of_all_pages_are_named() {
     play(server, Config::default(), async |scene| {
         scene.settle().await;
         assert_eq!(named(scene), ["x/b", "x/c", "?"]);
-        assert_eq!(scene.store.kept(), "x/a@1 x/d@1");
+        assert_eq!(scene.store.objects(), "x/a@1 x/d@1");
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! What is logged, where a test cares.
+//! The log of a test.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps what is logged as a warning on this thread.
+/// Keeps the warnings that this thread logs.
 #[derive(Clone, Default)]
 pub(super) struct Warnings(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! The other opinion: what a JSON parser sees.
+//! The values that a JSON parser finds, to compare with.
 
 use std::fmt;
 
@@ -8,20 +8,19 @@ use serde_json::Value;
 
 use crate::object::StringMap;
 
-/// Reads a text as a tree; none where it is not JSON, or has a key twice in one object, which means different things to different
-/// readers.
+/// Parses a text; none if it is not JSON, or has a key twice in one object, which parsers read differently.
 pub(super) fn tree(text: &[u8]) -> Option<Value> {
     let mut unique = serde_json::Deserializer::from_slice(text);
     Unique.deserialize(&mut unique).ok()?;
     serde_json::from_slice(text).ok()
 }
 
-/// Reads labels or annotations.
+/// Returns labels or annotations.
 pub(super) fn string_map(value: &Value) -> StringMap {
     StringMap::deserialize(value).unwrap_or_default()
 }
 
-/// Reads anything, and fails at a key that stands twice.
+/// Accepts all JSON without duplicate keys.
 struct Unique;
 
 // === impl Unique ===
@@ -46,7 +45,7 @@ impl<'de> Visitor<'de> for Unique {
         while let Some(key) = map.next_key::<String>()? {
             map.next_value_seed(Self)?;
             if !keys.insert(key) {
-                return Err(A::Error::custom("a key stands twice"));
+                return Err(A::Error::custom("duplicate key"));
             }
         }
         Ok(())

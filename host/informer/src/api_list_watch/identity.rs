@@ -1,32 +1,32 @@
-//! What can still be read of an object that cannot be decoded: its type and its name, as far as they stand before the fault.
+//! The type and the name of an object that cannot be decoded, as far as they stand before the fault.
 
 use crate::list_watch::{DecodeError, Undecodable};
 use crate::names::{ObjectKey, TypeMeta};
 use crate::object;
 use oarlock_json::scan::Cursor;
 
-/// Of a longer text no more is looked at: type and metadata stand at its beginning.
+/// The most bytes that are searched: type and metadata stand at the beginning of an object.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
-/// The type and the name of an object, where they could be read.
+/// The type and the name of an object, where they can be read.
 #[derive(Default)]
-pub(super) struct Glimpse {
+pub(super) struct ObjectIdentity {
     api_version: Option<String>,
     kind: Option<String>,
     namespace: Option<String>,
     name: Option<String>,
 }
 
-// === impl Glimpse ===
+// === impl ObjectIdentity ===
 
-impl Glimpse {
-    /// Reads as far as the text can be read.
+impl ObjectIdentity {
+    /// Reads them from the text, up to its first fault.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_BYTES)]);
         let mut cursor = Cursor::new(text.trim_ascii());
-        let mut glimpse = Self::default();
-        let Self { api_version, kind, namespace, name } = &mut glimpse;
-        // None where the fault is; what stood before it has been read.
+        let mut identity = Self::default();
+        let Self { api_version, kind, namespace, name } = &mut identity;
+        // None at a fault; the fields before the fault have been read.
         let _ = cursor.object(|cursor, _, key| {
             if key.is("metadata") {
                 return cursor.object(|cursor, _, key| match () {
@@ -41,10 +41,11 @@ impl Glimpse {
                 () => cursor.skip_value(),
             }
         });
-        glimpse
+        identity
     }
 
-    /// Whether the watch would drop the object even if it could be decoded: it is a table, or of another type than was asked for (RL-55).
+    /// Returns whether the watch would drop even a decodable object of this type: a table, or another type
+    /// than expected (RL-55).
     pub(super) fn is_of_another_type(&self, expected: Option<&TypeMeta>) -> bool {
         let (Some(api_version), Some(kind)) = (&self.api_version, &self.kind) else { return false };
         let is_meta = api_version.starts_with("meta.k8s.io/");
@@ -57,7 +58,7 @@ impl Glimpse {
                 .is_some_and(|expected| *expected.api_version != **api_version || *expected.kind != **kind)
     }
 
-    /// Returns what to show of an object that cannot be decoded.
+    /// Returns the undecodable object of this identity.
     pub(super) fn undecodable(self, error: DecodeError) -> Undecodable {
         let namespace = self.namespace.unwrap_or_default();
         let name = self.name.filter(|name| !name.is_empty());
@@ -67,7 +68,8 @@ impl Glimpse {
     }
 }
 
-/// Whether something is not even the shape of an object of a resource, so that a watch drops it (RL-55).
+/// Returns whether an error says that the text is no object of any resource, so that a watch drops it
+/// (RL-55).
 pub(super) fn has_no_identity(error: &object::Error) -> bool {
     use object::Error;
     match error {
@@ -78,7 +80,7 @@ pub(super) fn has_no_identity(error: &object::Error) -> bool {
     }
 }
 
-/// Reads a text; passes over anything else.
+/// Reads a string; skips any other value.
 fn read(cursor: &mut Cursor<'_>, into: &mut Option<String>) -> Option<()> {
     if cursor.peek() != Some(b'"') {
         return cursor.skip_value();

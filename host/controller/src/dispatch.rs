@@ -1,55 +1,61 @@
-//! Calls one plugin: its notifications and its keys, one call at a time, through every mishap.
+//! Calls one plugin, one call at a time.
+//!
+//! Every call is a [`DueCall`] (a notification, the end of initial adds, or a key of the work queue) and passes one
+//! pipeline:
 //!
 //! ```text
-//!   Listener ─┐                         ┌ done
-//!   Listener ─┼─► next ─► judge ─► call ┼ retry, park      the object alone waits
-//!   queue ────┘     ▲                   └ instance lost    fresh one; what it was lost with is tried last
-//!                   └── access changes, slow timer, switch to another generation
+//!   Listener ─┐
+//!   Listener ─┼─► next_step ─► check ──────────► call ──────────────► settle ─► done, requeued
+//!   queue ────┘       ▲        access,           instance, deadline,           ├► retried after a back-off, or parked
+//!                     │        crash back-off    declared fields               └► instance lost: fresh instance, crash
+//!                     │                                                           back-off for the object or key
+//!                     └── access changes, slow timer, switch to another generation
 //! ```
 //!
-//! A plugin has one [`Dispatcher`] for its whole life, and [`Generation`]s come and go in it. What an error costs is one object's
-//! delay ([`retry`]); what a trap costs is the instance, and the object that it happened with is tried again
-//! alone and last ([`suspects`], [`loss`]). A stateful plugin's fresh instance gets everything anew, a stateless one goes on.
+//! A plugin has one [`Dispatcher`] for its whole life, which calls one [`Generation`] after the other. A failure delays
+//! one object or key ([`retry`]). A trap costs the instance, and the call that lost it is made again alone and last
+//! ([`crash_backoff`], [`loss`]). The fresh instance of a stateful plugin receives everything again, a stateless plugin
+//! continues where it was.
+//!
+//! The calls of one object are made in order, and so are those of one key. Between objects nothing is promised.
 
+mod active_generation;
 mod call;
-mod current;
-mod declared;
-mod deliver;
+mod check;
+mod crash_backoff;
+mod declared_fields;
+mod due_call;
 mod enqueue;
+mod event_view;
 mod fault;
 mod generation;
 mod loss;
 mod queue;
-mod reconcile;
 mod retry;
-mod suspects;
+mod settle;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_plugin::CallError;
-use oarlock_plugin::contract::Failure;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::call::{Answer, Call, LOSS_REASONS, MakeInstance, Maker};
-use self::current::{CallKey, Current, Step};
+use self::active_generation::{ActiveGeneration, Step};
+pub(crate) use self::call::{MakeInstance, Maker};
+use self::due_call::{DueCall, Outcome};
 pub use self::enqueue::EnqueueRule;
 pub use self::fault::FaultHook;
-pub(crate) use self::generation::{Generation, Serving, Slot, Switch, View};
+pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription, GenerationView, Switch};
+pub(crate) use self::loss::LOSS_REASONS;
 pub use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::metrics::Metrics;
 use crate::report::{HostEvent, Mode};
 use crate::status::{self, PluginStatusHandle};
 
-/// How long a call may go on after its plugin was told to end.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// What every dispatcher of the host shares.
+/// What all dispatchers of the host share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct DispatcherShared {
     pub(crate) metrics: Metrics,
     pub(crate) retry: RetryPolicy,
     pub(crate) restart: RestartPolicy,
@@ -59,119 +65,85 @@ pub(crate) struct Shared {
 /// Calls one plugin.
 pub(crate) struct Dispatcher {
     plugin: Arc<str>,
-    shared: Shared,
+    shared: DispatcherShared,
     status: PluginStatusHandle,
     queue: PluginQueue,
     switches: mpsc::Receiver<Switch>,
-    serving: Arc<Serving>,
-}
-
-/// How a call ended, for those who only need to know what follows.
-enum Ended {
-    Answered(Result<Answer, Failure>, Duration),
-    Lost(CallError),
-    /// The plugin is to end; nobody waits for the answer.
-    GivenUp,
+    active_view: Arc<ActiveView>,
 }
 
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Makes one that waits for the plugin's first generation, and the end by which generations are handed to it.
+    /// Creates a dispatcher that waits for the plugin's first generation. Returns with it the sender for generations,
+    /// and the view of the active one.
     pub(crate) fn new(
         plugin: Arc<str>,
-        shared: Shared,
+        shared: DispatcherShared,
         status: PluginStatusHandle,
         queue: PluginQueue,
-    ) -> (Self, mpsc::Sender<Switch>, Arc<Serving>) {
+    ) -> (Self, mpsc::Sender<Switch>, Arc<ActiveView>) {
         let (sender, switches) = mpsc::channel(1);
-        let serving = Arc::new(Serving::default());
-        (Self { plugin, shared, status, queue, switches, serving: serving.clone() }, sender, serving)
+        let active_view = Arc::new(ActiveView::default());
+        (
+            Self { plugin, shared, status, queue, switches, active_view: active_view.clone() },
+            sender,
+            active_view,
+        )
     }
 
     /// Calls the plugin until the token is cancelled.
     pub(crate) async fn run(mut self, token: CancellationToken) {
-        let mut current: Option<Current> = None;
+        let mut active: Option<ActiveGeneration> = None;
         loop {
             let step = tokio::select! {
                 biased;
                 () = token.cancelled() => return,
                 Some(Switch { generation, done }) = self.switches.recv() => {
                     let has_switched;
-                    (current, has_switched) = self.switch(current, *generation);
+                    (active, has_switched) = self.switch(active, *generation);
                     if has_switched {
-                        // Whoever prepared it may have lost interest.
+                        // The task that prepared it may have ended.
                         let _ = done.send(());
                     }
                     continue;
                 }
-                step = next_step(current.as_mut(), &self.queue) => step,
+                step = next_step(active.as_mut()) => step,
             };
-            if let Some(current) = &mut current {
-                self.take(current, step, &token).await;
+            if let Some(active) = &mut active {
+                self.take_step(active, step, &token).await;
             }
         }
     }
 
-    async fn take(&self, current: &mut Current, step: Step, token: &CancellationToken) {
+    async fn take_step(&self, active: &mut ActiveGeneration, step: Step, token: &CancellationToken) {
         match step {
-            Step::Access(index) => current.apply_access(index, &self.status),
-            Step::RetryParked => current.retry_parked(&self.queue),
-            Step::Restart => self.restart(current, token).await,
-            Step::Synced(index) => self.tell_synced(current, index, token).await,
-            Step::Deliver(index, delivery) => self.deliver(current, index, delivery, token).await,
-            Step::Reconcile(key) => self.reconcile(current, key, token).await,
-            Step::Suspect(key) => self.try_suspect(current, key, token).await,
-        }
-    }
-
-    /// Tries what cost an instance before, if it still waits.
-    async fn try_suspect(&self, current: &mut Current, key: CallKey, token: &CancellationToken) {
-        match key {
-            CallKey::Object(index, key) => {
-                if let Some(delivery) = current.subscriptions[index].listener.take_deferred(&key) {
-                    self.notify(current, index, delivery, token).await;
-                }
-            }
-            CallKey::Synced(index) => {
-                if current.subscriptions[index].synced_deferred {
-                    self.call_synced(current, index, token).await;
-                }
-            }
-            CallKey::Work(key) => {
-                if self.queue.take_deferred(&key) {
-                    self.reconcile_now(current, key, token).await;
+            Step::AccessChanged(index) => active.apply_access(index, &self.status),
+            Step::RetryParked => active.retry_parked(&self.queue),
+            Step::Restart => self.restart(active, token).await,
+            Step::Call(due) => match self.check(active, &due) {
+                None => self.call_and_settle(active, due, token).await,
+                Some(outcome) => self.finish(active, &due, outcome, None),
+            },
+            Step::CallDeferred(key) => {
+                if let Some(due) = active.take_deferred(key, &self.queue) {
+                    self.call_and_settle(active, due, token).await;
                 }
             }
         }
     }
 
-    /// Makes one call. The instance is taken along, and gone when the call does not come back with an answer.
-    async fn call(&self, current: &mut Current, call: &Call, token: &CancellationToken) -> Ended {
-        if current.exported.reconciler {
-            self.queue.set_replaying(call.is_replay());
-        }
-        let Some(instance) = current.instance() else {
-            return Ended::Lost(CallError::Dead);
+    async fn call_and_settle(&self, active: &mut ActiveGeneration, due: DueCall, token: &CancellationToken) {
+        let Some(call) = self.prepare_call(active, &due).await else {
+            return self.finish(active, &due, Outcome::Done, None);
         };
-        let began = Instant::now();
-        let answer = tokio::select! {
-            biased;
-            answer = instance.call(call) => answer,
-            () = grace(token) => return Ended::GivenUp,
-        };
-        match answer {
-            Ok(answer) => {
-                current.restarts.answered();
-                Ended::Answered(answer, began.elapsed())
-            }
-            Err(error) => Ended::Lost(error),
-        }
+        let result = self.call(active, &call, token).await;
+        self.settle(active, due, call.function(), result);
     }
 
-    /// Makes a fresh instance, and has it told everything anew unless the plugin is stateless.
-    async fn restart(&self, current: &mut Current, token: &CancellationToken) {
-        let maker = current.maker();
+    /// Makes a fresh instance. Unless the plugin is stateless, it receives everything again.
+    async fn restart(&self, active: &mut ActiveGeneration, token: &CancellationToken) {
+        let maker = active.maker();
         let made = tokio::select! {
             biased;
             () = token.cancelled() => return,
@@ -179,7 +151,7 @@ impl Dispatcher {
         };
         match made {
             Ok(instance) => {
-                let mode = current.restarted(instance);
+                let mode = active.restart(instance);
                 self.status.update(|status| {
                     status.phase = status::Phase::Serving;
                     if mode == Mode::Replay {
@@ -187,33 +159,35 @@ impl Dispatcher {
                     }
                 });
                 self.shared.metrics.restarted(&self.plugin);
-                current.reporter.report(HostEvent::InstanceRestarted { mode });
+                active.reporter.report(HostEvent::InstanceRestarted { mode });
             }
-            Err(error) => {
-                self.cannot_start(current, &error);
-            }
+            Err(error) => self.cannot_start(active, &error),
         }
     }
 
-    /// Goes over to another generation, and answers whether it did. The call in progress, if there was one, has ended.
-    fn switch(&mut self, old: Option<Current>, generation: Generation) -> (Option<Current>, bool) {
+    /// Switches to another generation, and returns whether it did. No call is in progress.
+    fn switch(
+        &mut self,
+        old: Option<ActiveGeneration>,
+        generation: Generation,
+    ) -> (Option<ActiveGeneration>, bool) {
         let took_ms = milliseconds(generation.began.elapsed());
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
-        let (current, mode) = match Current::succeed(old, generation) {
-            Ok(switched) => switched,
+        let (active, mode) = match ActiveGeneration::replace(old, generation, &self.queue) {
+            Ok(replaced) => replaced,
             Err(old) => {
-                // Only a bug of the host gets here. The old generation lives on.
-                tracing::error!(plugin = %self.plugin, "a new generation goes on from subscriptions that are not there");
+                // Only a bug of the host gets here. The old generation stays active.
+                tracing::error!(plugin = %self.plugin, "a new generation inherits a listener that does not exist; the old one keeps serving");
                 return (*old, false);
             }
         };
-        self.serving.set(view);
-        // What the version before gave up on, this one may be able to do.
+        self.active_view.set(view);
+        // The new version may be able to handle what the old one could not.
         self.queue.release_deferred();
         self.queue.retry_parked();
         self.status.update(|status| {
-            status.generation = current.number;
+            status.generation = active.number;
             status.version = Some(version.clone());
             status.digest = Some(digest.clone());
             status.phase = status::Phase::Serving;
@@ -221,26 +195,17 @@ impl Dispatcher {
             status.last_error = None;
             status.refused = None;
         });
-        current.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms });
-        current.show(&self.status, &self.queue);
-        (Some(current), true)
-    }
-
-    fn count(&self, call: &Call, outcome: &'static str, took: Duration) {
-        self.shared.metrics.called(&self.plugin, call.function(), outcome, took);
+        active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms });
+        active.publish(&self.status, &self.queue);
+        (Some(active), true)
     }
 }
 
-async fn next_step(current: Option<&mut Current>, queue: &PluginQueue) -> Step {
-    match current {
-        Some(current) => current.next_step(queue).await,
+async fn next_step(active: Option<&mut ActiveGeneration>) -> Step {
+    match active {
+        Some(active) => active.next_step().await,
         None => std::future::pending().await,
     }
-}
-
-async fn grace(token: &CancellationToken) {
-    token.cancelled().await;
-    tokio::time::sleep(GRACE).await;
 }
 
 fn milliseconds(duration: Duration) -> u64 {

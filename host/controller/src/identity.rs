@@ -1,151 +1,145 @@
-//! Which ServiceAccount of a name a generation of a plugin acts as, and whether it still is that one.
+//! The ServiceAccount that a generation of a plugin acts as, by uid, and whether that account still exists.
 //!
-//! RBAC knows accounts by their names, so rights outlive the account: what was deleted would go on working, and what is made anew under the
-//! same name would find a plugin at work in its name that it never knew. So a generation is bound to the account's uid. It
-//! is looked at again every few seconds; while the account is missing, and for good once it is another one, the generation is
-//! told nothing, reads nothing and writes nothing.
+//! RBAC knows accounts by name, so rights outlive the account: a plugin of a deleted account would keep its rights, and
+//! an account that is created again under the same name would be used by a plugin that it never knew. The host
+//! therefore binds a generation to the account's uid, and checks it every few seconds. While the account is missing,
+//! and for good once another account has its name, the generation receives, reads and writes nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::access::{AccountState, Gate};
+use crate::access::{AccountState, Denial, Gate};
 use crate::account::Account;
 
-/// How often it is looked whether the account is there. The gate keeps its answers for longer than this.
-const LOOK: Duration = Duration::from_secs(3);
+/// How often the follower checks the account. The gate caches its answers for longer than this.
+const CHECK_AGAIN: Duration = Duration::from_secs(3);
 
-/// One ServiceAccount, followed. Cheap to clone.
+/// One ServiceAccount and its current state. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Identity {
     account: Account,
     uid: Arc<str>,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<IdentityState>,
 }
 
-/// Finds out how an identity is.
+/// Keeps the state of an [`Identity`] up to date.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(crate) struct IdentityFollower {
     account: Account,
     uid: Arc<str>,
-    state: watch::Sender<State>,
+    state: watch::Sender<IdentityState>,
 }
 
-/// How an identity is.
+/// Whether the account of an identity still exists.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum State {
-    /// The account is there.
-    Good,
-    /// There is no such account.
+pub(crate) enum IdentityState {
+    /// The account exists.
+    Present,
+    /// No account has this name.
     Missing,
-    /// There is another one of that name. It stays so.
-    Another,
-}
-
-// === impl Follower ===
-
-#[cfg(test)]
-impl Follower {
-    pub(crate) fn set(&self, state: State) {
-        self.state.send_replace(state);
-    }
+    /// An account with another uid has this name. This state is final.
+    Replaced,
 }
 
 // === impl Identity ===
 
 impl Identity {
-    /// Makes the identity of an account that was there with this uid, and what has to run for it to be followed.
-    pub(crate) fn new(account: Account, uid: &str) -> (Self, Follower) {
+    /// Creates the identity of an account that existed with this uid, and the follower that must run to keep it up to
+    /// date.
+    pub(crate) fn new(account: Account, uid: &str) -> (Self, IdentityFollower) {
         let uid: Arc<str> = uid.into();
-        let (sender, state) = watch::channel(State::Good);
+        let (sender, state) = watch::channel(IdentityState::Present);
         let identity = Self { account: account.clone(), uid: uid.clone(), state };
-        (identity, Follower { account, uid, state: sender })
+        (identity, IdentityFollower { account, uid, state: sender })
     }
 
-    /// Makes one that nobody follows. For tests, and for users of the library who look after accounts themselves.
+    /// Creates an identity without a follower. For tests, and for users of the library who check accounts themselves.
     #[must_use]
     pub fn unfollowed(account: Account) -> Self {
         Self::new(account, "").0
     }
 
-    /// The account's name.
+    /// Returns the account's name.
     #[must_use]
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// Whether it is the same account, not only one of the same name.
+    /// Returns whether both are the same account, not only accounts of the same name.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.account == other.account && self.uid == other.uid
     }
 
-    /// Whether it is that of this account and can be used.
+    /// Returns whether this is the identity of the given account, and that account exists.
     pub(crate) fn is_of(&self, account: &Account, uid: &str) -> bool {
-        self.account == *account && *self.uid == *uid && self.state() == State::Good
+        self.account == *account && *self.uid == *uid && self.state() == IdentityState::Present
     }
 
     pub(crate) fn uid(&self) -> &Arc<str> {
         &self.uid
     }
 
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> IdentityState {
         *self.state.borrow()
     }
 
-    /// Waits until it is not what it was. For ever when it is followed no more.
-    pub(crate) async fn changed(&mut self) -> State {
+    /// Waits until the state changes, and returns it. Waits for ever when the follower has ended.
+    pub(crate) async fn changed(&mut self) -> IdentityState {
         if self.state.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
         *self.state.borrow_and_update()
     }
 
-    /// Returns why nothing can be done in its name; nothing when it can.
+    /// Returns why the plugin can do nothing as this account; `None` when the account exists.
     #[must_use]
-    pub fn refusal(&self) -> Option<String> {
-        let Self { account, .. } = self;
+    pub fn denial(&self) -> Option<Denial> {
         match self.state() {
-            State::Good => None,
-            State::Missing => Some(format!("the ServiceAccount {account} does not exist any more")),
-            State::Another => Some(format!(
-                "the ServiceAccount {account} was deleted and made again; the plugin is loaded anew to act as it"
-            )),
+            IdentityState::Present => None,
+            IdentityState::Missing => Some(Denial::NoAccount(self.account.clone())),
+            IdentityState::Replaced => Some(Denial::AccountReplaced(self.account.clone())),
         }
     }
 }
 
-// === impl Follower ===
+// === impl IdentityFollower ===
 
-impl Follower {
-    /// Looks at the account for as long as somebody has the identity, and says when it changes. That the API server
-    /// cannot be asked changes nothing.
-    pub(crate) async fn run(self, gate: Arc<Gate>, says: impl Fn(State)) {
-        let look = self.look(&gate, says);
+impl IdentityFollower {
+    /// Checks the account for as long as the identity is in use, and calls `on_change` with each new state. An API
+    /// server that cannot be asked does not change the state.
+    pub(crate) async fn run(self, gate: Arc<Gate>, on_change: impl Fn(IdentityState)) {
+        let follow = self.follow(&gate, on_change);
         tokio::select! {
             biased;
             () = self.state.closed() => {}
-            () = look => {}
+            () = follow => {}
         }
     }
 
-    async fn look(&self, gate: &Gate, says: impl Fn(State)) {
+    async fn follow(&self, gate: &Gate, on_change: impl Fn(IdentityState)) {
         loop {
             let now = match gate.account(&self.account).await {
-                Ok(AccountState::Present { uid }) if *uid == *self.uid => State::Good,
-                Ok(AccountState::Present { .. }) => State::Another,
-                Ok(AccountState::Missing) => State::Missing,
+                Ok(AccountState::Present { uid }) if *uid == *self.uid => IdentityState::Present,
+                Ok(AccountState::Present { .. }) => IdentityState::Replaced,
+                Ok(AccountState::Missing) => IdentityState::Missing,
                 Err(_) => *self.state.borrow(),
             };
             if self.state.send_if_modified(|before| std::mem::replace(before, now) != now) {
-                says(now);
+                on_change(now);
             }
-            if now == State::Another {
-                // There is nothing left to look at.
+            if now == IdentityState::Replaced {
+                // This state is final.
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_AGAIN).await;
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set(&self, state: IdentityState) {
+        self.state.send_replace(state);
     }
 }
 
@@ -155,7 +149,7 @@ mod tests {
     use crate::access::testing::{FakeReviewer, Known};
 
     #[tokio::test(start_paused = true)]
-    async fn promise_5_an_identity_ends_with_its_account() {
+    async fn promise_5_an_identity_ends_when_its_account_is_replaced() {
         let account: Account = "ns/p".parse().unwrap();
         let reviewer = Arc::new(FakeReviewer::default());
         let gate = Arc::new(Gate::with_reviewer(reviewer.clone(), Arc::new(Known(None))));
@@ -164,23 +158,23 @@ mod tests {
         assert!(!identity.is(&other));
         let follow = follower.run(gate, |_| {});
         let check = async {
-            assert_eq!(identity.refusal(), None);
+            assert_eq!(identity.denial(), None);
             *reviewer.account.lock() = Some(AccountState::Missing);
-            assert_eq!(identity.changed().await, State::Missing);
-            insta::assert_snapshot!(identity.refusal().unwrap(), @"the ServiceAccount ns/p does not exist any more");
+            assert_eq!(identity.changed().await, IdentityState::Missing);
+            insta::assert_snapshot!(identity.denial().unwrap(), @"the ServiceAccount ns/p does not exist");
             // As after a restore of the cluster.
             *reviewer.account.lock() = None;
-            assert_eq!(identity.changed().await, State::Good);
+            assert_eq!(identity.changed().await, IdentityState::Present);
             let second = AccountState::Present { uid: "the-second".to_owned() };
             *reviewer.account.lock() = Some(second);
-            assert_eq!(identity.changed().await, State::Another);
-            insta::assert_snapshot!(identity.refusal().unwrap(), @"the ServiceAccount ns/p was deleted and made again; the plugin is loaded anew to act as it");
+            assert_eq!(identity.changed().await, IdentityState::Replaced);
+            insta::assert_snapshot!(identity.denial().unwrap(), @"the ServiceAccount ns/p was deleted and created again; the host loads the plugin again for the new one");
             *reviewer.account.lock() = None;
             tokio::time::sleep(Duration::from_secs(60)).await;
-            assert_eq!(identity.state(), State::Another, "it never comes back");
+            assert_eq!(identity.state(), IdentityState::Replaced, "this state is final");
         };
         tokio::select! {
-            () = follow => panic!("it is followed while somebody has it"),
+            () = follow => panic!("the follower ended while the identity was in use"),
             () = check => {}
         }
     }

@@ -1,8 +1,8 @@
-//! What a plugin said of itself, understood: nothing left to parse when events flow.
+//! A plugin's description of itself, parsed and checked, so that nothing is parsed while events flow.
 //!
-//! That it holds together was checked by `oarlock_plugin::describe`; what Kubernetes has to say about it (selectors, verbs, names) is
-//! checked here. Whether a
-//! resource is served or the account may see it is not looked at: both may change at any time.
+//! `oarlock_plugin::describe` has checked that the description is consistent. This module checks it against the rules of
+//! Kubernetes (selectors, verbs, names). It does not check whether a resource is served or whether the account may see
+//! it: both may change at any time.
 
 mod check;
 
@@ -16,86 +16,86 @@ use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 use crate::dispatch::EnqueueRule;
 use crate::informers::Prunings;
 
-/// A description, understood.
+/// A parsed description.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The component's own version.
     pub version: String,
-    /// Whether it keeps nothing between calls.
+    /// Whether it keeps no state between calls.
     pub stateless: bool,
-    /// What it watches.
+    /// Its declared watches.
     pub subscriptions: Vec<Arc<SubscriptionPlan>>,
-    /// What it reads.
+    /// Its declared reads.
     pub reads: Vec<ReadPlan>,
-    /// Its indices over what it reads.
+    /// Its indices over its reads.
     pub indices: Vec<contract::Index>,
 }
 
-/// One subscription, understood.
+/// One parsed subscription.
 #[derive(Debug)]
 pub struct SubscriptionPlan {
     /// The plugin's name for it.
     pub name: String,
-    /// What it watches.
+    /// The resource that it watches.
     pub resource: GroupVersionResource,
-    /// Where.
+    /// The namespaces that it watches.
     pub namespaces: Namespaces,
-    /// Which of them.
+    /// The labels of the objects that it watches.
     pub selector: LabelSelector,
-    /// And which of those.
+    /// Further conditions on these objects; all of them must hold.
     pub conditions: Vec<FieldCondition>,
-    /// What it cares about.
+    /// The declared fields: updates that change none of them are skipped.
     pub fields: Vec<JsonPointer>,
-    /// The same, to be looked up together.
+    /// The declared fields, prepared for one walk over an object.
     pub declared: PointerSet,
-    /// How often it wants everything again.
+    /// How often it receives all objects again.
     pub resync: Option<Duration>,
-    /// How much of each object.
+    /// How much of each object it needs.
     pub content: oarlock_informer::Content,
-    /// What a notification becomes.
+    /// Which key of the work queue a notification becomes, if any.
     pub enqueue: EnqueueRule,
-    /// What the plugin said, for comparing one generation with the next.
-    said: contract::Subscription,
+    /// The declaration that this was parsed from, to compare two generations.
+    declaration: contract::Subscription,
 }
 
-/// One declared read, understood.
+/// One parsed read.
 #[derive(Clone, Debug)]
 pub struct ReadPlan {
     /// The plugin's name for it.
     pub name: String,
-    /// What it reads.
+    /// The resource that it reads.
     pub resource: GroupVersionResource,
-    /// Where.
+    /// The namespaces that it reads.
     pub namespaces: Namespaces,
-    /// How much of each object.
+    /// How much of each object it needs.
     pub content: Content,
 }
 
-/// What is wrong with a description.
+/// Why a description is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing would ever call it.
+    /// The plugin has no subscription.
     #[error("the plugin declares no subscription, so it would never be called")]
     Nothing,
-    /// Something that could never work.
+    /// A part that could never work.
     #[error("{part}: {message}")]
     Part {
-        /// What it is part of, in words.
+        /// The part, in words.
         part: String,
-        /// What is wrong with it.
+        /// The cause.
         message: String,
     },
     /// A text that does not parse.
     #[error("subscription {subscription:?}: {message}")]
     Malformed {
-        /// Which subscription.
+        /// The subscription's name.
         subscription: String,
-        /// What is wrong with it.
+        /// The cause.
         message: String,
     },
 }
 
-/// What a component can be called through.
+/// Which interfaces of the contract a component exports.
 #[derive(Clone, Copy, Debug)]
 pub struct Exported {
     /// `handler`.
@@ -107,10 +107,10 @@ pub struct Exported {
 // === impl Plan ===
 
 impl Plan {
-    /// Reads a description.
+    /// Parses and checks a description.
     pub fn of(description: Description) -> Result<Self, Error> {
         check::check(&description)?;
-        // What it writes is for `oarlock rbac`; Kubernetes decides about each write.
+        // The declared writes are for `oarlock rbac`; Kubernetes decides about each write.
         let Description { name: _, version, subscriptions, reads, indices, writes: _, stateless } =
             description;
         if subscriptions.is_empty() {
@@ -124,16 +124,20 @@ impl Plan {
         Ok(Self { version, stateless, subscriptions, reads, indices })
     }
 
-    /// Refuses a plugin that is to be told of what the operator has left out of the cache: it would wait for ever, and in silence.
+    /// Refuses a plugin whose subscriptions name a field that the operator excludes from the cache: the plugin would never
+    /// receive it.
     ///
     /// # Errors
     ///
     /// When a subscription names such a field.
     pub fn check_against(&self, prunings: &Prunings) -> Result<(), Error> {
-        for SubscriptionPlan { name, resource, said, .. } in self.subscriptions.iter().map(|plan| &**plan) {
+        for SubscriptionPlan { name, resource, declaration, .. } in
+            self.subscriptions.iter().map(|plan| &**plan)
+        {
             let fields = prunings.of(resource).fields;
-            let is_left_out = |pointer: &str| pointer.parse().is_ok_and(|pointer| !fields.keeps(&pointer));
-            if let Some((what, pointer)) = named_fields(said).find(|(_, pointer)| is_left_out(pointer)) {
+            let is_excluded = |pointer: &str| pointer.parse().is_ok_and(|pointer| !fields.keeps(&pointer));
+            if let Some((what, pointer)) = named_fields(declaration).find(|(_, pointer)| is_excluded(pointer))
+            {
                 let resource = &resource.resource;
                 let message = format!(
                     "{what} names {pointer}, which this host does not cache of {resource}: see its --cache-drop and --cache-keep"
@@ -148,16 +152,17 @@ impl Plan {
 // === impl SubscriptionPlan ===
 
 impl SubscriptionPlan {
-    /// Reads one subscription.
-    pub fn of(said: contract::Subscription) -> Result<Self, Error> {
+    /// Parses one subscription.
+    pub fn of(declaration: contract::Subscription) -> Result<Self, Error> {
         let malformed = |error: &(dyn std::error::Error + 'static)| Error::Malformed {
-            subscription: said.name.clone(),
+            subscription: declaration.name.clone(),
             message: crate::chain::text(error),
         };
-        let selector = said.label_selector.parse::<LabelSelector>().map_err(|error| malformed(&error))?;
+        let selector =
+            declaration.label_selector.parse::<LabelSelector>().map_err(|error| malformed(&error))?;
         let pointer = |text: &String| text.parse::<JsonPointer>().map_err(|error| malformed(&error));
-        let mut conditions = Vec::with_capacity(said.conditions.len());
-        for contract::FieldCondition { pointer: at, test } in &said.conditions {
+        let mut conditions = Vec::with_capacity(declaration.conditions.len());
+        for contract::FieldCondition { pointer: at, test } in &declaration.conditions {
             let test = match test {
                 contract::Test::Exists => FieldTest::Exists,
                 contract::Test::Absent => FieldTest::Absent,
@@ -166,68 +171,70 @@ impl SubscriptionPlan {
             };
             conditions.push(FieldCondition::new(pointer(at)?, test).map_err(|error| malformed(&error))?);
         }
-        let outside = metadata_has_not(&said);
+        let outside = outside_content(&declaration);
         if let Some((what, pointer)) = outside {
             let message = format!(
                 "{what} names {pointer}, which is not part of the metadata: declare `content: full`, or name something else"
             );
-            return Err(Error::Malformed { subscription: said.name, message });
+            return Err(Error::Malformed { subscription: declaration.name, message });
         }
-        let fields = said.fields.iter().map(pointer).collect::<Result<Vec<_>, _>>()?;
-        let enqueue = EnqueueRule::of(&said).map_err(|error| malformed(&error))?;
+        let fields = declaration.fields.iter().map(pointer).collect::<Result<Vec<_>, _>>()?;
+        let enqueue = EnqueueRule::of(&declaration).map_err(|error| malformed(&error))?;
         Ok(Self {
-            name: said.name.clone(),
-            resource: resource(&said.target),
-            namespaces: said.namespaces.clone(),
+            name: declaration.name.clone(),
+            resource: resource(&declaration.target),
+            namespaces: declaration.namespaces.clone(),
             selector,
             conditions,
             declared: PointerSet::new(&fields),
             fields,
-            resync: (said.resync_seconds > 0).then(|| Duration::from_secs(said.resync_seconds.into())),
-            content: kept(said.content),
+            resync: (declaration.resync_seconds > 0)
+                .then(|| Duration::from_secs(declaration.resync_seconds.into())),
+            content: cached_content(declaration.content),
             enqueue,
-            said,
+            declaration,
         })
     }
 
-    /// Whether a Listener of the other can go on as one of this: the same objects in the same form.
+    /// Returns whether a subscription with this plan can inherit the listener of the other one: both ask for the same
+    /// objects in the same form.
     #[must_use]
-    pub fn goes_on(&self, other: &Self) -> bool {
-        // What becomes of a notification is decided behind the Listener.
-        let listened = |said: &contract::Subscription| contract::Subscription {
+    pub fn can_inherit_listener(&self, other: &Self) -> bool {
+        // The enqueue rule applies behind the listener.
+        let of_listener = |declaration: &contract::Subscription| contract::Subscription {
             enqueue: Enqueue::Nothing,
-            ..said.clone()
+            ..declaration.clone()
         };
-        listened(&self.said) == listened(&other.said)
+        of_listener(&self.declaration) == of_listener(&other.declaration)
     }
 }
 
 // === impl ReadPlan ===
 
 impl ReadPlan {
-    fn of(said: contract::Read) -> Self {
-        let contract::Read { name, target, namespaces, content } = said;
+    fn of(declaration: contract::Read) -> Self {
+        let contract::Read { name, target, namespaces, content } = declaration;
         Self { name, resource: resource(&target), namespaces, content }
     }
 }
 
-/// Returns what a subscription of metadata names beside it.
-fn metadata_has_not(said: &contract::Subscription) -> Option<(&'static str, &str)> {
-    named_fields(said).find(|(_, pointer)| !covers(said.content, pointer))
+/// Returns a field that a subscription names although its content does not include it.
+fn outside_content(declaration: &contract::Subscription) -> Option<(&'static str, &str)> {
+    named_fields(declaration).find(|(_, pointer)| !covers(declaration.content, pointer))
 }
 
-/// Returns the fields that a subscription names, and as what.
-fn named_fields(said: &contract::Subscription) -> impl Iterator<Item = (&'static str, &str)> {
-    let conditions = said.conditions.iter().map(|it| ("a condition", it.pointer.as_str()));
-    let fields = said.fields.iter().map(|it| ("a declared field", it.as_str()));
-    let enqueue = match &said.enqueue {
+/// Returns the fields that a subscription names, each with the part that names it.
+fn named_fields(declaration: &contract::Subscription) -> impl Iterator<Item = (&'static str, &str)> {
+    let conditions = declaration.conditions.iter().map(|it| ("a condition", it.pointer.as_str()));
+    let fields = declaration.fields.iter().map(|it| ("a declared field", it.as_str()));
+    let enqueue = match &declaration.enqueue {
         Enqueue::Pointer(pointer) => Some(("enqueue", pointer.as_str())),
         _ => None,
     };
     conditions.chain(fields).chain(enqueue)
 }
 
-/// Whether what is declared includes what a pointer points at.
+/// Returns whether a content includes the field at a pointer.
 #[must_use]
 pub fn covers(content: Content, pointer: &str) -> bool {
     match content {
@@ -239,17 +246,17 @@ pub fn covers(content: Content, pointer: &str) -> bool {
     }
 }
 
-/// How much of each object has to be cached for what is declared.
+/// Returns the content that the cache must hold for a declared content.
 #[must_use]
-pub fn kept(said: Content) -> oarlock_informer::Content {
-    match said {
+pub fn cached_content(declared: Content) -> oarlock_informer::Content {
+    match declared {
         Content::Metadata => oarlock_informer::Content::Metadata,
         Content::Full => oarlock_informer::Content::Full,
     }
 }
 
-fn resource(said: &contract::GroupVersionResource) -> GroupVersionResource {
-    GroupVersionResource::new(&said.group, &said.version, &said.plural)
+fn resource(declaration: &contract::GroupVersionResource) -> GroupVersionResource {
+    GroupVersionResource::new(&declaration.group, &declaration.version, &declaration.plural)
 }
 
 #[cfg(test)]
@@ -288,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_wait_for_what_is_not_cached_is_refused() {
+    fn a_subscription_that_names_a_field_excluded_from_the_cache_is_refused() {
         let mut prunings = Prunings::default();
         let dropped = ["/status".parse().unwrap()];
         prunings.entry("pods".parse().unwrap()).fields = Fields::without(&dropped).unwrap();

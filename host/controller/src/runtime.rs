@@ -135,7 +135,7 @@ impl Runtime {
         let statuses = StatusRegistry::default();
         let metrics = Metrics::new(statuses.clone(), informers.clone(), reporter.clone());
         let health = Health::new(informers.clone());
-        let dispatch = dispatch::Shared {
+        let dispatch = dispatch::DispatcherShared {
             metrics: metrics.clone(),
             retry,
             restart,

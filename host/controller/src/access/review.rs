@@ -1,4 +1,4 @@
-//! Asking the API server: SubjectAccessReview, and whether a ServiceAccount exists.
+//! Asks the API server: SubjectAccessReviews, and whether a ServiceAccount exists.
 
 use async_trait::async_trait;
 use k8s_openapi::api::{
@@ -11,17 +11,17 @@ use kube::{Api, api::PostParams};
 use super::{AccountState, Error, Question};
 use crate::account::Account;
 
-/// Who answers the gate's questions.
+/// Answers the gate's questions.
 #[async_trait]
 pub trait Reviewer: Send + Sync {
-    /// Answers one question, without keeping the answer.
+    /// Answers one question. The gate caches the answer, not the reviewer.
     async fn review(&self, question: &Question) -> Result<bool, Error>;
 
-    /// Looks whether a ServiceAccount exists.
+    /// Returns whether a ServiceAccount exists.
     async fn account_state(&self, account: &Account) -> Result<AccountState, Error>;
 }
 
-/// The API server, asked as the host.
+/// Asks the API server, as the host.
 pub struct ApiReviewer {
     client: kube::Client,
 }
@@ -29,7 +29,7 @@ pub struct ApiReviewer {
 // === impl ApiReviewer ===
 
 impl ApiReviewer {
-    /// Makes one that asks over `client`.
+    /// Creates a reviewer that asks over `client`.
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
         Self { client }
@@ -73,7 +73,7 @@ impl Reviewer for ApiReviewer {
     async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
         let api = Api::<ServiceAccount>::namespaced(self.client.clone(), &account.namespace);
         match api.get_opt(&account.name).await {
-            // One that is being deleted is as good as gone: nothing else would be told of its end.
+            // An account that is being deleted counts as missing: its deletion is not observed in any other way.
             Ok(Some(account)) => match account.metadata {
                 ObjectMeta { deletion_timestamp: None, uid, .. } => {
                     Ok(AccountState::Present { uid: uid.unwrap_or_default() })

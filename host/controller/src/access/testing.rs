@@ -12,18 +12,31 @@ use parking_lot::Mutex;
 use super::{AccountState, Error, KnownNamespaces, Question, Reviewer};
 use crate::account::Account;
 
-/// Allows what is in a list, counts, and can be made to fail or stall.
+/// Allows what its list contains, counts the reviews, and fails or stalls on demand.
 #[derive(Default)]
 pub(crate) struct FakeReviewer {
     pub(crate) allowed: Mutex<BTreeSet<(String, Option<String>)>>,
     asked: AtomicUsize,
     pub(crate) down: Mutex<bool>,
     pub(crate) stalls: Mutex<Option<Duration>>,
-    /// That of the account, while there is one; `the-first` if never set.
+    /// The account's state; without one, the account exists with the uid `the-first`.
     pub(crate) account: Mutex<Option<AccountState>>,
 }
 
+/// The namespaces that exist; `None` while they are unknown.
 pub(crate) struct Known(pub(crate) Option<&'static [&'static str]>);
+
+// === impl FakeReviewer ===
+
+impl FakeReviewer {
+    pub(crate) fn allow(&self, verb: &str, namespace: Option<&str>) {
+        self.allowed.lock().insert((verb.to_owned(), namespace.map(str::to_owned)));
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
 
 #[async_trait]
 impl Reviewer for FakeReviewer {
@@ -45,18 +58,10 @@ impl Reviewer for FakeReviewer {
     }
 }
 
+// === impl Known ===
+
 impl KnownNamespaces for Known {
     fn names(&self) -> Option<BTreeSet<String>> {
         self.0.map(|names| names.iter().map(|&name| name.to_owned()).collect())
-    }
-}
-
-impl FakeReviewer {
-    pub(crate) fn allow(&self, verb: &str, namespace: Option<&str>) {
-        self.allowed.lock().insert((verb.to_owned(), namespace.map(str::to_owned)));
-    }
-
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
     }
 }

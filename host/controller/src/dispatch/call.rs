@@ -1,36 +1,56 @@
-//! One call of a plugin: what it is told, how it answers, and the seam behind which the instance is.
+//! The second stage of the pipeline: makes one call of the instance.
+//!
+//! [`Instance`] is the seam behind which the component is; it enforces the deadline of the call.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::{Content, Notification, Object};
-use oarlock_json::JsonPointer;
-use oarlock_plugin::contract::{self, Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
+use oarlock_informer::{Notification, Object};
+use oarlock_plugin::contract::{Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::declared;
-use crate::fields;
-use crate::plan::{self, SubscriptionPlan};
+use super::Dispatcher;
+use super::active_generation::ActiveGeneration;
+use super::declared_fields;
+use super::due_call::DueCall;
+use super::event_view::EventView;
+use crate::plan::SubscriptionPlan;
 use crate::report::NotificationType;
 
-/// What a plugin is called with.
+/// How long a call may last after its plugin's end was requested.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A function of the contract and its arguments.
 pub(crate) enum Call {
-    Add(Added, Told),
-    Update(Updated, Told, Told),
-    Delete(Deleted, Told),
+    Add(Added, EventView),
+    Update(Updated, EventView, EventView),
+    Delete(Deleted, EventView),
     Synced(Synced),
     Reconcile(WorkKey),
 }
 
-/// What a plugin answers when the work is done.
+/// A plugin's answer to a call that succeeded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Answer {
     Done,
     RequeueAfter(Duration),
 }
 
-/// An instance of a plugin, called once at a time. After an `Err` it is dead.
+/// How a call of the instance ended.
+pub(super) enum CallResult {
+    Answered {
+        answer: Result<Answer, Failure>,
+        took: Duration,
+    },
+    InstanceLost(CallError),
+    /// The plugin's end was requested, and the call did not end within [`GRACE`].
+    Cancelled,
+}
+
+/// An instance of a plugin. It handles one call at a time, and is dead after an `Err`.
 #[async_trait]
 pub(crate) trait Instance: Send {
     async fn call(&mut self, call: &Call) -> Result<Result<Answer, Failure>, CallError>;
@@ -42,84 +62,116 @@ pub(crate) trait MakeInstance: Send + Sync {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError>;
 }
 
-/// The real thing: a component and what its instances are made with.
+/// Makes instances of a component.
 pub(crate) struct Maker {
     pub(crate) component: Component,
     pub(crate) config: InstanceConfig,
 }
 
-/// The object of a notification, as the guest pulls it: so much of it as the subscription declares, whatever is cached for others.
-#[derive(Clone)]
-pub(crate) struct Told {
-    object: Object,
-    content: Content,
+// === impl Dispatcher ===
+
+impl Dispatcher {
+    /// Prepares the arguments of a due call. `None` when the [fault hook](super::FaultHook) swallows it.
+    pub(super) async fn prepare_call(&self, active: &mut ActiveGeneration, due: &DueCall) -> Option<Call> {
+        Some(match due {
+            DueCall::Notification { subscription, delivery } => {
+                if self.shared.fault.swallows() {
+                    return None;
+                }
+                if delivery.attempts == 0 {
+                    self.shared.metrics.waited(&self.plugin, delivery.arrived.elapsed());
+                }
+                let plan = &active.subscriptions[*subscription].plan;
+                Call::notification(plan, &delivery.notification).await
+            }
+            DueCall::Synced { subscription } => Call::Synced(Synced {
+                subscription: active.subscriptions[*subscription].plan.name.clone(),
+                remaining: active.n_not_synced().saturating_sub(1),
+            }),
+            DueCall::Key(key) => Call::Reconcile(key.to_contract()),
+        })
+    }
+
+    /// Makes a call, and waits for its answer.
+    pub(super) async fn call(
+        &self,
+        active: &mut ActiveGeneration,
+        call: &Call,
+        token: &CancellationToken,
+    ) -> CallResult {
+        if active.exported.reconciler {
+            self.queue.set_replaying(call.is_replay());
+        }
+        let Some(instance) = active.instance() else {
+            return CallResult::InstanceLost(CallError::Dead);
+        };
+        let began = Instant::now();
+        let answer = tokio::select! {
+            biased;
+            answer = instance.call(call) => answer,
+            () = grace(token) => return CallResult::Cancelled,
+        };
+        match answer {
+            Ok(answer) => {
+                active.restarts.answered();
+                CallResult::Answered { answer, took: began.elapsed() }
+            }
+            Err(error) => CallResult::InstanceLost(error),
+        }
+    }
 }
 
-/// Why an instance is lost, as metrics and reports call it.
-pub(crate) const LOSS_REASONS: [&str; 9] =
-    ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "host-panic", "other"];
-
-/// Returns the one of [`LOSS_REASONS`] that an error is.
-pub(crate) fn loss_reason(error: &CallError) -> &'static str {
-    match error {
-        CallError::Trap { .. } => "trap",
-        CallError::Exit { .. } => "exit",
-        CallError::DeadlineExceeded { .. } => "deadline",
-        CallError::MemoryLimit { .. } => "memory",
-        CallError::TableLimit { .. } => "table",
-        CallError::BadHandover { .. } => "bad-handover",
-        CallError::CannotStart { .. } => "cannot-start",
-        CallError::HostPanicked { .. } => "host-panic",
-        CallError::NotExported { .. } | CallError::Mismatch { .. } | CallError::Dead => "other",
-    }
+async fn grace(token: &CancellationToken) {
+    token.cancelled().await;
+    tokio::time::sleep(GRACE).await;
 }
 
 // === impl Call ===
 
 impl Call {
-    /// Makes the call that tells of a notification, with the fields that the subscription declares.
-    pub(crate) async fn of(plan: &SubscriptionPlan, notification: &Notification) -> Self {
+    /// Creates the call for a notification, with the fields that the subscription declares.
+    pub(crate) async fn notification(plan: &SubscriptionPlan, notification: &Notification) -> Self {
         let subscription = plan.name.clone();
         let fields = &plan.declared;
-        let told = |object: &Object| Told { object: object.clone(), content: plan.content };
+        let view = |object: &Object| EventView { object: object.clone(), content: plan.content };
         match notification {
             Notification::Added { object, is_in_initial_list } => {
                 let added = Added {
                     subscription,
                     object: reference(object),
                     is_in_initial_list: *is_in_initial_list,
-                    fields: declared::values(object, fields).await,
+                    fields: declared_fields::values(object, fields).await,
                 };
-                Self::Add(added, told(object))
+                Self::Add(added, view(object))
             }
             Notification::Updated { old, new } => {
                 let updated = Updated {
                     subscription,
                     object: reference(new),
                     old: reference(old),
-                    fields: declared::values(new, fields).await,
-                    old_fields: declared::values(old, fields).await,
+                    fields: declared_fields::values(new, fields).await,
+                    old_fields: declared_fields::values(old, fields).await,
                 };
-                Self::Update(updated, told(old), told(new))
+                Self::Update(updated, view(old), view(new))
             }
             Notification::Deleted { object, final_state_unknown } => {
                 let deleted = Deleted {
                     subscription,
                     object: reference(object),
                     final_state_unknown: *final_state_unknown,
-                    fields: declared::values(object, fields).await,
+                    fields: declared_fields::values(object, fields).await,
                 };
-                Self::Delete(deleted, told(object))
+                Self::Delete(deleted, view(object))
             }
         }
     }
 
-    /// Whether it brings no news but what there is, to an instance that knows nothing yet.
+    /// Returns whether the call only shows a fresh instance what exists already, so that it is no event.
     pub(crate) fn is_replay(&self) -> bool {
         matches!(self, Self::Add(Added { is_in_initial_list: true, .. }, _) | Self::Synced(_))
     }
 
-    /// The function of the contract that is called.
+    /// Returns the name of the contract's function.
     pub(crate) fn function(&self) -> &'static str {
         match self {
             Self::Add(..) => "on-add",
@@ -131,7 +183,7 @@ impl Call {
     }
 }
 
-/// What kind of notification it is.
+/// Returns the type of a notification.
 pub(crate) fn type_of(notification: &Notification) -> NotificationType {
     match notification {
         Notification::Added { .. } => NotificationType::Add,
@@ -163,9 +215,9 @@ impl MakeInstance for Maker {
 impl Instance for oarlock_plugin::Instance {
     async fn call(&mut self, call: &Call) -> Result<Result<Answer, Failure>, CallError> {
         let answer = match call {
-            Call::Add(event, object) => self.on_add(event, pulled(object)).await?,
-            Call::Update(event, old, new) => self.on_update(event, pulled(old), pulled(new)).await?,
-            Call::Delete(event, last) => self.on_delete(event, pulled(last)).await?,
+            Call::Add(event, object) => self.on_add(event, shared(object)).await?,
+            Call::Update(event, old, new) => self.on_update(event, shared(old), shared(new)).await?,
+            Call::Delete(event, last) => self.on_delete(event, shared(last)).await?,
             Call::Synced(event) => self.on_synced(event).await?,
             Call::Reconcile(key) => {
                 return Ok(self.reconcile(key).await?.map(|outcome| match outcome {
@@ -178,46 +230,6 @@ impl Instance for oarlock_plugin::Instance {
     }
 }
 
-fn pulled(told: &Told) -> Arc<dyn EventObject> {
-    Arc::new(told.clone())
-}
-
-// === impl Told ===
-
-impl Told {
-    fn covers(&self, pointer: &str) -> bool {
-        match self.content {
-            Content::Full => true,
-            Content::Metadata => plan::covers(contract::Content::Metadata, pointer),
-        }
-    }
-}
-
-impl EventObject for Told {
-    fn field(&self, pointer: &str) -> Result<Option<String>, contract::Error> {
-        let parsed = parse(pointer)?;
-        Ok(if self.covers(pointer) { self.object.pointer(&parsed) } else { None })
-    }
-
-    fn fields(&self, pointers: &[String]) -> Result<Vec<Option<String>>, contract::Error> {
-        let parsed = pointers.iter().map(|it| parse(it)).collect::<Result<Vec<_>, _>>()?;
-        let mut found = fields::at(&self.object, &parsed)?;
-        for (value, pointer) in found.iter_mut().zip(pointers) {
-            if !self.covers(pointer) {
-                *value = None;
-            }
-        }
-        Ok(found)
-    }
-
-    fn json(&self) -> Result<String, contract::Error> {
-        Ok(match self.content {
-            Content::Full => self.object.json().to_string(),
-            Content::Metadata => self.object.metadata_json(),
-        })
-    }
-}
-
-fn parse(pointer: &str) -> Result<JsonPointer, contract::Error> {
-    pointer.parse().map_err(|error: oarlock_json::PointerError| contract::Error::Invalid(error.to_string()))
+fn shared(view: &EventView) -> Arc<dyn EventObject> {
+    Arc::new(view.clone())
 }

@@ -14,7 +14,7 @@ use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::Reporter;
 use crate::subscriptions::Subscription;
 
-/// One loaded version of a plugin: everything that is needed to serve, its first instance included.
+/// One loaded version of a plugin: everything that it needs to serve, its first instance included.
 pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) version: String,
@@ -22,42 +22,42 @@ pub(crate) struct Generation {
     pub(crate) identity: Identity,
     pub(crate) stateless: bool,
     pub(crate) exported: Exported,
-    /// With the plugin's own numbers of tries.
+    /// The host's policy with the plugin's own numbers of tries.
     pub(crate) retry: RetryPolicy,
     pub(crate) maker: Arc<dyn MakeInstance>,
     pub(crate) instance: Box<dyn Instance>,
-    pub(crate) subscriptions: Vec<Slot>,
-    /// Bound to this generation.
+    pub(crate) subscriptions: Vec<GenerationSubscription>,
+    /// Reports about this generation.
     pub(crate) reporter: Reporter,
-    /// When the files were looked at.
+    /// When its preparation began.
     pub(crate) began: Instant,
-    /// What lives as long as the generation does.
+    /// Live as long as the generation.
     pub(crate) guards: Vec<Box<dyn Any + Send>>,
 }
 
 /// A generation on its way to the dispatcher.
 pub(crate) struct Switch {
     pub(super) generation: Box<Generation>,
-    /// Told when the generation serves.
+    /// Receives a message when the generation is active.
     pub(super) done: oneshot::Sender<()>,
 }
 
 /// One subscription of a generation.
-pub(crate) enum Slot {
-    /// With a Listener of its own, which has been listening since before the switch.
-    Open(Box<Subscription>),
-    /// Goes on with the Listener of the generation before, whose subscription of that name asks for the same.
-    GoesOn(Arc<SubscriptionPlan>),
+pub(crate) enum GenerationSubscription {
+    /// It has a listener of its own, which has been listening since before the switch.
+    New(Box<Subscription>),
+    /// It inherits the listener of the generation before, whose subscription of the same name asks for the same objects.
+    InheritsListener(Arc<SubscriptionPlan>),
 }
 
-/// What serves now, for those who prepare what comes next. Written at each switch.
+/// The active generation of a plugin, for the task that prepares the next one. The dispatcher writes it at each switch.
 #[derive(Default)]
-pub(crate) struct Serving {
-    view: Mutex<Option<Arc<View>>>,
+pub(crate) struct ActiveView {
+    view: Mutex<Option<Arc<GenerationView>>>,
 }
 
-/// What the generation that serves watches, and as whom.
-pub(crate) struct View {
+/// What a generation watches, and as which account.
+pub(crate) struct GenerationView {
     pub(crate) number: u64,
     pub(crate) identity: Identity,
     pub(crate) subscriptions: Vec<Arc<SubscriptionPlan>>,
@@ -66,15 +66,22 @@ pub(crate) struct View {
 // === impl Generation ===
 
 impl Generation {
-    pub(super) fn view(&self) -> View {
-        let plan = |slot: &Slot| match slot {
-            Slot::Open(subscription) => subscription.plan.clone(),
-            Slot::GoesOn(plan) => plan.clone(),
-        };
-        View {
+    pub(super) fn view(&self) -> GenerationView {
+        GenerationView {
             number: self.number,
             identity: self.identity.clone(),
-            subscriptions: self.subscriptions.iter().map(plan).collect(),
+            subscriptions: self.subscriptions.iter().map(|it| it.plan().clone()).collect(),
+        }
+    }
+}
+
+// === impl GenerationSubscription ===
+
+impl GenerationSubscription {
+    pub(super) fn plan(&self) -> &Arc<SubscriptionPlan> {
+        match self {
+            Self::New(subscription) => &subscription.plan,
+            Self::InheritsListener(plan) => plan,
         }
     }
 }
@@ -82,36 +89,34 @@ impl Generation {
 // === impl Switch ===
 
 impl Switch {
-    /// Makes one, and what tells when it is done.
+    /// Creates a switch, and the receiver that is notified when it is done.
     pub(crate) fn new(generation: Generation) -> (Self, oneshot::Receiver<()>) {
         let (done, switched) = oneshot::channel();
         (Self { generation: Box::new(generation), done }, switched)
     }
 }
 
-// === impl Serving ===
+// === impl ActiveView ===
 
-impl Serving {
-    /// Returns what serves now; none before the first generation.
-    pub(crate) fn view(&self) -> Option<Arc<View>> {
+impl ActiveView {
+    /// Returns the active generation; `None` before the first one.
+    pub(crate) fn get(&self) -> Option<Arc<GenerationView>> {
         self.view.lock().clone()
     }
 
-    pub(super) fn set(&self, view: View) {
+    pub(super) fn set(&self, view: GenerationView) {
         *self.view.lock() = Some(Arc::new(view));
     }
 }
 
-// === impl View ===
+// === impl GenerationView ===
 
-impl View {
-    /// Whether a subscription of another version can go on with the Listener of this one.
-    pub(crate) fn lends(&self, plan: &SubscriptionPlan, identity: &Identity) -> bool {
-        identity.is(&self.identity) && self.identity.refusal().is_none() && self.has(plan)
-    }
-
-    /// Whether it has a subscription of that name which asks for the same.
-    pub(crate) fn has(&self, plan: &SubscriptionPlan) -> bool {
-        self.subscriptions.iter().any(|it| it.name == plan.name && plan.goes_on(it))
+impl GenerationView {
+    /// Returns whether a subscription of the next generation can inherit a listener of this one: the account is the
+    /// same and exists, and a subscription of the same name asks for the same objects.
+    pub(crate) fn can_inherit_listener(&self, plan: &SubscriptionPlan, identity: &Identity) -> bool {
+        let has_plan =
+            || self.subscriptions.iter().any(|it| it.name == plan.name && plan.can_inherit_listener(it));
+        identity.is(&self.identity) && self.identity.denial().is_none() && has_plan()
     }
 }

@@ -1,124 +1,108 @@
-//! A call that cost the plugin its instance: what becomes of what it was for, and of the plugin; and one report of both.
+//! A lost instance: when the next one is made, when the call that lost it is made again, and one report of both.
 
-use oarlock_informer::ObjectKey;
+use std::time::Duration;
+
 use oarlock_plugin::CallError;
 use tokio::time::Instant;
 
-use super::call::{self, Call};
-use super::current::{CallKey, Current};
-use super::suspects::Loss;
-use super::{Dispatcher, milliseconds, queue};
+use super::active_generation::ActiveGeneration;
+use super::crash_backoff::Loss;
+use super::due_call::DueCall;
+use super::{Dispatcher, milliseconds};
 use crate::report::{HostEvent, NextTry};
 use crate::status;
 
-/// What a call was for, in words: `pods default/web`.
-pub(super) struct About(String);
+/// Why an instance is lost, as metrics and reports name it.
+pub(crate) const LOSS_REASONS: [&str; 9] =
+    ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "host-panic", "other"];
 
-/// What becomes of it.
-pub(super) enum Fate {
-    /// It is a suspect, and waits for its turn.
-    Again,
-    /// It had its tries: so many.
-    Parked(u32),
-}
-
-/// Why it is parked.
-pub(super) fn given_up(losses: u32) -> String {
-    match losses {
-        1 => "it cost the plugin its instance, as others do that are still tried".to_owned(),
-        losses => format!("it cost the plugin its instance {losses} times"),
+/// Returns the one of [`LOSS_REASONS`] that an error is.
+fn loss_reason(error: &CallError) -> &'static str {
+    match error {
+        CallError::Trap { .. } => "trap",
+        CallError::Exit { .. } => "exit",
+        CallError::DeadlineExceeded { .. } => "deadline",
+        CallError::MemoryLimit { .. } => "memory",
+        CallError::TableLimit { .. } => "table",
+        CallError::BadHandover { .. } => "bad-handover",
+        CallError::CannotStart { .. } => "cannot-start",
+        CallError::HostPanicked { .. } => "host-panic",
+        CallError::NotExported { .. } | CallError::Mismatch { .. } | CallError::Dead => "other",
     }
 }
 
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// The call cost the instance. A fresh one follows: at once if what it was for was a suspect already, else after a wait that
-    /// grows while no call is answered.
-    pub(super) fn lost(
+    /// Settles a call that cost the instance. The next instance is made at once if the call was in crash back-off
+    /// already, else after a wait that grows while no call is answered.
+    pub(super) fn settle_loss(
         &self,
-        current: &mut Current,
-        call: &Call,
-        what: Option<(CallKey, &str, About)>,
+        active: &mut ActiveGeneration,
+        due: &DueCall,
+        function: &'static str,
         error: &CallError,
-    ) -> Fate {
-        let (loss, about) = match what {
-            Some((key, version, about)) => {
-                (Some(current.suspects.lost(&key, version, &current.retry)), about.0)
-            }
-            None => (None, String::new()),
-        };
-        let is_known = loss.is_some_and(|loss| loss.was_suspect);
-        self.lose(current, call.function(), about, loss, is_known, error)
+    ) -> Loss {
+        let about = due.describe(active);
+        let loss = active.crash_backoff.lost(due.key(), due.version(&self.queue), &active.retry);
+        self.instance_lost(active, function, about, Some(loss), error);
+        loss
     }
 
-    /// No instance could be made.
-    pub(super) fn cannot_start(&self, current: &mut Current, error: &CallError) {
-        self.lose(current, "start", String::new(), None, false, error);
+    /// Notes that no instance could be made.
+    pub(super) fn cannot_start(&self, active: &mut ActiveGeneration, error: &CallError) {
+        self.instance_lost(active, "start", String::new(), None, error);
     }
 
-    fn lose(
+    fn instance_lost(
         &self,
-        current: &mut Current,
+        active: &mut ActiveGeneration,
         function: &'static str,
         about: String,
         loss: Option<Loss>,
-        is_known: bool,
         error: &CallError,
-    ) -> Fate {
-        let (losses, wait) = match is_known {
-            true => (current.restarts.in_a_row(), std::time::Duration::ZERO),
-            false => current.restarts.lost(&self.shared.restart),
+    ) {
+        let (losses, wait) = match loss {
+            Some(Loss { was_in_backoff: true, .. }) => (active.restarts.in_a_row(), Duration::ZERO),
+            _ => active.restarts.lost(&self.shared.restart),
         };
-        current.lose(Instant::now() + wait);
-        let reason = call::loss_reason(error);
+        active.drop_instance(Instant::now() + wait);
+        let reason = loss_reason(error);
         self.shared.metrics.lost(&self.plugin, reason);
-        let message = error.to_string();
-        let message_of_loss = match about.as_str() {
-            "" => format!("{function}: {}", error.in_full()),
-            about => format!("{function} of {about}: {}", error.in_full()),
-        };
         self.status.update(|status| {
             status.phase = status::Phase::Restarting;
             status.instances_lost += 1;
         });
-        self.status.record_error(&message_of_loss);
+        let of = if about.is_empty() { "" } else { " of " };
+        self.status.record_error(&format!("{function}{of}{about}: {}", error.in_full()));
         let next_try = loss.map(|Loss { losses, again_after, .. }| NextTry {
             tries: losses,
-            // No sooner than there is an instance.
+            // Not before there is an instance.
             after_ms: again_after.map(|after| milliseconds(after.max(wait))),
         });
-        let fate = match loss {
-            Some(Loss { losses, again_after: None, .. }) => Fate::Parked(losses),
-            _ => Fate::Again,
-        };
-        current.reporter.report(HostEvent::InstanceLost {
+        active.reporter.report(HostEvent::InstanceLost {
             function,
             about,
             reason,
-            message,
+            message: error.to_string(),
             output: error.output().to_owned(),
             backtrace: error.backtrace().to_owned(),
             losses,
             restart_after_ms: milliseconds(wait),
             next_try,
         });
-        fate
     }
 }
 
-// === impl About ===
+// === impl Loss ===
 
-impl About {
-    pub(super) fn object(subscription: &str, key: &ObjectKey) -> Self {
-        Self(format!("{subscription} {key}"))
-    }
-
-    pub(super) fn subscription(subscription: &str) -> Self {
-        Self(subscription.to_owned())
-    }
-
-    pub(super) fn key(key: &queue::Key) -> Self {
-        Self(key.to_string())
+impl Loss {
+    /// Returns why the host stops retrying the call.
+    pub(super) fn reason(self) -> String {
+        match self.losses {
+            1 => "it cost the plugin its instance, and too many other calls that did so still wait for a try"
+                .to_owned(),
+            losses => format!("it cost the plugin its instance {losses} times"),
+        }
     }
 }

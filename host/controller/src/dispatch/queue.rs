@@ -1,35 +1,41 @@
-//! One plugin's work queue: the informer crate's, with a bound, and with dead letters.
+//! One plugin's work queue: the informer crate's queue with a bound, parked keys and deferred keys.
 //!
-//! It belongs to the plugin, not to one version of it: what waits survives a trap and a swap, since a key says nothing that could be outdated.
+//! It belongs to the plugin, not to one of its generations: keys that wait survive a trap and a swap, since a key holds
+//! nothing that could be outdated.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::stream::{self, BoxStream, StreamExt};
 use oarlock_informer::work_queue::{self, WorkQueue, WorkQueueMetrics};
 use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{self, WorkKey};
 use oarlock_plugin::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
+use super::due_call::Outcome;
 use crate::status::{PARKED_SHOWN, QueueStats};
 
-/// Keys that a queue may hold: waiting, delayed, parked or being worked on.
+/// The most keys that a queue may hold: waiting, delayed, parked or being worked on.
 const LIMIT: usize = 100_000;
 
-/// About what a key takes beside its texts, which all the places that it stands in share.
+/// About how many bytes a key takes beside its texts, which all the places that hold the key share.
 const KEY_COST: usize = 320;
 
-/// A handle on one plugin's queue. Clones are handles on the same one.
+/// A handle on one plugin's queue. Clones are handles on the same queue.
 #[derive(Clone, Default)]
 pub struct PluginQueue {
     keys: WorkQueue<Key>,
-    record: Arc<Mutex<Record>>,
+    state: Arc<Mutex<PluginQueueState>>,
+    /// The plugin handles a replay: keys that it adds meanwhile are no events.
+    is_replaying: Arc<AtomicBool>,
 }
 
-/// What to reconcile: the contract's work key, which can be looked up.
+/// What to reconcile: the contract's work key, as a key of maps.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key(Arc<KeyTexts>);
 
@@ -40,81 +46,82 @@ pub(crate) struct KeyTexts {
     pub(crate) name: String,
 }
 
-/// What becomes of a key that was worked on.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Outcome {
-    Done,
-    RequeueAfter(Duration),
-    /// It failed, and is tried again.
-    Failed(Duration),
-    /// It was not worked on after all.
-    Again(Duration),
-    /// It waits until [`PluginQueue::take_deferred`] asks for it.
-    Defer,
-    /// It failed too often, or for good.
-    Park,
-}
-
-#[derive(Default)]
-struct Record {
-    /// All keys that are anywhere in the queue.
-    held: HashSet<Key>,
-    /// What they take, on the plugin's account.
-    charge: Option<Charge>,
-    /// In a row, by key.
-    failures: HashMap<Key, u32>,
-    parked: HashSet<Key>,
-    /// Those that wait until they are asked for.
-    deferred: HashSet<Key>,
-    /// The newest version of an object that named the key, for the keys that wait or failed.
-    versions: HashMap<Key, Version>,
-    is_replaying: bool,
-}
-
-/// What changes with everything that is news for a key, but not with a replay.
-#[derive(Clone, Copy, Default)]
-struct Version {
+/// Changes with every event of a key, but not with a replay.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct KeyVersion {
     /// The newest version of an object that named the key.
     object: u64,
     /// How often the plugin itself added the key while it was parked.
     n_added: u64,
 }
 
+#[derive(Default)]
+struct PluginQueueState {
+    /// All keys that are anywhere in the queue.
+    held: HashSet<Key>,
+    /// What they take, on the plugin's account.
+    charge: Option<Charge>,
+    /// Failures in a row.
+    failures: HashMap<Key, u32>,
+    parked: HashSet<Key>,
+    /// Keys in crash back-off.
+    deferred: HashSet<Key>,
+    /// The versions of the keys that wait or failed.
+    versions: HashMap<Key, KeyVersion>,
+}
+
 // === impl PluginQueue ===
 
 impl PluginQueue {
-    /// Makes an empty queue that tells of its keys, which are charged to the plugin's account.
+    /// Creates an empty queue that reports to the metrics and charges its keys to the plugin's account.
     #[must_use]
     pub fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
         let keys = WorkQueue::new(work_queue::Config { metrics, ..work_queue::Config::default() });
-        let queue = Self { keys, record: Arc::default() };
-        queue.record.lock().charge = account.charge(Use::WorkQueue, 0).ok();
+        let queue = Self { keys, ..Self::default() };
+        queue.state.lock().charge = account.charge(Use::WorkQueue, 0).ok();
         queue
     }
 
-    /// Adds a key, now or after a delay. `limit-exceeded` when too many wait, or the plugin's account has no
-    /// room for it. There is always room for a key that is in the queue already.
+    /// Adds a key, now or after a delay. A key that the queue holds already can always be added.
+    ///
+    /// # Errors
+    ///
+    /// `limit-exceeded` when the queue holds too many keys, or the plugin's account has no room for another one.
     pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
-        {
-            let mut record = self.record.lock();
-            if record.parked.contains(&key) && !record.is_replaying {
-                record.versions.entry(key.clone()).or_default().n_added += 1;
-            }
+        let mut state = self.state.lock();
+        if !self.is_replaying.load(Ordering::Relaxed) && state.is_parked(&key) {
+            state.versions.entry(key.clone()).or_default().n_added += 1;
         }
-        self.add_key(&key, delay)
+        self.add_key(&mut state, &key, delay)
     }
 
-    fn add_key(&self, key: &Key, delay: Option<Duration>) -> Result<(), contract::Error> {
-        let mut record = self.record.lock();
-        if !record.held.contains(key) {
-            if record.held.len() >= LIMIT {
+    /// Adds the key that an object names, like [`PluginQueue::add`]. The object's version becomes the key's version if it
+    /// is newer.
+    pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
+        let version = resource_version.parse().unwrap_or(0);
+        let key = Key::from(key);
+        let mut state = self.state.lock();
+        self.add_key(&mut state, &key, None)?;
+        let newest = state.versions.entry(key).or_default();
+        newest.object = version.max(newest.object);
+        Ok(())
+    }
+
+    fn add_key(
+        &self,
+        state: &mut PluginQueueState,
+        key: &Key,
+        delay: Option<Duration>,
+    ) -> Result<(), contract::Error> {
+        if !state.held.contains(key) {
+            if state.held.len() >= LIMIT {
                 return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
             }
-            if let Some(charge) = &mut record.charge {
+            if let Some(charge) = &mut state.charge {
                 charge.grow(key.cost())?;
             }
-            record.held.insert(key.clone());
+            state.held.insert(key.clone());
         }
         match delay {
             Some(delay) => self.keys.add_after(key.clone(), delay),
@@ -123,108 +130,113 @@ impl PluginQueue {
         Ok(())
     }
 
-    /// Says whether the plugin is called with what is not news: keys that it adds meanwhile are no events.
+    /// Sets whether the plugin handles a replay. Keys that it adds during one are no events.
     pub(super) fn set_replaying(&self, is_replaying: bool) {
-        self.record.lock().is_replaying = is_replaying;
+        self.is_replaying.store(is_replaying, Ordering::Relaxed);
     }
 
-    /// Adds the key that an object names, as [`PluginQueue::add`]. The object's version becomes the key's if it is newer.
-    pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
-        let version = resource_version.parse().unwrap_or(0);
-        let key = Key::from(key);
-        self.add_key(&key, None)?;
-        let mut record = self.record.lock();
-        let newest = record.versions.entry(key).or_default();
-        newest.object = version.max(newest.object);
-        Ok(())
+    /// Returns the key's version.
+    pub(super) fn version(&self, key: &Key) -> KeyVersion {
+        self.state.lock().versions.get(key).copied().unwrap_or_default()
     }
 
-    /// What changes with everything that is news for the key.
-    pub(super) fn version(&self, key: &Key) -> String {
-        let Version { object, n_added } = self.record.lock().versions.get(key).copied().unwrap_or_default();
-        format!("{object} {n_added}")
+    /// Returns the keys to work on, as a stream without end. [`PluginQueue::finish`] must follow each of them. Dropping the
+    /// stream loses no key.
+    pub(super) fn keys(&self) -> BoxStream<'static, Key> {
+        let next = |queue: Self| async move { Some((queue.next().await, queue)) };
+        stream::unfold(self.clone(), next).boxed()
     }
 
-    /// Waits for a key to work on; [`PluginQueue::finish`] must follow. Cancelling the wait loses nothing.
-    pub(super) async fn next(&self) -> Key {
+    async fn next(&self) -> Key {
         match self.keys.get().await {
             Some(key) => {
-                let mut record = self.record.lock();
-                record.parked.remove(&key);
-                record.deferred.remove(&key);
-                drop(record);
+                let mut state = self.state.lock();
+                if !state.parked.is_empty() {
+                    state.parked.remove(&key);
+                }
+                if !state.deferred.is_empty() {
+                    state.deferred.remove(&key);
+                }
+                drop(state);
                 key
             }
-            // It is never shut down while someone waits.
+            // The queue is never shut down while a caller waits.
             None => std::future::pending().await,
         }
     }
 
-    /// Takes a key that was deferred, to work on; [`PluginQueue::finish`] must follow. Answers whether it was.
+    /// Takes a deferred key to work on; [`PluginQueue::finish`] must follow. Returns whether the key was deferred.
     pub(super) fn take_deferred(&self, key: &Key) -> bool {
-        self.record.lock().deferred.remove(key)
+        self.state.lock().deferred.remove(key)
     }
 
     /// Ends the work on a key.
     pub(super) fn finish(&self, key: &Key, outcome: Outcome) {
-        // Held to the end: a key that is added meanwhile is still held, or again.
-        let mut record = self.record.lock();
+        // The lock is held to the end, so that a key that is added meanwhile stays held.
+        let mut state = self.state.lock();
         match outcome {
             Outcome::Done | Outcome::RequeueAfter(_) => {
-                record.failures.remove(key);
-                record.versions.remove(key);
+                if !state.failures.is_empty() {
+                    state.failures.remove(key);
+                }
+                state.versions.remove(key);
             }
-            Outcome::Failed(_) => *record.failures.entry(key.clone()).or_default() += 1,
+            Outcome::RetryAfter(_) => *state.failures.entry(key.clone()).or_default() += 1,
             Outcome::Park => {
-                record.failures.remove(key);
-                record.parked.insert(key.clone());
+                state.failures.remove(key);
+                state.parked.insert(key.clone());
             }
             Outcome::Defer => {
-                record.deferred.insert(key.clone());
+                state.deferred.insert(key.clone());
             }
-            Outcome::Again(_) => {}
+            Outcome::Cancelled => {}
         }
         self.keys.done(key);
         match outcome {
-            Outcome::Done if !self.keys.holds(key) => record.let_go(key),
+            Outcome::Done if !self.keys.holds(key) => state.release(key),
             Outcome::Done | Outcome::Defer | Outcome::Park => {}
-            Outcome::Again(after) | Outcome::RequeueAfter(after) | Outcome::Failed(after) => {
+            Outcome::RequeueAfter(after) | Outcome::RetryAfter(after) => {
                 self.keys.add_after(key.clone(), after);
             }
+            Outcome::Cancelled => self.keys.add_after(key.clone(), Duration::ZERO),
         }
     }
 
-    /// How often in a row the key failed.
-    pub(super) fn failures(&self, key: &Key) -> u32 {
-        self.record.lock().failures.get(key).copied().unwrap_or(0)
+    /// Returns how many calls in a row failed for the key.
+    pub(super) fn n_failures(&self, key: &Key) -> u32 {
+        self.state.lock().failures.get(key).copied().unwrap_or(0)
     }
 
-    /// Tries all dead letters again.
+    /// Tries all parked keys again.
     pub(super) fn retry_parked(&self) {
-        let parked: Vec<_> = self.record.lock().parked.iter().cloned().collect();
+        let parked: Vec<_> = self.state.lock().parked.iter().cloned().collect();
         parked.into_iter().for_each(|key| self.keys.add(key));
     }
 
-    /// Makes what was deferred wait like all others.
+    /// Makes all deferred keys ready.
     pub(super) fn release_deferred(&self) {
-        let deferred = std::mem::take(&mut self.record.lock().deferred);
+        let deferred = std::mem::take(&mut self.state.lock().deferred);
         deferred.into_iter().for_each(|key| self.keys.add(key));
     }
 
     pub(super) fn stats(&self) -> QueueStats {
-        let record = self.record.lock();
-        let pending = self.keys.len() + self.keys.n_delayed() + record.deferred.len();
-        let mut parked_keys: Vec<_> = record.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
+        let state = self.state.lock();
+        let pending = self.keys.len() + self.keys.n_delayed() + state.deferred.len();
+        let mut parked_keys: Vec<_> = state.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
         parked_keys.sort();
-        QueueStats { pending: pending as u64, parked: record.parked.len() as u64, parked_keys }
+        QueueStats { pending: pending as u64, parked: state.parked.len() as u64, parked_keys }
     }
 }
 
-// === impl Record ===
+// === impl PluginQueueState ===
 
-impl Record {
-    /// Gives back what a key took that is nowhere in the queue any more.
-    fn let_go(&mut self, key: &Key) {
+impl PluginQueueState {
+    fn is_parked(&self, key: &Key) -> bool {
+        !self.parked.is_empty() && self.parked.contains(key)
+    }
+
+    /// Releases the bytes of a key that the queue does not hold any more.
+    fn release(&mut self, key: &Key) {
         if self.held.remove(key)
             && let Some(charge) = &mut self.charge
         {
@@ -245,7 +257,7 @@ impl Key {
         WorkKey { kind: kind.clone(), object }
     }
 
-    /// About how many bytes it takes.
+    /// Returns about how many bytes the key takes.
     fn cost(&self) -> usize {
         KEY_COST + self.kind.len() + self.namespace.len() + self.name.len()
     }
@@ -278,7 +290,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn promise_4_dead_letters_count_towards_the_bound() {
+    async fn promise_4_parked_keys_count_towards_the_bound() {
         let queue = PluginQueue::default();
         let key = |n: usize| WorkKey {
             kind: "it".into(),
@@ -305,7 +317,7 @@ mod tests {
         let refused = queue.add(key(n_keys), None);
         assert!(matches!(refused, Err(contract::Error::LimitExceeded(_))), "{refused:?}");
         assert!(n_keys > 4_000 && account.view().work_queue <= 4 << 20, "{n_keys} {:?}", account.view());
-        // What is there already may be added again, and takes nothing more.
+        // A key that the queue holds can be added again, and takes no more bytes.
         queue.add(key(0), None).unwrap();
         queue.add(key(1), None).unwrap();
         let before = account.view().work_queue;
@@ -314,7 +326,7 @@ mod tests {
             queue.add(next.to_contract(), Some(Duration::from_secs(5))).unwrap();
             queue.finish(&next, Outcome::Done);
         }
-        assert_eq!(account.view().work_queue, before, "they wait for later");
+        assert_eq!(account.view().work_queue, before, "the keys are delayed, not gone");
         tokio::time::advance(Duration::from_secs(2_000_000)).await;
         for _ in 0..n_keys {
             let next = queue.next().await;
@@ -325,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_that_the_plugin_adds_is_news_unless_it_handles_a_replay() {
+    async fn a_key_that_the_plugin_adds_is_an_event_unless_it_handles_a_replay() {
         let queue = PluginQueue::default();
         let key = WorkKey {
             kind: "it".into(),

@@ -1,9 +1,10 @@
-//! What a plugin is called with, whatever goes wrong. Real Listeners over a fake API server; the instance is a script.
+//! The calls that a plugin receives, also when something goes wrong. Real listeners over a fake API server; the instance is a
+//! script.
 
+mod crash_backoff;
+mod delivering;
 mod failing;
 mod keys;
-mod losing;
-mod poison;
+mod losing_instances;
 mod rig;
 mod swapping;
-mod telling;

@@ -22,7 +22,7 @@ use super::{
     slices::{LOOK, Slices},
 };
 use crate::{
-    access::{self, Gate, Readable},
+    access::{Access, Denial, Gate},
     account::Account,
     informers::InformerHandle,
 };
@@ -235,33 +235,27 @@ impl Cache {
                 )));
             }
         };
-        let readable = self.readable(reader, asked).await?;
-        if readable.is_nowhere() {
-            let place = match asked {
-                Namespaces::All => "any namespace".to_owned(),
-                Namespaces::One(namespace) => format!("namespace {namespace:?}"),
-            };
-            return Err(Error::Forbidden(format!(
-                "ServiceAccount {} may not list and watch {} in {place}",
-                self.account, reader.target
-            )));
+        match self.access(reader, asked).await {
+            Access::Allowed(namespaces) => Ok(namespaces),
+            Access::Forbidden(denial @ Denial::NotGranted { .. }) => {
+                Err(Error::Forbidden(denial.to_string()))
+            }
+            Access::Forbidden(denial) => Err(Error::Unavailable(denial.to_string())),
+            Access::Unknown(reason) => Err(Error::Unavailable(reason)),
         }
-        Ok(match readable {
-            Readable::All => Wanted::All,
-            Readable::Only(namespaces) => Wanted::Only(namespaces),
-        })
     }
 
     /// Returns in which of the namespaces the account may read. A read that is declared for all namespaces
     /// never asks Kubernetes about one that the guest names: it is among the readable ones or it is not,
     /// whether or not it exists.
-    async fn readable(&self, reader: &Reader, asked: &Namespaces) -> Result<Readable, Error> {
+    async fn access(&self, reader: &Reader, asked: &Namespaces) -> Access {
         let (account, target) = (&self.account, &reader.target);
-        if let (Namespaces::All, Namespaces::One(namespace)) = (&reader.namespaces, asked) {
-            let may_read = self.gate.may_read_in(account, target, namespace).await.map_err(closed)?;
-            return Ok(Readable::Only(may_read.then(|| namespace.clone()).into_iter().collect()));
+        match (&reader.namespaces, asked) {
+            (Namespaces::All, Namespaces::One(namespace)) => {
+                self.gate.access_in(account, target, namespace).await
+            }
+            _ => self.gate.access(account, target, asked).await,
         }
-        self.gate.readable(account, target, asked).await.map_err(closed)
     }
 
     /// Reads what a guest asks for as a page.
@@ -343,10 +337,6 @@ fn index_source(name: &str, source: contract::IndexSource) -> Result<IndexSource
             IndexSource::Pointer(pattern)
         }
     })
-}
-
-fn closed(error: access::Error) -> Error {
-    Error::Unavailable(error.to_string())
 }
 
 #[cfg(test)]

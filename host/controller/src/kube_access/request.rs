@@ -95,8 +95,8 @@ impl Requester {
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let Call { method, path, query, content_type, body, what, preconditions } = call;
         // The API server would let it pass: it knows accounts by their names.
-        if let Some(refusal) = self.identity.refusal() {
-            return Err(Error::Forbidden(format!("{what}: {refusal}")));
+        if let Some(denial) = self.identity.denial() {
+            return Err(Error::Forbidden(format!("{what}: {denial}")));
         }
         let is_write = method != Method::GET;
         let mut charge = self.charge(body.len())?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+#[cfg(doc)]
 use super::Listener;
 use super::account::BacklogAccount;
 use super::backlog::Backlog;
@@ -171,10 +172,10 @@ impl ListenerHandle {
         self.shared.namespaces()
     }
 
-    /// Takes over the deletes that wait for `old`, another listener of the same informer, and drops `old`. Takes those of objects
+    /// Takes over the deletes that wait for `old`, another listener of the same informer, and removes `old`. Takes those of objects
     /// that `old` has received and that this listener does not know, and delivers them before all other notifications. To be
     /// called before the first [`Listener::next`].
-    pub fn inherit_deletes(&self, old: Listener) {
+    pub fn inherit_deletes(&self, old: &Self) {
         let deletes = {
             let mut state = old.shared.state.lock();
             // Changes since a snapshot that is being loaded are recorded beside the backlog.
@@ -184,7 +185,7 @@ impl ListenerHandle {
             }
             std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
         };
-        drop(old);
+        old.remove();
         let mut state = self.shared.state.lock();
         let namespaces = &state.namespaces;
         let deletes: Vec<_> =

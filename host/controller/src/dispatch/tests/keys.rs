@@ -5,21 +5,21 @@ use oarlock_plugin::contract::Enqueue;
 use serde_json::json;
 
 use super::rig::{Rig, done, retry, terminal, trap};
-use crate::dispatch::Answer;
+use crate::dispatch::call::Answer;
 
 #[tokio::test(start_paused = true)]
-async fn notifications_become_keys() {
+async fn notifications_with_an_enqueue_rule_become_keys() {
     let mut rig = Rig::new(&["n/a"]).await;
     rig.enqueue = Enqueue::Itself;
     rig.serve(|_| done()).await;
     rig.until("reconcile pods a").await;
     rig.api.put("n/a");
-    let told = rig.until_times("reconcile pods a", 2).await;
-    assert!(told.iter().all(|it| !it.starts_with("add") && !it.starts_with("update")), "{told:?}");
+    let received = rig.until_times("reconcile pods a", 2).await;
+    assert!(received.iter().all(|it| !it.starts_with("add") && !it.starts_with("update")), "{received:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_owner_concerns_both() {
+async fn a_change_of_owner_adds_the_keys_of_both_owners() {
     let mut rig = Rig::new(&[]).await;
     rig.enqueue = Enqueue::ControllerOwner("ReplicaSet".to_owned());
     rig.serve(|_| done()).await;
@@ -35,28 +35,28 @@ async fn a_change_of_owner_concerns_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_is_tried_again_later_and_then_parked() {
+async fn a_key_that_fails_is_retried_with_growing_back_off_and_then_parked() {
     let mut rig = Rig::new(&["n/a", "n/b"]).await;
     rig.enqueue = Enqueue::Itself;
-    rig.serve(|told| if told.what == "reconcile pods a" { retry() } else { done() }).await;
+    rig.serve(|call| if call.text == "reconcile pods a" { retry() } else { done() }).await;
     rig.until_times("reconcile pods a", 6).await;
     rig.pass(Duration::from_secs(60)).await;
     assert_eq!(rig.status().work_queue.unwrap().parked, 1);
     let calls = rig.calls();
     let times: Vec<_> =
-        calls.iter().filter(|it| it.what == "reconcile pods a").map(|it| it.after.as_millis()).collect();
+        calls.iter().filter(|it| it.text == "reconcile pods a").map(|it| it.after.as_millis()).collect();
     assert_eq!(times, [0, 200, 600, 1400, 3000, 6200]);
-    // Its next event tries it again.
+    // Its next event is another try.
     rig.api.put("n/a");
     rig.until_times("reconcile pods a", 7).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn terminal_parks_a_key_until_the_slow_timer() {
+async fn terminal_parks_a_key_until_the_slow_timer_fires() {
     let mut rig = Rig::new(&["n/a"]).await;
     rig.enqueue = Enqueue::Itself;
     rig.serve(
-        |told| if told.what.starts_with("reconcile") && told.before == 0 { terminal() } else { done() },
+        |call| if call.text.starts_with("reconcile") && call.n_before == 0 { terminal() } else { done() },
     )
     .await;
     rig.until("reconcile pods a").await;
@@ -68,12 +68,12 @@ async fn terminal_parks_a_key_until_the_slow_timer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requeue_after_calls_again() {
+async fn requeue_after_calls_the_plugin_again_after_that_time() {
     let mut rig = Rig::new(&["n/a"]).await;
     rig.enqueue = Enqueue::Itself;
     let later = Duration::from_secs(7);
-    rig.serve(move |told| match told.before {
-        0 if told.what.starts_with("reconcile") => Ok(Ok(Answer::RequeueAfter(later))),
+    rig.serve(move |call| match call.n_before {
+        0 if call.text.starts_with("reconcile") => Ok(Ok(Answer::RequeueAfter(later))),
         _ => done(),
     })
     .await;
@@ -85,27 +85,27 @@ async fn requeue_after_calls_again() {
 async fn promise_4_a_key_that_always_traps_is_parked_and_the_others_are_reconciled() {
     let mut rig = Rig::new(&["n/a", "n/b"]).await;
     rig.enqueue = Enqueue::Itself;
-    rig.serve(|told| if told.what == "reconcile pods a" { trap() } else { done() }).await;
+    rig.serve(|call| if call.text == "reconcile pods a" { trap() } else { done() }).await;
     rig.until_times("reconcile pods a", 3).await;
     rig.pass(Duration::from_secs(60)).await;
     assert_eq!(rig.status().work_queue.unwrap().parked, 1);
-    assert_eq!(rig.calls().iter().filter(|it| it.what == "reconcile pods a").count(), 3);
+    assert_eq!(rig.calls().iter().filter(|it| it.text == "reconcile pods a").count(), 3);
     rig.api.put("n/c");
     rig.until("reconcile pods c").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_parked_for_its_traps_is_tried_again_at_its_next_event() {
+async fn a_key_parked_for_its_traps_is_reconciled_again_at_its_next_event() {
     let mut rig = Rig::new(&["n/a"]).await;
     rig.enqueue = Enqueue::Itself;
-    rig.serve(|told| {
-        let is_bad = told.what == "reconcile pods a" && told.before < 3;
+    rig.serve(|call| {
+        let is_bad = call.text == "reconcile pods a" && call.n_before < 3;
         if is_bad { trap() } else { done() }
     })
     .await;
     rig.until_times("reconcile pods a", 3).await;
     rig.pass(Duration::from_secs(60)).await;
-    assert_eq!(rig.status().work_queue.unwrap().parked, 1, "being told again with each instance is no event");
+    assert_eq!(rig.status().work_queue.unwrap().parked, 1, "the replay for each fresh instance is no event");
     rig.api.put("n/a");
     let began = tokio::time::Instant::now();
     rig.until_times("reconcile pods a", 4).await;

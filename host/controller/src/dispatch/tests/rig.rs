@@ -1,5 +1,6 @@
-//! A plugin whose instances do what the test says, over an API server in the test's hands.
+//! A plugin whose instances follow the test's script, over a fake API server that the test controls.
 
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,38 +15,42 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::call::{Answer, Call, Instance, MakeInstance};
-use super::super::generation::{Generation, Serving, Slot, Switch};
-use super::super::{Dispatcher, FaultHook, PluginQueue, RestartPolicy, RetryPolicy, Shared};
+use crate::access::Access;
+use crate::dispatch::call::{Answer, Call, Instance, MakeInstance};
+use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription, Switch};
+use crate::dispatch::{Dispatcher, DispatcherShared, FaultHook, PluginQueue, RestartPolicy, RetryPolicy};
 use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
 use crate::status::{PluginStatus, StatusRegistry};
-use crate::subscriptions::{self, Access, Subscription};
+use crate::subscriptions::{self, Subscription};
 use crate::tasks::{Criticality, Tasks};
 
-/// What an instance answers.
-pub(super) type Answering = Result<Result<Answer, Failure>, CallError>;
-type Script = Arc<dyn Fn(&Told) -> Answering + Send + Sync>;
+/// The deadline of a wait, by the paused clock: longer than any back-off.
+const LIMIT: Duration = Duration::from_secs(3_600);
 
-/// One call that a plugin was told, as the test reads it.
+/// An instance's answer to a call.
+pub(super) type Answering = Result<Result<Answer, Failure>, CallError>;
+type Script = Arc<dyn Fn(&ReceivedCall) -> Answering + Send + Sync>;
+
+/// One call that an instance received.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct ReceivedCall {
     /// Such as `add a@2`, `update a@2-3`, `delete a@4`, `synced 0`, `reconcile pods a`.
-    pub(super) what: String,
-    /// Which instance, counted from one over all generations.
+    pub(super) text: String,
+    /// The number of the instance, counted from one over all generations.
     pub(super) instance: usize,
-    /// How often this was told before.
-    pub(super) before: usize,
-    /// Since the rig was made.
+    /// How often an instance received the same text before.
+    pub(super) n_before: usize,
+    /// When, since the rig was created.
     pub(super) after: Duration,
 }
 
-/// Everything that was told, and instances that tell it.
+/// What all instances of the plugin share: the calls that they received.
 #[derive(Clone)]
 pub(super) struct Guests {
-    told: watch::Sender<Vec<Told>>,
+    received: watch::Sender<Vec<ReceivedCall>>,
     /// How long each call takes.
     pub(super) takes: Arc<Mutex<Duration>>,
     instances: Arc<Mutex<usize>>,
@@ -57,7 +62,7 @@ pub(super) struct Rig {
     pub(super) guests: Guests,
     pub(super) access: watch::Sender<Access>,
     pub(super) statuses: StatusRegistry,
-    pub(super) serving: Arc<Serving>,
+    pub(super) active: Arc<ActiveView>,
     pub(super) stateless: bool,
     pub(super) exported: Exported,
     pub(super) enqueue: Enqueue,
@@ -81,7 +86,7 @@ struct Guest {
     number: usize,
 }
 
-/// Nobody asks it: the rig brings its informer along.
+/// Nothing asks this source: the rig has an informer of its own.
 struct NoSource;
 
 pub(super) fn done() -> Answering {
@@ -107,7 +112,7 @@ pub(super) fn trap() -> Answering {
 // === impl Rig ===
 
 impl Rig {
-    /// Makes a rig with Pods of these keys, all in the cache. Nothing serves yet.
+    /// Creates a rig whose cache has Pods of these keys. No generation serves yet.
     pub(super) async fn new(pods: &[&str]) -> Self {
         Self::with(pods, RetryPolicy::default(), None).await
     }
@@ -126,7 +131,7 @@ impl Rig {
         let statuses = StatusRegistry::default();
         let informers =
             Informers::new(tasks.clone(), reporter.clone(), Arc::new(NoSource), Limits::default());
-        let shared = Shared {
+        let shared = DispatcherShared {
             metrics: Metrics::new(statuses.clone(), informers, reporter.clone()),
             retry: retry.clone(),
             restart: RestartPolicy::default(),
@@ -136,19 +141,19 @@ impl Rig {
         let name: Arc<str> = "p".into();
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         let handle = statuses.register(status);
-        let (dispatcher, switches, serving) = Dispatcher::new(name, shared, handle, queue);
+        let (dispatcher, switches, active) = Dispatcher::new(name, shared, handle, queue);
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
             api,
             guests: Guests {
-                told: watch::Sender::new(Vec::new()),
+                received: watch::Sender::new(Vec::new()),
                 takes: Arc::default(),
                 instances: Arc::default(),
                 began: Instant::now(),
             },
-            access: watch::Sender::new(Access::Open(Namespaces::All)),
+            access: watch::Sender::new(Access::Allowed(Namespaces::All)),
             statuses,
-            serving,
+            active,
             stateless: false,
             exported: Exported { handler: true, reconciler: true },
             enqueue: Enqueue::Nothing,
@@ -162,25 +167,26 @@ impl Rig {
         }
     }
 
-    /// Switches to a generation whose instances follow the script, as the host would.
-    pub(super) async fn serve(&self, script: impl Fn(&Told) -> Answering + Send + Sync + 'static) {
+    /// Switches to a generation whose instances follow the script.
+    pub(super) async fn serve(&self, script: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static) {
         let plan = Arc::new(SubscriptionPlan::of(self.subscription()).unwrap());
         let identity = crate::identity::Identity::unfollowed("ns/p".parse().unwrap());
-        let serving = self.serving.view();
-        let slot = if serving.as_ref().is_some_and(|it| it.lends(&plan, &identity)) {
-            Slot::GoesOn(plan)
+        let active = self.active.get();
+        let subscription = if active.as_ref().is_some_and(|it| it.can_inherit_listener(&plan, &identity)) {
+            GenerationSubscription::InheritsListener(plan)
         } else {
             let namespaces = match &*self.access.borrow() {
-                Access::Open(namespaces) => namespaces.clone(),
+                Access::Allowed(namespaces) => namespaces.clone(),
                 _ => Namespaces::Only(Default::default()),
             };
             let listener =
                 self.informer.add_listener(subscriptions::listener_config(&plan, namespaces)).unwrap();
             let access = self.access.subscribe();
-            Slot::Open(Box::new(Subscription { plan, listener, access, guards: Vec::new() }))
+            let subscription = Subscription { plan, listener, access, guards: Vec::new() };
+            GenerationSubscription::New(Box::new(subscription))
         };
         let maker = Arc::new(Maker { guests: self.guests.clone(), script: Arc::new(script) });
-        let number = serving.map_or(1, |it| it.number + 1);
+        let number = active.map_or(1, |it| it.number + 1);
         let (switch, switched) = Switch::new(Generation {
             number,
             version: "0".to_owned(),
@@ -191,7 +197,7 @@ impl Rig {
             retry: self.retry.clone(),
             instance: maker.make().await.unwrap(),
             maker,
-            subscriptions: vec![slot],
+            subscriptions: vec![subscription],
             reporter: self.reporter.about(&"p".into(), number),
             began: Instant::now(),
             guards: Vec::new(),
@@ -200,40 +206,67 @@ impl Rig {
         switched.await.unwrap();
     }
 
-    /// Waits until this was told, and returns all that was.
-    pub(super) async fn until(&self, what: &str) -> Vec<String> {
-        self.until_all(|told| told.iter().any(|it| it.what == what)).await
+    /// Waits until an instance received this call, and returns all calls.
+    #[track_caller]
+    pub(super) fn until(&self, text: &str) -> impl Future<Output = Vec<String>> {
+        self.until_times(text, 1)
     }
 
-    /// Waits until this was told so often, and returns all that was.
-    pub(super) async fn until_times(&self, what: &str, times: usize) -> Vec<String> {
-        self.until_all(|told| told.iter().filter(|it| it.what == what).count() >= times).await
+    /// Waits until instances received this call so often, and returns all calls.
+    #[track_caller]
+    pub(super) fn until_times(&self, text: &str, times: usize) -> impl Future<Output = Vec<String>> {
+        let what = format!("{text:?}, {times} times");
+        let is_enough =
+            move |received: &[ReceivedCall]| received.iter().filter(|it| it.text == text).count() >= times;
+        self.until_all(what, is_enough)
     }
 
-    pub(super) async fn until_all(&self, is_enough: impl FnMut(&Vec<Told>) -> bool) -> Vec<String> {
-        let mut told = self.guests.told.subscribe();
-        told.wait_for(is_enough).await.unwrap();
-        self.told()
+    /// Waits until the received calls satisfy the predicate, and returns them.
+    ///
+    /// # Panics
+    ///
+    /// After [`LIMIT`], with the calls that were received and the plugin's status.
+    #[track_caller]
+    pub(super) fn until_all(
+        &self,
+        what: impl Into<String>,
+        is_enough: impl Fn(&[ReceivedCall]) -> bool,
+    ) -> impl Future<Output = Vec<String>> {
+        let caller = Location::caller();
+        let what = what.into();
+        async move {
+            let mut received = self.guests.received.subscribe();
+            let waited = tokio::time::timeout(LIMIT, received.wait_for(|received| is_enough(received))).await;
+            assert!(
+                waited.is_ok(),
+                "{caller}: waited {LIMIT:?} for {what}; received {:#?}; {:#?}",
+                self.received(),
+                self.status()
+            );
+            self.received()
+        }
     }
 
-    pub(super) fn told(&self) -> Vec<String> {
-        self.calls().into_iter().map(|it| it.what).collect()
+    /// Returns the texts of all received calls.
+    pub(super) fn received(&self) -> Vec<String> {
+        self.calls().into_iter().map(|it| it.text).collect()
     }
 
-    pub(super) fn calls(&self) -> Vec<Told> {
-        self.guests.told.borrow().clone()
+    /// Returns all received calls.
+    pub(super) fn calls(&self) -> Vec<ReceivedCall> {
+        self.guests.received.borrow().clone()
     }
 
     pub(super) fn instances(&self) -> usize {
         *self.guests.instances.lock()
     }
 
-    /// The time since the rig was made.
+    /// Returns the time since the rig was created.
     pub(super) fn now(&self) -> Duration {
         self.guests.began.elapsed()
     }
 
-    /// Lets everything happen that is going to happen within this time.
+    /// Lets this time pass on the paused clock.
     pub(super) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
@@ -285,7 +318,7 @@ impl MakeInstance for Maker {
 #[async_trait]
 impl Instance for Guest {
     async fn call(&mut self, call: &Call) -> Answering {
-        let what = match call {
+        let text = match call {
             Call::Add(added, _) => format!("add {}@{}", added.object.name, added.object.resource_version),
             Call::Update(updated, ..) => format!(
                 "update {}@{}-{}",
@@ -297,19 +330,20 @@ impl Instance for Guest {
             Call::Synced(synced) => format!("synced {}", synced.remaining),
             Call::Reconcile(key) => format!("reconcile {} {}", key.kind, key.object.name),
         };
-        let mut told = Told { what, instance: self.number, before: 0, after: self.guests.began.elapsed() };
-        self.guests.told.send_modify(|all| {
-            told.before = all.iter().filter(|it| it.what == told.what).count();
-            all.push(told.clone());
+        let after = self.guests.began.elapsed();
+        let mut received = ReceivedCall { text, instance: self.number, n_before: 0, after };
+        self.guests.received.send_modify(|all| {
+            received.n_before = all.iter().filter(|it| it.text == received.text).count();
+            all.push(received.clone());
         });
-        // A call takes time; others get theirs.
+        // Other tasks run during a call.
         tokio::task::yield_now().await;
         let takes = *self.guests.takes.lock();
         if !takes.is_zero() {
             tokio::time::sleep(takes).await;
         }
-        let answer = (self.script)(&told);
-        // One that passes its deadline takes that long.
+        let answer = (self.script)(&received);
+        // A call that exceeds its deadline takes that long.
         if let Err(CallError::DeadlineExceeded { limit, .. }) = &answer {
             tokio::time::sleep(*limit).await;
         }

@@ -3,7 +3,7 @@ use oarlock_plugin::{HostBytes, host_bytes::Use};
 use super::*;
 use crate::{
     fake_api::{FakeApi, Reply, Seen},
-    identity::{Identity, State},
+    identity::{Identity, IdentityState},
     kube_access::testing::{core_v1, requester, requester_as},
 };
 
@@ -191,7 +191,7 @@ async fn promise_5_nothing_is_written_or_read_as_an_account_that_is_gone() {
     let configmaps = target("configmaps");
     requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
     let n_requests = api.requests().len();
-    for state in [State::Missing, State::Another] {
+    for state in [IdentityState::Missing, IdentityState::Replaced] {
         follower.set(state);
         let written = requester.create(&configmaps, "a", "{}".to_owned()).await;
         assert!(matches!(written, Err(Error::Forbidden(_))), "{written:?}");
@@ -202,6 +202,6 @@ async fn promise_5_nothing_is_written_or_read_as_an_account_that_is_gone() {
         assert!(message.contains("the ServiceAccount oarlock-plugins/hello"), "{message}");
     }
     assert_eq!(api.requests().len(), n_requests);
-    follower.set(State::Good);
+    follower.set(IdentityState::Present);
     requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
 }

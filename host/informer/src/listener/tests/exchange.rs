@@ -88,7 +88,7 @@ async fn a_delete_that_waits_beside_a_snapshot_is_inherited() {
     old.shared().start_snapshot();
     bench.delete("gone");
     let mut new = bench.listener();
-    new.inherit_deletes(old);
+    new.inherit_deletes(&old);
     assert_eq!(drain(&mut new), ["delete gone@2"]);
 }
 
@@ -108,7 +108,7 @@ async fn a_new_listener_inherits_the_deletes_of_the_old() {
     bench.put("ns/here");
     let mut new =
         bench.listen(ListenerConfig { namespaces: Namespaces::one("ns"), ..ListenerConfig::default() });
-    new.inherit_deletes(old);
+    new.inherit_deletes(&old);
     assert_eq!(drain(&mut new), ["delete ns/tried@5", "delete ns/gone@6", "add ns/here@9 (initial)"]);
     assert_eq!(bench.processor.n_listeners(), 1);
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 use oarlock_informer::Namespaces;
 
 use super::rig::{Rig, done};
-use crate::subscriptions::Access;
+use crate::access::{Access, Denial};
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_an_object_is_a_continuous_story() {
+async fn promise_2_the_notifications_of_one_object_form_a_chain() {
     let rig = Rig::new(&["n/a"]).await;
     rig.serve(|_| done()).await;
     rig.until("synced 0").await;
@@ -22,7 +22,7 @@ async fn promise_2_an_object_is_a_continuous_story() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_synced_comes_after_the_initial_adds_and_once() {
+async fn on_synced_is_called_once_after_the_initial_adds() {
     let rig = Rig::new(&["n/a", "n/b"]).await;
     rig.serve(|_| done()).await;
     rig.until("synced 0").await;
@@ -32,36 +32,36 @@ async fn on_synced_comes_after_the_initial_adds_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_synced_comes_for_nothing_too() {
+async fn on_synced_is_called_when_there_are_no_objects() {
     let rig = Rig::new(&[]).await;
     rig.serve(|_| done()).await;
     assert_eq!(rig.until("synced 0").await, ["synced 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_a_right_that_goes_closes_the_subscription() {
+async fn promise_5_a_revoked_right_closes_the_subscription() {
     let rig = Rig::new(&["n/a", "m/b"]).await;
     rig.serve(|_| done()).await;
     rig.until("synced 0").await;
-    rig.access.send_replace(Access::Forbidden("no more".to_owned()));
+    rig.access.send_replace(Access::Forbidden(Denial::NoAccount("ns/p".parse().unwrap())));
     rig.pass(Duration::from_secs(1)).await;
     rig.api.put("n/a");
     rig.api.delete("m/b");
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.told().len(), 3);
+    assert_eq!(rig.received().len(), 3);
     let status = rig.status();
-    assert_eq!(status.subscriptions[0].forbidden.as_deref(), Some("no more"));
+    assert_eq!(status.subscriptions[0].forbidden.as_deref(), Some("the ServiceAccount ns/p does not exist"));
     assert_eq!(status.subscriptions[0].namespaces, Some(Vec::new()));
 
-    rig.access.send_replace(Access::Open(Namespaces::Only(BTreeSet::from(["n".to_owned()]))));
+    rig.access.send_replace(Access::Allowed(Namespaces::Only(BTreeSet::from(["n".to_owned()]))));
     rig.api.put("m/b");
     rig.pass(Duration::from_secs(1)).await;
-    assert_eq!(rig.told()[3..], ["add a@4"]);
+    assert_eq!(rig.received()[3..], ["add a@4"]);
     assert_eq!(rig.status().subscriptions[0].forbidden, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_what_nobody_can_decide_on_waits_and_breaks_no_chain() {
+async fn promise_5_notifications_wait_and_no_chain_breaks_while_access_is_unknown() {
     let rig = Rig::new(&["n/a"]).await;
     rig.serve(|_| done()).await;
     rig.until("synced 0").await;
@@ -69,8 +69,8 @@ async fn promise_5_what_nobody_can_decide_on_waits_and_breaks_no_chain() {
     rig.pass(Duration::from_secs(1)).await;
     rig.api.put("n/a");
     rig.pass(Duration::from_secs(60)).await;
-    assert_eq!(rig.told().len(), 2);
-    rig.access.send_replace(Access::Open(Namespaces::All));
+    assert_eq!(rig.received().len(), 2);
+    rig.access.send_replace(Access::Allowed(Namespaces::All));
     assert_eq!(rig.until("update a@2-3").await.len(), 3);
 }
 

@@ -1,0 +1,79 @@
+//! What the gate decides about one resource: the one type that the gate, subscriptions, reads and the status share.
+
+use oarlock_informer::{GroupVersionResource, Namespaces};
+use oarlock_plugin::contract;
+
+use crate::account::Account;
+
+/// Where an account may list and watch a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// In these namespaces, of which there is at least one. [`Namespaces::All`] includes future namespaces.
+    Allowed(Namespaces),
+    /// Nowhere.
+    Forbidden(Denial),
+    /// Unknown for the reason given here: the API server could not be asked.
+    Unknown(String),
+}
+
+/// Why an account may not list and watch a resource.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// Kubernetes grants `list` and `watch` in none of the namespaces.
+    #[error("ServiceAccount {account} may not list and watch {resource} in {}", place(.namespaces))]
+    NotGranted {
+        /// On whose behalf the gate asked.
+        account: Account,
+        /// The resource.
+        resource: GroupVersionResource,
+        /// The namespaces that the gate asked about.
+        namespaces: contract::Namespaces,
+    },
+    /// The ServiceAccount does not exist, so it may do nothing, whatever RBAC grants to its name.
+    #[error("the ServiceAccount {0} does not exist")]
+    NoAccount(Account),
+    /// Another ServiceAccount has the name now; the plugin is loaded again and then acts as that one.
+    #[error(
+        "the ServiceAccount {0} was deleted and created again; the host loads the plugin again for the new one"
+    )]
+    AccountReplaced(Account),
+}
+
+// === impl Access ===
+
+impl Access {
+    /// Returns the same decision for one of the namespaces that it is about.
+    #[must_use]
+    pub(super) fn within(&self, account: &Account, resource: &GroupVersionResource, namespace: &str) -> Self {
+        match self {
+            Self::Allowed(namespaces) if namespaces.contains(namespace) => {
+                Self::Allowed(Namespaces::one(namespace))
+            }
+            Self::Allowed(_) | Self::Forbidden(Denial::NotGranted { .. }) => {
+                Self::Forbidden(Denial::NotGranted {
+                    account: account.clone(),
+                    resource: resource.clone(),
+                    namespaces: contract::Namespaces::One(namespace.to_owned()),
+                })
+            }
+            Self::Forbidden(_) | Self::Unknown(_) => self.clone(),
+        }
+    }
+
+    /// Returns whether two decisions have the same effect. The reasons of two unknown decisions may differ, and so may
+    /// those of two forbidden ones.
+    #[must_use]
+    pub(crate) fn has_same_effect(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unknown(_), Self::Unknown(_)) | (Self::Forbidden(_), Self::Forbidden(_)) => true,
+            _ => self == other,
+        }
+    }
+}
+
+fn place(namespaces: &contract::Namespaces) -> String {
+    match namespaces {
+        contract::Namespaces::All => "any namespace".to_owned(),
+        contract::Namespaces::One(namespace) => format!("namespace {namespace:?}"),
+    }
+}

@@ -1,0 +1,153 @@
+//! The gate's cache for one account: its reviews, its decisions, its rate, and whether the account exists.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, Shared};
+use oarlock_informer::flow_control::TokenBucket;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{
+    ALLOWED_FOR, Access, AccessKey, AccountState, CachedAccess, Error, MISSING_FOR, MOST_ANSWERS,
+    PRESENT_FOR, Question, RATE_PATIENCE, REVIEWS_AT_ONCE, REVIEWS_PER_SECOND,
+};
+
+/// The cache drops expired entries when it has more than this many, and at most once in a second.
+const EXPIRE_ABOVE: usize = 1_024;
+
+/// A review that was begun, or its answer.
+pub(super) type PendingReview = Shared<BoxFuture<'static, Result<bool, Error>>>;
+
+/// Everything that the gate remembers about one account.
+pub(super) struct ReviewCache {
+    rate: TokenBucket,
+    reviews: Mutex<CachedReviews>,
+    decisions: Mutex<HashMap<AccessKey, CachedAccess>>,
+    account: Mutex<Option<(Instant, AccountState)>>,
+}
+
+/// One review, and how long its answer may be used.
+#[derive(Clone)]
+pub(super) struct CachedReview {
+    /// When the review is or was sent.
+    pub(super) asked_at: Instant,
+    denied_for: Duration,
+    pub(super) answer: PendingReview,
+}
+
+struct CachedReviews {
+    by_question: HashMap<Question, CachedReview>,
+    expired_at: Instant,
+}
+
+// === impl ReviewCache ===
+
+impl Default for ReviewCache {
+    fn default() -> Self {
+        let reviews = CachedReviews { by_question: HashMap::new(), expired_at: Instant::now() };
+        Self {
+            rate: TokenBucket::per_second(REVIEWS_PER_SECOND, REVIEWS_AT_ONCE),
+            reviews: Mutex::new(reviews),
+            decisions: Mutex::default(),
+            account: Mutex::default(),
+        }
+    }
+}
+
+impl ReviewCache {
+    /// Returns the cached review, or begins one when the account's rate allows it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooMany`] when the account asks too often, or about too much.
+    pub(super) fn answer(
+        &self,
+        question: Question,
+        denied_for: Duration,
+        review: impl FnOnce(Question, Duration) -> PendingReview,
+    ) -> Result<CachedReview, Error> {
+        let mut reviews = self.reviews.lock();
+        if let Some(cached) = reviews.by_question.get(&question).filter(|cached| cached.is_valid()) {
+            return Ok(cached.clone());
+        }
+        reviews.drop_expired();
+        let too_many = || Error::TooMany { account: question.account.clone() };
+        if reviews.by_question.len() >= MOST_ANSWERS && !reviews.by_question.contains_key(&question) {
+            return Err(too_many());
+        }
+        let wait = self.rate.reserve(RATE_PATIENCE).map_err(|_| too_many())?;
+        let answer = review(question.clone(), wait);
+        let cached = CachedReview { asked_at: Instant::now() + wait, denied_for, answer };
+        reviews.by_question.insert(question, cached.clone());
+        Ok(cached)
+    }
+
+    /// Returns what `read` returns for a cached decision; `None` without a valid one.
+    pub(super) fn read_access<T>(&self, key: &AccessKey, read: impl FnOnce(&Access) -> T) -> Option<T> {
+        let decisions = self.decisions.lock();
+        decisions.get(key).filter(|cached| cached.is_valid()).map(|cached| read(&cached.access))
+    }
+
+    pub(super) fn store_access(&self, key: AccessKey, access: CachedAccess) {
+        let mut decisions = self.decisions.lock();
+        if decisions.len() > EXPIRE_ABOVE {
+            decisions.retain(|_, cached| cached.is_valid());
+        }
+        if decisions.len() < MOST_ANSWERS {
+            decisions.insert(key, access);
+        }
+    }
+
+    /// Returns whether the account exists, if the gate asked that recently.
+    pub(super) fn account_state(&self) -> Option<AccountState> {
+        let account = self.account.lock();
+        let (asked_at, state) = account.as_ref()?;
+        let valid_for = match state {
+            AccountState::Present { .. } => PRESENT_FOR,
+            AccountState::Missing => MISSING_FOR,
+        };
+        (asked_at.elapsed() < valid_for).then(|| state.clone())
+    }
+
+    pub(super) fn store_account_state(&self, asked_at: Instant, state: AccountState) {
+        *self.account.lock() = Some((asked_at, state));
+    }
+
+    /// Returns whether the cache has no valid review.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.reviews.lock().by_question.values().any(CachedReview::is_valid)
+    }
+
+    #[cfg(test)]
+    pub(super) fn n_decisions(&self) -> usize {
+        self.decisions.lock().len()
+    }
+}
+
+// === impl CachedReviews ===
+
+impl CachedReviews {
+    fn drop_expired(&mut self) {
+        let is_due = self.expired_at.elapsed() >= Duration::from_secs(1);
+        if self.by_question.len() > EXPIRE_ABOVE && is_due {
+            self.by_question.retain(|_, cached| cached.is_valid());
+            self.expired_at = Instant::now();
+        }
+    }
+}
+
+// === impl CachedReview ===
+
+impl CachedReview {
+    /// Returns whether the review may still be used. A pending review is valid for as long as its answer could be; a
+    /// failed one is not, so that the next caller asks again.
+    fn is_valid(&self) -> bool {
+        let age = self.asked_at.elapsed();
+        match self.answer.peek() {
+            None | Some(Ok(true)) => age < ALLOWED_FOR,
+            Some(Ok(false)) => age < self.denied_for,
+            Some(Err(_)) => false,
+        }
+    }
+}

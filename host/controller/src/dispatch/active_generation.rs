@@ -1,0 +1,306 @@
+//! The active generation: its instance, its subscriptions, and what happens next.
+
+mod active_subscription;
+mod next_step;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use tokio::time::Instant;
+
+pub(super) use self::active_subscription::{ActiveSubscription, DeliveryState};
+use super::call::{Instance, MakeInstance};
+use super::crash_backoff::CrashBackoff;
+use super::due_call::{CallKey, DueCall, EventVersion};
+use super::generation::{Generation, GenerationSubscription};
+use super::queue::{Key, PluginQueue};
+use super::retry::{Restarts, RetryPolicy};
+use crate::access::Access;
+use crate::plan::{Exported, SubscriptionPlan};
+use crate::report::{HostEvent, Mode, Reporter};
+use crate::status::{
+    BacklogStats, PARKED_SHOWN, PluginStatusHandle, ReadBacklog, ReadQueue, SubscriptionStatus,
+};
+use crate::subscriptions::forbidden_hint;
+
+/// The generation that the dispatcher calls.
+pub(super) struct ActiveGeneration {
+    pub(super) number: u64,
+    pub(super) exported: Exported,
+    pub(super) reporter: Reporter,
+    pub(super) subscriptions: Vec<ActiveSubscription>,
+    pub(super) crash_backoff: CrashBackoff<CallKey, EventVersion>,
+    pub(super) restarts: Restarts,
+    pub(super) retry: RetryPolicy,
+    is_stateless: bool,
+    maker: Arc<dyn MakeInstance>,
+    instance: InstanceState,
+    /// The keys of the work queue; boxed once, not at each turn of the dispatcher.
+    keys: BoxStream<'static, Key>,
+    /// The subscription, or the work queue, that is polled first.
+    turn: usize,
+    /// When the slow timer fires.
+    parked_due: Option<Instant>,
+    _guards: Vec<Box<dyn Any + Send>>,
+}
+
+enum InstanceState {
+    Alive(Box<dyn Instance>),
+    /// The next instance is made at this time.
+    Lost {
+        restart_at: Instant,
+    },
+}
+
+/// What happens next.
+pub(super) enum Step {
+    /// The gate's decision about a subscription has changed.
+    AccessChanged(usize),
+    /// The slow timer has fired.
+    RetryParked,
+    /// It is time for a fresh instance.
+    Restart,
+    /// A call is due.
+    Call(DueCall),
+    /// A call in crash back-off is due.
+    CallDeferred(CallKey),
+}
+
+// === impl ActiveGeneration ===
+
+impl ActiveGeneration {
+    /// Makes a generation the active one. Returns the old one as an error if it lacks a listener that the new one is to
+    /// inherit.
+    pub(super) fn replace(
+        old: Option<Self>,
+        generation: Generation,
+        queue: &PluginQueue,
+    ) -> Result<(Self, Mode), Box<Option<Self>>> {
+        let is_missing = |plan: &SubscriptionPlan| {
+            !old.as_ref().is_some_and(|old| old.subscriptions.iter().any(|it| it.plan.name == plan.name))
+        };
+        if generation.subscriptions.iter().any(
+            |subscription| matches!(subscription, GenerationSubscription::InheritsListener(plan) if is_missing(plan)),
+        ) {
+            return Err(Box::new(old));
+        }
+        let Generation {
+            number,
+            stateless: is_stateless,
+            exported,
+            retry,
+            maker,
+            instance,
+            subscriptions,
+            reporter,
+            guards,
+            ..
+        } = generation;
+        let mode = match &old {
+            None => Mode::First,
+            Some(old) if old.is_stateless && is_stateless => Mode::TakeOver,
+            Some(_) => Mode::Replay,
+        };
+        let before = old.map(|old| old.subscriptions).unwrap_or_default();
+        let generation = Self {
+            number,
+            exported,
+            reporter,
+            subscriptions: replace_subscriptions(before, subscriptions, mode),
+            crash_backoff: CrashBackoff::new(),
+            restarts: Restarts::default(),
+            retry,
+            is_stateless,
+            maker,
+            instance: InstanceState::Alive(instance),
+            keys: queue.keys(),
+            turn: 0,
+            parked_due: None,
+            _guards: guards,
+        };
+        Ok((generation, mode))
+    }
+
+    /// Shows the subscriptions in the plugin's status, and reports each one that is open.
+    pub(super) fn publish(&self, status: &PluginStatusHandle, queue: &PluginQueue) {
+        let statuses = self.subscriptions.iter().map(|it| {
+            let status = SubscriptionStatus {
+                name: it.plan.name.clone(),
+                resource: it.plan.resource.to_string(),
+                namespaces: it.namespaces(),
+                forbidden: None,
+                synced: it.is_synced(),
+                backlog: BacklogStats::default(),
+            };
+            let handle = it.listener.clone();
+            let read_backlog: ReadBacklog = Arc::new(move || {
+                let stats = handle.stats();
+                BacklogStats {
+                    pending: (stats.pending + stats.in_flight) as u64,
+                    parked: stats.parked as u64,
+                    parked_objects: match stats.parked {
+                        0 => Vec::new(),
+                        _ => handle.parked().iter().take(PARKED_SHOWN).map(ToString::to_string).collect(),
+                    },
+                    delivered: stats.delivered,
+                    merged: stats.merged,
+                    oldest_ms: super::milliseconds(stats.oldest_age),
+                }
+            });
+            (status, read_backlog)
+        });
+        let queue = queue.clone();
+        let read_queue: Option<ReadQueue> =
+            if self.exported.reconciler { Some(Arc::new(move || queue.stats())) } else { None };
+        status.set_subscriptions(statuses.collect(), read_queue);
+        for subscription in &self.subscriptions {
+            self.report_opened(subscription);
+        }
+    }
+
+    /// Applies the gate's latest decision about a subscription.
+    pub(super) fn apply_access(&mut self, index: usize, status: &PluginStatusHandle) {
+        // Calls that wait for a try may be about objects that are not visible any more.
+        self.crash_backoff.forget_waiting(|key| key.subscription() == Some(index));
+        let (access, state_before) = self.subscriptions[index].apply_access();
+        let subscription = &self.subscriptions[index];
+        let namespaces = subscription.namespaces();
+        let forbidden = match &access {
+            Access::Allowed(_) => None,
+            Access::Forbidden(denial) => Some(denial.to_string()),
+            Access::Unknown(reason) => Some(reason.clone()),
+        };
+        status.update(|status| {
+            if let Some(status) = status.subscriptions.get_mut(index) {
+                status.forbidden.clone_from(&forbidden);
+                status.namespaces = namespaces;
+            }
+        });
+        let (name, resource) = (subscription.plan.name.clone(), subscription.plan.resource.to_string());
+        match access {
+            Access::Allowed(_) => self.report_opened(subscription),
+            Access::Unknown(message) => {
+                self.reporter.report(HostEvent::SubscriptionPaused { subscription: name, resource, message });
+            }
+            Access::Forbidden(denial) if state_before != DeliveryState::Forbidden => {
+                self.reporter.report(HostEvent::SubscriptionForbidden {
+                    subscription: name,
+                    resource,
+                    message: denial.to_string(),
+                    hint: forbidden_hint(),
+                });
+            }
+            Access::Forbidden(_) => {}
+        }
+    }
+
+    /// Shows and reports that a subscription has synced: the plugin knows that its initial adds are done, or never will.
+    pub(super) fn announce_synced(&self, index: usize, status: &PluginStatusHandle) {
+        status.update(|status| {
+            if let Some(status) = status.subscriptions.get_mut(index) {
+                status.synced = true;
+            }
+        });
+        let subscription = self.subscriptions[index].plan.name.clone();
+        let remaining = self.n_not_synced();
+        self.reporter.report(HostEvent::SubscriptionSynced { subscription, remaining });
+    }
+
+    /// Returns how many subscriptions have not synced.
+    pub(super) fn n_not_synced(&self) -> u32 {
+        let n_not_synced = self.subscriptions.iter().filter(|it| !it.is_synced()).count();
+        u32::try_from(n_not_synced).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn instance(&mut self) -> Option<&mut Box<dyn Instance>> {
+        match &mut self.instance {
+            InstanceState::Alive(instance) => Some(instance),
+            InstanceState::Lost { .. } => None,
+        }
+    }
+
+    /// Drops the instance; the next one is made at the given time.
+    pub(super) fn drop_instance(&mut self, restart_at: Instant) {
+        self.instance = InstanceState::Lost { restart_at };
+    }
+
+    /// Returns what makes the next instance.
+    pub(super) fn maker(&self) -> Arc<dyn MakeInstance> {
+        self.maker.clone()
+    }
+
+    /// Takes a fresh instance into use. Unless the plugin is stateless, it receives everything again.
+    pub(super) fn restart(&mut self, instance: Box<dyn Instance>) -> Mode {
+        self.instance = InstanceState::Alive(instance);
+        if self.is_stateless {
+            return Mode::TakeOver;
+        }
+        self.subscriptions.iter_mut().for_each(ActiveSubscription::restart);
+        // The replay checks them again among all other objects.
+        self.crash_backoff.forget_waiting(|key| key.subscription().is_some());
+        Mode::Replay
+    }
+
+    /// Tries again what is parked. The slow timer calls this.
+    pub(super) fn retry_parked(&mut self, queue: &PluginQueue) {
+        self.crash_backoff.release_parked(&self.retry);
+        self.subscriptions.iter_mut().for_each(ActiveSubscription::retry_parked);
+        queue.retry_parked();
+    }
+
+    /// Takes a call out of crash back-off, with the current state of what it is about. `None` if that is gone.
+    pub(super) fn take_deferred(&mut self, key: CallKey, queue: &PluginQueue) -> Option<DueCall> {
+        match key {
+            CallKey::Object(subscription, key) => {
+                let delivery = self.subscriptions[subscription].listener.take_deferred(&key)?;
+                Some(DueCall::Notification { subscription, delivery })
+            }
+            CallKey::Synced(subscription) => {
+                let is_deferred = self.subscriptions[subscription].take_deferred_synced();
+                is_deferred.then_some(DueCall::Synced { subscription })
+            }
+            CallKey::Work(key) => queue.take_deferred(&key).then_some(DueCall::Key(key)),
+        }
+    }
+
+    fn report_opened(&self, subscription: &ActiveSubscription) {
+        if subscription.state == DeliveryState::Delivering {
+            self.reporter.report(HostEvent::SubscriptionOpened {
+                subscription: subscription.plan.name.clone(),
+                resource: subscription.plan.resource.to_string(),
+                namespaces: subscription.namespaces(),
+            });
+        }
+    }
+}
+
+/// Pairs the subscriptions of a new generation with those before, by name.
+fn replace_subscriptions(
+    mut before: Vec<ActiveSubscription>,
+    after: Vec<GenerationSubscription>,
+    mode: Mode,
+) -> Vec<ActiveSubscription> {
+    let mut replaced = Vec::with_capacity(after.len());
+    for subscription in after {
+        let name = &subscription.plan().name;
+        let index = before.iter().position(|it| it.plan.name == *name);
+        let old = index.map(|index| before.swap_remove(index));
+        match (subscription, old) {
+            (GenerationSubscription::New(new), old) => {
+                // Deletes that the old generation did not receive must not get lost; those of another resource do not
+                // concern the new subscription.
+                if let Some(old) = old.filter(|old| old.plan.resource == new.plan.resource) {
+                    new.listener.inherit_deletes(&old.listener);
+                }
+                replaced.push(ActiveSubscription::new(*new));
+            }
+            (GenerationSubscription::InheritsListener(plan), Some(old)) => {
+                replaced.push(old.inherit_listener(plan, mode));
+            }
+            // `replace` refuses such a generation.
+            (GenerationSubscription::InheritsListener(_), None) => {}
+        }
+    }
+    replaced
+}

@@ -1,0 +1,273 @@
+//! One subscription of the active generation: its notifications, its access, and where its `on-synced` call stands.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::stream::{self, BoxStream, StreamExt};
+use oarlock_informer::{Delivery, Listener, ListenerHandle, Namespaces};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::access::Access;
+use crate::dispatch::due_call::Outcome;
+use crate::plan::SubscriptionPlan;
+use crate::report::Mode;
+use crate::subscriptions::Subscription;
+
+/// One subscription of the active generation.
+pub(in crate::dispatch) struct ActiveSubscription {
+    pub(in crate::dispatch) plan: Arc<SubscriptionPlan>,
+    pub(in crate::dispatch) listener: ListenerHandle,
+    pub(in crate::dispatch) state: DeliveryState,
+    synced_call: SyncedCall,
+    n_synced_failures: u32,
+    access: watch::Receiver<Access>,
+    /// These are boxed once, not at each turn of the dispatcher.
+    signals: Signals,
+    _guards: Vec<Box<dyn Any + Send>>,
+}
+
+/// Whether the subscription's notifications are delivered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::dispatch) enum DeliveryState {
+    /// The account may read some namespaces: notifications are delivered.
+    Delivering,
+    /// The gate's decision is unknown: notifications wait.
+    Closed,
+    /// The account may read nothing: the listener sees no namespace.
+    Forbidden,
+}
+
+/// Where the call of `on-synced` stands, which tells the plugin that all initial adds are done.
+#[derive(Clone, Copy, Debug)]
+enum SyncedCall {
+    /// The call was not answered with success yet. It is due once the listener has synced, but not before this time.
+    Pending { not_before: Instant },
+    /// The call cost the instance, and waits in crash back-off.
+    Deferred,
+    /// The plugin knows.
+    Done,
+    /// The call failed too often; the slow timer tries it again. The subscription counts as synced.
+    Parked,
+}
+
+/// What the dispatcher waits for while it is idle.
+struct Signals {
+    notifications: BoxStream<'static, Delivery>,
+    access_changed: BoxStream<'static, ()>,
+    listener_synced: BoxStream<'static, ()>,
+}
+
+// === impl ActiveSubscription ===
+
+impl ActiveSubscription {
+    pub(super) fn new(subscription: Subscription) -> Self {
+        let Subscription { plan, listener, mut access, guards } = subscription;
+        let decision = access.borrow_and_update().clone();
+        let state = match decision {
+            Access::Allowed(namespaces) => {
+                listener.set_namespaces(namespaces);
+                DeliveryState::Delivering
+            }
+            Access::Forbidden(_) | Access::Unknown(_) => {
+                // The dispatcher applies and reports it.
+                access.mark_changed();
+                DeliveryState::Closed
+            }
+        };
+        Self {
+            plan,
+            listener: listener.handle(),
+            state,
+            synced_call: SyncedCall::Pending { not_before: Instant::now() },
+            n_synced_failures: 0,
+            signals: Signals::new(listener, access.clone()),
+            access,
+            _guards: guards,
+        }
+    }
+
+    /// Serves another generation with the same listener.
+    pub(super) fn inherit_listener(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
+        self.plan = plan;
+        if self.state != DeliveryState::Delivering {
+            // The new generation's status shows it again.
+            self.access.mark_changed();
+        }
+        if mode == Mode::TakeOver {
+            self.release_deferred();
+            self.retry_parked();
+        } else {
+            self.restart();
+        }
+        self
+    }
+
+    /// Delivers all objects again as initial adds, for an instance that knows nothing.
+    pub(super) fn restart(&mut self) {
+        self.listener.replay();
+        self.reset_synced_call();
+    }
+
+    /// Tries again what is parked: objects, and the call of `on-synced`.
+    pub(super) fn retry_parked(&mut self) {
+        self.listener.retry_parked();
+        if matches!(self.synced_call, SyncedCall::Parked) {
+            self.reset_synced_call();
+        }
+    }
+
+    /// Makes deferred notifications ready, to be checked again.
+    pub(super) fn release_deferred(&mut self) {
+        self.listener.release_deferred();
+        self.take_deferred_synced();
+    }
+
+    /// Takes the `on-synced` call out of crash back-off. Returns whether it was in there.
+    pub(in crate::dispatch) fn take_deferred_synced(&mut self) -> bool {
+        let is_deferred = matches!(self.synced_call, SyncedCall::Deferred);
+        if is_deferred {
+            self.synced_call = SyncedCall::Pending { not_before: Instant::now() };
+        }
+        is_deferred
+    }
+
+    /// Applies the outcome of an `on-synced` call.
+    pub(in crate::dispatch) fn finish_synced(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Done | Outcome::RequeueAfter(_) => {
+                self.synced_call = SyncedCall::Done;
+                self.n_synced_failures = 0;
+            }
+            Outcome::RetryAfter(after) => {
+                self.synced_call = SyncedCall::Pending { not_before: Instant::now() + after };
+                self.n_synced_failures = self.n_synced_failures.saturating_add(1);
+            }
+            Outcome::Defer => self.synced_call = SyncedCall::Deferred,
+            Outcome::Park => {
+                self.synced_call = SyncedCall::Parked;
+                self.n_synced_failures = 0;
+            }
+            Outcome::Cancelled => {}
+        }
+    }
+
+    pub(in crate::dispatch) fn n_synced_failures(&self) -> u32 {
+        self.n_synced_failures
+    }
+
+    /// Returns whether the plugin knows that all initial adds are done, or the host has stopped telling it.
+    pub(in crate::dispatch) fn is_synced(&self) -> bool {
+        matches!(self.synced_call, SyncedCall::Done | SyncedCall::Parked)
+    }
+
+    /// Returns when the `on-synced` call is due; `None` while it is not.
+    pub(super) fn synced_due(&self) -> Option<Instant> {
+        match self.synced_call {
+            SyncedCall::Pending { not_before }
+                if self.state == DeliveryState::Delivering && self.listener.has_synced() =>
+            {
+                Some(not_before)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn access_has_changed(&self) -> bool {
+        self.access.has_changed().unwrap_or(false)
+    }
+
+    /// Applies the gate's latest decision to the listener, and returns it and the state before.
+    pub(super) fn apply_access(&mut self) -> (Access, DeliveryState) {
+        let access = self.access.borrow_and_update().clone();
+        self.release_deferred();
+        let state = match &access {
+            Access::Allowed(namespaces) => {
+                self.listener.set_namespaces(namespaces.clone());
+                DeliveryState::Delivering
+            }
+            Access::Unknown(_) => DeliveryState::Closed,
+            Access::Forbidden(_) => {
+                self.listener.set_namespaces(Namespaces::Only(BTreeSet::new()));
+                DeliveryState::Forbidden
+            }
+        };
+        (access, std::mem::replace(&mut self.state, state))
+    }
+
+    /// Polls for the next notification.
+    pub(super) fn poll_notification(&mut self, cx: &mut Context<'_>) -> Poll<Delivery> {
+        match self.state {
+            DeliveryState::Closed => Poll::Pending,
+            DeliveryState::Delivering | DeliveryState::Forbidden => {
+                poll_endless(&mut self.signals.notifications, cx)
+            }
+        }
+    }
+
+    /// Polls for a changed decision, and for the listener's sync while that is missing.
+    pub(super) fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if poll_endless(&mut self.signals.access_changed, cx).is_ready() {
+            return Poll::Ready(());
+        }
+        let awaits_sync =
+            self.state == DeliveryState::Delivering && !self.is_synced() && !self.listener.has_synced();
+        if awaits_sync { poll_endless(&mut self.signals.listener_synced, cx) } else { Poll::Pending }
+    }
+
+    /// Returns the namespaces that the listener sees; `None` for all.
+    pub(super) fn namespaces(&self) -> Option<Vec<String>> {
+        match self.listener.namespaces() {
+            Namespaces::All => None,
+            Namespaces::Only(namespaces) => Some(namespaces.into_iter().collect()),
+        }
+    }
+
+    fn reset_synced_call(&mut self) {
+        self.synced_call = SyncedCall::Pending { not_before: Instant::now() };
+        self.n_synced_failures = 0;
+    }
+}
+
+// === impl Signals ===
+
+impl Signals {
+    fn new(listener: Listener, access: watch::Receiver<Access>) -> Self {
+        let handle = listener.handle();
+        let notifications = stream::unfold(listener, |mut listener| async move {
+            // `None` once the informer has stopped; the plugin stops soon after it.
+            Some((or_never(listener.next().await).await, listener))
+        });
+        let access_changed = stream::unfold(access, |mut access| async move {
+            or_never(access.changed().await.ok()).await;
+            Some(((), access))
+        });
+        let listener_synced = stream::unfold(handle, |handle| async move {
+            or_never(handle.wait_for_sync().await.then_some(())).await;
+            Some(((), handle))
+        });
+        Self {
+            notifications: notifications.boxed(),
+            access_changed: access_changed.boxed(),
+            listener_synced: listener_synced.boxed(),
+        }
+    }
+}
+
+/// Returns the value, or never.
+async fn or_never<T>(value: Option<T>) -> T {
+    match value {
+        Some(value) => value,
+        None => std::future::pending().await,
+    }
+}
+
+/// Polls a stream that does not end.
+pub(super) fn poll_endless<T>(stream: &mut BoxStream<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
+    match stream.poll_next_unpin(cx) {
+        Poll::Ready(Some(item)) => Poll::Ready(item),
+        Poll::Ready(None) | Poll::Pending => Poll::Pending,
+    }
+}

@@ -1,0 +1,65 @@
+//! The first stage of the pipeline: may a due call be made now?
+//!
+//! 1. **Generation.** The dispatcher switches between calls, so that a due call always belongs to the active generation.
+//! 2. **Access.** While the gate's decision about a subscription is unknown, none of its calls is made
+//!    ([`DeliveryState::Closed`]). The dispatcher applies a changed decision before it takes the next due call, and a
+//!    forbidden subscription sees no namespace, so that none of its notifications is due.
+//! 3. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue, without a call.
+//! 4. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
+
+use oarlock_informer::Delivery;
+
+use super::Dispatcher;
+use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};
+use super::crash_backoff::Decision;
+use super::due_call::{CallKey, DueCall, Outcome};
+
+// === impl CallKey ===
+
+impl CallKey {
+    /// Returns whether the gate's decision lets the plugin be called for this key.
+    pub(super) fn may_be_called(&self, subscriptions: &[ActiveSubscription]) -> bool {
+        let is_closed = |index: usize| subscriptions[index].state == DeliveryState::Closed;
+        !self.subscription().is_some_and(is_closed)
+    }
+}
+
+// === impl Dispatcher ===
+
+impl Dispatcher {
+    /// Checks a due call. Returns its outcome if it is not made now, `None` if it is.
+    pub(super) fn check(&self, active: &mut ActiveGeneration, due: &DueCall) -> Option<Outcome> {
+        match due {
+            DueCall::Notification { subscription, delivery } => {
+                if !active.subscriptions[*subscription].plan.enqueue.is_nothing() {
+                    return Some(self.enqueue(active, *subscription, delivery));
+                }
+            }
+            DueCall::Synced { .. } if !active.exported.handler => return Some(Outcome::Done),
+            DueCall::Synced { .. } | DueCall::Key(_) => {}
+        }
+        if active.crash_backoff.is_empty() {
+            return None;
+        }
+        let version = || due.version(&self.queue);
+        match active.crash_backoff.check(&due.key(), version, &active.retry) {
+            Decision::Call => None,
+            Decision::Defer => Some(Outcome::Defer),
+            Decision::Park => Some(Outcome::Park),
+        }
+    }
+
+    /// Adds the keys that a notification names to the work queue. A full queue is tried again later.
+    fn enqueue(&self, active: &ActiveGeneration, subscription: usize, delivery: &Delivery) -> Outcome {
+        let rule = &active.subscriptions[subscription].plan.enqueue;
+        let notification = &delivery.notification;
+        // When an object changes which key it names, both the old and the new key are reconciled.
+        let states = [notification.old(), notification.new()];
+        let version = notification.object().resource_version();
+        let mut is_full = false;
+        for key in states.into_iter().flatten().filter_map(|state| rule.key(state)) {
+            is_full |= self.queue.add_for(key, &version).is_err();
+        }
+        if is_full { Outcome::RetryAfter(active.retry.cap) } else { Outcome::Done }
+    }
+}

@@ -1,0 +1,147 @@
+//! The task that loads one version of a plugin: prepares it, and passes it to the dispatcher.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use oarlock_plugin::guest_text;
+use tokio_util::sync::CancellationToken;
+
+use super::prepare::{self, Prepared};
+use super::{Host, PluginSlot};
+use crate::config::PluginFile;
+use crate::dispatch::{Generation, Switch};
+use crate::provision::Example;
+use crate::regular_file::Stamp;
+use crate::report::HostEvent;
+use crate::tasks::Task;
+
+/// How long after a failure the host loads a plugin again whose active generation has lost its account.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// A component that has not changed for this long is complete.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// Spawns the task that loads a version. It cancels the task before it first.
+pub(super) fn begin(
+    host: &Host,
+    slot: &Arc<PluginSlot>,
+    file: PluginFile,
+    stamp: Option<Stamp>,
+    before: Option<Task>,
+) -> Task {
+    let (host, slot) = (host.clone(), slot.clone());
+    let (tasks, name) = (host.tasks.clone(), slot.name.clone());
+    let (panicked_host, panicked_slot, panicked_file) = (host.clone(), slot.clone(), file.clone());
+    let on_panic = move |message: String| {
+        report_panic(&panicked_host, &panicked_slot.name, "its loading", &message);
+        let error = prepare::Error::Panicked(message);
+        panicked_slot.refuse(&panicked_host.reporter, &panicked_file, &error);
+        if panicked_slot.has_lost_its_account() {
+            panicked_slot.load_again.store(true, Ordering::Release);
+        }
+    };
+    let load = |token: CancellationToken| async move {
+        if let Some(before) = before {
+            before.cancel();
+            before.gone().await;
+        }
+        slot.status.update(|status| {
+            status.file = file.path.display().to_string();
+            status.component = file.component.display().to_string();
+            status.service_account = file.service_account.to_string();
+            status.waits_for.clear();
+        });
+        let prepared = tokio::select! {
+            biased;
+            () = token.cancelled() => return,
+            prepared = prepare_complete(&host, &slot, &file, stamp) => prepared,
+        };
+        match prepared {
+            Ok(Prepared { generation, made_of }) => {
+                if switch_to(&slot, generation, &token).await {
+                    *slot.made_of.lock() = Some(made_of);
+                    *slot.refused.lock() = None;
+                    report_example(&host, &slot);
+                }
+            }
+            Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
+            // The host is ending.
+            Err(prepare::Error::Stopped { .. }) => {}
+            Err(error) => {
+                slot.refuse(&host.reporter, &file, &error);
+                if slot.has_lost_its_account() {
+                    tokio::select! {
+                        biased;
+                        () = token.cancelled() => {}
+                        () = tokio::time::sleep(AFTER_FAILURE) => slot.load_again.store(true, Ordering::Release),
+                    }
+                }
+            }
+        }
+    };
+    tasks.spawn_contained(format!("loading {name}"), load, on_panic)
+}
+
+/// Prepares a version, and prepares it again for as long as its component is being written.
+async fn prepare_complete(
+    host: &Host,
+    slot: &Arc<PluginSlot>,
+    file: &PluginFile,
+    mut stamp: Option<Stamp>,
+) -> Result<Prepared, prepare::Error> {
+    let component = file.component.display().to_string();
+    loop {
+        let prepared = prepare::prepare(host, slot, file).await;
+        let unfinished = match &prepared {
+            Err(error) if error.may_be_half_written(slot.active.get().is_some()) => error.to_string(),
+            _ => return prepared,
+        };
+        if stamp.is_some_and(|stamp| !stamp.is_younger_than(SETTLED)) {
+            return prepared;
+        }
+        // Another process writes it at this moment. The complete file has another stamp, so that it is read again; only
+        // a file that stays as it is is refused.
+        slot.status.update(|status| {
+            status.waits_for = vec![format!("{component}, which is being written: {unfinished}")];
+        });
+        let event = HostEvent::ComponentUnfinished { file: component.clone(), message: unfinished };
+        host.reporter.about(&slot.name, slot.next_number()).report(event);
+        tokio::time::sleep(SETTLED).await;
+        let path = file.component.clone();
+        let now = host.tasks.blocking(move || Stamp::of(&path)).await.flatten();
+        if now == stamp {
+            return prepared;
+        }
+        stamp = now;
+    }
+}
+
+/// Passes a generation to the dispatcher, and waits until it is active. Returns whether it is.
+async fn switch_to(slot: &PluginSlot, generation: Generation, token: &CancellationToken) -> bool {
+    let (switch, switched) = Switch::new(generation);
+    let is_sent = tokio::select! {
+        biased;
+        () = token.cancelled() => return false,
+        sent = slot.switches.send(switch) => sent.is_ok(),
+    };
+    // From here on the generation belongs to the dispatcher, and the task that loads the next version has to know
+    // whether it is active: this waits even when the token is cancelled. A dispatcher that ends drops the sender.
+    is_sent && switched.await.is_ok()
+}
+
+/// Reports and counts a panic of the host in a task that serves one plugin.
+pub(super) fn report_panic(host: &Host, plugin: &Arc<str>, doing: &str, message: &str) {
+    let message = guest_text::one_line(message);
+    host.metrics.panicked(plugin);
+    host.statuses.record_error(plugin, &format!("the host panicked in {doing}: {message}"));
+    host.reporter.about(plugin, 0).report(HostEvent::PluginPanicked { doing: doing.to_owned(), message });
+}
+
+/// Reports a command that makes the plugin act, where the host's user has provided one.
+fn report_example(host: &Host, slot: &PluginSlot) {
+    let example = host.provision.as_ref().and_then(|provision| provision.example(&slot.name));
+    if let (Some(Example { text, command }), Some(active)) = (example, slot.active.get()) {
+        host.reporter.about(&slot.name, active.number).report(HostEvent::PluginExample { text, command });
+    }
+}

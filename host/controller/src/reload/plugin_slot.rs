@@ -1,0 +1,126 @@
+//! What the tasks of one plugin share: the task that loads its versions, and its dispatcher.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use oarlock_informer::BacklogAccount;
+use oarlock_plugin::{HostBytes, component};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::{Host, prepare};
+use crate::config::PluginFile;
+use crate::dispatch::{ActiveView, Dispatcher, PluginQueue, Switch};
+use crate::identity::IdentityState;
+use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
+use crate::subscriptions;
+
+/// What the tasks of one plugin share.
+pub(super) struct PluginSlot {
+    pub(super) name: Arc<str>,
+    pub(super) switches: mpsc::Sender<Switch>,
+    pub(super) active: Arc<ActiveView>,
+    pub(super) queue: PluginQueue,
+    /// The account of the bytes that the host keeps for the plugin.
+    pub(super) host_bytes: HostBytes,
+    pub(super) status: PluginStatusHandle,
+    /// The account of all backlogs of all generations.
+    pub(super) backlogs: BacklogAccount,
+    /// What the active generation was made of.
+    pub(super) made_of: Mutex<Option<MadeOf>>,
+    /// The same files are to be loaded again, since the plugin's account was replaced.
+    pub(super) load_again: AtomicBool,
+    pub(super) describe_limit: prepare::DescribeLimit,
+    /// Why the newest version of the component, or of its file, is not used.
+    pub(super) refused: Mutex<Option<RecordedError>>,
+}
+
+/// What a version is made of. Two versions with the same parts are the same.
+#[derive(Clone, PartialEq)]
+pub(super) struct MadeOf {
+    pub(super) file: PluginFile,
+    pub(super) digest: component::Digest,
+    pub(super) account_uid: Arc<str>,
+}
+
+// === impl PluginSlot ===
+
+impl PluginSlot {
+    /// Creates the slot of a plugin of which no version serves yet, and its dispatcher.
+    pub(super) fn new(host: &Host, name: &Arc<str>, file: &PluginFile) -> (Self, Dispatcher) {
+        let status = host.statuses.register(PluginStatus::loading(
+            name.clone(),
+            file.path.display().to_string(),
+            file.component.display().to_string(),
+            file.service_account.to_string(),
+        ));
+        let host_bytes = HostBytes::default();
+        status.set_host_bytes(host_bytes.clone());
+        let queue = PluginQueue::new(&host_bytes, host.metrics.work_queue(name));
+        let (dispatcher, switches, active) =
+            Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
+        let slot = Self {
+            name: name.clone(),
+            switches,
+            active,
+            queue,
+            host_bytes,
+            status,
+            backlogs: subscriptions::backlog_account(),
+            made_of: Mutex::default(),
+            load_again: AtomicBool::new(false),
+            describe_limit: prepare::DescribeLimit::default(),
+            refused: Mutex::default(),
+        };
+        (slot, dispatcher)
+    }
+
+    /// Returns whether the active generation acts as an account that was replaced, so that it can do nothing any more.
+    pub(super) fn has_lost_its_account(&self) -> bool {
+        self.active.get().is_some_and(|active| active.identity.state() == IdentityState::Replaced)
+    }
+
+    /// Notes that a file is usable again, and that its version serves already. `refused` is the error that remains.
+    pub(super) fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<RecordedError>) {
+        let is_accepted = refused.is_none();
+        self.refused.lock().clone_from(&refused);
+        let mut was_refused = false;
+        self.status.update(|status| {
+            status.waits_for.clear();
+            was_refused = std::mem::replace(&mut status.refused, refused).is_some();
+        });
+        if was_refused && is_accepted {
+            let reporter = match self.active.get() {
+                Some(active) => reporter.about(&self.name, active.number),
+                None => reporter.clone(),
+            };
+            reporter.report(HostEvent::PluginAccepted { file: file.display().to_string() });
+        }
+    }
+
+    /// Notes and reports that the newest version is not used.
+    pub(super) fn refuse(&self, reporter: &Reporter, file: &PluginFile, error: &prepare::Error) {
+        let message = error.to_string();
+        let active = self.active.get();
+        let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
+        *self.refused.lock() = Some(recorded.clone());
+        self.status.update(|status| {
+            status.waits_for.clear();
+            status.refused = Some(recorded);
+        });
+        let event = HostEvent::PluginRefused {
+            file: file.path.display().to_string(),
+            message,
+            hint: error.hint(),
+            older_version_serves: active.is_some(),
+        };
+        reporter.about(&self.name, self.next_number()).report(event);
+    }
+
+    /// Returns the number of the generation that is loaded next.
+    pub(super) fn next_number(&self) -> u64 {
+        self.active.get().map_or(1, |active| active.number + 1)
+    }
+}

@@ -1,0 +1,89 @@
+//! Why a version of a plugin never serves.
+
+use oarlock_plugin::{DescribeError, component, contract};
+
+use crate::informers::Refused;
+use crate::{plan, provision, regular_file};
+
+/// Why a version of a plugin is not switched to.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::reload) enum Error {
+    #[error("the component {path} cannot be read: {source}")]
+    Read { path: String, source: regular_file::Error },
+    #[error("the component {path} cannot be used: {source}")]
+    Component { path: String, source: component::Error },
+    #[error(transparent)]
+    Describe(#[from] DescribeError),
+    #[error(transparent)]
+    Plan(#[from] plan::Error),
+    #[error(transparent)]
+    Provision(#[from] provision::Error),
+    #[error("its reads and indices cannot be set up: {}", message(.0))]
+    Access(contract::Error),
+    #[error("its first instance cannot be made: {}", .0.in_full())]
+    Start(oarlock_plugin::CallError),
+    #[error(transparent)]
+    Budget(Refused),
+    #[error("the host panicked while it loaded this version: {0}; this is a bug of the host")]
+    Panicked(String),
+    #[error("nothing has changed")]
+    Unchanged,
+    /// The host is ending.
+    #[error("the informer of {resource} has stopped")]
+    Stopped { resource: String },
+}
+
+// === impl Error ===
+
+impl Error {
+    /// Returns what the operator can do about it, where the message does not say that already.
+    pub(in crate::reload) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { source, .. } if source.is_not_found() => Some(
+                "build it, or correct `component` in the plugin's file (a path relative to that file)"
+                    .to_owned(),
+            ),
+            Self::Describe(DescribeError::Refused(_)) => {
+                Some("correct `config` in the plugin's file".to_owned())
+            }
+            Self::Budget(refused) => Some(refused.excess.hint()),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the component may be in the middle of being written. A missing component is being replaced where
+    /// a version of it serves.
+    pub(in crate::reload) fn may_be_half_written(&self, serves: bool) -> bool {
+        match self {
+            Self::Read { source, .. } => {
+                (serves && source.is_not_found()) || matches!(source, regular_file::Error::Changing)
+            }
+            Self::Component { source, .. } => matches!(
+                source,
+                component::Error::Empty
+                    | component::Error::NotWasm { .. }
+                    | component::Error::Truncated { .. }
+                    | component::Error::Compile(_)
+            ),
+            _ => false,
+        }
+    }
+}
+
+fn message(error: &contract::Error) -> &str {
+    match error {
+        contract::Error::Throttled(throttled) => &throttled.message,
+        contract::Error::NotFound(text)
+        | contract::Error::AlreadyExists(text)
+        | contract::Error::Conflict(text)
+        | contract::Error::Forbidden(text)
+        | contract::Error::Invalid(text)
+        | contract::Error::Unavailable(text)
+        | contract::Error::Timeout(text)
+        | contract::Error::Gone(text)
+        | contract::Error::NotDeclared(text)
+        | contract::Error::NotSynced(text)
+        | contract::Error::LimitExceeded(text)
+        | contract::Error::Suspended(text) => text,
+    }
+}

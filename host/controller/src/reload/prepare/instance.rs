@@ -1,0 +1,85 @@
+//! What the instances of a new generation are made with: its access to the cluster, and the task that records its Events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use oarlock_plugin::{Component, GuestLog, InstanceConfig};
+use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Error, Preparation};
+use crate::dispatch::Maker;
+use crate::identity::Identity;
+use crate::kube_access::{self, PluginAccess, Reader};
+use crate::plan::Plan;
+use crate::reload::load;
+
+/// What instances are made with, without their access to the cluster.
+pub(super) struct InstanceParts {
+    pub(super) component: Component,
+    pub(super) config: Arc<Value>,
+    pub(super) log: Arc<GuestLog>,
+}
+
+// === impl Preparation ===
+
+impl Preparation<'_> {
+    /// Returns what makes the generation's instances, and the guard that ends the recording of its Events.
+    pub(super) async fn instance_maker(
+        &self,
+        parts: &InstanceParts,
+        plan: &Plan,
+        identity: &Identity,
+        readers: BTreeMap<String, Reader>,
+    ) -> Result<(Arc<Maker>, DropGuard), Error> {
+        let Self { host, slot, file, number, .. } = self;
+        let (access, recorder) = PluginAccess::new(kube_access::Parts {
+            plugin: slot.name.clone(),
+            generation: *number,
+            identity: identity.clone(),
+            client: host.client.clone(),
+            gate: host.gate.clone(),
+            discovery: host.discovery.clone(),
+            readers,
+            indices: plan.indices.clone(),
+            queue: slot.queue.clone(),
+            rate: kube_access::DEFAULT_RATE,
+            host_bytes: slot.host_bytes.clone(),
+            writes: host.metrics.writes(&slot.name),
+            suspended: file.suspend,
+        })
+        .map_err(Error::Access)?;
+        access.build_indices().await;
+        let recording = CancellationToken::new();
+        let ended = recording.clone();
+        let record = |token: CancellationToken| async move {
+            let either = async {
+                tokio::select! {
+                    () = token.cancelled() => {}
+                    () = ended.cancelled() => {}
+                }
+            };
+            let end = CancellationToken::new();
+            tokio::join!(recorder.run(end.clone()), async {
+                either.await;
+                end.cancel();
+            });
+        };
+        let (panicked_host, name) = ((*host).clone(), slot.name.clone());
+        host.tasks.spawn_contained(format!("events of {name}#{number}"), record, move |message| {
+            load::report_panic(&panicked_host, &name, "recording its Events", &message);
+        });
+        let InstanceParts { component, config, log } = parts;
+        let maker = Maker {
+            component: component.clone(),
+            config: InstanceConfig {
+                config: config.clone(),
+                limits: file.limits.clone(),
+                access: Arc::new(access),
+                log: log.clone(),
+                metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
+            },
+        };
+        Ok((Arc::new(maker), recording.drop_guard()))
+    }
+}

@@ -1,22 +1,22 @@
-//! The ServiceAccount that a plugin acts as.
+//! The name of the ServiceAccount that a plugin acts as.
 //!
-//! Nothing here asks whether it exists or what it may do; see [`access`](crate::access).
+//! [`identity`](crate::identity) checks whether the account exists, [`access`](crate::access) what it may do.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Names one ServiceAccount.
+/// The name of one ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {namespace: oarlock-plugins, name: my-plugin}")]
 pub struct Account {
-    /// The namespace it lives in.
+    /// The account's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The account's name.
     pub name: String,
 }
 
-/// Why a text names no ServiceAccount.
+/// The error for a text that names no ServiceAccount.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` names no ServiceAccount: write it as namespace/name")]
 pub struct ParseError(String);
@@ -24,13 +24,13 @@ pub struct ParseError(String);
 // === impl Account ===
 
 impl Account {
-    /// The user name under which the API server knows it.
+    /// Returns the user name under which the API server knows the account.
     #[must_use]
     pub fn username(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 
-    /// The groups that the API server puts every ServiceAccount of this namespace into.
+    /// Returns the groups that the API server assigns to every ServiceAccount of this namespace.
     #[must_use]
     pub fn groups(&self) -> Vec<String> {
         vec![
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_known_to_the_api_server_by_user_and_groups() {
+    fn an_account_has_the_user_name_and_groups_of_the_api_server() {
         let account: Account = "oarlock-plugins/mirror".parse().unwrap();
         assert_eq!(account.username(), "system:serviceaccount:oarlock-plugins:mirror");
         assert_eq!(

@@ -1,8 +1,8 @@
-//! An error and all its causes on one line.
+//! The text of an error with all its causes, on one line.
 
 use std::{error::Error, fmt::Write};
 
-/// Joins the messages of an error and of its causes, leaving out those that the one before quotes already.
+/// Joins the messages of an error and of its causes. A message that an earlier one contains already is left out.
 #[must_use]
 pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();

@@ -1,21 +1,24 @@
-//! Fields of an object, for an answer that must not get too long.
+//! Fields of an object, bounded in bytes.
 
 use oarlock_informer::Object;
 use oarlock_json::JsonPointer;
 use oarlock_plugin::contract::Error;
 
-/// The most that the fields of one object may have together. Pointers can point into each other, so that a few of them are
-/// many times the object.
+/// The most bytes that the fields of one object may have together. Pointers may overlap, so a few of them can be many times
+/// as long as the object.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
 
-/// Returns the JSON texts at several pointers, in their order, from one walk over the text; `limit-exceeded`
-/// when they are too long together.
+/// Returns the JSON texts at several pointers, in their order, from one walk over the object's text.
+///
+/// # Errors
+///
+/// `limit-exceeded` when they are too long together. A single pointer has no limit.
 pub(crate) fn at(object: &Object, pointers: &[JsonPointer]) -> Result<Vec<Option<String>>, Error> {
     let most = if pointers.len() > 1 { MOST_BYTES } else { usize::MAX };
     object.pointers_within(pointers, most).map_err(|n_bytes| too_long(pointers.len(), n_bytes))
 }
 
-/// What is answered for fields that are too long together. They were found, but not copied.
+/// Returns the error for fields that are too long together.
 pub(crate) fn too_long(n_pointers: usize, n_bytes: usize) -> Error {
     Error::LimitExceeded(format!(
         "the fields at {n_pointers} pointers have {n_bytes} bytes, more than {MOST_BYTES}: ask for fewer at a time"
@@ -27,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn promise_4_many_pointers_into_a_large_object_are_refused() {
+    fn promise_4_fields_that_are_too_long_together_are_refused() {
         let text = format!(
             r#"{{"kind":"X","apiVersion":"v1","metadata":{{"name":"a"}},"data":"{}"}}"#,
             "x".repeat(1 << 20)

@@ -1,8 +1,8 @@
-//! Sizes for people.
+//! Sizes in bytes, as people read them.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Bytes, as `4.0 KiB`.
+/// Shows a number of bytes as `4.0 KiB`.
 pub(crate) struct Size(pub(crate) u64);
 
 // === impl Size ===
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_for_people() {
+    fn a_size_is_shown_in_the_largest_unit_that_fits() {
         let shown = [0, 1023, 4 << 10, 19_084_083, 3 << 30, u64::MAX].map(|bytes| Size(bytes).to_string());
         assert_eq!(shown, ["0 B", "1023 B", "4.0 KiB", "18.1 MiB", "3.0 GiB", "17179869183.9 GiB"]);
     }

@@ -1,18 +1,19 @@
-//! The values of declared fields, which a notification carries along.
+//! The values of a subscription's declared fields, which each call of the handler carries.
 
 use oarlock_informer::Object;
 use oarlock_json::PointerSet;
 
-/// The most that the values of one state may have together. Pointers may point into each other and stand twice, so that a few of them are
-/// many times the object.
+/// The most bytes that the values of one state may have together. Pointers may overlap and repeat, so a few of them can be
+/// many times as long as the object.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How much of a long text is looked through before others of this worker get their turn: about a millisecond's worth.
+/// How many bytes of a long text are searched before other tasks of this worker run: about a millisecond of work.
 const SLICE: usize = 1 << 20;
 
 /// Returns the JSON texts at the declared pointers, in their order; an empty list when they are too long together.
 ///
-/// It depends on the object and the pointers alone, so that what a plugin is given as an old state's is what it was given as the new one's.
+/// The result depends on the object and the pointers alone, so a plugin receives for an old state the values that it
+/// received when the state was new.
 pub(super) async fn values(object: &Object, fields: &PointerSet) -> Vec<Option<String>> {
     if fields.is_empty() {
         return Vec::new();
@@ -39,7 +40,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn promise_4_declared_fields_carry_no_more_than_they_may() {
+    async fn promise_4_declared_fields_that_are_too_long_together_are_left_out() {
         let text = format!(
             r#"{{"kind":"X","apiVersion":"v1","metadata":{{"name":"a"}},"data":{{"large":"{}"}}}}"#,
             "x".repeat(600 << 10)
@@ -49,10 +50,10 @@ mod tests {
         assert_eq!(
             lengths(&object, &["/kind", "/data/large", "/nothing"]).await,
             [Some(3), Some(large), None],
-            "what fits comes whole"
+            "values that fit are complete"
         );
-        assert_eq!(lengths(&object, &["/data/large", "/data", "/kind"]).await, [], "one within the other");
-        assert_eq!(lengths(&object, &["/data/large", "/data/large"]).await, [], "one twice");
+        assert_eq!(lengths(&object, &["/data/large", "/data", "/kind"]).await, [], "pointers that overlap");
+        assert_eq!(lengths(&object, &["/data/large", "/data/large"]).await, [], "a pointer that repeats");
         assert_eq!(lengths(&object, &[]).await, []);
     }
 }

@@ -1,13 +1,13 @@
-//! Which key a notification puts into the work queue.
+//! Enqueue rules: which key of the work queue a notification becomes.
 
 use oarlock_informer::Object;
 use oarlock_json::{JsonPointer, PointerError};
 use oarlock_plugin::contract::{self, Enqueue, WorkKey};
 
-/// One subscription's rule, checked.
+/// The parsed enqueue rule of a subscription.
 #[derive(Clone, Debug)]
 pub struct EnqueueRule {
-    /// The key's kind.
+    /// The kind of the keys.
     kind: String,
     target: Target,
 }
@@ -24,7 +24,7 @@ enum Target {
 // === impl EnqueueRule ===
 
 impl EnqueueRule {
-    /// Reads the rule of a subscription.
+    /// Parses the rule of a subscription.
     pub fn of(subscription: &contract::Subscription) -> Result<Self, PointerError> {
         let name = || subscription.name.clone();
         let (kind, target) = match &subscription.enqueue {
@@ -37,13 +37,13 @@ impl EnqueueRule {
         Ok(Self { kind, target })
     }
 
-    /// Whether notifications go to the handler instead.
+    /// Returns whether notifications go to the handler, not to the work queue.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         matches!(self.target, Target::Nothing)
     }
 
-    /// Returns the key that a state of an object names; none when it names nothing.
+    /// Returns the key that a state of an object names; `None` if it names none.
     #[must_use]
     pub fn key(&self, object: &Object) -> Option<WorkKey> {
         let namespace = object.key().namespace();
@@ -68,7 +68,7 @@ impl EnqueueRule {
                 (namespace.to_owned(), (*value).to_owned())
             }
         };
-        // What is longer than names can be names nothing.
+        // No object has a longer name or namespace.
         if name.is_empty() || name.contains('/') || name.len() > 253 || namespace.len() > 63 {
             return None;
         }

@@ -1,27 +1,28 @@
-//! A fault on demand: one notification that nobody is told of.
+//! A fault on demand: the host swallows one notification.
 //!
-//! It exists to prove that those who check the host from outside notice. Hidden, and off unless asked for.
+//! It proves that the tests that check the host from outside notice a lost notification. The flag is hidden, and off by
+//! default.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts the host's notifications and swallows one of them. Cheap to clone; clones count together.
+/// Counts the host's notifications and swallows one of them. Cheap to clone; clones share the count.
 #[derive(Clone, Debug)]
 pub struct FaultHook {
-    /// What is left until then; zero: never (again).
+    /// The notifications left until the one that is swallowed; zero afterwards.
     left: Option<Arc<AtomicU64>>,
 }
 
 // === impl FaultHook ===
 
 impl FaultHook {
-    /// Makes one that swallows the n-th notification, counted from one; none swallows nothing.
+    /// Creates a hook that swallows the n-th notification, counted from one; `None` swallows none.
     #[must_use]
     pub fn new(nth: Option<u64>) -> Self {
         Self { left: nth.map(|nth| Arc::new(AtomicU64::new(nth))) }
     }
 
-    /// Whether this notification is the one.
+    /// Counts a notification, and returns whether it is the one to swallow.
     pub(super) fn swallows(&self) -> bool {
         let Some(left) = &self.left else { return false };
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) == Ok(1)
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swallows_exactly_one() {
+    fn the_hook_swallows_exactly_one_notification() {
         let hook = FaultHook::new(Some(3));
         let swallowed: Vec<_> = (0..6).map(|_| hook.clone().swallows()).collect();
         assert_eq!(swallowed, [false, false, true, false, false, false]);

@@ -1,36 +1,37 @@
-//! When what failed is tried again, and when it no longer is.
+//! How long the host waits after a failed call, and after a lost instance.
 
 use std::time::Duration;
 
-/// How failures are retried. One per host; every object and key counts for itself.
+/// How the host retries calls that failed. Each object and key has its own count of failures.
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
-    /// The wait after the first failure; it doubles with each further one.
+    /// The wait after the first failure. It doubles with each further one.
     pub base: Duration,
-    /// It grows no longer than this.
+    /// The longest wait.
     pub cap: Duration,
-    /// After so many calls that answered a failure the object is parked. A plugin's file says it: `limits.tries`.
+    /// The host parks an object after so many failures in a row. A plugin's file may set it: `limits.tries`.
     pub tries: u32,
-    /// After so many calls that cost the instance the object is parked. A plugin's file says it: `limits.lossTries`.
+    /// The host parks an object after it cost so many instances. A plugin's file may set it: `limits.lossTries`.
     pub loss_tries: u32,
-    /// So often everything that is parked is tried again, should nothing happen to it before.
+    /// The period of the slow timer, which retries everything that is parked.
     pub parked_again: Duration,
 }
 
-/// Losses in a row that a few bad objects may explain: what is healthy must not wait long behind them.
+/// So many losses in a row may come from a few bad objects, which must not delay the healthy ones for long.
 const FEW: u32 = 10;
-/// No wait is longer before the losses in a row are more than a few.
+/// The longest wait within the first [`FEW`] losses in a row.
 const CAP_OF_FEW: Duration = Duration::from_secs(4);
 
-/// How fresh instances follow lost ones, so that a plugin that always breaks costs little.
+/// How long the host waits before it makes the next instance, so that a plugin that always traps costs little.
 ///
-/// Losses are in a row while no call is answered between them. Those of suspects do not count: they have a back-off of their own.
+/// Losses are in a row while no call is answered between them. Losses by calls in crash back-off do not count: they have a
+/// back-off of their own.
 #[derive(Clone, Debug)]
 pub struct RestartPolicy {
-    /// The wait after the second loss in a row; the first is made good at once. Doubles with each further one, up to 4 s for
-    /// the first ten.
+    /// The wait after the second loss in a row; after the first one there is none. It doubles with each further loss, up to
+    /// 4 s within the first ten.
     pub base: Duration,
-    /// It grows no longer than this.
+    /// The longest wait.
     pub cap: Duration,
     /// An instance that has lived this long ends the row.
     pub calm: Duration,
@@ -58,13 +59,13 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns how long to wait after so many failures, at least one; none when it is time to park.
+    /// Returns how long to wait after so many failures (at least one); `None` when the object is to be parked.
     #[must_use]
     pub fn after(&self, failures: u32) -> Option<Duration> {
         (failures < self.tries).then(|| self.back_off(failures))
     }
 
-    /// Returns how long to wait after so many failures, at least one, however many they are.
+    /// Returns how long to wait after so many failures (at least one), without a limit of tries.
     pub(super) fn back_off(&self, failures: u32) -> Duration {
         doubled(self.base, failures.saturating_sub(1), self.cap)
     }
@@ -85,10 +86,10 @@ impl Default for RestartPolicy {
 // === impl Restarts ===
 
 impl Restarts {
-    /// Counts a loss. Returns how many there were in a row, and how long to wait before the next instance.
+    /// Counts a loss. Returns the number of losses in a row, and the wait before the next instance.
     pub(super) fn lost(&mut self, policy: &RestartPolicy) -> (u32, Duration) {
         let now = tokio::time::Instant::now();
-        // The wait that came before the instance is not part of its life.
+        // The wait before the instance is not part of its life.
         let waited = self.delay(policy);
         if self.last.is_some_and(|last| now.saturating_duration_since(last) >= waited + policy.calm) {
             self.in_a_row = 0;
@@ -98,7 +99,7 @@ impl Restarts {
         (self.in_a_row, self.delay(policy))
     }
 
-    /// A call was answered, which ends the row.
+    /// Notes that a call was answered, which ends the row.
     pub(super) fn answered(&mut self) {
         self.in_a_row = 0;
     }
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_cap_and_then_there_is_none() {
+    fn waits_double_up_to_the_cap_until_the_tries_are_used_up() {
         let policy = RetryPolicy { cap: Duration::from_secs(1), tries: 5, ..RetryPolicy::default() };
         let waits: Vec<_> = (1..=5).map(|n| policy.after(n).map(|wait| wait.as_millis())).collect();
         assert_eq!(waits, [Some(200), Some(400), Some(800), Some(1000), None]);
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_crash_loop_slows_down_and_calm_ends_it() {
+    async fn waits_grow_in_a_crash_loop_and_a_long_life_ends_it() {
         let policy = RestartPolicy::default();
         let mut restarts = Restarts::default();
         let mut waits = Vec::new();
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn promise_4_a_call_that_is_answered_ends_the_row() {
+    async fn promise_4_an_answered_call_ends_the_row_of_losses() {
         let policy = RestartPolicy::default();
         let mut restarts = Restarts::default();
         for _ in 0..100 {

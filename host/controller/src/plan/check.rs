@@ -1,5 +1,5 @@
-//! What of a description could never work, whichever cluster it meets: names that Kubernetes does not take, verbs that it does not know,
-//! indices over fields that are not there.
+//! Checks of a description that hold for every cluster: names that Kubernetes refuses, verbs that it does not know, indices
+//! over fields that the declared content does not include.
 
 use oarlock_informer::LabelSelector;
 use oarlock_json::PointerPattern;
@@ -8,7 +8,7 @@ use oarlock_plugin::contract::{Description, Enqueue, GroupVersionResource, Index
 use super::{Error, covers};
 use crate::config::names;
 
-/// The verbs of requests, then those that RBAC alone knows.
+/// The verbs of requests, then the verbs that only RBAC knows.
 const VERBS: [&str; 13] = [
     "get",
     "list",
@@ -25,8 +25,8 @@ const VERBS: [&str; 13] = [
     "sign",
 ];
 
-/// What people write in place of a verb.
-const MEANT: [(&str, &str); 10] = [
+/// Words that people write instead of a verb, with that verb.
+const MISTAKES: [(&str, &str); 10] = [
     ("remove", "delete"),
     ("destroy", "delete"),
     ("add", "create"),
@@ -39,7 +39,7 @@ const MEANT: [(&str, &str); 10] = [
     ("read", "get"),
 ];
 
-/// Finds the first thing that cannot work.
+/// Returns the first part that can never work as an error.
 pub(super) fn check(description: &Description) -> Result<(), Error> {
     for it in &description.subscriptions {
         let part = || format!("subscription {:?}", it.name);
@@ -65,7 +65,7 @@ pub(super) fn check(description: &Description) -> Result<(), Error> {
         }
         for verb in &it.verbs {
             if !VERBS.contains(&verb.as_str()) {
-                let meant = MEANT.iter().find(|(wrong, _)| wrong == verb);
+                let meant = MISTAKES.iter().find(|(wrong, _)| wrong == verb);
                 let meant = meant.map(|(_, right)| format!("; did you mean `{right}`?")).unwrap_or_default();
                 let known = VERBS.join(", ");
                 return refuse(&part, format!("{verb:?} is no verb of Kubernetes{meant} (verbs: {known})"));
@@ -127,10 +127,10 @@ fn place(
     Ok(())
 }
 
-/// A label that no object can have would never be found.
+/// Checks the key of a label.
 fn label_key(part: &impl Fn() -> String, label: &str) -> Result<(), Error> {
     let is_one_word = !label.is_empty() && !label.contains([' ', ',', '(', ')', '!', '=', '<', '>']);
-    // Alone, a key is a selector.
+    // A key alone is a valid selector.
     if is_one_word && label.parse::<LabelSelector>().is_ok() {
         return Ok(());
     }
@@ -199,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_work_is_refused_before_it_runs() {
+    fn a_description_that_no_cluster_can_satisfy_is_refused() {
         Plan::of(good()).unwrap();
-        let told = [
+        let messages = [
             refused(|it| it.subscriptions[0].label_selector = "app in (web".to_owned()),
             refused(|it| it.subscriptions[0].target.plural = "deploy.ments".to_owned()),
             refused(|it| it.subscriptions[0].target.group = "-apps".to_owned()),
@@ -218,7 +218,7 @@ mod tests {
             refused(|it| it.writes[0].subresource = "*".to_owned()),
             refused(|it| it.writes[0].subresource = "sta/tus".to_owned()),
         ];
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(messages.join("\n"), @r#"
         subscription "apps": in a label selector, found '', expected ',' or ')'
         subscription "apps": the resource "deploy.ments" is no valid name: '.' is not allowed (lower-case letters, digits and '-' are)
         subscription "apps": the API group "-apps" is no valid name: it must begin and end with a letter or digit

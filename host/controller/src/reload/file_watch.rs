@@ -1,6 +1,6 @@
-//! Tells when a file might have changed: at once where the system says so, else every few seconds.
+//! Notices that a file may have changed: at once where the operating system notifies, else every few seconds.
 //!
-//! It watches folders, not files, because a file that is replaced is another file. What changed is for others to find out.
+//! It watches folders, not files, because a replaced file is another file. It does not find out which file changed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use tokio::sync::Notify;
 
 use crate::report::{HostEvent, Reporter};
 
-/// How often everything is looked at, whatever the system says.
+/// The files are read this often, with or without a notification.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Changes come in bursts; one is over when nothing has come for this long.
+/// A burst of changes is over when no change has come for this long.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// A burst that does not end is looked at all the same.
+/// The files are read during a burst that lasts longer than this.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Watches folders.
+/// Watches the folders of plugin files and components.
 pub(super) struct FileWatch {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
@@ -32,12 +32,12 @@ pub(super) struct FileWatch {
 // === impl FileWatch ===
 
 impl FileWatch {
-    /// Makes one that watches nothing yet. Without the system's help it only polls, and says so.
+    /// Creates a watch of no folder. Where the operating system cannot notify, it only polls, and reports that.
     pub(super) fn new(reporter: &Reporter) -> Self {
         let changed = Arc::new(Notify::new());
         let notified = changed.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // An error may mean that events were lost.
+            // Events may have been lost before an error.
             if event.map_or(true, |event| is_change(&event.kind)) {
                 notified.notify_one();
             }
@@ -48,11 +48,11 @@ impl FileWatch {
         Self { watcher, folders: BTreeSet::new(), changed }
     }
 
-    /// Watches these folders from now on, and no others. One that is not there (yet) is left to polling.
+    /// Watches these folders from now on, and no others. A folder that does not exist is only polled.
     pub(super) fn set(&mut self, folders: BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else { return };
         for gone in self.folders.difference(&folders) {
-            // It may be gone from the disk, too.
+            // The folder may be deleted.
             let _ = watcher.unwatch(gone);
         }
         let mut watched: BTreeSet<_> = self.folders.intersection(&folders).cloned().collect();
@@ -67,19 +67,19 @@ impl FileWatch {
         self.folders = watched;
     }
 
-    /// Waits until something may have changed, and until the changes have calmed down.
+    /// Waits until a file may have changed, and until the burst of changes is over.
     pub(super) async fn changed(&self) {
         tokio::select! {
             () = self.changed.notified() => {}
             () = tokio::time::sleep(POLL) => return,
         }
         let calm = async { while tokio::time::timeout(QUIET, self.changed.notified()).await.is_ok() {} };
-        // Either way it is time to look.
+        // Both results mean that it is time to read the files.
         let _ = tokio::time::timeout(BURST, calm).await;
     }
 }
 
-/// Reading is none, or every look would be the reason for the next.
+/// Returns whether an event is a change. Reading is none: the host's own reads would cause the next one.
 fn is_change(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }

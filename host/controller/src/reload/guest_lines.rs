@@ -1,4 +1,4 @@
-//! Guests' log lines, on their way into the report.
+//! Reports the log lines of guests.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use oarlock_plugin::{LogLine, LogSink, contract};
 
 use crate::report::{HostEvent, Level, Pairs, Reporter};
 
-/// Reports what guests write.
+/// Reports the log lines of guests as host events.
 pub(super) struct GuestLines(pub(super) Reporter);
 
 // === impl GuestLines ===

@@ -1,8 +1,8 @@
-//! The whole host, but for its command line, against the embedded API server and with real guests.
+//! The whole host without its command line, with real guests, over the embedded API server.
 //!
-//! The guests are those that `cargo xtask guests` puts into `target/guests`.
+//! `cargo xtask guests` builds the guests into `target/guests`.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 #[path = "it/bad_files.rs"]
 mod bad_files;
@@ -18,13 +18,13 @@ mod events;
 mod faults;
 #[path = "it/hoarding.rs"]
 mod hoarding;
-#[path = "it/mended_files.rs"]
-mod mended_files;
+#[path = "it/received.rs"]
+mod received;
+#[path = "it/repaired_files.rs"]
+mod repaired_files;
 #[path = "it/rig.rs"]
 mod rig;
 #[path = "it/rights.rs"]
 mod rights;
 #[path = "it/swapping.rs"]
 mod swapping;
-#[path = "it/told.rs"]
-mod told;

@@ -2,10 +2,10 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::received;
 use crate::rig::{Rig, guest_path};
-use crate::told;
 
-/// Waits for a refusal whose message has this in it.
+/// Waits for a refusal whose message contains these words.
 async fn refused(rig: &Rig, words: &str) -> Value {
     let is_it = |line: &Value| {
         line["event"] == "plugin-refused" && line["message"].as_str().is_some_and(|it| it.contains(words))
@@ -14,7 +14,7 @@ async fn refused(rig: &Rig, words: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_6_a_version_that_fails_is_never_switched_to() {
+async fn promise_6_a_version_that_fails_never_serves() {
     let rig = Rig::start().await;
     rig.plugin("hello", "hello-rust");
     rig.serves("hello", 1).await;
@@ -32,14 +32,14 @@ async fn promise_6_a_version_that_fails_is_never_switched_to() {
     rig.file("hello", "name: hello\ncomponent: ../hello.wasm\nmemory: 1");
     refused(&rig, "unknown key `memory`").await;
 
-    // All the while the first version has gone on.
+    // The first version has kept serving.
     rig.create("a").await;
-    told::converges(&rig, "hello", 1).await;
+    received::until_current(&rig, "hello", 1).await;
     rig.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_component_is_waited_for() {
+async fn a_plugin_loads_once_its_missing_component_exists() {
     let rig = Rig::start().await;
     let file = r#"{"name": "hello", "component": "../hello.wasm", "serviceAccount": {"namespace": "default", "name": "hello"}}"#;
     rig.file("hello", file);

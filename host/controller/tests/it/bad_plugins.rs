@@ -1,10 +1,10 @@
 use serde_json::json;
 
+use crate::received;
 use crate::rig::Rig;
-use crate::told;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_4_a_plugin_that_loops_hurts_itself_alone() {
+async fn promise_4_a_plugin_that_loops_delays_no_other_plugin() {
     let rig = Rig::start().await;
     rig.plugin_with("loops", "loops", json!({"limits": {"callDeadline": "200ms"}}));
     rig.plugin("hello", "hello-rust");
@@ -13,7 +13,7 @@ async fn promise_4_a_plugin_that_loops_hurts_itself_alone() {
     for n in 0..20 {
         rig.create(&format!("o{n}")).await;
     }
-    told::converges(&rig, "hello", 1).await;
+    received::until_current(&rig, "hello", 1).await;
     let lost = rig.event("loops", "instance-lost").await;
     assert_eq!((lost["function"].as_str(), lost["reason"].as_str()), (Some("on-add"), Some("deadline")));
     rig.end().await;
@@ -37,7 +37,7 @@ async fn promise_4_an_object_that_traps_is_parked_and_the_others_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_4_healthy_objects_are_served_beside_poison_ones() {
+async fn promise_4_healthy_objects_are_served_beside_an_object_that_traps() {
     let rig = Rig::start().await;
     for n in 0..3 {
         rig.create(&format!("before-{n}")).await;
@@ -46,7 +46,7 @@ async fn promise_4_healthy_objects_are_served_beside_poison_ones() {
     rig.serves("traps", 1).await;
     rig.create("panic").await;
     for n in 0..10 {
-        // Each change of it is another try.
+        // Each change of the object is another try.
         rig.change("panic", &n.to_string()).await;
         let name = format!("healthy-{n}");
         rig.create(&name).await;
@@ -55,7 +55,7 @@ async fn promise_4_healthy_objects_are_served_beside_poison_ones() {
         })
         .await;
     }
-    // One line says what happened, to which object, and what becomes of both.
+    // One line reports the cause, the object, the restart and the next try.
     let lost = rig.event("traps", "instance-lost").await;
     assert_eq!(lost["about"], "configmaps default/panic");
     assert_eq!((&lost["tries"], &lost["restart-after-ms"]), (&json!(1), &json!(0)));
@@ -64,7 +64,7 @@ async fn promise_4_healthy_objects_are_served_beside_poison_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_number_of_tries_is_a_setting() {
+async fn a_plugin_file_sets_the_numbers_of_tries() {
     let rig = Rig::start().await;
     rig.create("panic").await;
     rig.create("retry").await;
@@ -82,7 +82,7 @@ async fn the_number_of_tries_is_a_setting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn terminal_parks_and_retry_tries_again() {
+async fn terminal_parks_at_once_and_retry_parks_after_all_tries() {
     let rig = Rig::start().await;
     rig.plugin("traps", "traps");
     rig.serves("traps", 1).await;
@@ -102,9 +102,10 @@ async fn terminal_parks_and_retry_tries_again() {
     rig.end().await;
 }
 
-/// The one has 32 subscriptions with 64 fields, 16 conditions and a long selector each; the other receives every change, in order.
+/// One plugin has 32 subscriptions with 64 fields, 16 conditions and a long selector each; the other one receives every
+/// change, in order.
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_4_a_plugin_that_declares_all_it_may_delays_no_other() {
+async fn promise_4_a_plugin_with_the_largest_declaration_delays_no_other_plugin() {
     for nested in [false, true] {
         let rig = Rig::start().await;
         rig.plugin_with("declares-the-most", "declares-the-most", json!({"config": {"nested": nested}}));
@@ -120,9 +121,9 @@ async fn promise_4_a_plugin_that_declares_all_it_may_delays_no_other() {
             rig.change("large", &format!("greeting {n}")).await;
             rig.create(&format!("small-{n}")).await;
         }
-        told::converges(&rig, "hello", 1).await;
-        let told = told::of(&rig, "hello", "large");
-        assert_eq!(told.len(), 7, "an add and an update for each change: {told:?}");
+        received::until_current(&rig, "hello", 1).await;
+        let types = received::types_of(&rig, "hello", "large");
+        assert_eq!(types.len(), 7, "an add and an update for each change: {types:?}");
         rig.end().await;
     }
 }

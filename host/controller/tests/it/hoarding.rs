@@ -1,4 +1,4 @@
-//! A plugin that takes all that the host gives gets up to its limits, and hears of them.
+//! A plugin that uses every resource of the host up to its limits, and receives an error beyond them.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
@@ -22,7 +22,7 @@ async fn put(rig: &Rig, name: &str, value: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_4_a_plugin_that_takes_all_it_can_get_is_stopped_at_its_limits() {
+async fn promise_4_a_plugin_that_uses_all_it_can_get_is_stopped_at_its_limits() {
     let rig = Rig::start().await;
     rig.plugin("hoards", "hoards");
     rig.plugin("hello", "hello-rust");
@@ -43,9 +43,9 @@ async fn promise_4_a_plugin_that_takes_all_it_can_get_is_stopped_at_its_limits()
         line.contains(" keys, then Error::LimitExceeded(") && line.contains("the host keeps up to"),
         "{line}"
     );
-    // Its queue is full, but what would empty it is not stopped by that.
+    // Its queue is full, which does not block the calls that would empty it.
     assert_eq!(hoard(&rig, "waits", "").await, "waits: foreign invalid, own seen");
-    // The other plugin has an account of its own, and goes on.
+    // The other plugin has an account of its own, and continues.
     rig.create("greeted").await;
     rig.line(|line| line["event"] == "delivered" && line["plugin"] == "hello" && line["name"] == "greeted")
         .await;
@@ -58,7 +58,7 @@ async fn promise_4_a_plugin_that_takes_all_it_can_get_is_stopped_at_its_limits()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_4_events_that_wait_have_a_bound_and_it_is_heard_of() {
+async fn promise_4_a_plugin_that_records_too_many_events_receives_limit_exceeded() {
     let rig = Rig::start().await;
     rig.plugin("hoards", "hoards");
     rig.serves("hoards", 1).await;
@@ -68,7 +68,7 @@ async fn promise_4_events_that_wait_have_a_bound_and_it_is_heard_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_5_a_plugin_waits_for_its_own_writes_and_hears_of_no_others() {
+async fn promise_5_a_plugin_can_wait_for_its_own_writes_and_for_no_others() {
     let rig = Rig::start().await;
     rig.plugin("hoards", "hoards");
     rig.serves("hoards", 1).await;

@@ -1,6 +1,7 @@
-//! A host over an embedded API server, its plugins in a folder of their own, and every line that it reports.
+//! A host over an embedded API server, with its plugins in a temporary folder, and every line that it reports.
 
 use std::fs;
+use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take on however slow a machine, the compiling of guests included.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The deadline of a wait: generous, since a wait may include the compilation of guests on a slow machine.
+const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Rig {
     pub(crate) cluster: DevCluster,
@@ -37,17 +38,18 @@ pub(crate) struct Rig {
     host: JoinSet<Result<(), Error>>,
 }
 
-/// Gives every plugin what it declares, as `oarlock dev` does.
+/// Grants every plugin the rights that it declares, as `oarlock dev` does.
 struct Grant(kube::Client);
 
 // === impl Rig ===
 
 impl Rig {
-    /// Starts a host without plugins that gives every plugin the rights that it declares.
+    /// Starts a host without plugins that grants every plugin the rights that it declares.
     pub(crate) async fn start() -> Self {
         Self::start_with(|config| config).await
     }
 
+    /// The same with another configuration.
     pub(crate) async fn start_with(change: impl FnOnce(Config) -> Config) -> Self {
         let (cluster, client) = cluster().await;
         let folder = tempfile::tempdir().unwrap();
@@ -86,12 +88,12 @@ impl Rig {
         Self { cluster, client, lines, folder, token, host }
     }
 
-    /// Writes the file of a plugin that is made of this guest, which is copied under the plugin's name.
+    /// Copies the guest under the plugin's name, and writes the plugin's file.
     pub(crate) fn plugin(&self, name: &str, guest: &str) {
         self.plugin_with(name, guest, json!({}));
     }
 
-    /// The same, with more keys in its file.
+    /// The same with further keys in the file.
     pub(crate) fn plugin_with(&self, name: &str, guest: &str, more: Value) {
         self.component(name, &fs::read(guest_path(guest)).unwrap());
         let mut file = json!({
@@ -111,65 +113,80 @@ impl Rig {
         self.replace(&format!("plugins/{name}.yaml"), text.as_bytes());
     }
 
-    /// The text of a plugin's file.
+    /// Returns the text of a plugin's file.
     pub(crate) fn text(&self, name: &str) -> String {
         fs::read_to_string(self.folder.path().join(format!("plugins/{name}.yaml"))).unwrap()
     }
 
-    /// Writes the bytes that a plugin is made of.
+    /// Writes a plugin's component.
     pub(crate) fn component(&self, name: &str, bytes: &[u8]) {
         self.replace(&format!("{name}.wasm"), bytes);
     }
 
-    /// Takes a plugin's file away.
+    /// Deletes a plugin's file.
     pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.folder.path().join(format!("plugins/{name}.yaml"))).unwrap();
     }
 
-    /// Waits for a line and returns it.
-    pub(crate) async fn line(&self, is_it: impl Fn(&Value) -> bool) -> Value {
-        self.until(|lines| lines.iter().any(&is_it)).await;
-        self.lines().into_iter().find(|line| is_it(line)).unwrap()
+    /// Waits for a line that satisfies the predicate, and returns the first such line.
+    #[track_caller]
+    pub(crate) fn line(&self, is_it: impl Fn(&Value) -> bool) -> impl Future<Output = Value> {
+        self.until_at(Location::caller(), move |lines| lines.iter().find(|line| is_it(line)).cloned())
     }
 
-    /// Waits for an event of a plugin and returns its line.
-    pub(crate) async fn event(&self, plugin: &str, event: &str) -> Value {
-        self.line(|line| line["plugin"] == plugin && line["event"] == event).await
+    /// Waits for an event of a plugin, and returns its line.
+    #[track_caller]
+    pub(crate) fn event(&self, plugin: &str, event: &str) -> impl Future<Output = Value> {
+        self.line(move |line| line["plugin"] == plugin && line["event"] == event)
     }
 
-    /// Waits until a plugin's generation serves.
-    pub(crate) async fn serves(&self, plugin: &str, generation: u64) -> Value {
-        self.line(|line| {
+    /// Waits until a plugin's generation serves, and returns the line that reports it.
+    #[track_caller]
+    pub(crate) fn serves(&self, plugin: &str, generation: u64) -> impl Future<Output = Value> {
+        self.line(move |line| {
             line["plugin"] == plugin && line["event"] == "plugin-loaded" && line["generation"] == generation
         })
-        .await
     }
 
-    /// Waits until all lines together are as wanted.
-    pub(crate) async fn until(&self, is_so: impl Fn(&[Value]) -> bool) {
+    /// Waits until the reported lines satisfy the predicate.
+    #[track_caller]
+    pub(crate) fn until(&self, is_so: impl Fn(&[Value]) -> bool) -> impl Future<Output = ()> {
+        self.until_at(Location::caller(), move |lines| is_so(lines).then_some(()))
+    }
+
+    /// Waits until the probe finds something in the reported lines.
+    ///
+    /// # Panics
+    ///
+    /// After [`LIMIT`], with the caller and the last lines.
+    async fn until_at<T>(&self, caller: &Location<'_>, probe: impl Fn(&[Value]) -> Option<T>) -> T {
         let mut lines = self.lines.clone();
-        let waited = tokio::time::timeout(PATIENCE, lines.wait_for(|lines| is_so(lines))).await;
-        if waited.is_err() {
+        let waited = async {
+            loop {
+                if let Some(found) = probe(&lines.borrow_and_update()) {
+                    return found;
+                }
+                lines.changed().await.unwrap();
+            }
+        };
+        let Ok(found) = tokio::time::timeout(LIMIT, waited).await else {
             let lines = self.lines();
             let last: Vec<_> = lines.iter().rev().take(40).rev().map(Value::to_string).collect();
-            panic!(
-                "it did not come in {PATIENCE:?}; the last of {} lines:\n{}",
-                lines.len(),
-                last.join("\n")
-            );
-        }
+            panic!("{caller}: waited {LIMIT:?}; the last of {} lines:\n{}", lines.len(), last.join("\n"));
+        };
+        found
     }
 
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.lines.borrow().clone()
     }
 
-    /// ConfigMaps of the namespace `default`.
+    /// Returns the API of ConfigMaps in the namespace `default`.
     pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), "default")
     }
 
-    /// Creates a ConfigMap that the hello plugins are told of.
+    /// Creates a ConfigMap that the hello plugins watch.
     pub(crate) async fn create(&self, name: &str) {
         let object = json!({
             "metadata": {"name": name, "labels": {"app": "hello"}},
@@ -179,28 +196,28 @@ impl Rig {
         self.config_maps().create(&PostParams::default(), &object).await.unwrap();
     }
 
-    /// Changes it.
+    /// Changes such a ConfigMap.
     pub(crate) async fn change(&self, name: &str, to: &str) {
         self.patch(name, &json!({"data": {"greeting": to}})).await;
     }
 
-    /// Merges something into it.
+    /// Merges a patch into a ConfigMap.
     pub(crate) async fn patch(&self, name: &str, patch: &Value) {
         self.config_maps().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// Deletes it, over another connection if this one breaks.
+    /// Deletes a ConfigMap, over another connection if this one breaks.
     pub(crate) async fn delete(&self, name: &str) {
         let deleted = async {
             while let Err(error) = self.config_maps().delete(name, &DeleteParams::default()).await {
                 assert!(matches!(error, kube::Error::Service(_)), "{error}");
             }
         };
-        tokio::time::timeout(PATIENCE, deleted).await.unwrap();
+        tokio::time::timeout(LIMIT, deleted).await.unwrap();
     }
 
-    /// What there is, as name and resourceVersion, sorted.
-    pub(crate) async fn there_is(&self) -> Vec<(String, String)> {
+    /// Lists the existing ConfigMaps as name and resourceVersion, sorted.
+    pub(crate) async fn existing(&self) -> Vec<(String, String)> {
         let list = self.config_maps().list(&ListParams::default().labels("app=hello")).await.unwrap();
         let mut objects: Vec<_> = list
             .items
@@ -211,7 +228,7 @@ impl Rig {
         objects
     }
 
-    /// Ends the host and waits until everything is gone.
+    /// Ends the host and the API server, and waits until all their tasks have ended.
     pub(crate) async fn end(mut self) {
         self.token.cancel();
         while let Some(ended) = self.host.join_next().await {
@@ -228,7 +245,7 @@ impl Rig {
     }
 }
 
-/// An embedded API server and a client of its administrator.
+/// Starts an embedded API server, and returns it with a client of its administrator.
 pub(crate) async fn cluster() -> (DevCluster, kube::Client) {
     let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await.unwrap();
     let kubeconfig = Kubeconfig::from_yaml(&cluster.kubeconfig()).unwrap();
@@ -237,7 +254,7 @@ pub(crate) async fn cluster() -> (DevCluster, kube::Client) {
     (cluster, transport::client(config).unwrap())
 }
 
-/// Where a guest is, which `cargo xtask guests` has built.
+/// Returns the path of a guest that `cargo xtask guests` has built.
 pub(crate) fn guest_path(guest: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../target/guests/{guest}.wasm"));
     assert!(path.exists(), "{} is missing: run `cargo xtask guests` first", path.display());

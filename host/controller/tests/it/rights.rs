@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::rig::Rig;
 
-/// An account `hello` that may watch ConfigMaps.
+/// Creates an account `hello` that may list and watch ConfigMaps.
 async fn grant(rig: &Rig) {
     let account = json!({"metadata": {"name": "hello"}});
     let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
@@ -33,7 +33,7 @@ async fn bind(rig: &Rig) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_5_rights_come_go_and_come_back() {
+async fn promise_5_a_plugin_follows_rights_that_are_granted_revoked_and_granted_again() {
     let rig = Rig::start_with(|config| Config { provision: None, ..config }).await;
     rig.create("a").await;
     rig.plugin("hello", "hello-rust");
@@ -49,14 +49,14 @@ async fn promise_5_rights_come_go_and_come_back() {
     let bindings: Api<ClusterRoleBinding> = Api::all(rig.client.clone());
     bindings.delete("hello", &DeleteParams::default()).await.unwrap();
     rig.event("hello", "subscription-forbidden").await;
-    let told_before = rig.lines().len();
+    let n_lines_before = rig.lines().len();
     rig.change("a", "unseen").await;
     rig.create("b").await;
 
     bind(&rig).await;
     rig.until(|lines| lines.iter().filter(|line| line["event"] == "subscription-opened").count() == 2).await;
     rig.line(|line| line["event"] == "delivered" && line["name"] == "b").await;
-    let adds: Vec<_> = rig.lines()[told_before..]
+    let adds: Vec<_> = rig.lines()[n_lines_before..]
         .iter()
         .filter(|line| line["event"] == "delivered")
         .map(|line| format!("{} {}", line["type"].as_str().unwrap(), line["name"].as_str().unwrap()))
@@ -66,7 +66,7 @@ async fn promise_5_rights_come_go_and_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_starts_anew_as_the_next_one() {
+async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_is_loaded_again_for_the_next_one() {
     let rig = Rig::start_with(|config| Config { provision: None, ..config }).await;
     rig.create("a").await;
     grant(&rig).await;
@@ -74,7 +74,7 @@ async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_starts_anew_as
     rig.serves("hello", 1).await;
     rig.event("hello", "subscription-synced").await;
 
-    // RBAC still names the account, so that the API server itself would let everything pass.
+    // RBAC still names the account: the API server itself would allow everything.
     let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
     accounts.delete("hello", &DeleteParams::default()).await.unwrap();
     let forbidden = rig.event("hello", "subscription-forbidden").await;
@@ -82,7 +82,7 @@ async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_starts_anew_as
     assert!(message.starts_with("the ServiceAccount default/hello does not exist"), "{message}");
     let waiting = rig.event("hello", "plugin-waiting").await["waits-for"].to_string();
     assert!(waiting.contains("the ServiceAccount default/hello, which does not exist"), "{waiting}");
-    let told_before = rig.lines().len();
+    let n_lines_before = rig.lines().len();
     rig.change("a", "unseen").await;
     rig.create("b").await;
 
@@ -90,7 +90,7 @@ async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_starts_anew_as
     accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
     rig.serves("hello", 2).await;
     rig.line(|line| line["event"] == "delivered" && line["name"] == "b").await;
-    let adds: Vec<_> = rig.lines()[told_before..]
+    let adds: Vec<_> = rig.lines()[n_lines_before..]
         .iter()
         .filter(|line| line["event"] == "delivered")
         .map(|line| {
@@ -98,7 +98,7 @@ async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_starts_anew_as
             format!("{} {kind} {name}", line["generation"])
         })
         .collect();
-    assert_eq!(adds, ["2 add a", "2 add b"], "a fresh chain, all of it as the new account");
+    assert_eq!(adds, ["2 add a", "2 add b"], "new chains, all of them as the new account");
     rig.end().await;
 }
 
@@ -108,7 +108,7 @@ async fn promise_5_nothing_is_cached_for_a_plugin_that_may_see_nothing() {
     let address = listener.local_addr().unwrap();
     let rig = Rig::start_with(|config| Config { provision: None, admin: Some(listener), ..config }).await;
     rig.create("a").await;
-    // Both: `hello` subscribes, `census` also declares reads.
+    // `hello` subscribes, `census` also declares reads.
     rig.plugin("hello", "hello-rust");
     rig.plugin("census", "census");
     rig.event("hello", "plugin-waiting").await;

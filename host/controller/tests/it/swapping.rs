@@ -1,7 +1,7 @@
 use serde_json::json;
 
+use crate::received;
 use crate::rig::{Rig, guest_path};
-use crate::told;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_6_a_plugin_is_swapped_while_events_flow() {
@@ -22,12 +22,12 @@ async fn promise_6_a_plugin_is_swapped_while_events_flow() {
     }
     let loaded = rig.serves("hello", 2).await;
     assert_eq!(loaded["mode"], "replay");
-    told::converges(&rig, "hello", 2).await;
+    received::until_current(&rig, "hello", 2).await;
     rig.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn promise_6_plugins_come_change_and_go() {
+async fn promise_6_a_plugin_is_loaded_reconfigured_unloaded_and_loaded_again() {
     let rig = Rig::start().await;
     rig.create("a").await;
     rig.plugin("hello", "hello-rust");

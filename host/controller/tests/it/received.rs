@@ -1,4 +1,4 @@
-//! What a hello plugin was told, by its own account, and whether it is what happened.
+//! The notifications that a hello plugin received, by its own log, compared with what exists.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::rig::Rig;
 
-/// Where one generation of a plugin stands: its objects, as name and resourceVersion, sorted.
+/// Returns the objects that one generation of a plugin knows, as name and resourceVersion, sorted.
 ///
 /// # Panics
 ///
-/// When what it was told of an object is no continuous story (promise 2).
+/// When the notifications of an object form no chain (promise 2).
 pub(crate) fn state(lines: &[Value], plugin: &str, generation: u64) -> Vec<(String, String)> {
     let mut objects: BTreeMap<String, String> = BTreeMap::new();
     let notified = lines.iter().filter(|line| {
@@ -30,7 +30,7 @@ pub(crate) fn state(lines: &[Value], plugin: &str, generation: u64) -> Vec<(Stri
                 let before = objects.insert(name, pair("resource-version"));
                 assert_eq!(before, Some(pair("old-resource-version")), "a gap: {line}");
             }
-            // A generation may be told of the end of what the one before it knew.
+            // A generation may receive the delete of an object that the one before it knew.
             "delete" => {
                 let was_known = objects.remove(&name).is_some();
                 assert!(was_known || generation > 1, "deleted without an add: {line}");
@@ -41,8 +41,8 @@ pub(crate) fn state(lines: &[Value], plugin: &str, generation: u64) -> Vec<(Stri
     objects.into_iter().collect()
 }
 
-/// What a plugin received of one object, by the type of the notification.
-pub(crate) fn of(rig: &Rig, plugin: &str, name: &str) -> Vec<String> {
+/// Returns the types of the notifications that a plugin received of one object.
+pub(crate) fn types_of(rig: &Rig, plugin: &str, name: &str) -> Vec<String> {
     let lines = rig.lines();
     let notified = lines.iter().filter(|line| {
         line["message"] == "notified" && line["plugin"] == plugin && line["pairs"]["name"] == name
@@ -50,8 +50,8 @@ pub(crate) fn of(rig: &Rig, plugin: &str, name: &str) -> Vec<String> {
     notified.map(|line| line["pairs"]["type"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Waits until what a generation was told is what there is.
-pub(crate) async fn converges(rig: &Rig, plugin: &str, generation: u64) {
-    let wanted = rig.there_is().await;
+/// Waits until a generation knows exactly the objects that exist.
+pub(crate) async fn until_current(rig: &Rig, plugin: &str, generation: u64) {
+    let wanted = rig.existing().await;
     rig.until(|lines| state(lines, plugin, generation) == wanted).await;
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::rig::{Rig, guest_path};
 
-/// Whether a line is about a file of this name. The host begins with an empty folder, and says so.
+/// Returns whether a line is about a file of this name. The host starts with an empty folder, and reports that, too.
 fn is_about(line: &Value, event: &str, file: &str) -> bool {
     line["event"] == event && line["file"].as_str().is_some_and(|it| it.ends_with(file))
 }
@@ -17,12 +17,12 @@ fn refusals(lines: &[Value]) -> Vec<&Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_half_written_component_is_no_error() {
+async fn a_half_written_component_is_not_refused() {
     let rig = Rig::start().await;
     rig.plugin("hello", "hello-rust");
     rig.serves("hello", 1).await;
     let good = fs::read(guest_path("hello-c")).unwrap();
-    // As a slow build writes it: the host has looked at each state before the next is there.
+    // As a slow build writes it: the host has read each state before the next one is written.
     for (n, part) in [0, good.len() / 10, good.len() / 2, good.len() - 1].into_iter().enumerate() {
         rig.component("hello", &good[..part]);
         let is_unfinished = |line: &&Value| line["event"] == "component-unfinished";
@@ -35,7 +35,7 @@ async fn a_half_written_component_is_no_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_line_says_that_a_file_is_mended() {
+async fn a_repaired_file_is_reported_as_accepted_once() {
     let rig = Rig::start().await;
     rig.plugin("hello", "hello-rust");
     rig.serves("hello", 1).await;
@@ -64,7 +64,7 @@ async fn a_file_that_sorts_first_does_not_replace_a_plugin() {
     rig.file("a", &rig.text("hello").replace("hello.wasm", "a.wasm"));
     let line = rig.line(|line| is_about(line, "plugin-refused", "a.yaml")).await;
     assert!(line["message"].as_str().unwrap().contains("stands in"), "{line}");
-    // Nor while the plugin's own file is malformed.
+    // The same while the plugin's own file is malformed.
     let text = rig.text("hello");
     rig.file("hello", "name: [");
     rig.line(|line| is_about(line, "plugin-refused", "hello.yaml")).await;

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-#[cfg(doc)]
-use super::Listener;
 use super::account::BacklogAccount;
 use super::backlog::Backlog;
 use super::notification::{Delivery, Outcome};
@@ -54,7 +52,7 @@ impl ListenerHandle {
         &self.shared
     }
 
-    /// Removes the listener from its informer and drops its backlog. Deliveries in flight continue, and [`Listener::next`]
+    /// Removes the listener from its informer and drops its backlog. Deliveries in flight continue, and [`Listener::next`](super::Listener::next)
     /// returns `None`. Does nothing the second time.
     pub fn remove(&self) {
         self.processor.remove(&self.shared);
@@ -174,7 +172,7 @@ impl ListenerHandle {
 
     /// Takes over the deletes that wait for `old`, another listener of the same informer, and removes `old`. Takes those of objects
     /// that `old` has received and that this listener does not know, and delivers them before all other notifications. To be
-    /// called before the first [`Listener::next`].
+    /// called before the first [`next`](super::Listener::next).
     pub fn inherit_deletes(&self, old: &Self) {
         let deletes = {
             let mut state = old.shared.state.lock();

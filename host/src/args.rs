@@ -5,7 +5,10 @@ mod duration;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as ClapArgs, Parser, Subcommand, ValueEnum,
+    builder::{OsStringValueParser, TypedValueParser},
+};
 use oarlock_controller::{account::Account, report::Level};
 use oarlock_dev_cluster::faults::Fault;
 
@@ -13,7 +16,7 @@ pub(crate) use self::caches::CacheArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
-/// Try it: `oarlock dev plugins/mirror` starts an API server of its own, runs the plugin against it and says what to do next.
+/// Try it: `oarlock dev plugins/mirror` starts an API server, runs the plugin against it, and prints the next step.
 #[derive(Debug, Parser)]
 #[command(name = "oarlock", version, max_term_width = 100)]
 pub(crate) struct Args {
@@ -44,11 +47,11 @@ pub(crate) struct Args {
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Environment {
     /// The user's own folder.
-    #[arg(long, global = true, env = "HOME", hide = true)]
+    #[arg(long, global = true, env = "HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) home: Option<PathBuf>,
 
     /// The user's folder for what can be made again.
-    #[arg(long, global = true, env = "XDG_CACHE_HOME", hide = true)]
+    #[arg(long, global = true, env = "XDG_CACHE_HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) xdg_cache_home: Option<PathBuf>,
 
     /// Set in every Pod.
@@ -59,9 +62,18 @@ pub(crate) struct Environment {
     #[arg(long, global = true, env = "NO_COLOR", hide = true)]
     pub(crate) no_color: Option<OsString>,
 
-    /// What the machine is called, or the Pod.
+    /// The name of the machine, or of the Pod.
     #[arg(long, global = true, env = "HOSTNAME", hide = true)]
     pub(crate) hostname: Option<String>,
+
+    /// The folder with the etcd and the kube-apiserver for `dev --real`, as envtest names it.
+    #[arg(long, global = true, env = "KUBEBUILDER_ASSETS", value_parser = path_or_empty(), hide = true)]
+    pub(crate) kubebuilder_assets: Option<PathBuf>,
+}
+
+/// Parses a path. An environment variable may be empty, which counts as not set.
+fn path_or_empty() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 #[derive(Debug, Subcommand)]
@@ -76,13 +88,16 @@ pub(crate) enum Command {
     Plugin(PluginArgs),
     /// Compiles one component, for a host that runs this program as its child.
     #[command(hide = true)]
-    CompileComponent(CompileComponentArgs),
+    CompileComponent(ChildArgs),
+    /// Becomes a server of `dev --real`, which ends when its parent process ends.
+    #[command(hide = true)]
+    LaunchServer(ChildArgs),
 }
 
-/// What a host asks of the child that compiles.
+/// The arguments of a hidden command, which the library passes that starts the process.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct CompileComponentArgs {
-    /// As `oarlock_plugin` passes them.
+pub(crate) struct ChildArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }
 
@@ -191,7 +206,13 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Something that the API server does wrong, such as `close-watch,resource=pods,after=10`. May be given several times.
+    /// Runs a real etcd and kube-apiserver instead of the embedded API server: those in the folder that
+    /// KUBEBUILDER_ASSETS names, or those that `cargo xtask control-plane` has built.
+    #[arg(long)]
+    pub(crate) real: bool,
+
+    /// A fault that the embedded API server injects, such as `close-watch,resource=pods,after=10`. May be given
+    /// several times.
     #[arg(long, value_name = "ACTION[,KEY=VALUE]…")]
     pub(crate) fault: Vec<Fault>,
 
@@ -371,7 +392,10 @@ mod tests {
                                              that can be written [env: OARLOCK_CACHE_DIR]
               --kubeconfig <FILE>            Where to write the kubeconfig for kubectl [default:
                                              .oarlock/kubeconfig]
-              --fault <ACTION[,KEY=VALUE]…>  Something that the API server does wrong, such as
+              --real                         Runs a real etcd and kube-apiserver instead of the embedded API
+                                             server: those in the folder that KUBEBUILDER_ASSETS names, or
+                                             those that `cargo xtask control-plane` has built
+              --fault <ACTION[,KEY=VALUE]…>  A fault that the embedded API server injects, such as
                                              `close-watch,resource=pods,after=10`. May be given several
                                              times
               --admin-addr <ADDRESS>         Where to serve /livez, /readyz, /metrics and /plugins

@@ -26,32 +26,37 @@ pub(crate) fn engine_config(
             })?;
             Some(folder)
         }
-        None => default(environment).filter(|folder| match prepare(folder) {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::info!(folder = %folder.display(), %error, "compiled plugins are not kept");
-                false
-            }
-        }),
+        None => {
+            caches(environment).map(|caches| caches.join("compiled")).filter(|folder| match prepare(folder) {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::info!(folder = %folder.display(), %error, "compiled plugins are not kept");
+                    false
+                }
+            })
+        }
     };
     Ok(EngineConfig { cache_dir, compiler: compiler(), ..EngineConfig::default() })
 }
 
-/// This program itself: as it runs, even if another version of it has taken its place on disk.
 fn compiler() -> Compiler {
-    let running = Path::new("/proc/self/exe");
-    let program = if running.exists() { Some(running.to_owned()) } else { std::env::current_exe().ok() };
-    Compiler { program, arguments: vec!["compile-component".into()], ..Compiler::default() }
+    Compiler { program: this_program(), arguments: vec!["compile-component".into()], ..Compiler::default() }
 }
 
-fn default(environment: &Environment) -> Option<PathBuf> {
-    let Environment { home, xdg_cache_home, kubernetes_service_host: _, no_color: _, hostname: _ } =
-        environment;
-    // As the XDG base directory specification has it: what is not absolute counts as not set.
+/// Returns a path of the program that runs, even if another version of it has replaced its file since it started.
+pub(crate) fn this_program() -> Option<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { Some(running.to_owned()) } else { std::env::current_exe().ok() }
+}
+
+/// Returns the folder for this project's caches, which it shares with `cargo xtask`.
+pub(crate) fn caches(environment: &Environment) -> Option<PathBuf> {
+    let Environment { home, xdg_cache_home, .. } = environment;
+    // The XDG base directory specification says that a relative path counts as not set.
     let cache = xdg_cache_home.clone().filter(|path| path.is_absolute());
     let cache =
         cache.or_else(|| home.as_ref().filter(|path| path.is_absolute()).map(|home| home.join(".cache")))?;
-    Some(cache.join("oarlock/compiled"))
+    Some(cache.join("oarlock"))
 }
 
 /// Makes the folder, for this user alone, and sees that it is: what lies in it is run.

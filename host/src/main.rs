@@ -17,7 +17,7 @@ use clap::Parser;
 use oarlock_plugin::compiler;
 
 use crate::{
-    args::{Args, Command, CompileComponentArgs},
+    args::{Args, ChildArgs, Command},
     failure::Failure,
 };
 
@@ -29,8 +29,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let args = Args::parse();
     match args.command {
-        // Before there is a runtime: this process gives up all but what it needs.
-        Command::CompileComponent(CompileComponentArgs { arguments }) => compiler::run(arguments),
+        // Before there is a runtime: this process limits its own rights and resources.
+        Command::CompileComponent(ChildArgs { arguments }) => compiler::run(arguments),
+        Command::LaunchServer(ChildArgs { arguments }) => oarlock_control_plane::launch(arguments),
         _ => start(args),
     }
 }
@@ -56,10 +57,10 @@ async fn run(args: Args) -> ExitCode {
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
             Command::Run(args) => commands::run::run(args, &environment, engine).await,
-            Command::Dev(args) => commands::dev::run(args, engine).await,
+            Command::Dev(args) => commands::dev::run(args, &environment, engine).await,
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
             Command::Plugin(args) => commands::plugin::run(args, engine).await,
-            Command::CompileComponent(_) => Ok(()),
+            Command::CompileComponent(_) | Command::LaunchServer(_) => Ok(()),
         },
         Err(failure) => Err(failure),
     };

@@ -27,7 +27,8 @@ impl Requests {
         Some(Self { terminate, interrupt })
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next request.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

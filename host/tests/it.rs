@@ -12,6 +12,8 @@ mod kubeconfigs;
 mod odd_files;
 #[path = "it/output.rs"]
 mod output;
+#[path = "it/real_servers.rs"]
+mod real_servers;
 #[path = "it/refusals.rs"]
 mod refusals;
 #[path = "it/rig.rs"]

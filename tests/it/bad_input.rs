@@ -1,4 +1,4 @@
-//! Bad input gets a clear error that says what to do, and the host lives on.
+//! Bad input gets an error that says what to do, and the host keeps running.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::host_process::{HostProcess, binary, checkout};
+use oarlock_tests::wait::wait_until;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -30,9 +31,9 @@ fn plugin(folder: &Path, name: &str, component: &Path, more: &str) -> std::io::R
     Ok(file)
 }
 
-/// Returns what the host says about a plugin that it cannot run, or not yet.
+/// Returns the message of the host about a plugin that it refuses, or cannot run yet.
 async fn refusal(host: &mut HostProcess, plugin: &str) -> anyhow::Result<String> {
-    host.wait_for(&format!("{plugin} is refused"), |printed| {
+    host.wait_for(&format!("the refusal of {plugin}"), |printed| {
         let file = format!("{plugin}.yaml");
         let about = |line: &&Value| {
             line["plugin"] == plugin || line["file"].as_str().is_some_and(|path| path.ends_with(&file))
@@ -66,28 +67,29 @@ async fn bad_plugins_are_refused_by_name_and_the_others_run() -> anyhow::Result<
     for (name, component, more, _) in &files {
         let file = plugin(&folder, name, component, more)?;
         if *name == "no-account" {
-            let text = std::fs::read_to_string(&file)?.replace("name: census}", "name: nobody}");
+            let text = std::fs::read_to_string(&file)?.replace("name: census}", "name: absent}");
             std::fs::write(&file, text)?;
         }
     }
     let good = plugin(&folder, "good", &guest("census"), "config: {resource: {plural: configmaps}}\n")?;
     let kubeconfig = cluster.provision(&[good]).await?;
     let mut host = cluster.run(&kubeconfig, &[folder])?;
-    for (name, _, _, said) in files {
+    for (name, _, _, expected) in files {
         let refusal = refusal(&mut host, name).await?;
-        assert!(refusal.contains(said), "{name}: {refusal:?} does not say {said:?}");
+        assert!(refusal.contains(expected), "{name}: {refusal:?} does not contain {expected:?}");
     }
     let object = json!({"metadata": {"name": "works"}});
     cluster.request("POST", "/api/v1/namespaces/default/configmaps", Some(&object)).await?;
-    host.wait_for("the good plugin is told", |printed| {
-        printed.told().into_iter().find(|told| told.plugin == "good" && told.key == "default/works")
+    host.wait_for("a notification of the good plugin", |printed| {
+        let received = printed.received().into_iter();
+        received.filter(|it| it.plugin == "good").find(|it| it.key == "default/works")
     })
     .await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resource_that_does_not_exist_yet_is_a_state() -> anyhow::Result<()> {
+async fn a_resource_that_does_not_exist_yet_is_reported_and_watched_when_it_appears() -> anyhow::Result<()> {
     let (_server, cluster) = embedded().await?;
     let config = "config: {resource: {group: harbour.example.com, version: v1, plural: boats}}\n";
     let folder = cluster.path("plugins");
@@ -95,7 +97,7 @@ async fn a_resource_that_does_not_exist_yet_is_a_state() -> anyhow::Result<()> {
     let boats = plugin(&folder, "boats", &guest("census"), config)?;
     let kubeconfig = cluster.provision(&[boats]).await?;
     let mut host = cluster.run(&kubeconfig, &[folder])?;
-    host.wait_for("the resource is said to be absent", |printed| {
+    host.wait_for("the report that the resource is absent", |printed| {
         printed.events("resource-absent").find(|line| line.to_string().contains("boats")).map(|_| ())
     })
     .await?;
@@ -115,24 +117,24 @@ async fn a_resource_that_does_not_exist_yet_is_a_state() -> anyhow::Result<()> {
     cluster.request("POST", definitions, Some(&definition)).await?;
     let boat = json!({"apiVersion": "harbour.example.com/v1", "kind": "Boat", "metadata": {"name": "skiff"}});
     let boats = "/apis/harbour.example.com/v1/namespaces/default/boats";
-    while cluster.request("POST", boats, Some(&boat)).await.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    host.wait_for("the boat is told", |printed| {
-        printed.told().into_iter().find(|told| told.key == "default/skiff")
+    let create = async || cluster.request("POST", boats, Some(&boat)).await;
+    wait_until("the API server serves boats", create).await?;
+    host.wait_for("a notification of the boat", |printed| {
+        printed.received().into_iter().find(|received| received.key == "default/skiff")
     })
     .await?;
     Ok(())
 }
 
+/// Runs `oarlock` to its end and returns its output, and its standard error as text.
 async fn oarlock(arguments: &[&str]) -> anyhow::Result<(Output, String)> {
     let output = Command::new(binary("oarlock")?).args(arguments).env_remove("KUBECONFIG").output().await?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Ok((output, said))
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output, error))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kubeconfig_that_is_missing_malformed_or_refused_is_said() -> anyhow::Result<()> {
+async fn a_kubeconfig_that_is_missing_malformed_or_refused_is_reported() -> anyhow::Result<()> {
     let (_server, cluster) = embedded().await?;
     let folder = cluster.path("plugins");
     std::fs::create_dir(&folder)?;
@@ -144,21 +146,21 @@ async fn a_kubeconfig_that_is_missing_malformed_or_refused_is_said() -> anyhow::
     let text = std::fs::read_to_string(&wrong_token)?;
     let token = serde_json::from_str::<Value>(&text)?["users"][0]["user"]["token"].to_string();
     std::fs::write(&wrong_token, text.replace(&token, "\"wrong\""))?;
-    for (kubeconfig, said) in [
+    for (kubeconfig, expected) in [
         (missing.clone(), missing.as_str()),
         (malformed.display().to_string(), "malformed"),
         (wrong_token.display().to_string(), "401"),
     ] {
         let (output, error) = oarlock(&["run", "--kubeconfig", &kubeconfig, "--plugins", &folder]).await?;
         assert!(!output.status.success(), "{kubeconfig}");
-        assert!(error.contains(said), "{error:?} does not say {said:?}");
+        assert!(error.contains(expected), "{error:?} does not contain {expected:?}");
         assert!(!error.contains("stack backtrace"), "{error}");
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_in_use_is_said() -> anyhow::Result<()> {
+async fn a_port_in_use_is_reported() -> anyhow::Result<()> {
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let port = taken.local_addr()?.port().to_string();
     let folder = tempfile::tempdir()?;

@@ -28,8 +28,8 @@ use kube::Client;
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
-use oarlock_tests::PATIENCE;
-use oarlock_tests::control_plane::ControlPlane;
+use oarlock_tests::control_plane;
+use oarlock_tests::wait::WAIT_LIMIT;
 use script::{Script, Step};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -65,14 +65,14 @@ struct Server {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_server_answers_as_the_real_one() -> anyhow::Result<()> {
-    let real = ControlPlane::start().await?;
+    let real = control_plane::start().await?;
     // The real server runs without a controller-manager.
     let embedded = DevCluster::start(Config { garbage_collection: false, ..Config::default() }).await?;
     let mut failures = BTreeMap::new();
     for (name, text) in SCRIPTS {
         let script = Script::parse(text).with_context(|| format!("{name}.yaml"))?;
         let mut servers = [
-            Server::connect(real.kubeconfig()?, name).await?,
+            Server::connect(Kubeconfig::from_yaml(&real.kubeconfig())?, name).await?,
             Server::connect(Kubeconfig::from_yaml(&embedded.kubeconfig())?, name).await?,
         ];
         for step in &script.steps {
@@ -116,8 +116,8 @@ impl Server {
             if initializes_storage || step.until.as_ref().is_some_and(|until| !until.holds(&answer)) {
                 let (status, body) = (answer.status, &answer.body);
                 ensure!(
-                    begun_at.elapsed() < PATIENCE,
-                    "waited {PATIENCE:?} for {:?}; the last response to {} {} was {status}: {body}",
+                    begun_at.elapsed() < WAIT_LIMIT,
+                    "waited {WAIT_LIMIT:?} for {:?}; the last response to {} {} was {status}: {body}",
                     step.until,
                     step.method,
                     step.path

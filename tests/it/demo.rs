@@ -1,4 +1,4 @@
-//! The demo says the truth, both ways.
+//! The demo succeeds when nothing is lost, and fails when one notification is lost.
 
 use std::process::Command;
 
@@ -13,16 +13,16 @@ fn demo(arguments: &[&str]) -> anyhow::Result<(bool, String)> {
 #[test]
 fn the_demo_loses_nothing() -> anyhow::Result<()> {
     let (success, printed) = demo(&[])?;
-    let verdict = printed.lines().last().unwrap_or_default();
-    assert!(success && verdict.starts_with("demo: ok, ") && verdict.ends_with(", 0 lost"), "{printed}");
+    let result = printed.lines().last().unwrap_or_default();
+    assert!(success && result.starts_with("demo: ok, ") && result.ends_with(", 0 lost"), "{printed}");
     Ok(())
 }
 
 #[test]
-fn the_demo_notices_a_single_swallowed_event() -> anyhow::Result<()> {
+fn the_demo_finds_a_single_lost_notification() -> anyhow::Result<()> {
     let (success, printed) = demo(&["--fault-swallow", "25"])?;
-    let verdict = printed.lines().last().unwrap_or_default();
-    assert!(!success && verdict.starts_with("demo: failed, "), "{printed}");
+    let result = printed.lines().last().unwrap_or_default();
+    assert!(!success && result.starts_with("demo: failed, "), "{printed}");
     assert!(printed.contains("  lost: "), "{printed}");
     Ok(())
 }

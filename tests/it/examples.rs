@@ -1,4 +1,4 @@
-//! What the walk-through of `host/informer/examples` prints. Those that talk to a server are run against the embedded one.
+//! The output of the programs in `host/informer/examples`. Those that need an API server use the embedded one.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-/// No example takes longer, on however slow a machine.
+/// The deadline of one example. Each takes a second or two.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// An embedded API server, and a kubeconfig for it.
@@ -47,13 +47,14 @@ fn command(example: &str) -> anyhow::Result<Command> {
     let program = binary(&format!("examples/{example}"))?;
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    // Nobody's own cluster.
+    // No example may use the cluster of the user who runs the tests.
     command.env_remove("KUBECONFIG");
     Ok(command)
 }
 
 async fn output(command: &mut Command) -> anyhow::Result<String> {
-    let output = tokio::time::timeout(LIMIT, command.output()).await.context("it does not end")??;
+    let output =
+        tokio::time::timeout(LIMIT, command.output()).await.context("the example does not end")??;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}: {errors}", output.status);
     Ok(String::from_utf8(output.stdout)?)

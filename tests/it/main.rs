@@ -1,8 +1,9 @@
-//! Tests of the whole: the binary as a process, against real and embedded API servers.
+//! Tests of the binary as a process, against real and embedded API servers.
 
 mod bad_input;
 mod compare;
 mod demo;
 mod examples;
+mod one_watch;
 mod real;
 mod restart;

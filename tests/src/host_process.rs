@@ -1,4 +1,4 @@
-//! The binary `oarlock` as a process, and what it prints (shown as it comes when `OARLOCK_TESTS_SHOW` is set).
+//! The binary `oarlock` as a process, and its output. The variable `OARLOCK_TESTS_SHOW` has the output shown as it comes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,8 +12,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::PATIENCE;
-use crate::told::Told;
+use crate::received::ReceivedNotification;
+use crate::wait::WAIT_LIMIT;
 
 /// A running host whose standard output is one JSON object a line. Killed when dropped.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct HostProcess {
     readers: [JoinHandle<()>; 2],
 }
 
-/// Everything a host has printed so far.
+/// The output of a host so far.
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
     /// Lines of standard output.
@@ -65,7 +65,7 @@ impl HostProcess {
         let mut child = Command::new(binary("oarlock")?)
             .args(arguments)
             .args(["--output", "json"])
-            // What informers have streamed in is compared with a list, each time.
+            // Every informer compares what it has streamed in with a list.
             .env("KUBE_WATCHLIST_INCONSISTENCY_DETECTOR", "true")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -80,7 +80,7 @@ impl HostProcess {
         let errors = sender.clone();
         let readers = [
             each_line(stdout, move |line| {
-                // What is no JSON is kept as it is, so that a test can show it.
+                // A line that is not JSON is kept as text, so that a test can show it.
                 let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
                 sender.send_modify(|printed| Arc::make_mut(printed).lines.push(Arc::new(value)));
             }),
@@ -91,23 +91,23 @@ impl HostProcess {
         Ok(Self { child, printed, readers })
     }
 
-    /// Returns what was printed so far.
+    /// Returns the output so far.
     #[must_use]
     pub fn printed(&self) -> Arc<Printed> {
         self.printed.borrow().clone()
     }
 
-    /// Waits until `found` finds something in what was printed.
+    /// Waits until `found` returns something for the output so far.
     ///
     /// # Errors
     ///
-    /// When the host ends first; its last lines are in the error.
+    /// When the host ends first, or after [`WAIT_LIMIT`]; the last lines of its output are in the error.
     pub async fn wait_for<T>(
         &mut self,
         what: &str,
         found: impl Fn(&Printed) -> Option<T>,
     ) -> anyhow::Result<T> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let deadline = tokio::time::Instant::now() + WAIT_LIMIT;
         loop {
             if let Some(found) = found(&self.printed.borrow_and_update()) {
                 return Ok(found);
@@ -116,20 +116,26 @@ impl HostProcess {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => {
                     let status = self.child.wait().await?;
-                    bail!("oarlock ended ({status}) before {what}:\n{}", self.printed().tail());
+                    bail!(
+                        "oarlock ended ({status}) while a test waited for: {what}; the last lines were:\n{}",
+                        self.printed().tail()
+                    );
                 }
-                Err(_) => bail!("{what} did not come in {PATIENCE:?}:\n{}", self.printed().tail()),
+                Err(_) => bail!(
+                    "waited {WAIT_LIMIT:?} for: {what}; the last lines were:\n{}",
+                    self.printed().tail()
+                ),
             }
         }
     }
 
-    /// Returns the process id, while it runs.
+    /// Returns the process id, or `None` after the end of the process.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Kills the host as `kill -9` does and returns all that it printed.
+    /// Kills the host with SIGKILL and returns its output.
     ///
     /// # Errors
     ///
@@ -140,11 +146,11 @@ impl HostProcess {
         Ok(self.printed())
     }
 
-    /// Asks the host to end as Ctrl-C does, and returns its exit status and all that it printed.
+    /// Sends SIGINT, as Ctrl-C does, and returns the exit status and the output.
     ///
     /// # Errors
     ///
-    /// When it has ended already, or does not within a minute.
+    /// When the host has ended already, or does not end within a minute.
     pub async fn interrupt(mut self) -> anyhow::Result<(std::process::ExitStatus, Arc<Printed>)> {
         let id = self.id().context("oarlock has ended already")?.to_string();
         Command::new("kill").args(["-INT", &id]).status().await?;
@@ -155,7 +161,7 @@ impl HostProcess {
         Ok((status, self.printed()))
     }
 
-    /// Waits for the host to end by itself.
+    /// Waits until the host ends by itself, and returns its exit status and its output.
     ///
     /// # Errors
     ///
@@ -177,13 +183,13 @@ impl HostProcess {
 // === impl Printed ===
 
 impl Printed {
-    /// Returns what the guests say they were told.
+    /// Returns the notifications that the guests report.
     #[must_use]
-    pub fn told(&self) -> Vec<Told> {
-        self.lines.iter().filter_map(|line| Told::parse(line)).collect()
+    pub fn received(&self) -> Vec<ReceivedNotification> {
+        self.lines.iter().filter_map(|line| ReceivedNotification::parse(line)).collect()
     }
 
-    /// Returns the lines of one kind.
+    /// Returns the lines with this value of `event`.
     pub fn events<'a>(&'a self, event: &'a str) -> impl Iterator<Item = &'a Value> {
         self.lines.iter().map(Arc::as_ref).filter(move |line| line["event"] == event)
     }

@@ -1,23 +1,21 @@
 //! Support for the tests that need more than one crate, and for the demo.
 //!
-//! The verdict over what plugins were told never comes from the host's own counters: [`recorder`] keeps the event history
-//! by a plain watch of its own, [`told`] reads what the guests say of themselves out of the host's output, and [`judge`]
-//! holds one against the other.
+//! The host's own counters never decide whether plugins received what they should. [`recorder`] records the history of
+//! the objects by a plain watch of its own, [`received`] reads from the host's output the notifications that guests
+//! report, and [`chain_check`] compares the two.
 //!
 //! ```text
-//!   API server ──watch──▶ recorder ──history──┐
-//!       │                                     ├──▶ judge ──▶ faults
-//!   host process ──log lines──▶ told ─────────┘
+//!   API server ──watch──▶ recorder ───────history────────┐
+//!       │                                                ├──▶ chain_check ──▶ violations
+//!   host process ──log lines of guests──▶ received ──────┘
 //! ```
 
 #![forbid(unsafe_code)]
 
+pub mod chain_check;
 pub mod cluster;
 pub mod control_plane;
 pub mod host_process;
-pub mod judge;
+pub mod received;
 pub mod recorder;
-pub mod told;
-
-/// How long a test waits for another process before it fails and shows what it saw. What goes well takes a fraction of it.
-pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(600);
+pub mod wait;

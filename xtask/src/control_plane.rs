@@ -1,7 +1,6 @@
-//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver for tests.
+//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver for tests, benchmarks and `oarlock dev --real`.
 //!
-//! The launcher builds in a second, the servers in minutes; they are separate programs, so that a change of
-//! the launcher does not rebuild the servers. If `KUBEBUILDER_ASSETS` is set, its servers are used.
+//! The build takes minutes and is cached. A folder that `KUBEBUILDER_ASSETS` names is used instead, if it is set.
 
 use std::env;
 use std::fs;
@@ -10,65 +9,68 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::bench::process::Running;
 use crate::toolchain::go::Toolchain;
 use crate::toolchain::versions::SERVER_GO;
 use crate::toolchain::{cache, command};
-use crate::{checkout, progress};
+use crate::{cargo, checkout, progress};
 
-/// The version that the server reports; without it clients see version 0.0.
+/// The version that the API server reports; without one, clients take it for a 0.0.
 const VERSION: (&str, &str, &str) = ("1", "36", "v1.36.2");
 
-/// Builds the real etcd and kube-apiserver for the tests, and prints their paths.
+/// Builds the real etcd and kube-apiserver, and prints the command that names their folder.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
-
-/// The programs of the control plane.
-pub(crate) struct ControlPlane {
-    launcher: PathBuf,
-    /// A folder with `etcd` and `kube-apiserver`.
-    assets: PathBuf,
+pub(crate) struct Args {
+    /// Prints the folder alone, instead of an `export` command.
+    #[arg(long)]
+    path: bool,
 }
 
 // === impl Args ===
 
 impl Args {
-    #[expect(clippy::print_stdout, reason = "the paths are the output of this command")]
+    #[expect(clippy::print_stdout, reason = "the command's output")]
     pub(crate) fn run(self) -> Result<()> {
-        let Self {} = self;
-        let ControlPlane { launcher, assets } = build()?;
-        println!("{}", json!({"launcher": launcher, "assets": assets}));
+        let Self { path } = self;
+        let assets = build()?;
+        if path {
+            println!("{}", assets.display());
+        } else {
+            println!("export KUBEBUILDER_ASSETS='{}'", assets.display());
+        }
         Ok(())
     }
 }
 
-/// Builds the programs that are not in the cache.
-pub(crate) fn build() -> Result<ControlPlane> {
-    let module = checkout::root().join("tests/control-plane");
-    let launcher = cache::entry(&format!("control-plane-{}", digest(&module, &[&module])?), |folder| {
-        progress::step("the control plane's launcher", || {
-            go_build(&module, ".", &folder.join("control-plane"))
-        })
-    })?;
-    let assets = match env::var_os("KUBEBUILDER_ASSETS") {
-        Some(assets) => PathBuf::from(assets),
-        None => servers(&module)?,
-    };
-    Ok(ControlPlane { launcher: launcher.join("control-plane"), assets })
+/// Returns the folder with `etcd` and `kube-apiserver`, after a build if the cache has none.
+pub(crate) fn build() -> Result<PathBuf> {
+    match env::var_os("KUBEBUILDER_ASSETS") {
+        Some(assets) => Ok(PathBuf::from(assets)),
+        None => servers(&checkout::root().join("tests/control-plane")),
+    }
 }
 
-/// Starts the control plane, and waits until it reports its address. Dropping the returned value ends it.
+/// Starts the servers. They are ready when this returns, and end when the returned value is dropped.
 pub(crate) fn start() -> Result<Running> {
-    let ControlPlane { launcher, assets } = build()?;
+    let assets = build()?;
+    let program = env::current_exe()?;
+    let target = program.parent().and_then(Path::parent).context("xtask is not in a target directory")?;
+    progress::step("the program that starts the real API server", || {
+        cargo::run(cargo::cargo("build").args([
+            "--package",
+            "oarlock-control-plane",
+            "--example",
+            "control_plane",
+        ]))
+    })?;
     progress::step("starting the real API server", || {
-        Running::start(Command::new(launcher).arg("--assets").arg(assets))
+        Running::start(Command::new(target.join("debug/examples/control_plane")).arg(assets))
     })
 }
 
-/// Builds one executable, which is etcd or kube-apiserver depending on its name.
+/// Builds one executable, which is etcd or kube-apiserver, depending on the name by which it is called.
 fn servers(module: &Path) -> Result<PathBuf> {
     let digest = digest(module, &[&module.join("servers")])?;
     cache::entry(&format!("control-plane-servers-{digest}"), |folder| {
@@ -93,8 +95,7 @@ fn go_build(module: &Path, package: &str, program: &Path) -> Result<()> {
     command::run(go.arg(program).arg(package))
 }
 
-/// Returns a digest of the module's requirements and of the sources in these folders, so that a change
-/// rebuilds them.
+/// Returns a digest of the sources in some folders of a module, and of its requirements.
 fn digest(module: &Path, folders: &[&Path]) -> Result<String> {
     let mut files = vec![module.join("go.mod"), module.join("go.sum")];
     for folder in folders {

@@ -1,28 +1,32 @@
-//! `oarlock dev`: an API server of its own on this machine, and plugins that run against it.
+//! `oarlock dev`: an API server on this machine, and plugins that run against it.
 //!
-//! Everything is as it would be in a cluster, only nearer: the host talks HTTPS to the API server with the token of its
-//! own ServiceAccount, which has the rights that `oarlock rbac` prints and no others, and so have the plugins' accounts.
+//! The host does what it does in a cluster: it talks HTTPS to the API server with the token of its own ServiceAccount.
+//! This account and the plugins' accounts have the rights that `oarlock rbac` prints, and no others.
 
 mod example;
 mod kubeconfig;
 mod rights;
+mod server;
 mod welcome;
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use kube::config::Kubeconfig;
 use oarlock_controller::{account::Account, provision::Provision};
-use oarlock_dev_cluster::DevCluster;
 use oarlock_plugin::EngineConfig;
 
-use self::{kubeconfig::KubeconfigFile, rights::Rights};
+use self::{
+    kubeconfig::KubeconfigFile,
+    rights::Rights,
+    server::{RealConfig, Server},
+    welcome::Welcome,
+};
 use super::hosting;
 use crate::{
-    args::{DevArgs, HostArgs},
+    args::{DevArgs, Environment, HostArgs},
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
@@ -31,54 +35,71 @@ use crate::{
 /// The account that the host runs as.
 const HOST: (&str, &str) = ("oarlock-system", "oarlock");
 
-pub(crate) async fn run(args: DevArgs, engine: EngineConfig) -> Ended {
-    let DevArgs { plugins, port, kubeconfig, fault, host } = args;
+pub(crate) async fn run(args: DevArgs, environment: &Environment, engine: EngineConfig) -> Ended {
+    let DevArgs { plugins, port, kubeconfig, real, fault, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
         return Err(
             Failure::caller(missing).hint("name plugin files, or folders of them, such as plugins/mirror")
         );
     }
-    let config = oarlock_dev_cluster::Config {
-        addr: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        faults: fault,
-        ..oarlock_dev_cluster::Config::default()
-    };
+    let real = if real { Some(RealConfig::find(environment, port, &fault)?) } else { None };
     let prepared = hosting::prepare(&host).await?;
-    let cluster = DevCluster::start(config).await.map_err(Failure::caller)?;
-    let ended = serve(&cluster, plugins, kubeconfig.as_deref(), host, prepared, engine).await;
-    cluster.shut_down().await;
+    // From here on, a request to end also ends the servers and removes the files of this command.
+    let mut requests = Requests::listen();
+    let mut server = match real {
+        Some(config) => {
+            welcome::real_server_starts(config.assets(), host.output);
+            let started =
+                config.start(&mut requests, |progress| welcome::server_is_ready(progress, host.output));
+            match started.await? {
+                Some(server) => server,
+                None => return Ok(()),
+            }
+        }
+        None => Server::embedded(port, fault).await?,
+    };
+    let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, engine, requests).await;
+    server.shut_down().await;
     ended
 }
 
 async fn serve(
-    cluster: &DevCluster,
+    server: &mut Server,
     plugins: Vec<PathBuf>,
     kubeconfig: Option<&Path>,
     host: HostArgs,
     prepared: hosting::Prepared,
     engine: EngineConfig,
+    requests: Option<Requests>,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
-    let Connection { client: administrator, server } = client(&cluster.kubeconfig(), None).await?;
+    let Connection { client: administrator, server: url } = client(&server.kubeconfig(), None).await?;
     rights::of_host(&administrator, &account).await.map_err(Failure::running)?;
-    let token = cluster.token_for(&account.namespace, &account.name);
-    let Connection { client, .. } = client(&cluster.kubeconfig(), Some(token)).await?;
+    let token = server.token_for(&administrator, &account).await?;
+    let Connection { client, .. } = client(&server.kubeconfig(), Some(token)).await?;
 
-    // From here on a request to end is one to remove the file as well.
-    let requests = Requests::listen();
-    // Whoever finds the file finds an API server that is ready. It is gone again when this returns.
-    let file = KubeconfigFile::write(kubeconfig, &cluster.kubeconfig()).map_err(|(path, error)| {
+    // The API server is ready before the file exists. The file is removed when this function returns.
+    let file = KubeconfigFile::write(kubeconfig, &server.kubeconfig()).map_err(|(path, error)| {
         let context = format!("the kubeconfig {} cannot be written", path.display());
         let hint = error.hint();
         Failure::caller(anyhow::Error::new(error).context(context)).hint(hint)
     })?;
     let rights = Rights::new(administrator, account, file.path());
-    welcome::say(&server, file.path(), &plugins, host.output);
+    Welcome { url: &url, real: server.real(), kubeconfig: file.path(), plugins: &plugins }.print(host.output);
     let provision = Some(Arc::new(rights) as Arc<dyn Provision>);
-    let job =
-        hosting::Job { client, server, plugins, host, prepared, engine, provision, election: None, requests };
-    hosting::host(job, std::future::pending()).await
+    let job = hosting::Job {
+        client,
+        server: url,
+        plugins,
+        host,
+        prepared,
+        engine,
+        provision,
+        election: None,
+        requests,
+    };
+    hosting::host(job, server.ended()).await
 }
 
 /// Makes a client of the administrator's kubeconfig, or of the same with another token.

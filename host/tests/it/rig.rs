@@ -86,6 +86,12 @@ impl Running {
         self.lines = None;
     }
 
+    /// Waits until it ends by itself; returns the exit code.
+    pub(crate) fn code(mut self) -> Option<i32> {
+        self.lines.iter_mut().flatten().for_each(drop);
+        self.child.wait().expect("an end").code()
+    }
+
     /// Asks it to end, and reads nothing of what it says; returns the exit code, none if it did not end in a minute.
     pub(crate) fn end_unread(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();

@@ -1,15 +1,15 @@
-//! What happens on the stage, act by act.
+//! The scene: changes of objects, step by step.
 
 use serde_json::{Value, json};
 
-use crate::stage::{CHANGELING, Stage};
+use crate::stage::{SWAPPED, Stage};
 
-/// Changes of `greeting` while the changeling is swapped.
+/// How often `greeting` changes while the component is swapped.
 const CHANGES: usize = 200;
 
-/// Plays all acts. Each ends only when everything that happened was told, and the copies are in the API server.
+/// Runs all steps. Each ends when the guests have received every change, and the copies are in the API server.
 pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
-    say("a ConfigMap labelled app=hello appears, changes and is seen in five languages");
+    say("a ConfigMap labelled app=hello is created and changed; plugins in five languages receive it");
     create(
         stage,
         "default",
@@ -20,7 +20,7 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
     )
     .await?;
     change(stage, "default", "configmaps", "greeting", json!({"data": {"greeting": "ahoy, all"}})).await?;
-    stage.settle("greeting was told", async |_| true).await?;
+    stage.settle("the plugins received greeting", async |_| true).await?;
 
     say("a ConfigMap and a Secret ask to be mirrored");
     for namespace in ["team-a", "team-b"] {
@@ -39,7 +39,7 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         })
         .await?;
 
-    say("the source changes, somebody deletes a copy, somebody edits another");
+    say("the source changes; a user deletes one copy and edits another");
     change(stage, "default", "configmaps", "settings", json!({"data": {"colour": "red"}})).await?;
     stage.request("DELETE", &path("team-a", "secrets", "registry"), None).await?;
     change(stage, "team-b", "secrets", "registry", json!({"data": {"token": "Zm9yZ2Vk"}})).await?;
@@ -52,18 +52,18 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         })
         .await?;
 
-    say("a namespace appears; in it, an object that is not mirror's to overwrite");
+    say("a namespace is created, and in it an object that mirror must not overwrite");
     create(stage, "team-a", "configmaps", "limits", json!({}), json!({"cpu": "theirs"})).await?;
     create(stage, "default", "configmaps", "limits", to("team-a"), json!({"cpu": "ours"})).await?;
     stage.request("POST", "/api/v1/namespaces", Some(json!({"metadata": {"name": "team-c"}}))).await?;
     stage
-        .settle("team-c has the Secret, and limits was left alone", async |stage| {
+        .settle("team-c has the Secret, and limits is unchanged", async |stage| {
             is(stage, "team-c", "secrets", "registry", "/data/token", Some("c2VjcmV0")).await
                 && is(stage, "team-a", "configmaps", "limits", "/data/cpu", Some("theirs")).await
         })
         .await?;
 
-    say(&format!("{CHANGES} changes flow while {CHANGELING} is swapped, from Rust to C"));
+    say(&format!("{CHANGES} changes while the plugin {SWAPPED} is swapped, from Rust to C"));
     for n in 0..CHANGES {
         if n == CHANGES / 4 {
             stage.swap("hello-c")?;
@@ -78,16 +78,16 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         .await?;
     }
     stage
-        .hear("the swap", |printed| {
-            let swapped = |line: &&Value| line["plugin"] == CHANGELING && line["generation"] == 2;
+        .wait_for("the swap", |printed| {
+            let swapped = |line: &&Value| line["plugin"] == SWAPPED && line["generation"] == 2;
             printed.events("plugin-loaded").find(swapped).map(|_| ())
         })
         .await?;
-    change(stage, "default", "configmaps", "greeting", json!({"data": {"greeting": "ahoy, changeling"}}))
+    change(stage, "default", "configmaps", "greeting", json!({"data": {"greeting": "ahoy, new version"}}))
         .await?;
-    stage.settle("both versions were told, in order", async |_| true).await?;
+    stage.settle("both versions received the changes, in order", async |_| true).await?;
 
-    say("sources go, one loses its annotation");
+    say("sources are deleted, one loses its annotation");
     stage.request("DELETE", &path("default", "configmaps", "settings"), None).await?;
     change(
         stage,
@@ -110,8 +110,8 @@ pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         .await
 }
 
-fn say(act: &str) {
-    println!("\n  {act}");
+fn say(step: &str) {
+    println!("\n  {step}");
 }
 
 fn path(namespace: &str, resource: &str, name: &str) -> String {
@@ -141,7 +141,7 @@ async fn change(
     stage.request("PATCH", &path(namespace, resource, name), Some(patch)).await
 }
 
-/// Whether a field has that value, or with none, whether there is no such object.
+/// Returns whether a field has the expected value; with `None`, whether the object does not exist.
 async fn is(
     stage: &Stage,
     namespace: &str,

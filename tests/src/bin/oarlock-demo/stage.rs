@@ -1,4 +1,4 @@
-//! The host with the samples, the recorder, and a user's hands on the API server.
+//! The host with the samples, the recorder, and requests to the API server as a user makes them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use kube::Client;
+use oarlock_tests::chain_check::Violation;
 use oarlock_tests::host_process::{HostProcess, Printed, checkout};
 use oarlock_tests::recorder::Recorder;
-use oarlock_tests::told::Told;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::verdict;
+use crate::check;
 
 /// The plugin whose component is swapped during the scene.
-pub(crate) const CHANGELING: &str = "changeling";
+pub(crate) const SWAPPED: &str = "swapped";
 pub(crate) const HELLOS: [&str; 5] = ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python"];
 
-/// How long nothing may be told while something is still awaited. Reached only when something is wrong.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a wait may last without any new notification. Reached only when something is wrong.
+const IDLE_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Stage {
     folder: TempDir,
     host: HostProcess,
     client: Client,
     recorders: BTreeMap<&'static str, Recorder>,
-    /// How many of the guests' words the audience has heard.
-    heard: usize,
+    /// How many notifications were shown to the user.
+    n_shown: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -39,8 +39,8 @@ pub(crate) struct Tally {
 // === impl Stage ===
 
 impl Stage {
-    /// Starts `oarlock dev` with the samples, and waits until every plugin has seen what there is.
-    pub(crate) async fn set(fault_swallow: Option<u64>) -> anyhow::Result<Self> {
+    /// Starts `oarlock dev` with the samples, and waits until every plugin has synced.
+    pub(crate) async fn start(fault_swallow: Option<u64>) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("oarlock-demo-").tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         let mut arguments = vec!["dev".into(), "--kubeconfig".into(), kubeconfig.clone().into_os_string()];
@@ -50,7 +50,7 @@ impl Stage {
         for plugin in HELLOS.iter().chain(&["mirror"]) {
             arguments.push(checkout().join("plugins").join(plugin).into_os_string());
         }
-        arguments.push(changeling(folder.path())?.into_os_string());
+        arguments.push(swapped(folder.path())?.into_os_string());
         println!("demo: starting `oarlock dev` with {} plugins", HELLOS.len() + 2);
         let begun = Instant::now();
         let mut host = HostProcess::start(arguments)?;
@@ -63,7 +63,7 @@ impl Stage {
             Some(line) => Some(Err(line)),
             None => synced(printed).map(Ok),
         };
-        if let Err(line) = host.wait_for("every plugin was ready", ready).await? {
+        if let Err(line) = host.wait_for("every plugin has synced", ready).await? {
             bail!("a plugin was refused: {line}");
         }
         println!("demo: all plugins are ready after {:.1} s", begun.elapsed().as_secs_f32());
@@ -73,19 +73,19 @@ impl Stage {
             let path = format!("/api/v1/{resource}");
             recorders.insert(resource, Recorder::start(client.clone(), &path).await?);
         }
-        let heard = host.printed().told().len();
-        Ok(Self { folder, host, client, recorders, heard })
+        let n_shown = host.printed().received().len();
+        Ok(Self { folder, host, client, recorders, n_shown })
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    /// Puts another component in the place of the changeling's, as a deployment would: in one step.
+    /// Puts another component in the place of the swapped plugin's, in one step, as a deployment would.
     pub(crate) fn swap(&self, guest: &str) -> anyhow::Result<()> {
         let new = self.folder.path().join("new.wasm");
         std::fs::copy(built(guest), &new)?;
-        Ok(std::fs::rename(new, self.folder.path().join("changeling.wasm"))?)
+        Ok(std::fs::rename(new, self.folder.path().join("swapped.wasm"))?)
     }
 
     /// Makes a request as the cluster's administrator.
@@ -103,66 +103,65 @@ impl Stage {
         Ok(serde_json::from_str(&text.with_context(|| format!("{method} {path}"))?)?)
     }
 
-    /// Waits until `done` of the API server's answers, then until everything that happened was told.
+    /// Waits until `done`, and until the guests have received the whole history.
     pub(crate) async fn settle(
         &mut self,
         what: &str,
         done: impl AsyncFn(&Self) -> bool,
     ) -> anyhow::Result<()> {
-        let (mut n_told, mut since) = (0, Instant::now());
+        let (mut n_received, mut since) = (0, Instant::now());
         loop {
-            let n_now = self.host.printed().told().len();
-            if n_now > n_told {
-                (n_told, since) = (n_now, Instant::now());
+            let n_now = self.host.printed().received().len();
+            if n_now > n_received {
+                (n_received, since) = (n_now, Instant::now());
             }
             let reached = done(self).await;
-            let faults = self.faults()?;
-            if reached && faults.is_empty() {
+            let violations = self.violations()?;
+            if reached && violations.is_empty() {
                 break;
             }
-            if since.elapsed() > PATIENCE {
-                for fault in &faults {
-                    println!("  lost: {fault}");
+            if since.elapsed() > IDLE_LIMIT {
+                for violation in &violations {
+                    println!("  lost: {violation}");
                 }
                 if !reached {
-                    println!("  never: {what}");
+                    println!("  not reached: {what}");
                     println!("{}", self.host.printed().tail());
                 }
-                bail!("{} lost while waiting for: {what}", faults.len());
+                bail!("{} lost while waiting for: {what}", violations.len());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        self.tell();
+        self.show_new();
         Ok(())
     }
 
-    /// Waits for a line of the host.
-    pub(crate) async fn hear<T>(
+    /// Waits for a line of the host's output.
+    pub(crate) async fn wait_for<T>(
         &mut self,
         what: &str,
         found: impl Fn(&Printed) -> Option<T>,
     ) -> anyhow::Result<T> {
-        let heard = tokio::time::timeout(PATIENCE, self.host.wait_for(what, found)).await;
-        heard.with_context(|| format!("nothing was heard of: {what}"))?
+        let found = tokio::time::timeout(IDLE_LIMIT, self.host.wait_for(what, found)).await;
+        found.with_context(|| format!("the host did not print: {what}"))?
     }
 
-    /// Says in plain lines what the plugins said since the last time.
-    fn tell(&mut self) {
-        let told = self.host.printed().told();
-        let news = &told[self.heard..];
+    /// Prints the notifications that arrived since the last call.
+    fn show_new(&mut self) {
+        let received = self.host.printed().received();
         let mut by_notification: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
-        for told in news {
-            let what = format!("{:?}", told.kind).to_lowercase();
+        for notification in &received[self.n_shown..] {
+            let what = format!("{:?}", notification.kind).to_lowercase();
             let what = what.split(' ').next().unwrap_or_default().to_owned();
-            let plugins = by_notification.entry((told.key.clone(), what)).or_default();
-            if !plugins.contains(&told.plugin.as_str()) {
-                plugins.push(&told.plugin);
+            let plugins = by_notification.entry((notification.key.clone(), what)).or_default();
+            if !plugins.contains(&notification.plugin.as_str()) {
+                plugins.push(&notification.plugin);
             }
         }
         for ((key, what), plugins) in &by_notification {
             println!("      {what:<6} {key:<24} → {}", plugins.join(", "));
         }
-        self.heard = told.len();
+        self.n_shown = received.len();
     }
 
     pub(crate) fn tally(&self) -> Tally {
@@ -172,22 +171,22 @@ impl Stage {
                 && ["copied", "updated", "deleted"].iter().any(|word| line["message"] == *word)
         };
         Tally {
-            notifications: printed.told().len(),
+            notifications: printed.received().len(),
             writes: printed.events("guest-log").filter(is_write).count(),
         }
     }
 
-    fn faults(&self) -> anyhow::Result<Vec<String>> {
-        let told: Vec<Told> = self.host.printed().told();
+    fn violations(&self) -> anyhow::Result<Vec<Violation>> {
+        let received = self.host.printed().received();
         let mut histories = BTreeMap::new();
         for (resource, recorder) in &self.recorders {
             histories.insert(*resource, recorder.history()?);
         }
-        Ok(verdict::faults(&histories, &told))
+        Ok(check::violations(&histories, &received))
     }
 
-    /// Ends the host as Ctrl-C does; it must end cleanly.
-    pub(crate) async fn strike(self) -> anyhow::Result<()> {
+    /// Ends the host as Ctrl-C does. It must end cleanly.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
         let (status, printed) = self.host.interrupt().await?;
         if !status.success() {
             bail!("oarlock dev ended with {status}:\n{}", printed.tail());
@@ -196,11 +195,11 @@ impl Stage {
     }
 }
 
-/// Writes the file of a plugin that begins as one component and will be another.
-fn changeling(folder: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::copy(built("hello-rust"), folder.join("changeling.wasm"))?;
-    let file = folder.join("changeling.yaml");
-    let yaml = "name: changeling\ncomponent: changeling.wasm\nserviceAccount: {namespace: default, name: changeling}\nlimits: {logLinesPerSecond: 10000}\n";
+/// Writes the file of the plugin whose component is swapped.
+fn swapped(folder: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::copy(built("hello-rust"), folder.join("swapped.wasm"))?;
+    let file = folder.join("swapped.yaml");
+    let yaml = "name: swapped\ncomponent: swapped.wasm\nserviceAccount: {namespace: default, name: swapped}\nlimits: {logLinesPerSecond: 10000}\n";
     std::fs::write(&file, yaml)?;
     Ok(file)
 }

@@ -1,11 +1,11 @@
-//! What the guests say they were told.
+//! The notifications that guests report.
 //!
-//! The sample plugins log a line `notified` for every notification, with what identifies it as pairs. This is the guest's own
-//! word: the host that is on trial only carries it.
+//! The sample plugins log a line `notified` for every notification, with pairs that identify it. These lines are the
+//! guest's own report: the host, which is under test, only passes them on.
 
 use serde_json::Value;
 
-/// What a notification was.
+/// The type of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `on-add`.
@@ -19,16 +19,16 @@ pub enum Kind {
     Delete,
 }
 
-/// One notification, as the guest saw it.
+/// One notification, as the guest received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReceivedNotification {
     /// The plugin's name.
     pub plugin: String,
-    /// Which loaded version of it.
+    /// The generation of the plugin.
     pub generation: u64,
     /// The plugin's name for the subscription.
     pub subscription: String,
-    /// What it was.
+    /// The type.
     pub kind: Kind,
     /// `namespace/name`, or the name alone.
     pub key: String,
@@ -40,10 +40,10 @@ pub struct Told {
     pub old_resource_version: Option<String>,
 }
 
-// === impl Told ===
+// === impl ReceivedNotification ===
 
-impl Told {
-    /// Reads one line of the host's JSON output; none where it is no guest's word on a notification of an object.
+impl ReceivedNotification {
+    /// Reads one line of the host's JSON output. Returns `None` if no guest reports a notification with it.
     #[must_use]
     pub fn parse(line: &Value) -> Option<Self> {
         if line["event"] != "guest-log" || line["message"] != "notified" {
@@ -79,14 +79,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_guests_word_counts() {
+    fn only_log_lines_of_guests_are_read() {
         let line = |event: &str| {
             serde_json::json!({"event": event, "plugin": "hello", "generation": 2, "message": "notified", "pairs": {
                 "type": "update", "subscription": "configmaps", "namespace": "default", "name": "a", "uid": "u",
                 "resource-version": "7", "old-resource-version": "5"}})
         };
-        let told = Told::parse(&line("guest-log")).expect("a guest's word");
-        assert_eq!((told.key.as_str(), told.kind, told.generation), ("default/a", Kind::Update, 2));
-        assert_eq!(Told::parse(&line("delivered")), None);
+        let received = ReceivedNotification::parse(&line("guest-log")).expect("a guest's log line");
+        assert_eq!(
+            (received.key.as_str(), received.kind, received.generation),
+            ("default/a", Kind::Update, 2)
+        );
+        assert_eq!(ReceivedNotification::parse(&line("delivered")), None);
     }
 }

@@ -8,7 +8,7 @@ use oarlock_sdk_bindings::oarlock::plugin::types::{Page, PageRequest, Projection
 
 use crate::{Error, Namespaces, ObjectKey};
 
-/// What an answer carries of each object.
+/// The part of each object that an answer carries.
 #[derive(Clone, Copy, Debug)]
 pub enum Select<'a> {
     /// Key, uid and resourceVersion only.
@@ -19,11 +19,11 @@ pub enum Select<'a> {
     Json,
 }
 
-/// Returns one object, or none where the cache has none of that name.
+/// Returns one object, or `None` if the cache has no object of that name.
 ///
 /// # Errors
 ///
-/// All of the contract's but `not-found`.
+/// Those of `cache.get` in the contract, except `not-found`.
 pub fn get(lister: &str, key: &ObjectKey, select: Select<'_>) -> Result<Option<Row>, Error> {
     match wit::get(lister, key, &select.into()) {
         Ok(row) => Ok(Some(row)),
@@ -32,11 +32,11 @@ pub fn get(lister: &str, key: &ObjectKey, select: Select<'_>) -> Result<Option<R
     }
 }
 
-/// Returns all objects of a lister whose labels match, page after page.
+/// Returns all objects of a lister whose labels match the selector. Reads all pages.
 ///
 /// # Errors
 ///
-/// As the contract has them.
+/// Those of `cache.list` in the contract.
 pub fn list(
     lister: &str,
     namespaces: &Namespaces,
@@ -47,37 +47,37 @@ pub fn list(
     all_pages(|page| wit::list(lister, namespaces, selector, &projection, page))
 }
 
-/// Returns all objects filed under a value of a declared index, page after page.
+/// Returns all objects that have a value in a declared index. Reads all pages.
 ///
 /// # Errors
 ///
-/// As the contract has them.
+/// Those of `cache.by-index` in the contract.
 pub fn by_index(index: &str, value: &str, select: Select<'_>) -> Result<Vec<Row>, Error> {
     let projection = select.into();
     all_pages(|page| wit::by_index(index, value, &Namespaces::All, &projection, page))
 }
 
-/// Returns the values of a declared index, sorted.
+/// Returns the values in a declared index, sorted.
 ///
 /// # Errors
 ///
-/// As the contract has them.
+/// Those of `cache.index-values` in the contract.
 pub fn index_values(index: &str) -> Result<Vec<String>, Error> {
     wit::index_values(index)
 }
 
-/// Waits until the cache has seen the resourceVersion that a write returned, at most `timeout_ms`.
+/// Waits at most `timeout_ms` milliseconds until the cache has processed the resourceVersion that a write returned.
 ///
 /// # Errors
 ///
-/// `timeout` when it has not.
+/// `timeout` if it has not, and the other errors of `cache.wait-until-seen` in the contract.
 pub fn wait_until_seen(lister: &str, resource_version: &str, timeout_ms: u32) -> Result<(), Error> {
     wit::wait_until_seen(lister, resource_version, timeout_ms)
 }
 
 /// Reads values out of a [`Row`].
 pub trait RowExt {
-    /// Returns the value of the n-th field that was asked for; none where the object has no such field.
+    /// Returns the value of the n-th field of the request, or `None` if the object has no such field.
     ///
     /// # Errors
     ///

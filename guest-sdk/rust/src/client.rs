@@ -1,4 +1,4 @@
-//! Live requests to the API server, made as the plugin's own ServiceAccount.
+//! Requests to the API server, made as the plugin's ServiceAccount.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,11 +11,11 @@ use crate::{Error, GroupVersionResource, ObjectKey};
 /// No precondition.
 pub const ANY: Preconditions = Preconditions { uid: None, resource_version: None };
 
-/// Returns the object as it is now; none where there is none.
+/// Returns the current object, or `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// All of the contract's but `not-found`.
+/// Those of `client.get` in the contract, except `not-found`.
 pub fn get<T: DeserializeOwned>(target: &GroupVersionResource, key: &ObjectKey) -> Result<Option<T>, Error> {
     match wit::get(target, key) {
         Ok(text) => crate::event::parse("", &text).map(Some),
@@ -28,7 +28,7 @@ pub fn get<T: DeserializeOwned>(target: &GroupVersionResource, key: &ObjectKey) 
 ///
 /// # Errors
 ///
-/// As the contract has them, `already-exists` among them.
+/// Those of `client.create` in the contract, such as `already-exists`.
 pub fn create(
     target: &GroupVersionResource,
     namespace: &str,
@@ -41,7 +41,7 @@ pub fn create(
 ///
 /// # Errors
 ///
-/// As the contract has them; `conflict` where another manager owns a field and `force` is false.
+/// Those of `client.apply` in the contract; `conflict` if another manager owns a field and `force` is false.
 pub fn apply(
     target: &GroupVersionResource,
     key: &ObjectKey,
@@ -56,7 +56,7 @@ pub fn apply(
 ///
 /// # Errors
 ///
-/// As the contract has them; `conflict` where a precondition does not hold.
+/// Those of `client.patch` in the contract; `conflict` if a precondition does not hold.
 pub fn merge_patch(
     target: &GroupVersionResource,
     key: &ObjectKey,
@@ -66,11 +66,11 @@ pub fn merge_patch(
     wit::patch(target, key, Part::Object, PatchKind::MergePatch, &text(patch)?, preconditions)
 }
 
-/// Deletes an object and, in the background, what it owns. An object that is gone already is no error.
+/// Deletes an object; its dependents are deleted in the background. Succeeds if the object does not exist.
 ///
 /// # Errors
 ///
-/// All of the contract's but `not-found`.
+/// Those of `client.delete` in the contract, except `not-found`.
 pub fn delete(
     target: &GroupVersionResource,
     key: &ObjectKey,

@@ -1,4 +1,4 @@
-//! What the operator wrote under `config` in the plugin's file.
+//! The operator's configuration: the value of `config` in the plugin's file.
 
 use serde::de::DeserializeOwned;
 
@@ -6,7 +6,7 @@ use oarlock_sdk_bindings::oarlock::plugin::config as wit;
 
 use crate::Error;
 
-/// Returns the value at a JSON pointer of the configuration; none where there is nothing.
+/// Returns the value at a JSON pointer of the configuration, or `None` if there is no value.
 ///
 /// # Errors
 ///

@@ -1,11 +1,11 @@
-//! What a plugin says of itself, piece by piece.
+//! The plugin's description of itself, built step by step.
 
 use oarlock_sdk_bindings::exports::oarlock::plugin::metadata as wit;
 pub use wit::{Index, Read, Write};
 
 use crate::{Content, Enqueue, FieldCondition, GroupVersionResource, Namespaces, Test};
 
-/// Everything that the host needs to know before it calls the plugin.
+/// Subscriptions, reads, indices and writes of a plugin. The host asks for it before it calls the plugin.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Description(pub(crate) wit::Description);
@@ -13,7 +13,7 @@ pub struct Description(pub(crate) wit::Description);
 // === impl Description ===
 
 impl Description {
-    /// Returns a description of a plugin that wants nothing yet and keeps state between calls.
+    /// Returns a description without subscriptions, of a plugin that keeps state between calls.
     pub fn new(name: &str, version: &str) -> Self {
         Self(wit::Description {
             name: name.to_owned(),
@@ -26,13 +26,13 @@ impl Description {
         })
     }
 
-    /// Adds a watch.
+    /// Adds a subscription.
     pub fn subscribe(mut self, subscription: Subscription) -> Self {
         self.0.subscriptions.push(subscription.0);
         self
     }
 
-    /// Adds a lister of that name over all readable namespaces, whole objects.
+    /// Adds a lister of whole objects in all namespaces that the account may read.
     pub fn read(mut self, name: &str, target: GroupVersionResource) -> Self {
         let (namespaces, content) = (Namespaces::All, Content::Full);
         self.0.reads.push(Read { name: name.to_owned(), target, namespaces, content });
@@ -45,7 +45,7 @@ impl Description {
         self
     }
 
-    /// Adds verbs that the plugin writes with, in all namespaces.
+    /// Declares writes with these verbs, in all namespaces.
     pub fn write(mut self, target: GroupVersionResource, verbs: &[&str]) -> Self {
         self.0.writes.push(Write {
             target,
@@ -56,14 +56,14 @@ impl Description {
         self
     }
 
-    /// Says that the plugin keeps nothing between calls that it could not do without.
+    /// Declares that the plugin can lose everything it keeps between calls.
     pub fn stateless(mut self) -> Self {
         self.0.stateless = true;
         self
     }
 }
 
-/// One watch: `Subscription::new("pods", gvr("", "v1", "pods")).label_selector("app=web")`.
+/// One subscription: `Subscription::new("pods", gvr("", "v1", "pods")).label_selector("app=web")`.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Subscription(wit::Subscription);
@@ -71,7 +71,7 @@ pub struct Subscription(wit::Subscription);
 // === impl Subscription ===
 
 impl Subscription {
-    /// Begins a subscription of that name to all objects of a resource, in every readable namespace.
+    /// Returns a subscription to all objects of a resource, in all namespaces that the account may read.
     pub fn new(name: &str, target: GroupVersionResource) -> Self {
         Self(wit::Subscription {
             name: name.to_owned(),
@@ -86,57 +86,57 @@ impl Subscription {
         })
     }
 
-    /// Narrows to one namespace.
+    /// Restricts the subscription to one namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.0.namespaces = Namespaces::One(namespace.to_owned());
         self
     }
 
-    /// Narrows to objects whose labels match, in the API's syntax.
+    /// Restricts the subscription to objects whose labels match a selector in the syntax of Kubernetes.
     pub fn label_selector(mut self, selector: &str) -> Self {
         self.0.label_selector = selector.to_owned();
         self
     }
 
-    /// Narrows to objects whose field at the JSON pointer passes the test. All conditions must hold.
+    /// Restricts the subscription to objects whose field at the JSON pointer passes the test. All conditions must hold.
     pub fn condition(mut self, pointer: &str, test: Test) -> Self {
         self.0.conditions.push(FieldCondition { pointer: pointer.to_owned(), test });
         self
     }
 
-    /// Declares the fields (JSON pointers) that matter: updates in which none of them changed are skipped, and every
+    /// Declares the fields (JSON pointers) that the plugin needs. The host skips updates that change none of them, and every
     /// notification carries their values.
     pub fn fields(mut self, pointers: &[&str]) -> Self {
         self.0.fields = pointers.iter().map(|&pointer| pointer.to_owned()).collect();
         self
     }
 
-    /// Says that nothing outside `apiVersion`, `kind` and `metadata` is needed.
+    /// Declares that the plugin needs only `apiVersion`, `kind` and `metadata`.
     pub fn metadata_only(mut self) -> Self {
         self.0.content = Content::Metadata;
         self
     }
 
-    /// Delivers every object again each so many seconds.
+    /// Has the host deliver every object again after this interval, in seconds.
     pub fn resync_seconds(mut self, seconds: u32) -> Self {
         self.0.resync_seconds = seconds;
         self
     }
 
-    /// Turns notifications into keys for [`crate::Reconciler`].
+    /// Has notifications add keys for [`crate::Reconciler`] instead of calling [`crate::Handler`].
     pub fn enqueue(mut self, enqueue: Enqueue) -> Self {
         self.0.enqueue = enqueue;
         self
     }
 }
 
-/// Returns an index of that name over a declared lister, by the value of a label.
+/// Returns an index of a declared lister by the value of a label.
 pub fn label_index(name: &str, lister: &str, label: &str) -> Index {
     let source = wit::IndexSource::Label(label.to_owned());
     Index { name: name.to_owned(), lister: lister.to_owned(), source }
 }
 
-/// Returns an index of that name over a declared lister, by the scalar at a JSON pointer (`*` for every element of a list).
+/// Returns an index of a declared lister by the scalar at a JSON pointer (`*` for every element of a list).
 pub fn pointer_index(name: &str, lister: &str, pointer: &str) -> Index {
     let source = wit::IndexSource::Pointer(pointer.to_owned());
     Index { name: name.to_owned(), lister: lister.to_owned(), source }

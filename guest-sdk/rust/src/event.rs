@@ -1,4 +1,4 @@
-//! The object of the notification that is being handled.
+//! The object of the notification that the plugin handles.
 
 use serde::de::DeserializeOwned;
 
@@ -7,16 +7,16 @@ pub use wit::Version;
 
 use crate::Error;
 
-/// Returns the value at a JSON pointer of the old or new object; none where the object has no such field.
+/// Returns the value at a JSON pointer of the old or new state, or `None` if the object has no such field.
 ///
 /// # Errors
 ///
-/// `not-found` when this notification has no such version, `invalid` for a malformed pointer or a value of another type.
+/// `not-found` if this notification has no such state, `invalid` for a malformed pointer or a value of another type.
 pub fn field<T: DeserializeOwned>(which: Version, pointer: &str) -> Result<Option<T>, Error> {
     wit::field(which, pointer)?.map(|text| parse(pointer, &text)).transpose()
 }
 
-/// Returns the JSON texts at several pointers, in one crossing.
+/// Returns the JSON texts at several pointers, in one call of the host.
 ///
 /// # Errors
 ///
@@ -35,9 +35,9 @@ pub fn object<T: DeserializeOwned>(which: Version) -> Result<T, Error> {
     parse("", &wit::json(which)?)
 }
 
-/// Returns the value of JSON text that the host handed over for `pointer`.
+/// Parses the JSON text that the host returned for `pointer`.
 pub(crate) fn parse<T: DeserializeOwned>(pointer: &str, text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(|error| {
-        Error::Invalid(format!("the value at {pointer:?} is not what was expected: {error}"))
+        Error::Invalid(format!("the value at {pointer:?} has an unexpected form: {error}"))
     })
 }

@@ -1,6 +1,6 @@
-//! What stands between a plugin's type and the component's exports.
+//! The macros that export a plugin's type from a component.
 
-/// Makes a component of a [`crate::Handler`].
+/// Exports a [`crate::Handler`] from a component.
 #[macro_export]
 macro_rules! export_handler {
     ($plugin:ty) => {
@@ -8,7 +8,7 @@ macro_rules! export_handler {
     };
 }
 
-/// Makes a component of a [`crate::Reconciler`].
+/// Exports a [`crate::Reconciler`] from a component.
 #[macro_export]
 macro_rules! export_reconciler {
     ($plugin:ty) => {
@@ -16,7 +16,7 @@ macro_rules! export_reconciler {
     };
 }
 
-/// Makes a component of a type that is both a [`crate::Handler`] and a [`crate::Reconciler`].
+/// Exports a type that is both a [`crate::Handler`] and a [`crate::Reconciler`] from a component.
 #[macro_export]
 macro_rules! export_plugin {
     ($plugin:ty) => {
@@ -83,7 +83,7 @@ macro_rules! __export_interface {
     };
 }
 
-/// What the macros above name; no part of the SDK's surface.
+/// The items that the macros above name. They are not part of the SDK's API.
 #[doc(hidden)]
 pub mod __private {
     use std::cell::RefCell;
@@ -95,18 +95,18 @@ pub mod __private {
 
     pub use crate::{Failure, Handler, Plugin, Reconciler, WorkKey};
 
-    /// Holds the plugin's one value. The host calls an instance once at a time, so a borrow never meets another.
+    /// Holds the plugin's one value. The host makes one call of an instance at a time, so it is never borrowed twice.
     pub struct Slot<P>(RefCell<Option<P>>);
 
     impl<P: Plugin> Slot<P> {
-        /// Returns a slot whose value is made at the first call.
+        /// Returns a slot whose value is created at the first call.
         #[must_use]
         #[expect(clippy::new_without_default, reason = "made by the macro only")]
         pub const fn new() -> Self {
             Self(RefCell::new(None))
         }
 
-        /// Calls `call` with the value, making it first where there is none yet.
+        /// Calls `call` with the value. Creates the value at the first call.
         pub fn with<R>(&self, call: impl FnOnce(&mut P) -> Result<R, Failure>) -> Result<R, Failure> {
             let mut slot = self.0.borrow_mut();
             if slot.is_none() {
@@ -120,13 +120,13 @@ pub mod __private {
         }
     }
 
-    /// Asks the plugin what it wants.
+    /// Returns the plugin's description.
     pub fn describe<P: Plugin>() -> Result<metadata::Description, String> {
         log_panics();
         P::describe().map(|description| description.0)
     }
 
-    /// A guest has no standard error: without this, a panic's message would be lost and only the trap be seen.
+    /// Has panics logged: a guest has no standard error, so the host would only see the trap.
     fn log_panics() {
         std::panic::set_hook(Box::new(|panic| {
             crate::log::log(crate::log::Level::Error, &panic.to_string(), &[])

@@ -1,3 +1,3 @@
-//! What can go wrong, and what the host is told of it: `?` turns an [`Error`] into a [`Failure`].
+//! Errors of calls to the host, and failures of calls by the host. `?` converts an [`Error`] into a [`Failure`].
 
 pub use oarlock_sdk_bindings::oarlock::plugin::types::{Error, Failure};

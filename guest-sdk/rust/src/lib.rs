@@ -1,8 +1,8 @@
 //! Write Oarlock plugins in Rust.
 //!
-//! A plugin is a type that says what it wants to be told ([`Plugin::describe`]) and acts on it ([`Handler`],
-//! [`Reconciler`]). The host owns watches, caches, retries and access; what reaches the plugin is described by the contract
-//! in `wit/`, whose promises hold here unchanged.
+//! A plugin is a type that declares its subscriptions ([`Plugin::describe`]) and handles notifications ([`Handler`]) or
+//! reconciles keys ([`Reconciler`]). The host owns watches, caches, retries and access. The contract in `wit/` defines the
+//! order of notifications, the handling of failures, and the limits.
 //!
 //! ```no_run
 //! use oarlock_sdk::{Added, Description, Failure, Handler, Plugin, Subscription, gvr, info};
@@ -54,7 +54,7 @@ pub use oarlock_sdk_bindings::exports::oarlock::plugin::handler::{Added, Deleted
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::metadata::{Content, Enqueue, FieldCondition, Test};
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::reconciler::Outcome;
 pub use oarlock_sdk_bindings::oarlock::plugin::work_queue::WorkKey;
-/// The clock, work queue, Kubernetes Events and metrics, as the contract has them.
+/// The clock, the work queue, Kubernetes Events and metrics, as in the contract.
 pub use oarlock_sdk_bindings::oarlock::plugin::{clock, events, metrics, work_queue};
 pub use plugin::{Handler, Plugin, Reconciler};
 

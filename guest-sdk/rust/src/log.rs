@@ -4,7 +4,7 @@ use oarlock_sdk_bindings::oarlock::plugin::log as wit;
 use oarlock_sdk_bindings::oarlock::plugin::types::Entry;
 pub use wit::Level;
 
-/// Writes one line with its pairs; the macros ([`crate::info!`] and so on) read better.
+/// Writes one line with its pairs. The macros ([`crate::info!`] and others) are shorter.
 pub fn log(level: Level, message: &str, pairs: &[(&str, &dyn std::fmt::Display)]) {
     if !wit::enabled(level) {
         return;

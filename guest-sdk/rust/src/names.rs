@@ -1,20 +1,20 @@
-//! How resources and objects are named.
+//! Names of resources and objects.
 
 pub use oarlock_sdk_bindings::oarlock::plugin::types::{
     Entry, GroupVersionResource, Namespaces, ObjectKey, ObjectRef,
 };
 
-/// Returns the name of a resource: `gvr("apps", "v1", "deployments")`, the core group being the empty string.
+/// Returns the name of a resource: `gvr("apps", "v1", "deployments")`. The core group is the empty string.
 pub fn gvr(group: &str, version: &str, plural: &str) -> GroupVersionResource {
     GroupVersionResource { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() }
 }
 
-/// Returns the name of an object; the namespace of a cluster-scoped one is empty.
+/// Returns the name of an object. The namespace of a cluster-scoped object is empty.
 pub fn key(namespace: impl Into<String>, name: impl Into<String>) -> ObjectKey {
     ObjectKey { namespace: namespace.into(), name: name.into() }
 }
 
-/// Returns `segment` as it stands in a JSON pointer: `~` as `~0`, `/` as `~1`.
+/// Escapes a segment of a JSON pointer: `~` becomes `~0`, `/` becomes `~1`.
 pub fn escape_pointer(segment: &str) -> String {
     segment.replace('~', "~0").replace('/', "~1")
 }

@@ -1,4 +1,4 @@
-//! One log line for each notification, from which an observer can tell what a plugin was told.
+//! One log line for each notification, so that tests can read which notifications a plugin received.
 
 use std::fmt::Display;
 
@@ -7,9 +7,9 @@ use crate::{Added, Deleted, ObjectRef, Synced, Updated};
 
 /// Logs a notification as the line `notified`, at level info.
 ///
-/// Its pairs are `type` (`add`, `update`, `delete`, `synced`), `subscription`, what identifies the object (`namespace`, `name`, `uid`,
-/// `resource-version`), what is particular to the type (`initial`; `old-resource-version`; `unknown`; `remaining`), and
-/// the caller's own.
+/// The pairs of the line are `type` (`add`, `update`, `delete`, `synced`), `subscription`, `namespace`, `name`, `uid` and
+/// `resource-version` of the object, one pair for the type (`initial`, `old-resource-version`, `unknown` or `remaining`), and
+/// those of the caller.
 pub trait Notified {
     /// Writes the line.
     fn log(&self, pairs: &[(&str, &dyn Display)]);
@@ -46,7 +46,7 @@ fn line(
     kind: &str,
     subscription: &str,
     object: Option<&ObjectRef>,
-    particular: (&str, &dyn Display),
+    of_kind: (&str, &dyn Display),
     pairs: &[(&str, &dyn Display)],
 ) {
     let mut all: Vec<(&str, &dyn Display)> = vec![("type", &kind), ("subscription", &subscription)];
@@ -59,7 +59,7 @@ fn line(
             ("resource-version", resource_version),
         ]);
     }
-    all.push(particular);
+    all.push(of_kind);
     all.extend_from_slice(pairs);
     log(Level::Info, "notified", &all);
 }

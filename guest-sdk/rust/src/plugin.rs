@@ -1,33 +1,35 @@
-//! What a plugin's author implements.
+//! The traits that a plugin implements.
 
 use crate::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey};
 
-/// A plugin: one value per instance, made before its first call and kept until the instance ends.
+/// A plugin. Each instance has one value, which is created before the first call and kept until the instance ends.
 pub trait Plugin: Sized + 'static {
-    /// Returns what the plugin wants. Runs in an instance of its own; [`crate::config`] works, cache and client do not.
+    /// Returns the plugin's description. Runs in an instance of its own, in which [`crate::config`] and logging work; the
+    /// cache and the client do not.
     ///
     /// # Errors
     ///
-    /// The text is shown to the operator and the plugin is not loaded.
+    /// The host does not load the plugin, and shows the text to the operator.
     fn describe() -> Result<Description, String>;
 
-    /// Makes the plugin's state, before its first call.
+    /// Creates the plugin's state, before the first call.
     ///
     /// # Errors
     ///
-    /// The call that needed the instance fails and is tried again, and so is this.
+    /// The call that needs the state fails with this error. The next call of the instance calls `start` again.
     fn start() -> Result<Self, Failure>;
 }
 
-/// Is told of every change. What is not implemented is accepted in silence.
+/// Handles every change. The default methods accept the notification and do nothing.
 ///
 /// # Errors
 ///
-/// Of every method: [`Failure::Retry`] has the object delivered again with back-off, and parks it after a number of tries (the
-/// setting `limits.tries` of the plugin's file); [`Failure::Terminal`] parks it at once. What is parked is delivered again at the
-/// object's next event, when another version of the plugin takes over, and every few minutes, always in its current state.
+/// Each method may return a failure. After [`Failure::Retry`] the host delivers the object again with back-off, and parks it
+/// after `limits.tries` failed calls (a setting in the plugin's file). After [`Failure::Terminal`] it parks the object at once.
+/// It delivers a parked object again at the object's next event, when another version of the plugin takes over, and every
+/// few minutes, always with the current state.
 pub trait Handler: Plugin {
-    /// An object began to exist, or to match.
+    /// An object exists, was created, or began to match the subscription.
     #[expect(unused_variables, reason = "named for the reader of the trait")]
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
         Ok(())
@@ -39,28 +41,28 @@ pub trait Handler: Plugin {
         Ok(())
     }
 
-    /// An object ceased to exist, or to match.
+    /// An object was deleted, or ceased to match the subscription.
     #[expect(unused_variables, reason = "named for the reader of the trait")]
     fn on_delete(&mut self, deleted: &Deleted) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// The initial adds of a subscription are all handled.
+    /// All initial adds of a subscription have been handled.
     #[expect(unused_variables, reason = "named for the reader of the trait")]
     fn on_synced(&mut self, synced: &Synced) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Is given keys, one at a time.
+/// Reconciles keys, one at a time.
 pub trait Reconciler: Plugin {
-    /// Brings the world to what the object named by the key asks for.
+    /// Makes the actual state match the state that the object named by the key asks for.
     ///
     /// # Errors
     ///
-    /// [`Failure::Retry`] puts the key back with back-off, and parks it after a number of tries (the setting `limits.tries` of the
-    /// plugin's file); [`Failure::Terminal`] parks it at once. It does not drop the key: what is parked is reconciled again at
-    /// the key's next event, when another version of the plugin takes over, and every few minutes. To drop a key, answer
+    /// After [`Failure::Retry`] the host adds the key again with back-off, and parks it after `limits.tries` failed calls (a
+    /// setting in the plugin's file). After [`Failure::Terminal`] it parks the key at once. It reconciles a parked key again at
+    /// the key's next event, when another version of the plugin takes over, and every few minutes. To drop a key, return
     /// [`Outcome::Done`].
     fn reconcile(&mut self, key: &WorkKey) -> Result<Outcome, Failure>;
 }

@@ -1,11 +1,10 @@
-// Logs what it is told about ConfigMaps.
+// Logs every notification about ConfigMaps.
 //
-// The same plugin exists in five languages. Each binds to the contract in `wit/` directly, without an SDK, and shows one
-// of everything: fields that come along with a call, a field that is pulled, a read of the cache, the configuration and
-// the log.
+// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one
+// example of each kind: declared fields, a field that it reads itself, a read of the cache, the configuration and the log.
 //
-// Who owns what: arguments of our exports and results of imports are ours to free; results of our exports are freed by
-// the bindings, so they lie on the heap; arguments of imports are only lent.
+// Ownership of memory: this file frees the arguments of its exports and the results of imports. The bindings free the
+// results of exports, which must be on the heap. Arguments of imports are borrowed.
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #include "handler_plugin.h"
 #include "json.h"
 
-// The bindings' names, shortened.
+// Short names for types of the bindings.
 typedef handler_plugin_string_t string_t;
 typedef handler_plugin_option_string_t option_t;
 typedef handler_plugin_list_option_string_t fields_t;
@@ -29,19 +28,19 @@ typedef exports_oarlock_plugin_metadata_subscription_t subscription_t;
 
 #define NAME "configmaps"
 
-// The fields that come along with every notification. Updates that change none of them are skipped; the resourceVersion
-// changes with each, so that here none is.
+// The fields that every notification carries. The host skips updates that change none of them. Every update changes the
+// resourceVersion, so the host skips none.
 static const char *const FIELDS[] = {"/metadata/resourceVersion", "/data/greeting"};
 enum { RESOURCE_VERSION, GREETING, N_FIELDS };
 
-// A string constant, lent.
+// Returns a string constant, borrowed.
 static string_t lend(const char *text) {
     string_t string;
     handler_plugin_string_set(&string, text);
     return string;
 }
 
-// A copy of a string constant, given away.
+// Returns a copy of a string constant, owned by the caller.
 static string_t give(const char *text) {
     string_t string;
     handler_plugin_string_dup(&string, text);
@@ -52,7 +51,7 @@ static bool equal(string_t a, string_t b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
 }
 
-// What the error says, given away, and frees the error.
+// Returns the text of the error, owned by the caller, and frees the error.
 static string_t describe_error(error_t *error) {
     string_t said = error->tag == OARLOCK_PLUGIN_TYPES_ERROR_THROTTLED ? error->val.throttled.message
                                                                        : error->val.not_found;
@@ -64,7 +63,7 @@ static string_t describe_error(error_t *error) {
 
 // === the configuration ===
 
-// Whether the configuration holds this JSON text at the pointer.
+// Returns whether the configuration has this JSON text at the pointer.
 static bool is_configured(const char *pointer, const char *json) {
     string_t at = lend(pointer);
     option_t found;
@@ -78,14 +77,14 @@ static bool is_configured(const char *pointer, const char *json) {
     return same;
 }
 
-// `quiet: true` keeps the log empty, which the endurance tests want.
+// `quiet: true` turns the log off.
 static bool is_quiet(void) {
     static enum { UNKNOWN, NO, YES } quiet;
     if (quiet == UNKNOWN) quiet = is_configured("/quiet", "true") ? YES : NO;
     return quiet == YES;
 }
 
-// The label selector, given away.
+// Returns the label selector, owned by the caller.
 static bool label_selector(string_t *selector, string_t *err) {
     string_t at = lend("/labelSelector");
     option_t found;
@@ -106,7 +105,7 @@ static bool label_selector(string_t *selector, string_t *err) {
     return is_text;
 }
 
-// === what the plugin says of itself ===
+// === the description of the plugin ===
 
 static resource_t configmaps(void) {
     return (resource_t){.group = give(""), .version = give("v1"), .plural = give("configmaps")};
@@ -147,7 +146,7 @@ bool exports_oarlock_plugin_metadata_describe(description_t *ret, string_t *err)
 
 // === the log line ===
 
-// What it will say. Values are lent until it is logged.
+// The pairs of the line. Values are borrowed until it is logged.
 typedef struct {
     entry_t pairs[12];
     size_t n_pairs;
@@ -161,7 +160,7 @@ static void bool_pair(notice_t *notice, const char *name, bool value) {
     pair(notice, name, lend(value ? "true" : "false"));
 }
 
-// Adds the string that a field holds, if there is one. Unescapes it where it lies.
+// Adds the string value of a field, if it has one. Unescapes it where it lies.
 static void text_pair(notice_t *notice, const char *name, option_t *json) {
     string_t text = json->val;
     if (json->is_some && json_text(&text)) pair(notice, name, text);
@@ -185,14 +184,14 @@ static void write_log(notice_t *notice) {
     oarlock_plugin_log_log(OARLOCK_PLUGIN_LOG_LEVEL_INFO, &message, &pairs);
 }
 
-// === what the event and the cache say ===
+// === the event and the cache ===
 
 static bool retry(error_t *error, failure_t *err) {
     *err = (failure_t){.tag = OARLOCK_PLUGIN_TYPES_FAILURE_RETRY, .val.retry = describe_error(error)};
     return false;
 }
 
-// Whether the cache has this very object, not a later one of the same name.
+// Returns whether the cache has the object with this uid, and not a later object of the same name.
 static bool is_cached(const object_ref_t *object, bool *cached, failure_t *err) {
     string_t lister = lend(NAME);
     oarlock_plugin_types_object_key_t key = {.namespace_ = object->namespace_, .name = object->name};
@@ -215,10 +214,10 @@ static bool is_cached(const object_ref_t *object, bool *cached, failure_t *err) 
     return true;
 }
 
-// Adds what the declared fields, the event and the cache say of the object, and logs the line.
+// Adds values from the declared fields, the event and the cache, and logs the line.
 static bool finish(notice_t *notice, oarlock_plugin_event_version_t which, const object_ref_t *object, fields_t *fields,
                    failure_t *err) {
-    // What an assertion says goes to standard error, which the host shows with the trap.
+    // The message of an assertion goes to standard error, which the host shows with the trap.
     assert(fields->len == N_FIELDS);
     text_pair(notice, "greeting", &fields->ptr[GREETING]);
     string_t pointer = lend("/metadata/creationTimestamp");
@@ -236,7 +235,7 @@ static bool finish(notice_t *notice, oarlock_plugin_event_version_t which, const
     return done;
 }
 
-// === what the plugin is told ===
+// === the notifications ===
 
 bool exports_oarlock_plugin_handler_on_add(exports_oarlock_plugin_handler_added_t *added, failure_t *err) {
     notice_t notice = begin("add", added->subscription, &added->object);

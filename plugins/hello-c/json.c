@@ -16,7 +16,7 @@ static uint32_t hex4(const uint8_t *digits) {
     return value;
 }
 
-// Reads what follows \u, of which up to two make one character.
+// Reads the digits after \u. Up to two escapes make one character.
 static uint32_t unicode_escape(const uint8_t **in, const uint8_t *end) {
     if (end - *in < 4) return INVALID;
     uint32_t high = hex4(*in);

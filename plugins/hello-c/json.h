@@ -1,4 +1,4 @@
-// The one piece of JSON that this plugin needs: what a string says.
+// The part of JSON that this plugin needs: the value of a string.
 #ifndef JSON_H
 #define JSON_H
 
@@ -6,8 +6,8 @@
 
 #include "handler_plugin.h"
 
-// Turns JSON text that holds a string into that string, in place: the result lies inside `json`, whose owner keeps it.
-// False if the text holds no string.
+// Converts the JSON text of a string into that string, in place: the result is a part of `json`. Returns false if the
+// text is not a string.
 bool json_text(handler_plugin_string_t *json);
 
 #endif

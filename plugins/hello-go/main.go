@@ -1,10 +1,9 @@
-// A plugin that logs what it is told about ConfigMaps.
+// A plugin that logs every notification about ConfigMaps.
 //
-// The same plugin exists in five languages. Each binds to the contract in `wit/` directly, without an SDK, and shows one
-// of everything: fields that come along with a call, a field that is pulled, a read of the cache, the configuration and
-// the log.
+// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one
+// example of each kind: declared fields, a field that it reads itself, a read of the cache, the configuration and the log.
 //
-// Its code is where the generated bindings call it: in the packages exports/export_oarlock_plugin_*.
+// The generated bindings call the packages exports/export_oarlock_plugin_*, which have the code.
 package main
 
 import _ "oarlock.dev/plugins/hello-go/exports/wit_exports"

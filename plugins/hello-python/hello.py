@@ -1,7 +1,7 @@
-"""Logs what it is told about ConfigMaps.
+"""Logs every notification about ConfigMaps.
 
-The same plugin exists in five languages. Each binds to the contract in `wit/` directly, without an SDK, and shows one of
-everything: fields that come along with a call, a field that is pulled, a read of the cache, the configuration and the log.
+The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one example of
+each kind: declared fields, a field that it reads itself, a read of the cache, the configuration and the log.
 """
 
 import json
@@ -28,14 +28,14 @@ from wit_world.imports.types import (
 
 NAME = "configmaps"
 
-# The fields that come along with every notification. Updates that change none of them are skipped; the resourceVersion
-# changes with each, so that here none is.
+# The fields that every notification carries. The host skips updates that change none of them. Every update changes the
+# resourceVersion, so the host skips none.
 FIELDS = ["/metadata/resourceVersion", "/data/greeting"]
 GREETING = 1
 
 
 class Metadata(exports.Metadata):
-    """What the plugin says of itself."""
+    """The description of the plugin."""
 
     def describe(self) -> Description:
         configmaps = GroupVersionResource(group="", version="v1", plural="configmaps")
@@ -63,7 +63,7 @@ class Metadata(exports.Metadata):
 
 
 class Handler(exports.Handler):
-    """What the plugin is told."""
+    """The notifications."""
 
     def on_add(self, added: Added) -> None:
         notice = Notice("add", added.subscription, added.object)
@@ -88,7 +88,7 @@ class Handler(exports.Handler):
 
 
 class Notice:
-    """What the log line will say."""
+    """The pairs of the log line."""
 
     def __init__(self, type: str, subscription: str, object: Optional[ObjectRef] = None) -> None:
         self.pairs: list[Entry] = []
@@ -101,7 +101,7 @@ class Notice:
             self.pair("resource-version", object.resource_version)
 
     def finish(self, which: Version, object: ObjectRef, fields: list[Optional[str]]) -> None:
-        """Adds what the declared fields, the event and the cache say of the object, and logs the line."""
+        """Adds values from the declared fields, the event and the cache, and logs the line."""
         self.text_pair("greeting", fields[GREETING])
         with errors_retried():
             created = event.field(which, "/metadata/creationTimestamp")
@@ -114,7 +114,7 @@ class Notice:
         self.pairs.append(Entry(name, value))
 
     def text_pair(self, name: str, field: Optional[str]) -> None:
-        """Adds the string that a field holds, if there is one."""
+        """Adds the string value of a field, if it has one."""
         value = text(field)
         if value is not None:
             self.pair(name, value)
@@ -125,7 +125,7 @@ class Notice:
 
 
 def is_cached(object: ObjectRef) -> bool:
-    """Whether the cache has this very object, not a later one of the same name."""
+    """Returns whether the cache has the object with this uid, and not a later object of the same name."""
     key = ObjectKey(object.namespace, object.name)
     try:
         row = cache.get(NAME, key, Projection_Fields(["/metadata/uid"]))
@@ -138,7 +138,7 @@ def is_cached(object: ObjectRef) -> bool:
 
 @contextmanager
 def errors_retried() -> Iterator[None]:
-    """Makes the host try the notification again later if it could not answer."""
+    """Has the host deliver the notification again later if a call to the host failed."""
     try:
         yield
     except Err as error:
@@ -157,12 +157,12 @@ def label_selector() -> str:
 
 @once
 def is_quiet() -> bool:
-    """Whether the configuration has `quiet: true`, which keeps the log empty. The endurance tests want that."""
+    """Returns whether the configuration has `quiet: true`, which turns the log off."""
     return config.get("/quiet") == "true"
 
 
 def text(field: Optional[str]) -> Optional[str]:
-    """The string that a field holds, if the field is there and holds one."""
+    """Returns the string value of a field, if the field has one."""
     if field is None:
         return None
     value = json.loads(field)

@@ -1,8 +1,7 @@
-// Logs what it is told about ConfigMaps.
+// Logs every notification about ConfigMaps.
 //
-// The same plugin exists in five languages. Each binds to the contract in `wit/` directly, without an SDK, and shows one
-// of everything: fields that come along with a call, a field that is pulled, a read of the cache, the configuration and
-// the log.
+// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one
+// example of each kind: declared fields, a field that it reads itself, a read of the cache, the configuration and the log.
 
 /// <reference path="./types/handler-plugin.d.ts" />
 
@@ -16,15 +15,15 @@ import type { Entry, Error as HostError, Failure, ObjectRef } from "oarlock:plug
 
 const NAME = "configmaps";
 
-// The fields that come along with every notification. Updates that change none of them are skipped; the resourceVersion
-// changes with each, so that here none is.
+// The fields that every notification carries. The host skips updates that change none of them. Every update changes the
+// resourceVersion, so the host skips none.
 const FIELDS = ["/metadata/resourceVersion", "/data/greeting"];
 const GREETING = 1;
 
-// A field that is not there: the generated types say undefined, QuickJS says null.
+// An absent field is undefined in the generated types, and null in QuickJS.
 type Field = string | null | undefined;
 
-// === what the plugin says of itself ===
+// === the description of the plugin ===
 
 export const metadata = {
   describe(): Description {
@@ -61,7 +60,7 @@ function labelSelector(): string {
   return selector;
 }
 
-// === what the plugin is told ===
+// === the notifications ===
 
 export const handler = {
   onAdd(added: Added): void {
@@ -90,7 +89,7 @@ export const handler = {
   },
 };
 
-// What the log line will say.
+// The pairs of the log line.
 class Notice {
   readonly pairs: Entry[] = [];
 
@@ -104,7 +103,7 @@ class Notice {
     this.pair("resource-version", object.resourceVersion);
   }
 
-  // Adds what the declared fields, the event and the cache say of the object, and logs the line.
+  // Adds values from the declared fields, the event and the cache, and logs the line.
   finish(which: event.Version, object: ObjectRef, fields: Field[]): void {
     this.textPair("greeting", fields[GREETING]);
     this.textPair("created", asking(() => event.field(which, "/metadata/creationTimestamp")));
@@ -116,7 +115,7 @@ class Notice {
     this.pairs.push({ name, value: String(value) });
   }
 
-  // Adds the string that a field holds, if there is one.
+  // Adds the string value of a field, if it has one.
   textPair(name: string, field: Field): void {
     const value = text(field);
     if (value !== undefined) this.pair(name, value);
@@ -127,7 +126,7 @@ class Notice {
   }
 }
 
-// Whether the cache has this very object, not a later one of the same name.
+// Returns whether the cache has the object with this uid, and not a later object of the same name.
 function isCached(object: ObjectRef): boolean {
   const { namespace, name } = object;
   return asking(
@@ -139,8 +138,8 @@ function isCached(object: ObjectRef): boolean {
   );
 }
 
-// Asks the host something. What it cannot answer makes the host try the notification again later, unless
-// `instead` knows what to say.
+// Calls the host. After an error the host delivers the notification again later, unless `instead` returns a value for
+// the error.
 function asking<T>(question: () => T, instead?: (error: HostError) => T | undefined): T {
   try {
     return question();
@@ -153,14 +152,14 @@ function asking<T>(question: () => T, instead?: (error: HostError) => T | undefi
   }
 }
 
-// The string that a field holds, if the field is there and holds one.
+// Returns the string value of a field, if the field has one.
 function text(field: Field): string | undefined {
   if (field == null) return undefined;
   const value: unknown = JSON.parse(field);
   return typeof value === "string" ? value : undefined;
 }
 
-// Whether the configuration has `quiet: true`, which keeps the log empty. The endurance tests want that.
+// Returns whether the configuration has `quiet: true`, which turns the log off.
 let quiet: boolean | undefined;
 function isQuiet(): boolean {
   quiet ??= config.get("/quiet") === "true";

@@ -1,6 +1,6 @@
 //! Counts the objects of one resource by namespace.
 //!
-//! A plugin with state: what it knows is what it was told, and a fresh instance is told everything anew.
+//! A plugin with state: it keeps what the notifications contained, and a new instance receives every object again.
 
 #![deny(unsafe_code)]
 
@@ -77,7 +77,7 @@ impl Census {
     }
 }
 
-/// Returns the resource that the configuration names, Pods if it names none.
+/// Returns the resource that the configuration names; the default is Pods.
 fn resource() -> Result<GroupVersionResource, oarlock_sdk::Error> {
     let part = |name: &str, or: &str| -> Result<String, oarlock_sdk::Error> {
         Ok(config::get(&format!("/resource/{name}"))?.unwrap_or_else(|| or.to_owned()))

@@ -1,8 +1,8 @@
-// Package gc collects garbage when it is allowed to.
+// Package gc collects garbage at safe points.
 //
-// Go starts a collection whenever an allocation makes it due. If that is the allocation of a string that the host is
-// handing over, the collector's calls to WASI trap ("cannot leave component instance"). So collections that come
-// by themselves are off, and every exported function ends with Collect.
+// By default an allocation may start a collection. If it is the allocation of a string that the host passes, the
+// collector's calls to WASI trap ("cannot leave component instance"). So automatic collections are off, and every
+// exported function ends with Collect.
 package gc
 
 import (
@@ -11,7 +11,7 @@ import (
 	"runtime/metrics"
 )
 
-// garbage is how many bytes are allocated between two collections.
+// garbage is the number of bytes that are allocated between two collections.
 const garbage = 8 << 20
 
 var (
@@ -23,7 +23,7 @@ func init() {
 	debug.SetGCPercent(-1)
 }
 
-// Collect collects garbage if there may be enough of it.
+// Collect collects garbage if enough bytes were allocated since the last collection.
 func Collect() {
 	metrics.Read(allocated)
 	now := allocated[0].Value.Uint64()

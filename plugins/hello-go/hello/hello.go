@@ -1,4 +1,4 @@
-// Package hello has what the plugin's two halves share.
+// Package hello has the parts that both packages of the plugin use.
 package hello
 
 import (
@@ -10,14 +10,14 @@ import (
 // Name is the name of the plugin's one subscription and of its one lister.
 const Name = "configmaps"
 
-// Fields come along with every notification. Updates that change none of them are skipped; the resourceVersion changes
-// with each, so that here none is.
+// Fields are the fields that every notification carries. The host skips updates that change none of them. Every update
+// changes the resourceVersion, so the host skips none.
 var Fields = []string{"/metadata/resourceVersion", "/data/greeting"}
 
-// Greeting is the place of the greeting among Fields.
+// Greeting is the index of the greeting in Fields.
 const Greeting = 1
 
-// Text returns the string that a field holds, if the field is there and holds one.
+// Text returns the string value of a field, if the field has one.
 func Text(field witTypes.Option[string]) (text string, ok bool) {
 	if field.IsNone() {
 		return "", false

@@ -1,8 +1,8 @@
-//! Logs what it is told about ConfigMaps.
+//! Logs every notification about ConfigMaps.
 //!
-//! The same plugin exists in five languages. Each binds to the contract in `wit/` directly, without an SDK, and shows
-//! one of everything: fields that come along with a call, a field that is pulled, a read of the cache, the
-//! configuration and the log.
+//! The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one example
+//! of each kind: declared fields of a notification, a field that it reads itself, a read of the cache, the configuration and
+//! the log.
 
 mod bindings;
 
@@ -18,12 +18,12 @@ use metadata::{Content, Description, Enqueue, Read, Subscription};
 
 const NAME: &str = "configmaps";
 
-/// The fields that come along with every notification. Updates that change none of them are skipped; the
-/// resourceVersion changes with each, so that here none is.
+/// The fields that every notification carries. The host skips updates that change none of them. Every update changes the
+/// resourceVersion, so the host skips none.
 const FIELDS: [&str; 2] = ["/metadata/resourceVersion", GREETING];
 const GREETING: &str = "/data/greeting";
 
-/// `quiet: true` in the configuration keeps the log empty, which the endurance tests want.
+/// `quiet: true` in the configuration turns the log off, for tests with many notifications.
 static QUIET: LazyLock<bool> =
     LazyLock::new(|| matches!(config::get("/quiet"), Ok(Some(json)) if json == "true"));
 
@@ -101,8 +101,8 @@ impl handler::Guest for Hello {
     }
 }
 
-/// Has panics logged: on this target there is no standard error, and only the trap would be seen. The host shows what was logged
-/// just before a trap with it, once.
+/// Has panics logged: this target has no standard error, so the host would only see the trap. The host shows the last lines of
+/// level error together with the trap.
 fn log_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -110,7 +110,7 @@ fn log_panics() {
     });
 }
 
-/// What the log line will say.
+/// The pairs of the log line.
 struct Notice(Vec<Entry>);
 
 // === impl Notice ===
@@ -127,7 +127,7 @@ impl Notice {
         notice
     }
 
-    /// Adds what the declared fields, the event and the cache say of the object, and logs the line.
+    /// Adds values from the declared fields, the event and the cache, and logs the line.
     fn finish(
         mut self,
         which: event::Version,
@@ -146,7 +146,7 @@ impl Notice {
         self.0.push(Entry { name: name.into(), value: value.to_string() });
     }
 
-    /// Adds the string that a field holds, if there is one.
+    /// Adds the string value of a field, if it has one.
     fn text_pair(&mut self, name: &str, json: Option<&str>) {
         if let Some(value) = json.and_then(text) {
             self.pair(name, value);
@@ -160,7 +160,7 @@ impl Notice {
     }
 }
 
-/// Whether the cache has this very object, not a later one of the same name.
+/// Returns whether the cache has the object with this uid, and not a later object of the same name.
 fn is_cached(object: &ObjectRef) -> Result<bool, Failure> {
     let key = ObjectKey { namespace: object.namespace.clone(), name: object.name.clone() };
     match cache::get(NAME, &key, &Projection::Fields(vec!["/metadata/uid".into()])) {
@@ -170,7 +170,7 @@ fn is_cached(object: &ObjectRef) -> Result<bool, Failure> {
     }
 }
 
-/// The string that this JSON text holds, if it holds one.
+/// Returns the string in a JSON text, if the text is a string.
 fn text(json: &str) -> Option<String> {
     serde_json::from_str(json).ok()
 }

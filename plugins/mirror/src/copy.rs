@@ -1,4 +1,4 @@
-//! What a copy looks like, and whom it belongs to.
+//! The content of a copy, and the source that it belongs to.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::kind::Kind;
 use crate::source::SourceKey;
 
-/// On a copy: `namespace/name` of its source. What does not carry it is not ours and is never touched.
+/// The annotation of a copy: `namespace/name` of its source. mirror never changes an object without it.
 pub(crate) const MIRRORED_FROM: &str = "oarlock.dev/mirrored-from";
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -34,17 +34,18 @@ pub(crate) fn of(kind: Kind, source: &Value, key: &SourceKey, namespace: &str) -
     copy
 }
 
-/// Whether the object says that it is the copy of that source.
+/// Returns whether the object is annotated as a copy of this source.
 pub(crate) fn belongs_to(object: &Value, source: &SourceKey) -> bool {
     object["metadata"]["annotations"][MIRRORED_FROM].as_str() == Some(&source.annotation())
 }
 
-/// Whether a Secret's type differs, which the API lets nobody change: the copy has to be made anew.
+/// Returns whether the type of a Secret differs. The API server does not allow to change it, so the copy must be created
+/// again.
 pub(crate) fn is_of_another_type(copy: &Value, source: &Value) -> bool {
     copy.get("type") != source.get("type")
 }
 
-/// Returns the merge patch that brings a copy up to its source; none where there is nothing to do.
+/// Returns the merge patch that makes a copy equal to its source, or `None` if it is equal already.
 pub(crate) fn difference(kind: Kind, copy: &Value, source: &Value) -> Option<Value> {
     let mut patch = Map::new();
     for &field in kind.content() {
@@ -72,7 +73,7 @@ pub(crate) fn source_in_event(which: event::Version) -> Result<Option<SourceKey>
     Ok(annotation.as_deref().and_then(SourceKey::parse))
 }
 
-/// Returns every source that some copy of this kind names, whether it exists or not.
+/// Returns the sources that the copies of this kind name. Some may not exist any more.
 pub(crate) fn all_sources(kind: Kind) -> Result<BTreeSet<SourceKey>, Error> {
     Ok(cache::index_values(kind.copies())?.iter().filter_map(|value| SourceKey::parse(value)).collect())
 }
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_carries_content_and_origin_and_nothing_else() {
+    fn a_copy_has_the_content_and_the_origin_of_its_source_only() {
         let source = json!({"metadata": {"name": "settings", "namespace": "home", "uid": "1",
             "annotations": {"oarlock.dev/mirror-to": "*"}}, "data": {"a": "1"}, "immutable": true});
         let key = SourceKey { namespace: "home".into(), name: "settings".into() };
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_sets_what_changed_and_nulls_what_went() {
+    fn the_patch_sets_changed_fields_and_nulls_removed_ones() {
         let copy = json!({"data": {"a": "1", "b": "2", "c": "3"}});
         let source = json!({"data": {"a": "1", "b": "two", "d": "4"}});
         let patch = difference(Kind::ConfigMap, &copy, &source);

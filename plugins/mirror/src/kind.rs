@@ -1,6 +1,6 @@
-//! The two kinds that are mirrored.
+//! The two kinds of objects that mirror copies.
 
-/// A resource that can be mirrored.
+/// A kind of object that mirror copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     ConfigMap,
@@ -12,7 +12,7 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Self; 2] = [Self::ConfigMap, Self::Secret];
 
-    /// The `kind` in an object.
+    /// Returns the `kind` of an object.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
@@ -20,7 +20,7 @@ impl Kind {
         }
     }
 
-    /// The resource, which is also the name of its lister.
+    /// Returns the resource, which is also the name of its lister.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::ConfigMap => "configmaps",
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// The subscription to sources, and the index of what they ask for.
+    /// Returns the name of the subscription to sources, and of their index by annotation.
     pub(crate) fn sources(self) -> &'static str {
         match self {
             Self::ConfigMap => "configmap-sources",
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// The subscription to copies, and the index by the source they name.
+    /// Returns the name of the subscription to copies, and of their index by source.
     pub(crate) fn copies(self) -> &'static str {
         match self {
             Self::ConfigMap => "configmap-copies",
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// The fields that a copy takes over from its source.
+    /// Returns the fields of a source that a copy has.
     pub(crate) fn content(self) -> &'static [&'static str] {
         match self {
             Self::ConfigMap => &["data", "binaryData"],

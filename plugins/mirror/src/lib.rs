@@ -1,12 +1,11 @@
 //! Keeps ConfigMaps and Secrets as copies in other namespaces.
 //!
-//! An object annotated `oarlock.dev/mirror-to: "team-a,team-b"` (or `*`) is copied into those namespaces, for as long as it exists and
-//! says so. Whatever happens to a source, a copy or a namespace ends in the same question, asked of the cache: which
-//! copies should this source have, and which has it? ([`reconcile`]). So the plugin keeps no state, may miss any number of
-//! events and still ends where it should.
+//! mirror copies an object with the annotation `oarlock.dev/mirror-to: "team-a,team-b"` (or `*`) into those namespaces, as long
+//! as the object and its annotation exist. Every change of a source, a copy or a namespace leads to the same comparison, with
+//! data from the cache: the copies that a source should have, and the copies that it has ([`reconcile`]). So the plugin keeps no
+//! state, and reaches the correct state after any number of missed events.
 //!
-//! [`source`] what is asked for → [`copy`] what a copy looks like and whom it belongs to → [`reconcile`] the difference,
-//! written.
+//! [`source`]: the copies that a source asks for → [`copy`]: the content of a copy → [`reconcile`]: the writes.
 
 #![deny(unsafe_code)]
 
@@ -26,8 +25,8 @@ use source::SourceKey;
 /// The subscription to namespaces, and the lister of that name.
 const NAMESPACES: &str = "namespaces";
 
-/// How often, in seconds, a source is looked at without an event: an object that stood in a copy's way may be gone.
-const LOOK_AGAIN: u32 = 300;
+/// The interval in seconds at which a source is reconciled without an event: an object that prevented a copy may be gone.
+const RESYNC_SECONDS: u32 = 300;
 
 struct Mirror {
     exclusions: source::Exclusions,
@@ -46,7 +45,7 @@ impl Plugin for Mirror {
                 .subscribe(
                     Subscription::new(kind.sources(), resource())
                         .condition(&annotated(source::MIRROR_TO), Test::Exists)
-                        .resync_seconds(LOOK_AGAIN),
+                        .resync_seconds(RESYNC_SECONDS),
                 )
                 .subscribe(
                     Subscription::new(kind.copies(), resource())
@@ -67,11 +66,11 @@ impl Plugin for Mirror {
     }
 }
 
-/// What was handled is logged last: a notification that fails is delivered again, and counts once.
+/// Each method logs the notification last, so that a notification that fails and is delivered again is logged once.
 impl Handler for Mirror {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
         match added.subscription.as_str() {
-            // In the first list every source is about to be added anyway.
+            // Each source of the first list is delivered as an add as well.
             NAMESPACES if added.is_in_initial_list => {}
             NAMESPACES => self.namespace_appeared()?,
             subscription => self.changed(subscription, &added.object, event::Version::New)?,
@@ -82,7 +81,7 @@ impl Handler for Mirror {
 
     fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
         if updated.subscription != NAMESPACES {
-            // A copy whose annotation was changed by hand belongs to another source now: both look again.
+            // A copy whose annotation a user changed belongs to another source now: both sources are reconciled.
             self.changed(&updated.subscription, &updated.old, event::Version::Old)?;
             self.changed(&updated.subscription, &updated.object, event::Version::New)?;
         }
@@ -100,7 +99,7 @@ impl Handler for Mirror {
 
     fn on_synced(&mut self, synced: &Synced) -> Result<(), Failure> {
         if synced.remaining == 0 {
-            self.sweep()?;
+            self.delete_orphans()?;
         }
         synced.log(&[]);
         Ok(())
@@ -108,7 +107,7 @@ impl Handler for Mirror {
 }
 
 impl Mirror {
-    /// Looks again at the source behind a notification: the object itself, or the one that a copy names.
+    /// Reconciles the source of a notification: the object itself, or the source that a copy names.
     fn changed(
         &self,
         subscription: &str,
@@ -130,7 +129,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Serves a new namespace: every source that could mean it looks again.
+    /// Reconciles all sources, for a new namespace.
     fn namespace_appeared(&self) -> Result<(), Failure> {
         for kind in Kind::ALL {
             for source in source::all(kind)? {
@@ -140,8 +139,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Deletes the copies of sources that vanished while nobody ran: their deletes were never told.
-    fn sweep(&self) -> Result<(), Failure> {
+    /// Deletes the copies of sources that were deleted while the plugin did not run.
+    fn delete_orphans(&self) -> Result<(), Failure> {
         for kind in Kind::ALL {
             for source in copy::all_sources(kind)? {
                 reconcile::reconcile(kind, &source, &self.exclusions)?;

@@ -1,4 +1,4 @@
-//! The copies that a source should have against those it has, and the writes between them.
+//! Compares the copies that a source should have with the copies that it has, and writes the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::kind::Kind;
 use crate::source::{Exclusions, SourceKey};
 use crate::{NAMESPACES, copy, source};
 
-/// Brings the copies of one source to what it asks for. A source that is gone asks for none.
+/// Makes the copies of one source match its annotation. A source that does not exist has no copies.
 pub(crate) fn reconcile(kind: Kind, source: &SourceKey, exclusions: &Exclusions) -> Result<(), Failure> {
     let found = cache::get(kind.plural(), &key(&source.namespace, &source.name), Select::Json)?;
     let (targets, wanted) = match &found {
@@ -51,7 +51,7 @@ fn namespaces() -> Result<BTreeSet<String>, Error> {
     Ok(rows.into_iter().filter(|row| row.fields == [None]).map(|row| row.object.name).collect())
 }
 
-/// Returns the copies that name this source, by namespace. An object of another name that claims to be a copy is nobody's.
+/// Returns the copies of this source, by namespace. An object with another name is not a copy, whatever its annotation says.
 fn copies(kind: Kind, source: &SourceKey) -> Result<BTreeMap<String, Row>, Error> {
     let rows = cache::by_index(kind.copies(), &source.annotation(), Select::Json)?;
     let own = |row: &Row| row.object.name == source.name && row.object.namespace != source.namespace;
@@ -72,7 +72,7 @@ fn create(
             Ok(())
         }
         Err(Error::AlreadyExists(_)) => {
-            // Either the cache has not seen our own copy yet, or somebody else's object has the name.
+            // Either the cache does not have mirror's own copy yet, or another object has the name.
             let existing: Option<Value> = client::get(&resource, &key(namespace, &source.name))?;
             match existing {
                 Some(existing) if copy::belongs_to(&existing, source) => {
@@ -82,7 +82,7 @@ fn create(
                     refuse(kind, source, regarding, namespace);
                     Ok(())
                 }
-                None => Err(Failure::Retry(format!("the object in {namespace} just went"))),
+                None => Err(Failure::Retry(format!("the object in {namespace} was just deleted"))),
             }
         }
         Err(error) => Err(error.into()),
@@ -92,7 +92,7 @@ fn create(
 fn update(kind: Kind, source: &SourceKey, object: &Value, row: &Row) -> Result<(), Failure> {
     let existing = parse(row)?;
     if copy::is_of_another_type(&existing, object) {
-        // Its delete comes back as a notification, and the copy is created anew then.
+        // The notification of this delete reconciles the source again, which creates the copy.
         return delete(kind, source, &row.object);
     }
     let Some(patch) = copy::difference(kind, &existing, object) else {
@@ -111,7 +111,7 @@ fn delete(kind: Kind, source: &SourceKey, object: &ObjectRef) -> Result<(), Fail
     Ok(())
 }
 
-/// Says, in the log and as an Event of the source, that an object which is not ours has the copy's name.
+/// Logs, and emits as an Event of the source, that an object of another owner has the name of the copy.
 fn refuse(kind: Kind, source: &SourceKey, regarding: &ObjectRef, namespace: &str) {
     warn!("not overwritten", "kind" = kind.name(), "source" = source.annotation(), "in" = namespace);
     let note = format!("{} {namespace}/{} exists and is not a copy of this object", kind.name(), source.name);
@@ -123,7 +123,7 @@ fn refuse(kind: Kind, source: &SourceKey, regarding: &ObjectRef, namespace: &str
     }
 }
 
-/// The precondition that the object is still what the cache showed, and nobody made it theirs since.
+/// Returns the precondition that the object did not change since the cache read it.
 fn unchanged(object: &ObjectRef) -> Preconditions {
     Preconditions { uid: Some(object.uid.clone()), resource_version: Some(object.resource_version.clone()) }
 }

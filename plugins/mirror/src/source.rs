@@ -1,4 +1,4 @@
-//! What a source asks for.
+//! The sources, and the namespaces that they ask to be copied to.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
-/// On a source: the namespaces to copy it to, separated by commas, or `*`.
+/// The annotation of a source: the namespaces to copy it to, separated by commas, or `*`.
 pub(crate) const MIRROR_TO: &str = "oarlock.dev/mirror-to";
 
 /// Names a source within its kind.
@@ -18,13 +18,13 @@ pub(crate) struct SourceKey {
     pub(crate) name: String,
 }
 
-/// Namespaces that `*` leaves out.
+/// The namespaces that `*` does not include.
 pub(crate) struct Exclusions(BTreeSet<String>);
 
 // === impl SourceKey ===
 
 impl SourceKey {
-    /// Reads the `namespace/name` in a copy's annotation; none for anything else, which is nobody's copy.
+    /// Parses the `namespace/name` in a copy's annotation. Returns `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (namespace, name) = text.split_once('/')?;
         let valid = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
@@ -44,16 +44,16 @@ impl Exclusions {
     }
 }
 
-/// Returns the namespaces, out of those there are, that `mirror-to` names: never the source's own.
+/// Returns the existing namespaces that `mirror-to` names, except the source's own.
 pub(crate) fn targets(
     mirror_to: &str,
     own: &str,
-    there_are: &BTreeSet<String>,
+    existing: &BTreeSet<String>,
     exclusions: &Exclusions,
 ) -> BTreeSet<String> {
     let named: BTreeSet<&str> = mirror_to.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let everywhere = named.contains("*");
-    there_are
+    existing
         .iter()
         .filter(|&namespace| {
             let chosen =
@@ -64,7 +64,7 @@ pub(crate) fn targets(
         .collect()
 }
 
-/// Returns what the object asks for; none where it is no source: not annotated, on its way out, or a copy itself.
+/// Returns the value of the annotation, or `None` if the object is not a source: not annotated, being deleted, or a copy.
 pub(crate) fn mirror_to(object: &Value) -> Option<&str> {
     let metadata = &object["metadata"];
     let annotations = &metadata["annotations"];
@@ -93,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_existing_namespaces_but_the_own() {
-        let there_are = set(&["home", "team-a", "team-b", "kube-system"]);
+    fn targets_are_existing_namespaces_except_the_own() {
+        let existing = set(&["home", "team-a", "team-b", "kube-system"]);
         let exclusions = Exclusions(set(&["kube-system"]));
-        let targets = |mirror_to| targets(mirror_to, "home", &there_are, &exclusions);
+        let targets = |mirror_to| targets(mirror_to, "home", &existing, &exclusions);
         assert_eq!(targets("team-a, team-b,nowhere,home"), set(&["team-a", "team-b"]));
         assert_eq!(targets("*"), set(&["team-a", "team-b"]));
         assert_eq!(targets("*,kube-system"), set(&["kube-system", "team-a", "team-b"]));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_namespace_and_a_name_name_a_source() {
+    fn a_source_key_is_a_namespace_and_a_name() {
         assert_eq!(
             SourceKey::parse("home/settings").map(|key| key.annotation()),
             Some("home/settings".to_owned())

@@ -1,4 +1,4 @@
-// Package export_oarlock_plugin_handler is told of every change, and says so in the log.
+// Package export_oarlock_plugin_handler logs every notification.
 package export_oarlock_plugin_handler
 
 import (
@@ -40,7 +40,7 @@ func OnUpdate(updated handler.Updated) result {
 	return answer(notice.finish(event.Version_New, updated.Object, updated.Fields))
 }
 
-// OnDelete is called when such an object goes, or ceases to match.
+// OnDelete is called when such an object is deleted, or ceases to match.
 func OnDelete(deleted handler.Deleted) result {
 	defer gc.Collect()
 	notice := newNotice("delete", deleted.Subscription, deleted.Object)
@@ -48,7 +48,7 @@ func OnDelete(deleted handler.Deleted) result {
 	return answer(notice.finish(event.Version_Old, deleted.Object, deleted.Fields))
 }
 
-// OnSynced is called when all objects of the first list have been told.
+// OnSynced is called when all objects of the first list have been delivered.
 func OnSynced(synced handler.Synced) result {
 	defer gc.Collect()
 	var notice notice
@@ -59,7 +59,7 @@ func OnSynced(synced handler.Synced) result {
 	return answer(nil)
 }
 
-// answer asks the host to try again later if there was an error.
+// answer asks the host to call again later if there was an error.
 func answer(err error) result {
 	if err != nil {
 		return witTypes.Err[witTypes.Unit](types.MakeFailureRetry(err.Error()))
@@ -67,7 +67,7 @@ func answer(err error) result {
 	return witTypes.Ok[witTypes.Unit, types.Failure](witTypes.Unit{})
 }
 
-// notice is what the log line will say.
+// notice holds the pairs of the log line.
 type notice []types.Entry
 
 func newNotice(kind, subscription string, object types.ObjectRef) notice {
@@ -81,7 +81,7 @@ func newNotice(kind, subscription string, object types.ObjectRef) notice {
 	}
 }
 
-// finish adds what the declared fields, the event and the cache say of the object, and logs the line.
+// finish adds values from the declared fields, the event and the cache, and logs the line.
 func (n *notice) finish(which event.Version, object types.ObjectRef, fields fields) error {
 	n.textPair("greeting", fields[hello.Greeting])
 	created := event.Field(which, "/metadata/creationTimestamp")
@@ -102,7 +102,7 @@ func (n *notice) pair(name, value string) {
 	*n = append(*n, types.Entry{Name: name, Value: value})
 }
 
-// textPair adds the string that a field holds, if there is one.
+// textPair adds the string value of a field, if it has one.
 func (n *notice) textPair(name string, field witTypes.Option[string]) {
 	if text, ok := hello.Text(field); ok {
 		n.pair(name, text)
@@ -115,7 +115,7 @@ func (n *notice) log() {
 	}
 }
 
-// isCached says whether the cache has this very object, not a later one of the same name.
+// isCached returns whether the cache has the object with this uid, and not a later object of the same name.
 func isCached(object types.ObjectRef) (bool, error) {
 	key := types.ObjectKey{Namespace: object.Namespace, Name: object.Name}
 	row := cache.Get(hello.Name, key, types.MakeProjectionFields([]string{"/metadata/uid"}))
@@ -129,7 +129,7 @@ func isCached(object types.ObjectRef) (bool, error) {
 	return ok && uid == object.Uid, nil
 }
 
-// isQuiet says whether the configuration has `quiet: true`, which keeps the log empty. The endurance tests want that.
+// isQuiet returns whether the configuration has `quiet: true`, which turns the log off.
 var isQuiet = sync.OnceValue(func() bool {
 	quiet := config.Get("/quiet")
 	return quiet.IsOk() && quiet.Ok().SomeOr("") == "true"

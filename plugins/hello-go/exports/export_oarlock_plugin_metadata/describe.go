@@ -1,4 +1,4 @@
-// Package export_oarlock_plugin_metadata says what the plugin is.
+// Package export_oarlock_plugin_metadata has the description of the plugin.
 package export_oarlock_plugin_metadata
 
 import (

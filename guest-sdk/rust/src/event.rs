@@ -37,7 +37,6 @@ pub fn object<T: DeserializeOwned>(which: Version) -> Result<T, Error> {
 
 /// Parses the JSON text that the host returned for `pointer`.
 pub(crate) fn parse<T: DeserializeOwned>(pointer: &str, text: &str) -> Result<T, Error> {
-    serde_json::from_str(text).map_err(|error| {
-        Error::Invalid(format!("the value at {pointer:?} has an unexpected form: {error}"))
-    })
+    serde_json::from_str(text)
+        .map_err(|error| Error::Invalid(format!("the value at {pointer:?} has an unexpected form: {error}")))
 }

@@ -74,7 +74,7 @@ struct ActiveReflector<'r> {
     resource_version: Version,
     /// The server cannot list at the last version: it has expired, or is too new for this server.
     is_last_version_unavailable: bool,
-    /// A list at version 0 came in pages, so the server has no watch cache (RL-24).
+    /// A list at version 0 had pages, so the server has no watch cache (RL-24).
     is_paginated: bool,
     /// The server has sent a bookmark before.
     sends_bookmarks: bool,
@@ -126,7 +126,7 @@ impl Reflector {
     /// Lists and watches until `token` is cancelled.
     ///
     /// Returns at the next await point, and drops the requests under way. All of it is this one future: it
-    /// spawns no task and leaves nothing behind.
+    /// spawns no task.
     pub async fn run(&self, token: &CancellationToken) {
         tokio::select! {
             biased;
@@ -209,8 +209,8 @@ impl<'r> ActiveReflector<'r> {
         }
     }
 
-    fn watch_error(&self, source: ApiError) -> Error {
-        Error::Watch { what: self.description(), source }
+    fn ended(&self, source: ApiError) -> Error {
+        Error::Ended { what: self.description(), source }
     }
 
     fn undecodable_error(&self, object: Undecodable) -> Error {

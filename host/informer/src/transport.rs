@@ -172,17 +172,17 @@ mod tests {
         let client = client(Config::new(url.parse().unwrap())).unwrap();
         let server = async {
             let (mut connection, _) = listener.accept().await.unwrap();
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") {
-                connection.read_buf(&mut asked).await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                connection.read_buf(&mut request).await.unwrap();
             }
             let answer =
                 b"HTTP/1.1 503 Not Now\r\nretry-after: 0\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             connection.write_all(answer).await.unwrap();
-            String::from_utf8(asked).unwrap()
+            String::from_utf8(request).unwrap()
         };
-        let (asked, answer) = tokio::join!(server, client.send(get("/api/v1/pods?limit=1")));
-        assert!(asked.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{asked}");
+        let (request, answer) = tokio::join!(server, client.send(get("/api/v1/pods?limit=1")));
+        assert!(request.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{request}");
         // The default client of kube would retry.
         assert_eq!(answer.unwrap().status(), 503);
     }

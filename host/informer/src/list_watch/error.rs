@@ -88,7 +88,7 @@ pub enum DecodeError {
 /// The connection broke, or was silent for too long, before the answer. The server may or may not have got
 /// the request.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer came")]
+#[error("no answer arrived")]
 pub struct Unanswered(#[source] pub Box<dyn StdError + Send + Sync>);
 
 // === impl ApiError ===

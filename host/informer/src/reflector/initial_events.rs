@@ -115,7 +115,7 @@ impl LateBookmark {
             None => format!("no events received for {}s", self.begun_at.elapsed().as_secs()),
             Some(at) => format!("received last event {}s ago", at.elapsed().as_secs()),
         };
-        format!("the bookmark that ends the initial events has not come yet: {lateness}")
+        format!("the bookmark that ends the initial events has not arrived yet: {lateness}")
     }
 }
 

@@ -3,8 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
-use super::outcome::{Error, Outcome};
-use super::state::State;
+use super::outcome::Error;
 use super::undecodable::UndecodableObjects;
 use super::{ActiveReflector, StoreError};
 use crate::list_watch::{ApiError, ListOptions};
@@ -15,7 +14,7 @@ use crate::pager::{self, Listing, Pager};
 
 impl ActiveReflector<'_> {
     /// Lists all objects and replaces the store's contents by them.
-    pub(super) async fn list(&mut self) -> Result<State, Outcome> {
+    pub(super) async fn list(&mut self) -> Result<(), Error> {
         let resource_version = match &*self.resource_version.text() {
             _ if self.is_last_version_unavailable => "",
             "" => "0",
@@ -38,20 +37,17 @@ impl ActiveReflector<'_> {
         }
         let (listing, rejected) = match result {
             Ok(listed) => listed,
-            Err(source) => return Err(Outcome::failed(Error::List { what: self.description(), source })),
+            Err(source) => return Err(Error::List { what: self.description(), source }),
         };
         self.is_last_version_unavailable = false;
         self.is_paginated |= resource_version == "0" && listing.is_paginated;
 
         let Listing { resource_version, items, undecodable, .. } = listing;
-        let replaced = match rejected {
-            Some(error) => Err(error),
-            None => self.replace(items, UndecodableObjects::new(undecodable), &resource_version),
-        };
-        match replaced {
-            Ok(()) => Ok(self.watching_state(None)),
-            Err(error) => Err(Outcome::failed(Error::Replace(error))),
+        if let Some(error) = rejected {
+            return Err(Error::Replace(error));
         }
+        let undecodable = UndecodableObjects::new(undecodable);
+        self.replace(items, undecodable, &resource_version).map_err(Error::Replace)
     }
 
     /// Lists all objects, transformed and interned, and returns also the first error of the store's

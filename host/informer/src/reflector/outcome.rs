@@ -11,9 +11,8 @@ use crate::list_watch::{ApiError, DecodeError};
 
 /// Why a list or a watch ended.
 ///
-/// A [`WatchErrorHandler`](super::WatchErrorHandler) receives [`Error::List`], [`Error::Replace`], and
-/// [`Error::Watch`] of a watch that could not begin (RL-10). The other errors are in the log and in the
-/// status.
+/// A [`WatchErrorHandler`](super::WatchErrorHandler) receives [`Error::List`], [`Error::Watch`] and
+/// [`Error::Replace`] (RL-10). The other errors are in the log and in the status.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The list failed (RL-27).
@@ -27,9 +26,17 @@ pub enum Error {
     /// The store rejected the list (RL-25).
     #[error("unable to sync list result")]
     Replace(#[source] StoreError),
-    /// The watch could not begin (RL-41), or the server ended it with an error (RL-44).
+    /// The watch could not begin (RL-41).
     #[error("failed to watch {what}")]
     Watch {
+        /// The resource.
+        what: String,
+        /// The cause.
+        source: ApiError,
+    },
+    /// The server ended the watch with an error, or sent an event that cannot be decoded (RL-44).
+    #[error("failed to watch {what}")]
+    Ended {
         /// The resource.
         what: String,
         /// The cause.
@@ -49,8 +56,11 @@ pub enum Error {
         source: Arc<DecodeError>,
     },
     /// The watch ended without an error (RL-42).
-    #[error("the server closed the watch")]
-    Closed,
+    #[error("the server closed the watch after {lasted:?}")]
+    Closed {
+        /// The time since the request.
+        lasted: Duration,
+    },
     /// The watch ended within a second, without an event (RL-42).
     #[error("very short watch: the server closed it within a second and without an event")]
     VeryShortWatch,
@@ -108,10 +118,12 @@ impl Error {
     /// Returns the API server's or the connection's error, if it is the cause.
     pub fn api_error(&self) -> Option<&ApiError> {
         match self {
-            Self::List { source, .. } | Self::Watch { source, .. } => Some(source),
+            Self::List { source, .. } | Self::Watch { source, .. } | Self::Ended { source, .. } => {
+                Some(source)
+            }
             Self::Replace(_)
             | Self::Undecodable { .. }
-            | Self::Closed
+            | Self::Closed { .. }
             | Self::VeryShortWatch
             | Self::ClosedTooEarly { .. }
             | Self::Silent { .. }

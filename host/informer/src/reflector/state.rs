@@ -1,15 +1,13 @@
-//! The reflector's state machine: all states, and in one place what each state leads to.
+//! The reflector's state machine: the states, and in one place what follows each state.
 //!
-//! ```text
-//!               ┌─────────────────────────── fails: back off, relist ──────────────────────────┐
-//!               ▼                                                                              │
-//!          InitialList ─ the source can stream ─→ Streaming ─ end of initial events ─→ Watching ┤
-//!               │                                     │                                ▲  │ ▲  │
-//!               └────────────── else ─→ Listing ←─ cannot ─┘                           │  └─┘ closed: resume
-//!                                          └────────────────── replaced ───────────────┘
-//! ```
+//! | state | after success | after an error |
+//! |---|---|---|
+//! | `InitialList` | `Streaming` or `Listing` | |
+//! | `Streaming` | `Watching` on the same watch | `Streaming` again, or `Listing` |
+//! | `Listing` | `Watching` | back-off, then `InitialList` |
+//! | `Watching` | (a watch always ends) | `Watching` again, or back-off, then `InitialList` |
 //!
-//! `Streaming` and `Watching` also retry in place, after a back-off or at once.
+//! [`ActiveReflector::after_stream`] and [`after_watch`] decide between the alternatives of the last column.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,13 +16,16 @@ use tokio::time::Instant;
 
 use super::internal_errors::InternalErrors;
 use super::outcome::{Error, Outcome, Report, Wait, in_full};
-use super::watching::OpenWatch;
+use super::watching::{OpenWatch, VERY_SHORT};
 use super::{ActiveReflector, InitialList, ReflectorStore};
 use crate::backoff::Backoff;
 use crate::clock;
 
-/// No server may make a reflector wait longer than this, whatever its `Retry-After` says.
+/// The longest wait that a `Retry-After` of the server may cause.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
+
+/// After this many streams in a row that ended too early, the reflector lists instead: pages may get through.
+const MAX_CLOSED_EARLY: u32 = 5;
 
 /// What the reflector does at the moment.
 pub(super) enum State {
@@ -77,13 +78,21 @@ impl ActiveReflector<'_> {
         }
     }
 
-    /// Does what the state says, and returns the next state.
+    /// Carries out one state, and returns the next one.
     async fn step(&mut self, state: State) -> State {
         let result = match state {
             State::InitialList => Ok(self.choose_initial_list()),
-            State::Streaming { n_closed_early } => self.stream(n_closed_early).await,
-            State::Listing => self.list().await,
-            State::Watching { open, internal_errors } => Err(self.watch(open, internal_errors).await),
+            State::Streaming { n_closed_early } => match self.stream().await {
+                Ok(watch) => Ok(self.watching(Some(watch))),
+                Err(error) => Err(self.after_stream(error, n_closed_early)),
+            },
+            State::Listing => match self.list().await {
+                Ok(()) => Ok(self.watching(None)),
+                Err(error) => Err(Outcome::failed(error)),
+            },
+            State::Watching { open, internal_errors } => {
+                Err(after_watch(self.watch(open).await, internal_errors))
+            }
             State::BackingOff { wait, next } => {
                 tokio::time::sleep(wait).await;
                 Ok(*next)
@@ -103,8 +112,40 @@ impl ActiveReflector<'_> {
     }
 
     /// Returns the state after a whole list; `open` is the watch that brought it, if a watch did.
-    pub(super) fn watching_state(&self, open: Option<OpenWatch>) -> State {
+    fn watching(&self, open: Option<OpenWatch>) -> State {
         State::Watching { open, internal_errors: InternalErrors::new(self.config.max_internal_error_retry) }
+    }
+
+    /// Decides what follows a watch that did not bring all initial events: another one, or a list (WL-06,
+    /// WL-07).
+    fn after_stream(&mut self, error: Error, n_closed_early: u32) -> Outcome {
+        let again = State::Streaming { n_closed_early };
+        match (&error, error.api_error()) {
+            (Error::Closed { lasted }, _) => {
+                let n_closed_early = n_closed_early + 1;
+                let again = State::Streaming { n_closed_early };
+                if n_closed_early == MAX_CLOSED_EARLY {
+                    let error = Error::ClosedTooEarly { n_watches: n_closed_early };
+                    Outcome::resume(error, State::Listing)
+                } else if n_closed_early > 1 && *lasted < VERY_SHORT {
+                    // The server answers, so the back-off must not grow.
+                    Outcome::resume_later(error, again)
+                } else {
+                    Outcome::resume(error, again)
+                }
+            }
+            (Error::Silent { .. }, _) => Outcome::silent(error, State::Listing),
+            (_, Some(source)) if source.is_retriable_in_place() => Outcome::retry(error, again),
+            // Once, without a version (RL-23). A server that does not have the newest version either gets a
+            // list.
+            (_, Some(source))
+                if (source.is_expired() || source.is_too_large_rv()) && !self.is_last_version_unavailable =>
+            {
+                self.is_last_version_unavailable = true;
+                Outcome::resume(error, again)
+            }
+            _ => Outcome::resume(error, State::Listing),
+        }
     }
 
     /// Reports why a step did not succeed, and returns the next state.
@@ -146,6 +187,24 @@ impl ActiveReflector<'_> {
             Some(wait) => State::BackingOff { wait, next: Box::new(next) },
             None => next,
         }
+    }
+}
+
+/// Decides what follows the end of a watch: another one, or a relist (RL-41, RL-42, RL-44).
+fn after_watch(error: Error, mut internal_errors: InternalErrors) -> Outcome {
+    let again = |internal_errors| State::Watching { open: None, internal_errors };
+    match &error {
+        Error::Closed { .. } => Outcome::resume(error, again(internal_errors)),
+        Error::Silent { .. } => Outcome::silent(error, again(internal_errors)),
+        Error::Ended { source, .. } if source.is_expired() => Outcome::expired(error),
+        Error::Watch { source, .. } | Error::Ended { source, .. } if source.is_retriable_in_place() => {
+            Outcome::retry(error, again(internal_errors))
+        }
+        Error::Watch { .. } => Outcome::failed(error),
+        Error::Ended { source, .. } if source.is_internal() && internal_errors.may_retry_after_another() => {
+            Outcome::resume(error, again(internal_errors))
+        }
+        _ => Outcome::relist(error),
     }
 }
 

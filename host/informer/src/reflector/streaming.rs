@@ -4,51 +4,35 @@
 use tokio::time::Instant;
 
 use super::initial_events::{InitialEvents, LateBookmark};
-use super::outcome::{Error, Outcome, in_full};
+use super::outcome::{Error, in_full};
 use super::request::Timed;
-use super::state::State;
-use super::watching::{OpenWatch, VERY_SHORT};
+use super::watching::OpenWatch;
 use super::{ActiveReflector, ConsistencyCheck, consistency};
 use crate::list_watch::{ApiError, ListOptions, ListWatch, WatchEvent, WatchOptions};
 use crate::object::Object;
 
-/// After so many streams in a row that ended too early, the reflector lists in pages, which may get through.
-const MAX_CLOSED_EARLY: u32 = 5;
-
 // === impl ActiveReflector ===
 
 impl ActiveReflector<'_> {
-    /// Opens a watch with initial events and replaces the store's contents by them.
+    /// Replaces the store's contents by the initial events of a watch, and returns this watch.
     ///
     /// The store gets no object before the end bookmark (WL-09). An error or a cancellation also closes the
     /// watch (WL-10).
-    pub(super) async fn stream(&mut self, n_closed_early: u32) -> Result<State, Outcome> {
+    pub(super) async fn stream(&mut self) -> Result<OpenWatch, Error> {
         let mut watch = match self.open_stream().await {
             Ok(watch) => watch,
-            Err(source) => {
-                let error = self.watch_error(source);
-                return Err(self.after_stream(error, n_closed_early, false));
-            }
+            Err(source) => return Err(Error::Watch { what: self.description(), source }),
         };
-        match self.receive_initial_events(&mut watch).await {
-            Ok((events, resource_version)) => {
-                self.is_last_version_unavailable = false;
-                let InitialEvents { objects, undecodable } = events;
-                let objects = objects.into_objects();
-                if self.config.consistency_check == ConsistencyCheck::Panic {
-                    self.check_consistency(&objects, &resource_version).await;
-                }
-                if let Err(error) = self.replace(objects, undecodable, &resource_version) {
-                    return Err(Outcome::resume(Error::Replace(error), State::Listing));
-                }
-                self.status.counters.n_streamed.increment();
-                Ok(self.watching_state(Some(watch.after_initial_events())))
-            }
-            Err(error) => {
-                let was_short = watch.lasted() < VERY_SHORT;
-                Err(self.after_stream(error, n_closed_early, was_short))
-            }
+        let (events, resource_version) = self.receive_initial_events(&mut watch).await?;
+        self.is_last_version_unavailable = false;
+        let InitialEvents { objects, undecodable } = events;
+        let objects = objects.into_objects();
+        if self.config.consistency_check == ConsistencyCheck::Panic {
+            self.check_consistency(&objects, &resource_version).await;
         }
+        self.replace(objects, undecodable, &resource_version).map_err(Error::Replace)?;
+        self.status.counters.n_streamed.increment();
+        Ok(watch.after_initial_events())
     }
 
     /// Sends the request for the watch (WL-01).
@@ -112,38 +96,6 @@ impl ActiveReflector<'_> {
                 }
                 WatchEvent::Unknown { .. } | WatchEvent::Error(_) | WatchEvent::Rejected(_) => {}
             }
-        }
-    }
-
-    /// Decides what follows a watch that did not bring all initial events: another one, or a list (WL-06,
-    /// WL-07).
-    fn after_stream(&mut self, error: Error, n_closed_early: u32, was_short: bool) -> Outcome {
-        let again = State::Streaming { n_closed_early };
-        match &error {
-            Error::Closed => {
-                let n_closed_early = n_closed_early + 1;
-                let again = State::Streaming { n_closed_early };
-                if n_closed_early == MAX_CLOSED_EARLY {
-                    let error = Error::ClosedTooEarly { n_watches: n_closed_early };
-                    Outcome::resume(error, State::Listing)
-                } else if n_closed_early > 1 && was_short {
-                    // The server answers, so the back-off must not grow.
-                    Outcome::resume_later(error, again)
-                } else {
-                    Outcome::resume(error, again)
-                }
-            }
-            Error::Silent { .. } => Outcome::silent(error, State::Listing),
-            Error::Watch { source, .. } if source.is_retriable_in_place() => Outcome::retry(error, again),
-            // Once, without a version (RL-23). A server that does not have the newest version either gets a
-            // list.
-            Error::Watch { source, .. }
-                if (source.is_expired() || source.is_too_large_rv()) && !self.is_last_version_unavailable =>
-            {
-                self.is_last_version_unavailable = true;
-                Outcome::resume(error, again)
-            }
-            _ => Outcome::resume(error, State::Listing),
         }
     }
 

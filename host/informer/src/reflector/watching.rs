@@ -1,4 +1,4 @@
-//! One watch: opening it, receiving its events, passing them to the store, and what follows its end.
+//! One watch: opening it, receiving its events, and passing them to the store.
 
 use std::time::Duration;
 
@@ -6,9 +6,7 @@ use futures::{FutureExt, StreamExt};
 use tokio::task::coop;
 use tokio::time::Instant;
 
-use super::internal_errors::InternalErrors;
-use super::outcome::{Error, Outcome, in_full};
-use super::state::State;
+use super::outcome::{Error, in_full};
 use super::{ActiveReflector, ReflectorStore, StoreError};
 use crate::list_watch::{ApiError, ListWatch, WatchEvent, WatchOptions, WatchStream, is_table};
 use crate::names::TypeMeta;
@@ -18,7 +16,7 @@ use crate::resource_version::Version;
 /// A watch that lasted less than this and had no event is a very short one (RL-42).
 pub(super) const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// While events arrive without a pause, the reflector reads the clock once per so many events.
+/// While events arrive without a pause, the reflector reads the clock once per this many events.
 const EVENTS_PER_CLOCK_READING: u32 = 64;
 
 /// A watch that the server has accepted.
@@ -45,30 +43,17 @@ enum VersionOrder {
 // === impl ActiveReflector ===
 
 impl ActiveReflector<'_> {
-    /// Runs one watch to its end: the open one, or else one from the last version.
-    pub(super) async fn watch(
-        &mut self,
-        open: Option<OpenWatch>,
-        internal_errors: InternalErrors,
-    ) -> Outcome {
+    /// Runs one watch to its end, the open one or else one from the last version, and returns why it ended.
+    pub(super) async fn watch(&mut self, open: Option<OpenWatch>) -> Error {
         let mut watch = match open {
             Some(open) => open,
             None => match self.open_watch().await {
                 Ok(watch) => watch,
-                Err(source) => {
-                    let is_retriable = source.is_retriable_in_place();
-                    let error = Error::Watch { what: self.description(), source };
-                    return if is_retriable {
-                        Outcome::retry(error, State::Watching { open: None, internal_errors })
-                    } else {
-                        Outcome::failed(error)
-                    };
-                }
+                Err(source) => return Error::Watch { what: self.description(), source },
             },
         };
         self.status.watching();
-        let error = self.pass_events_on(&mut watch).await;
-        after_watch(error, internal_errors)
+        self.pass_events_on(&mut watch).await
     }
 
     async fn open_watch(&mut self) -> Result<OpenWatch, ApiError> {
@@ -131,14 +116,14 @@ impl ActiveReflector<'_> {
             };
             let event = match next {
                 None => return Err(watch.closed()),
-                Some(Ok(WatchEvent::Error(status))) => return Err(self.watch_error(status.into())),
+                Some(Ok(WatchEvent::Error(status))) => return Err(self.ended(status.into())),
                 Some(Ok(event)) => event,
                 // A connection that breaks is a watch that ends (WT-02).
                 Some(Err(error @ (ApiError::Transport(_) | ApiError::Status(_)))) => {
                     tracing::debug!("the connection of a watch broke: {}", in_full(&error));
                     return Err(watch.closed());
                 }
-                Some(Err(error @ ApiError::Decode(_))) => return Err(self.watch_error(error)),
+                Some(Err(error @ ApiError::Decode(_))) => return Err(self.ended(error)),
             };
             if watch.is_clock_reading_due(has_waited) {
                 self.status.note_sign_of_life();
@@ -238,22 +223,6 @@ impl ActiveReflector<'_> {
     }
 }
 
-/// Decides what follows the end of a watch.
-fn after_watch(error: Error, mut internal_errors: InternalErrors) -> Outcome {
-    match &error {
-        Error::Closed => Outcome::resume(error, State::Watching { open: None, internal_errors }),
-        Error::Silent { .. } => Outcome::silent(error, State::Watching { open: None, internal_errors }),
-        Error::Watch { source, .. } if source.is_expired() => Outcome::expired(error),
-        Error::Watch { source, .. } if source.is_retriable_in_place() => {
-            Outcome::retry(error, State::Watching { open: None, internal_errors })
-        }
-        Error::Watch { source, .. } if source.is_internal() && internal_errors.may_retry_after_another() => {
-            Outcome::resume(error, State::Watching { open: None, internal_errors })
-        }
-        _ => Outcome::relist(error),
-    }
-}
-
 // === impl OpenWatch ===
 
 impl OpenWatch {
@@ -262,18 +231,19 @@ impl OpenWatch {
         Self { stream, begun_at, n_accepted: 0, versions: VersionOrder::Ordered, n_since_clock_reading: 0 }
     }
 
-    /// Returns the watch as a new one: what comes after the initial events counts by itself (RL-53).
+    /// Returns the watch as a new one, for the events after the initial events (RL-53).
     pub(super) fn after_initial_events(self) -> Self {
         Self::new(self.stream, Instant::now())
     }
 
-    /// Returns how long ago the request was sent.
-    pub(super) fn lasted(&self) -> Duration {
-        self.begun_at.elapsed()
-    }
-
+    /// Returns the error of a watch that the server closed.
     fn closed(&self) -> Error {
-        if self.n_accepted == 0 && self.lasted() < VERY_SHORT { Error::VeryShortWatch } else { Error::Closed }
+        let lasted = self.begun_at.elapsed();
+        if self.n_accepted == 0 && lasted < VERY_SHORT {
+            Error::VeryShortWatch
+        } else {
+            Error::Closed { lasted }
+        }
     }
 
     /// Returns whether the time of this event is to be noted: after a wait, and now and then without one.

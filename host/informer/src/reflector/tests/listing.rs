@@ -130,8 +130,8 @@ async fn the_last_version_stays_unavailable_until_a_list_succeeds_rl_23() {
     server.fail_list(errors::expired().into());
     play(server, listed(), async |scene| {
         scene.pass(2000).await;
-        let asked = scene.requests();
-        assert_eq!(asked, ["list 500 at \"0\"", "list 500 at \"\"", "list 500 at \"\"", "watch \"4\""]);
+        let requests = scene.requests();
+        assert_eq!(requests, ["list 500 at \"0\"", "list 500 at \"\"", "list 500 at \"\"", "watch \"4\""]);
         scene.server.break_watches(errors::garbage);
         scene.pass(4000).await;
         assert_eq!(scene.requests()[4], "list all at \"4\"", "a success clears the flag (RL-25)");

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::support::{listed, play};
 use crate::list_watch::WatchEvent;
 use crate::reflector::{Config, Phase};
@@ -289,6 +291,26 @@ async fn a_cancelled_back_off_ends_at_once_rl_45() {
     let server = one_pod();
     server.fail_list(errors::internal().into());
     play(server, listed(), async |scene| scene.settle().await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_sign_of_life_is_the_time_of_the_last_event() {
+    play(one_pod(), listed(), async |scene| {
+        scene.settle().await;
+        assert_eq!(scene.status().last_sign_of_life, Some(scene.begun_at));
+        // One event after a wait, then many at once.
+        for n_events in [1, 200] {
+            scene.pass(30_000).await;
+            let sent_at = Instant::now();
+            for _ in 0..n_events {
+                scene.server.put("x/b");
+            }
+            scene.settle().await;
+            assert_eq!(scene.status().last_sign_of_life, Some(sent_at));
+        }
+        assert_eq!(scene.status().n_events, 201);
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

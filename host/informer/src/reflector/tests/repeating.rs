@@ -44,7 +44,7 @@ async fn an_unanswered_watch_is_repeated_each_second_without_limit() {
             scene.pass(1500).await;
             // The status shows the failure.
             assert!(matches!(scene.phase(), Phase::Failing { .. }), "{:?}", scene.phase());
-            assert!(scene.last_error().contains("no answer came"), "{}", scene.last_error());
+            assert!(scene.last_error().contains("no answer arrived"), "{}", scene.last_error());
             scene.server.until_watches(301).await;
             scene.settle().await;
             assert_eq!(waits(scene)[first..], [1000; 300]);

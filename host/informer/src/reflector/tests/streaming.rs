@@ -114,7 +114,7 @@ async fn a_relist_streams_from_the_last_version_wl_01() {
 // Conformance: 17.13
 #[tokio::test(start_paused = true)]
 async fn reflector_list_and_watch() {
-    for (initial_list, asked) in [
+    for (initial_list, requests) in [
         (InitialList::Streamed, &["stream \"\""][..]),
         (InitialList::Listed, &["list 500 at \"0\"", "watch \"1\""][..]),
     ] {
@@ -124,7 +124,7 @@ async fn reflector_list_and_watch() {
                 scene.server.put(name);
             }
             scene.settle().await;
-            assert_eq!(scene.requests(), asked);
+            assert_eq!(scene.requests(), requests);
             assert!(scene.server.watches()[0].allow_bookmarks);
             let adds: Vec<String> =
                 scene.store_calls().into_iter().filter(|call| call.starts_with("add")).collect();
@@ -412,7 +412,7 @@ async fn initial_events_end_bookmark_ticker_wl_08() {
     server.hold_initial_events_end();
     play(server, Config::default(), async |scene| {
         scene.pass(21_000).await;
-        let text = "the bookmark that ends the initial events has not come yet";
+        let text = "the bookmark that ends the initial events has not arrived yet";
         let [none_for_10, none_for_20] = &warnings.take()[..] else { panic!("one warning each ten seconds") };
         assert_eq!(*none_for_10, format!("{text}: no events received for 10s"));
         assert_eq!(*none_for_20, format!("{text}: no events received for 20s"));

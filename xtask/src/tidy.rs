@@ -16,12 +16,20 @@ pub(crate) struct Args {}
 const LONGEST: usize = 700;
 
 /// Crates, and what must not be in their manifests.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     (
         "host/json",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
     ),
     ("host/informer", &["wasmtime", "oarlock-plugin", "oarlock-controller", "oarlock-dev-cluster"]),
+    (
+        "host/flow-control",
+        &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
+    ),
+    (
+        "host/label-selector",
+        &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
+    ),
     (
         "host/plugin",
         &["kube", "k8s-openapi", "oarlock-informer", "oarlock-controller", "oarlock-dev-cluster"],

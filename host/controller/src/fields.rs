@@ -1,7 +1,8 @@
 //! Fields of an object, bounded in bytes.
 
-use oarlock_informer::Object;
 use oarlock_json::JsonPointer;
+
+use oarlock_informer::Object;
 use oarlock_plugin::contract::Error;
 
 /// The most bytes that the fields of one object may have together. Pointers may overlap, so a few of them can be many times

@@ -28,7 +28,7 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use async_trait::async_trait;
 use k8s_openapi::jiff::Timestamp;
-use oarlock_informer::{
+use oarlock_flow_control::{
     clock,
     retry::{self, Steps},
 };

@@ -9,8 +9,10 @@ mod check;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource, LabelSelector};
 use oarlock_json::{JsonPointer, PointerSet};
+use oarlock_label_selector::LabelSelector;
+
+use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource};
 use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 
 use crate::dispatch::EnqueueRule;

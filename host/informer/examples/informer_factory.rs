@@ -14,9 +14,8 @@ use std::time::Duration;
 use corner::{Corner, Result, config_maps, show};
 use oarlock_informer::informer_factory::{ApiSource, Config, Tweak};
 use oarlock_informer::wait::cancelled;
-use oarlock_informer::{
-    GroupVersionResource, HandlerFunctions, InformerFactory, LabelSelector, ListenerConfig, ObjectKey,
-};
+use oarlock_informer::{GroupVersionResource, HandlerFunctions, InformerFactory, ListenerConfig, ObjectKey};
+use oarlock_label_selector::LabelSelector;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 

@@ -17,13 +17,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
 use kube::client::Body;
+use oarlock_label_selector::LabelSelector;
 
 use crate::list_watch::{
     ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Content, Pruning};
-use crate::selector::LabelSelector;
 use answer::Chunks;
 use lines::Lines;
 use page::PageDecoder;

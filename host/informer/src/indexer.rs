@@ -23,13 +23,13 @@ mod writer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use oarlock_label_selector::LabelSelector;
 use parking_lot::RwLock;
 
 use crate::delta_fifo::KnownObjects;
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
-use crate::selector::LabelSelector;
 
 pub(crate) use self::compactor::Compactor;
 pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits, ValuesCursor};
@@ -106,7 +106,7 @@ impl Indexer {
         let namespaces = namespace.map_or(Namespaces::All, Namespaces::one);
         let mut objects = self.snapshot(&namespaces);
         if !selector.is_everything() {
-            objects.retain(|object| selector.selects(object));
+            objects.retain(|object| object.is_selected_by(selector));
         }
         objects
     }

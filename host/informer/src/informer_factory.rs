@@ -1,7 +1,8 @@
 //! All the informers of one user: one for each resource, made alike, started and stopped together.
 //!
 //! ```no_run
-//! # use oarlock_informer::{GroupVersionResource, InformerFactory, LabelSelector, informer_factory::{ApiSource, Config}};
+//! # use oarlock_informer::{GroupVersionResource, InformerFactory, informer_factory::{ApiSource, Config}};
+//! # use oarlock_label_selector::LabelSelector;
 //! # use oarlock_informer::wait::cancelled;
 //! # async fn example(client: kube::Client) {
 //! let factory = InformerFactory::new(ApiSource::new(client), Config::default());

@@ -24,9 +24,6 @@ pub mod list_watch;
 pub mod api_list_watch;
 pub mod transport;
 
-pub mod backoff;
-pub mod clock;
-pub mod flow_control;
 pub mod pager;
 pub mod reflector;
 
@@ -68,6 +65,6 @@ pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
 pub use namespaces::Namespaces;
 pub use object::{Content, Object};
 pub use reflector::{Reflector, ReflectorStore};
-pub use selector::{FieldCondition, FieldTest, LabelSelector};
+pub use selector::{FieldCondition, FieldTest};
 pub use shared_informer::SharedInformer;
 pub use work_queue::WorkQueue;

@@ -2,11 +2,12 @@
 
 mod selecting;
 
+use oarlock_label_selector::LabelSelector;
+
 use crate::indexer::Indexer;
 use crate::list_watch::Status;
 use crate::names::{GroupVersionResource, ObjectKey};
 use crate::object::Object;
-use crate::selector::LabelSelector;
 
 pub use selecting::SelectingError;
 

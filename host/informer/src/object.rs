@@ -26,6 +26,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use oarlock_json::scan::Cursor;
+use oarlock_json::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segment, extract};
+use oarlock_label_selector::LabelSelector;
 use parking_lot::Mutex;
 
 pub use content::Content;
@@ -43,8 +46,6 @@ use self::body::Body;
 use self::decode::Parts;
 use self::short_text::parse_uuid;
 use crate::names::{ObjectKey, TypeMeta, TypeNames};
-use oarlock_json::scan::Cursor;
-use oarlock_json::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segment, extract};
 
 /// One object of one resource at one resourceVersion.
 ///
@@ -91,6 +92,9 @@ const NOT_A_NUMBER: u64 = u64::MAX;
 
 /// The bit beside a small generation that says that the object is kept as [`Content::Metadata`].
 const METADATA_ALONE: u16 = 1 << 15;
+
+/// From this many requirements on, the labels are sorted once instead of searched for each requirement.
+const MANY_REQUIREMENTS: usize = 8;
 
 static METADATA: LazyLock<Box<[Segment]>> = LazyLock::new(|| Box::new([Segment::named("metadata".into())]));
 
@@ -226,6 +230,16 @@ impl Object {
     /// Returns the labels, which objects with equal ones share.
     pub fn label_set(&self) -> &Labels {
         &self.0.labels
+    }
+
+    /// Returns true if the selector matches the object's labels. Does not read the object's text.
+    pub fn is_selected_by(&self, selector: &LabelSelector) -> bool {
+        let labels = self.label_set();
+        if selector.n_requirements() < MANY_REQUIREMENTS {
+            selector.matches(labels)
+        } else {
+            selector.matches(&labels.view())
+        }
     }
 
     /// Returns the annotations, read from the text at each call. What was pruned is not among them.

@@ -22,6 +22,7 @@ mod watching;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_flow_control::{ResettingBackoff, clock};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::watch;
@@ -34,8 +35,6 @@ pub(crate) use status::StatusPublisher;
 pub use status::{Failure, Phase, ReflectorStatus, UndecodableObject};
 pub use store::{ReflectorStore, StoreError};
 
-use crate::backoff::Backoff;
-use crate::clock;
 use crate::list_watch::{ApiError, ListWatch, Undecodable};
 use crate::names::TypeMeta;
 use crate::object::Object;
@@ -68,7 +67,7 @@ struct ActiveReflector<'r> {
     store: &'r dyn ReflectorStore,
     config: &'r Config,
     status: &'r StatusPublisher,
-    backoff: Backoff,
+    backoff: ResettingBackoff,
     random: SmallRng,
     /// The last version seen; empty before the first list.
     resource_version: Version,
@@ -170,7 +169,7 @@ impl<'r> ActiveReflector<'r> {
             store: &**store,
             config,
             status,
-            backoff: Backoff::new(config.backoff.clone()),
+            backoff: ResettingBackoff::new(config.backoff.clone(), config.backoff_reset_after),
             random: config.seed.map_or_else(SmallRng::from_os_rng, SmallRng::seed_from_u64),
             resource_version: Version::default(),
             is_last_version_unavailable: false,

@@ -1,7 +1,5 @@
-//! Which objects someone cares about: by labels, by fields.
+//! Conditions on the fields of an object.
 
 mod field;
-mod label;
 
 pub use field::{ConditionError, FieldCondition, FieldTest};
-pub use label::{JsonSelectorError, LabelSelector, SelectorError};

@@ -15,11 +15,10 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_flow_control::clock;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use crate::clock;
 
 use self::delayed::Delayed;
 use self::metrics::Told;

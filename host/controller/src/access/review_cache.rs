@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Shared};
-use oarlock_informer::flow_control::TokenBucket;
+use oarlock_flow_control::TokenBucket;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

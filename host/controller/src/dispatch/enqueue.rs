@@ -1,7 +1,8 @@
 //! Enqueue rules: which key of the work queue a notification becomes.
 
-use oarlock_informer::Object;
 use oarlock_json::{JsonPointer, PointerError};
+
+use oarlock_informer::Object;
 use oarlock_plugin::contract::{self, Enqueue, WorkKey};
 
 /// The parsed enqueue rule of a subscription.

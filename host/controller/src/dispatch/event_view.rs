@@ -1,7 +1,8 @@
 //! The object of a notification, as the guest sees it.
 
-use oarlock_informer::{Content, Object};
 use oarlock_json::JsonPointer;
+
+use oarlock_informer::{Content, Object};
 use oarlock_plugin::EventObject;
 use oarlock_plugin::contract;
 

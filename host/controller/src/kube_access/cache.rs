@@ -7,11 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use oarlock_json::PointerPattern;
+use oarlock_label_selector::LabelSelector;
+
 use oarlock_informer::{
-    GroupVersionResource, Indexer, LabelSelector, Namespaces as Wanted, ObjectKey, SharedInformer,
+    GroupVersionResource, Indexer, Namespaces as Wanted, ObjectKey, SharedInformer,
     indexer::{self, IndexSource},
 };
-use oarlock_json::PointerPattern;
 use oarlock_plugin::contract::{self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row};
 
 use super::{

@@ -1,6 +1,6 @@
 //! How many requests a plugin may make.
 
-use oarlock_informer::flow_control::TokenBucket;
+use oarlock_flow_control::TokenBucket;
 
 /// Requests per second, and how many may come at once.
 #[derive(Debug, Clone, Copy, PartialEq)]

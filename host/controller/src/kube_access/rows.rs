@@ -1,7 +1,8 @@
 //! Objects of the cache as rows of an answer.
 
-use oarlock_informer::Object;
 use oarlock_json::{JsonPointer, PointerSet};
+
+use oarlock_informer::Object;
 use oarlock_plugin::contract::{Content, Error, ObjectRef, Projection, Row};
 
 use super::slices::Slices;

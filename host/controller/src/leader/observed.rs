@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oarlock_informer::clock;
+use oarlock_flow_control::clock;
 use tokio::time::Instant;
 
 use super::{lock::Fetched, record::Record};

@@ -1,8 +1,9 @@
 //! Checks of a description that hold for every cluster: names that Kubernetes refuses, verbs that it does not know, indices
 //! over fields that the declared content does not include.
 
-use oarlock_informer::LabelSelector;
 use oarlock_json::PointerPattern;
+use oarlock_label_selector::LabelSelector;
+
 use oarlock_plugin::contract::{Description, Enqueue, GroupVersionResource, Index, IndexSource, Namespaces};
 
 use super::{Error, covers};
@@ -219,7 +220,7 @@ mod tests {
             refused(|it| it.writes[0].subresource = "sta/tus".to_owned()),
         ];
         insta::assert_snapshot!(messages.join("\n"), @r#"
-        subscription "apps": in a label selector, found '', expected ',' or ')'
+        subscription "apps": unable to parse requirement: found '', expected: ',' or ')'
         subscription "apps": the resource "deploy.ments" is no valid name: '.' is not allowed (lower-case letters, digits and '-' are)
         subscription "apps": the API group "-apps" is no valid name: it must begin and end with a letter or digit
         subscription "apps": the API version "v1-" is no valid name: it must begin and end with a letter or digit

@@ -8,9 +8,8 @@ use std::error::Error;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Config};
-use oarlock_informer::{
-    ApiListWatch, GroupVersionResource, LabelSelector, Object, api_list_watch, transport,
-};
+use oarlock_informer::{ApiListWatch, GroupVersionResource, Object, api_list_watch, transport};
+use oarlock_label_selector::LabelSelector;
 
 /// What the examples answer.
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;

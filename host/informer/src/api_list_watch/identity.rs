@@ -1,9 +1,10 @@
 //! The type and the name of an object that cannot be decoded, as far as they stand before the fault.
 
+use oarlock_json::scan::Cursor;
+
 use crate::list_watch::{DecodeError, Undecodable};
 use crate::names::{ObjectKey, TypeMeta};
 use crate::object;
-use oarlock_json::scan::Cursor;
 
 /// The most bytes that are searched: type and metadata stand at the beginning of an object.
 pub(super) const MAX_BYTES: usize = 64 << 10;

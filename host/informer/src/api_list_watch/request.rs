@@ -2,11 +2,11 @@
 
 use http::{Method, Request, header};
 use kube::client::Body;
+use oarlock_label_selector::LabelSelector;
 
 use super::Config;
 use crate::list_watch::{ApiError, ListOptions, VersionMatch, WatchOptions};
 use crate::object::Content;
-use crate::selector::LabelSelector;
 
 const JSON: &str = "application/json";
 

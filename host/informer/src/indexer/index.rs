@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_json::{PointerPattern, find_each};
+
 use self::by_namespace::ValuesByNamespace;
 pub use self::by_namespace::ValuesCursor;
 pub(super) use self::long_value::{filed_as, is_cut};
@@ -20,7 +22,6 @@ use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::user_function::{self, UserFunction};
-use oarlock_json::{PointerPattern, find_each};
 
 /// What an index files an object under: none, one or several values. Duplicates collapse.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Reading sorted objects in pieces.
 
+use oarlock_label_selector::LabelSelector;
+
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
-use crate::selector::LabelSelector;
 
 /// How many objects are looked at under one hold of the lock.
 const CHUNK: usize = 256;
@@ -52,7 +53,7 @@ pub(super) fn fill(
         n_left -= n_found;
         for (position, (key, object)) in found.into_iter().enumerate() {
             after = Some(key);
-            if is_everything || request.selector.selects(&object) {
+            if is_everything || object.is_selected_by(&request.selector) {
                 objects.push(object);
                 if objects.len() == request.limit {
                     let is_end = is_last && position + 1 == n_found;

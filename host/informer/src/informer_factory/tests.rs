@@ -3,13 +3,13 @@
 use std::pin::pin;
 
 use futures::future::join_all;
+use oarlock_label_selector::LabelSelector;
 
 use super::*;
 use crate::event_handler::{HandlerFunctions, Handling};
 use crate::list_watch::ListWatch;
 use crate::listener::ListenerConfig;
 use crate::names::ObjectKey;
-use crate::selector::LabelSelector;
 use crate::shared_informer::Lifecycle;
 use crate::testing::{Draft, FakeListWatch};
 use crate::wait::cancelled;

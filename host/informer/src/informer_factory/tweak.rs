@@ -4,17 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use oarlock_label_selector::LabelSelector;
 
 use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
-use crate::selector::LabelSelector;
 use crate::user_function::{self, UserFunction};
 
 /// Changes the options of every list and every watch, after the reflector has filled them in: a selector mostly.
 ///
 /// ```
 /// # use oarlock_informer::informer_factory::Tweak;
-/// # fn example() -> Result<(), oarlock_informer::selector::SelectorError> {
-/// let selector: oarlock_informer::LabelSelector = "app=web".parse()?;
+/// # fn example() -> Result<(), oarlock_label_selector::ParseError> {
+/// let selector: oarlock_label_selector::LabelSelector = "app=web".parse()?;
 /// let tweak = Tweak::new(move |mut options| *options.label_selector() = selector.clone());
 /// # let _ = tweak;
 /// # Ok(())

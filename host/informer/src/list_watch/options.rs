@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::selector::LabelSelector;
+use oarlock_label_selector::LabelSelector;
 
 /// The options of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hashbrown::hash_map::Entry;
+use oarlock_flow_control::clock;
 use tokio::time::Instant;
 
 use self::charges::n_superseded_bytes;
 use super::account::BacklogAccount;
 use super::notification::{Delivery, Notification, Outcome};
-use crate::clock;
 use crate::names::{KeyMap, ObjectKey};
 
 /// The map keeps room for this many objects when it shrinks.

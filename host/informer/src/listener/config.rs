@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use oarlock_json::JsonPointer;
+use oarlock_label_selector::LabelSelector;
+
 use super::account::BacklogAccount;
 use crate::namespaces::Namespaces;
-use crate::selector::{FieldCondition, LabelSelector};
-use oarlock_json::JsonPointer;
+use crate::selector::FieldCondition;
 
 /// The configuration of a listener: what it receives, and how much may wait for it.
 #[derive(Clone, Debug)]

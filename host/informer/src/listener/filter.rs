@@ -1,8 +1,10 @@
 //! The filter of one listener: selector, conditions and declared fields.
 
-use crate::object::Object;
-use crate::selector::{FieldCondition, LabelSelector};
 use oarlock_json::{JsonPointer, PointerSet};
+use oarlock_label_selector::LabelSelector;
+
+use crate::object::Object;
+use crate::selector::FieldCondition;
 
 use super::change::Change;
 use super::decision::Decision;
@@ -47,7 +49,7 @@ impl Filter {
 
     /// Returns whether the object matches selector and conditions.
     pub(super) fn matches(&self, object: &Object) -> bool {
-        if !self.selector.is_everything() && !self.selector.selects(object) {
+        if !self.selector.is_everything() && !object.is_selected_by(&self.selector) {
             return false;
         }
         if self.conditions.is_empty() {

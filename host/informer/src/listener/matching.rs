@@ -12,8 +12,10 @@ mod check;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::selector::{FieldTest, LabelSelector};
 use oarlock_json::{JsonPointer, PointerSet};
+use oarlock_label_selector::LabelSelector;
+
+use crate::selector::FieldTest;
 
 use super::filter::Filter;
 pub(crate) use check::ChangeCheck;

@@ -1,10 +1,11 @@
 //! The other way round: which objects select a given one by its labels.
 
+use oarlock_json::JsonPointer;
+use oarlock_label_selector::LabelSelector;
+
 use super::Lister;
 use crate::names::ObjectKey;
 use crate::object::Object;
-use crate::selector::LabelSelector;
-use oarlock_json::JsonPointer;
 
 /// Why nothing is known to select an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,10 @@
 //! Objects with a field more, less or other: what transformers need, without a tree and without any handling of text.
 
+use oarlock_json::scan::Cursor;
+use oarlock_json::{JsonPointer, Segment};
 use serde::Serialize;
 
 use super::{Error, Object, Pruning};
-use oarlock_json::scan::Cursor;
-use oarlock_json::{JsonPointer, Segment};
 
 /// Why an object cannot be changed like this.
 #[derive(Debug, thiserror::Error)]

@@ -116,6 +116,12 @@ impl fmt::Debug for Labels {
     }
 }
 
+impl oarlock_label_selector::Labels for Labels {
+    fn get(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.get(key)
+    }
+}
+
 // === impl LabelView ===
 
 impl LabelView<'_> {
@@ -135,6 +141,12 @@ impl LabelView<'_> {
             }
             Self::Read(map) => map.get(name).map(|value| Cow::Borrowed(&**value)),
         }
+    }
+}
+
+impl oarlock_label_selector::Labels for LabelView<'_> {
+    fn get(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.get(key)
     }
 }
 

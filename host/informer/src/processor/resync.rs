@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use oarlock_flow_control::clock;
 use tokio::time::Instant;
-
-use crate::clock;
 
 /// No listener is resynced more often than this.
 const MIN_PERIOD: Duration = Duration::from_secs(1);

@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_flow_control::Backoff;
+
 use super::Error;
-use crate::backoff;
 use crate::names::TypeMeta;
 use crate::user_function::{self, UserFunction};
 
@@ -24,7 +25,9 @@ pub struct Config {
     /// (RL-22).
     pub page_size: Option<NonZeroU32>,
     /// The waits after failures.
-    pub backoff: backoff::Config,
+    pub backoff: Backoff,
+    /// The time after which the waits restart at the initial one (RL-03). Zero: at every failure.
+    pub backoff_reset_after: Duration,
     /// The reflector asks the server to end each watch after a random time between this one and twice this
     /// one. A value under 5 minutes counts as 5 minutes (RL-01).
     pub min_watch_timeout: Duration,
@@ -85,7 +88,8 @@ impl Default for Config {
             description: None,
             initial_list: InitialList::default(),
             page_size: None,
-            backoff: backoff::Config::default(),
+            backoff: Backoff::default(),
+            backoff_reset_after: Duration::from_secs(120),
             min_watch_timeout: Duration::from_secs(300),
             request_timeout: Duration::from_secs(300),
             silence_limit: Duration::from_secs(110),

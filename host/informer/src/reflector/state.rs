@@ -12,14 +12,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use oarlock_flow_control::{ResettingBackoff, clock};
 use tokio::time::Instant;
 
 use super::internal_errors::InternalErrors;
 use super::outcome::{Error, Outcome, Report, Wait, in_full};
 use super::watching::{OpenWatch, VERY_SHORT};
 use super::{ActiveReflector, InitialList, ReflectorStore};
-use crate::backoff::Backoff;
-use crate::clock;
 
 /// The longest wait that a `Retry-After` of the server may cause.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -157,7 +156,10 @@ impl ActiveReflector<'_> {
                 let asked_for = error.retry_after().unwrap_or_default().min(MAX_RETRY_AFTER);
                 Some(self.backoff.step(&mut self.random).max(asked_for))
             }
-            Wait::FirstBackOff => Some(Backoff::new(self.config.backoff.clone()).step(&mut self.random)),
+            Wait::FirstBackOff => {
+                let super::Config { backoff, backoff_reset_after, .. } = self.config;
+                Some(ResettingBackoff::new(backoff.clone(), *backoff_reset_after).step(&mut self.random))
+            }
         };
         match (report, &self.config.watch_error_handler) {
             (Report::Handler, Some(handler)) => handler.call(&error),

@@ -2,11 +2,11 @@
 
 mod expected;
 
+use oarlock_json::JsonPointer;
 use serde_json::Value;
 
 use self::expected::Expected;
 use crate::object::Object;
-use oarlock_json::JsonPointer;
 
 /// A test on the field at a pointer.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,13 +14,13 @@ use http::{Request, Response};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use kube::client::Body;
+use oarlock_json::{JsonPointer, PointerPattern, PointerSet, Walk, extract};
+use oarlock_label_selector::LabelSelector;
 
 use crate::api_list_watch::{ApiListWatch, Config};
 use crate::list_watch::{ListOptions, ListWatch, WatchOptions};
 use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Object, Pruning, StringMap};
-use crate::selector::LabelSelector;
-use oarlock_json::{JsonPointer, PointerPattern, PointerSet, Walk, extract};
 
 /// A fuzz target: takes any bytes, and panics if a property does not hold.
 pub type Target = fn(&[u8]);

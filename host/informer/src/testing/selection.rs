@@ -1,9 +1,10 @@
 //! The selectors of a list or a watch of the fake.
 
+use oarlock_json::JsonPointer;
+use oarlock_label_selector::LabelSelector;
+
 use crate::list_watch::WatchEvent;
 use crate::object::Object;
-use crate::selector::LabelSelector;
-use oarlock_json::JsonPointer;
 
 /// Selects by labels, and by the two fields that every resource supports: `metadata.name` and
 /// `metadata.namespace`.

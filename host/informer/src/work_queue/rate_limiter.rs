@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::clock;
-use crate::flow_control::TokenBucket;
+use oarlock_flow_control::{Backoff, TokenBucket};
 
 /// Decides how long a key waits before it is worked on again.
 pub trait RateLimiter<K>: Send {
@@ -20,9 +19,14 @@ pub trait RateLimiter<K>: Send {
 /// Doubles each key's delay at each failure, from a base to a cap.
 #[derive(Clone, Debug)]
 pub struct Exponential<K> {
-    base: Duration,
-    cap: Duration,
-    failures: HashMap<K, u32>,
+    backoff: Backoff,
+    failures: HashMap<K, Failures>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    n: u32,
+    delay: Duration,
 }
 
 /// A short delay for a key's first failures, a long one for all others.
@@ -65,15 +69,19 @@ impl<K> Exponential<K> {
     /// Makes a limiter whose first delay is `base`.
     #[must_use]
     pub fn new(base: Duration, cap: Duration) -> Self {
-        Self { base, cap, failures: HashMap::new() }
+        Self { backoff: Backoff::doubling(base.min(cap), cap), failures: HashMap::new() }
     }
 }
 
 impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for Exponential<K> {
     fn when(&mut self, key: &K) -> Duration {
-        let n_failures = count(&mut self.failures, key);
-        let factor = 2_f64.powi(i32::try_from(n_failures).unwrap_or(i32::MAX));
-        clock::scaled(self.base, factor).min(self.cap)
+        if let Some(Failures { n, delay }) = self.failures.get_mut(key) {
+            (*n, *delay) = (n.saturating_add(1), self.backoff.next(Some(*delay)));
+            return *delay;
+        }
+        let delay = self.backoff.next(None);
+        self.failures.insert(key.clone(), Failures { n: 1, delay });
+        delay
     }
 
     fn forget(&mut self, key: &K) {
@@ -81,7 +89,7 @@ impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for Exponential<K> {
     }
 
     fn n_requeues(&self, key: &K) -> u32 {
-        self.failures.get(key).copied().unwrap_or_default()
+        self.failures.get(key).map_or(0, |failures| failures.n)
     }
 }
 
@@ -190,7 +198,7 @@ fn count<K: Clone + Eq + Hash>(failures: &mut HashMap<K, u32>, key: &K) -> u32 {
     0
 }
 
-fn forget<K: Eq + Hash>(failures: &mut HashMap<K, u32>, key: &K) {
+fn forget<K: Eq + Hash, F>(failures: &mut HashMap<K, F>, key: &K) {
     failures.remove(key);
     if failures.is_empty() {
         failures.shrink_to(64);

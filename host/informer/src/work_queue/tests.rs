@@ -1,5 +1,6 @@
 //! The clauses WQ-…, DQ-…, RQ-… and WM-…, and the upstream cases 32, 33, 35 and 36.
 
+mod durations;
 mod model;
 mod upstream;
 

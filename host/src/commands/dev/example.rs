@@ -67,7 +67,7 @@ fn command(plugin: &str, subscription: &Subscription, kubectl: &str) -> Option<S
         meet(&mut object, condition)?;
     }
     let parsed = Object::parse(object.to_string().as_bytes(), None).ok()?;
-    if !(plan.selector.selects(&parsed) && plan.conditions.iter().all(|it| it.matches(&parsed))) {
+    if !(parsed.is_selected_by(&plan.selector) && plan.conditions.iter().all(|it| it.matches(&parsed))) {
         return None;
     }
     let status = object.as_object_mut()?.remove("status");

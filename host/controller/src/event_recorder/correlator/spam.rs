@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use lru::LruCache;
-use oarlock_informer::flow_control::TokenBucket;
+use oarlock_flow_control::TokenBucket;
 
 use super::{About, Config, Source};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use oarlock_informer::{
-    LabelSelector, Namespaces as Wanted, SharedInformer, indexer, shared_informer::WaitError,
-};
+use oarlock_label_selector::LabelSelector;
+
+use oarlock_informer::{Namespaces as Wanted, SharedInformer, indexer, shared_informer::WaitError};
 use oarlock_plugin::contract::{Error, Namespaces};
 
 use super::{Cache, synced};

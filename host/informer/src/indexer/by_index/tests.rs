@@ -1,11 +1,11 @@
 //! What a reader of some namespaces costs and learns, and what becomes of an index that is full.
 
+use oarlock_label_selector::LabelSelector;
 use serde_json::json;
 
 use super::*;
 use crate::indexer::{IndexSource, IndexerWriter, Limits};
 use crate::names::TypeMeta;
-use crate::selector::LabelSelector;
 use crate::testing::Draft;
 
 fn object(key: &str, value: &str) -> Object {

@@ -1,11 +1,12 @@
 //! The clauses EH-… and what declared fields skip.
 
+use oarlock_label_selector::LabelSelector;
 use serde_json::json;
 
 use super::*;
 use crate::listener::filter::Filter;
 use crate::listener::tests::{at, outline};
-use crate::selector::{FieldCondition, FieldTest, LabelSelector};
+use crate::selector::{FieldCondition, FieldTest};
 use crate::testing::Draft;
 
 fn updated(old: &Draft, new: &Draft) -> Change {

@@ -2,11 +2,12 @@
 //!
 //! The unit of work is the time that a walk takes over one byte of text; the constants below are in this unit.
 
+use oarlock_json::{PointerSet, Walk};
+
 use super::{Condition, Interest, MatchPlan};
 use crate::listener::change::Change;
 use crate::listener::decision::{Decision, decide};
 use crate::object::{Json, LabelView, Object};
-use oarlock_json::{PointerSet, Walk};
 
 /// A slice in which many labels were parsed does at least this much work besides.
 const MIN_AFTER_LABELS: usize = 1 << 16;
@@ -314,7 +315,7 @@ impl<'s> Selecting<'s> {
         *selected[number as usize].get_or_insert_with(|| {
             let selector = &plan.selectors[number as usize];
             *n_left = n_left.saturating_sub(selector.n_requirements() * PER_REQUIREMENT);
-            selector.selects_labels(labels)
+            selector.matches(labels)
         })
     }
 }

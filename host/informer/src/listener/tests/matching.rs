@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oarlock_json::JsonPointer;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 use crate::processor::Tally;
 use crate::selector::{FieldCondition, FieldTest};
-use oarlock_json::JsonPointer;
 
 /// What a plugin may declare at most.
 const N_SUBSCRIPTIONS: usize = 32;

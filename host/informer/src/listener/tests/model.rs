@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oarlock_json::JsonPointer;
+use oarlock_label_selector::LabelSelector;
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use tokio::runtime::Runtime;
 
 use super::*;
 use crate::indexer::Indexer;
-use crate::selector::LabelSelector;
 use crate::testing::Draft;
-use oarlock_json::JsonPointer;
 
 const KEYS: [&str; 4] = ["a/x", "a/y", "b/x", "b/y"];
 

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use oarlock_json::scan::Cursor;
+
 use super::super::pruning::LAST_APPLIED;
 use super::super::splicer::{EntrySplicer, Splicer};
 use super::super::{Content, Labels, Object, Pruning};
 use super::{Parts, Terms, head_with, metadata_head};
-use oarlock_json::scan::Cursor;
 
 /// A field: none if it was not seen, or what it was, none for null.
 type Field<T> = Option<Option<T>>;

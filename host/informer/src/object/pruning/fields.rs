@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_json::scan::{Cursor, Quoted};
+use oarlock_json::{JsonPointer, PointerPattern, Segment};
 use serde::de::{Error as _, IgnoredAny};
 
 use super::super::metadata::Error;
-use oarlock_json::scan::{Cursor, Quoted};
-use oarlock_json::{JsonPointer, PointerPattern, Segment};
 
 /// What tells one object from all others, and its versions from each other. It is always kept.
 const IDENTITY: [&[&str]; 6] = [

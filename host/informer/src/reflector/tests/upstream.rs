@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use oarlock_flow_control::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{RecordingStore, listed, play};
-use crate::backoff;
 use crate::list_watch::{
     ApiError, ItemHook, ListOptions, ListPage, ListWatch, Status, WatchEvent, WatchOptions, WatchStream,
 };
@@ -257,15 +257,15 @@ async fn the_watch_error_handler_receives_only_errors_of_lists_and_watch_starts_
 // Conformance: 17.16
 #[tokio::test(start_paused = true)]
 async fn new_reflector_with_custom_backoff_rl_02() {
-    let custom = backoff::Config {
+    let custom = Backoff {
         initial: Duration::from_millis(10),
         cap: Duration::from_millis(100),
         jitter: 0.0,
-        ..backoff::Config::default()
+        ..Backoff::default()
     };
     for initial_list in BOTH {
         for (backoff, n_refusals, range) in
-            [(backoff::Config::default(), 2, 0..10_000), (custom.clone(), 5, 250..300)]
+            [(Backoff::default(), 2, 0..10_000), (custom.clone(), 5, 250..300)]
         {
             let server = FakeListWatch::pods();
             for _ in 0..n_refusals {
@@ -292,7 +292,7 @@ async fn backoff_on_too_many_requests_rl_41_rl_44() {
     let (closed, stream) = ScriptedWatch::new(10);
     drop(closed);
     server.answer_watch(stream);
-    let backoff = backoff::Config { jitter: 0.0, ..backoff::Config::default() };
+    let backoff = Backoff { jitter: 0.0, ..Backoff::default() };
     play(server, Config { backoff, ..listed() }, async |scene| {
         scene.server.until_watches(3).await;
         scene.settle().await;

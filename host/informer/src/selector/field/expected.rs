@@ -1,8 +1,7 @@
 //! A JSON value that texts are compared with, without a tree being made of them.
 
-use serde_json::{Number, Value};
-
 use oarlock_json::scan::Cursor;
+use serde_json::{Number, Value};
 
 /// What a field is compared with.
 ///

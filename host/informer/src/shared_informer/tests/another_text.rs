@@ -102,7 +102,7 @@ async fn a_cold_object_with_another_text_is_seen_as_well_and_one_with_the_same_s
         assert_eq!(informer.status().memory.plain, 0, "nothing was kept that was there before");
         serve(&fake, pods("b"));
         relist(&fake).await;
-        let all = informer.indexer().list(None, &crate::selector::LabelSelector::everything());
+        let all = informer.indexer().list(None, &oarlock_label_selector::LabelSelector::everything());
         assert!(all.iter().all(|object| size(object).contains("well, b")));
     })
     .await;

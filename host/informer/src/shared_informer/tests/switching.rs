@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use oarlock_label_selector::LabelSelector;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
@@ -10,7 +11,6 @@ use super::*;
 use crate::listener::Notification;
 use crate::object::Object;
 use crate::reflector::SourceGeneration;
-use crate::selector::LabelSelector;
 use crate::testing::MetadataOnly;
 
 fn metadata_of(fake: &FakeListWatch) -> Source {

@@ -1,4 +1,4 @@
-//! A bucket that starts full, gains tokens at a steady rate, and lets its users borrow from what is to come.
+//! A token bucket. It starts full, gains tokens at a steady rate, and lends tokens of the future.
 
 use std::time::Duration;
 
@@ -6,18 +6,17 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{DeadlineTooSoon, Limiter};
-use crate::clock;
+use crate::{DeadlineTooSoon, RateLimiter, clock};
 
 /// A token bucket (FC-04).
 ///
-/// All that is remembered is when the bucket will be full again, in whole nanoseconds: nothing is summed up, so nothing
-/// drifts, however long it runs and however odd the rate.
+/// The only state is the moment at which the bucket is full again, in whole nanoseconds. Nothing is summed up, so the rate
+/// does not drift.
 #[derive(Debug)]
 pub struct TokenBucket {
-    /// How long it takes for a token to come back.
+    /// The time in which one token comes back.
     per_token: Duration,
-    /// How much time's worth of tokens the full bucket has.
+    /// The time in which an empty bucket becomes full.
     capacity: Duration,
     full_at: Mutex<Instant>,
 }
@@ -25,8 +24,8 @@ pub struct TokenBucket {
 // === impl TokenBucket ===
 
 impl TokenBucket {
-    /// Makes a full bucket of `burst` tokens, one of which comes back in each `per_token`. With a burst of 0 every
-    /// token has to be waited for.
+    /// Returns a full bucket of `burst` tokens, of which one comes back in each `per_token`. With a burst of 0, callers wait
+    /// for every token.
     #[must_use]
     pub fn new(per_token: Duration, burst: u32) -> Self {
         let per_token = per_token.min(NEVER);
@@ -34,8 +33,8 @@ impl TokenBucket {
         Self { per_token, capacity, full_at: Mutex::new(Instant::now()) }
     }
 
-    /// The same with a number of tokens in a second. Of a rate that is 0, negative or no number, the burst is all there
-    /// ever is.
+    /// Returns a full bucket that gains `rate` tokens per second. With a rate that is 0, negative or not a number, no token
+    /// ever comes back.
     #[must_use]
     pub fn per_second(rate: f64, burst: u32) -> Self {
         let per_token =
@@ -43,13 +42,16 @@ impl TokenBucket {
         Self::new(per_token, burst)
     }
 
-    /// Takes a token and returns how long to wait before using it. Takes none and returns how long that would be, if
-    /// it is longer than `patience`.
+    /// Takes a token and returns how long to wait before using it.
+    ///
+    /// # Errors
+    ///
+    /// If the wait is longer than `patience`: takes no token and returns the wait.
     pub fn reserve(&self, patience: Duration) -> Result<Duration, Duration> {
         let mut full_at = self.full_at.lock();
         let now = Instant::now();
         let Some(then) = (*full_at).max(now).checked_add(self.per_token) else { return Err(Duration::MAX) };
-        // Missing more than there is in the bucket means waiting for the difference.
+        // The bucket lends up to its capacity; the caller waits for the rest.
         let wait = then.duration_since(now).saturating_sub(self.capacity);
         if wait > patience {
             return Err(wait);
@@ -59,11 +61,11 @@ impl TokenBucket {
     }
 }
 
-/// How long a token takes that never comes: long, but not so long that an hour's worth of them cannot be counted.
+/// The time per token of a bucket that gains none. Short enough that many of them can be added up.
 const NEVER: Duration = clock::FAR;
 
 #[async_trait]
-impl Limiter for TokenBucket {
+impl RateLimiter for TokenBucket {
     fn try_accept(&self) -> bool {
         self.reserve(Duration::ZERO).is_ok()
     }
@@ -71,7 +73,7 @@ impl Limiter for TokenBucket {
     async fn accept(&self) {
         match self.reserve(Duration::MAX) {
             Ok(wait) => tokio::time::sleep(wait).await,
-            // Beyond what the clock can count.
+            // The moment lies beyond the range of the clock.
             Err(_) => std::future::pending().await,
         }
     }
@@ -102,21 +104,21 @@ mod tests {
 
     // Conformance: 55.1
     #[tokio::test(start_paused = true)]
-    async fn ten_users_of_one_bucket_are_throttled_together_fc_04() {
+    async fn ten_callers_share_the_rate_of_one_bucket_fc_04() {
         let bucket = TokenBucket::per_second(100.0, 1);
         let began = Instant::now();
-        let user = || async {
+        let caller = || async {
             for _ in 0..10 {
                 bucket.accept().await;
             }
         };
-        // The first token is there already; 100 of them take 99 intervals.
-        join_all((0..10).map(|_| user())).await;
+        // The first token is available at once; 100 tokens take 99 intervals.
+        join_all((0..10).map(|_| caller())).await;
         assert!(began.elapsed() >= Duration::from_millis(990), "{:?}", began.elapsed());
     }
 
     #[test]
-    fn threads_get_no_more_than_there_is_fc_04() {
+    fn threads_together_get_only_the_burst_fc_04() {
         let bucket = TokenBucket::per_second(0.001, 100);
         let accepted = std::thread::scope(|scope| {
             let threads: Vec<_> =
@@ -128,20 +130,20 @@ mod tests {
 
     // Conformance: 55.2
     #[tokio::test(start_paused = true)]
-    async fn starts_full_fc_04() {
+    async fn a_bucket_starts_full_fc_04() {
         let bucket = TokenBucket::per_second(1.0, 3);
         assert_eq!([(); 4].map(|()| bucket.try_accept()), [true, true, true, false]);
     }
 
     // Conformance: 55.3
     #[tokio::test(start_paused = true)]
-    async fn a_token_comes_back_fc_04() {
+    async fn a_token_comes_back_up_to_the_burst_fc_04() {
         let bucket = TokenBucket::per_second(1.0, 1);
         assert!(bucket.try_accept());
         assert!(!bucket.try_accept());
         tokio::time::advance(secs(2)).await;
         assert!(bucket.try_accept());
-        assert!(!bucket.try_accept(), "it holds no more than its burst");
+        assert!(!bucket.try_accept(), "it holds at most its burst");
     }
 
     // Conformance: 55.4
@@ -162,21 +164,21 @@ mod tests {
         assert_eq!(bucket.wait(Instant::now() + secs(1)).await, Ok(()));
         let began = Instant::now();
         assert_eq!(bucket.wait(Instant::now() + secs(1)).await, Err(DeadlineTooSoon));
-        assert_eq!(began.elapsed(), Duration::ZERO, "it is known at once");
-        assert_eq!(bucket.wait(Instant::now() + secs(10)).await, Ok(()), "and nothing was taken");
+        assert_eq!(began.elapsed(), Duration::ZERO, "it fails at once");
+        assert_eq!(bucket.wait(Instant::now() + secs(10)).await, Ok(()), "no token was taken");
         assert_eq!(began.elapsed(), secs(10));
         assert_eq!(bucket.wait(began).await, Err(DeadlineTooSoon), "a deadline in the past");
     }
 
     // Conformance: 55.8
     #[tokio::test(start_paused = true)]
-    async fn a_rate_without_drift_fc_04() {
+    async fn the_rate_does_not_drift_fc_04() {
         let bucket = TokenBucket::per_second(1_000_000.0 / 1_031_425.0, 1);
         for n in 0..60 {
             assert!(bucket.try_accept(), "try {n}");
             tokio::time::advance(secs(2)).await;
         }
-        // Exactly at the moment when the token is there, a great many times.
+        // Take each token at exactly the moment when it is available.
         let bucket = TokenBucket::new(Duration::from_nanos(333_333_333), 1);
         for n in 0..10_000 {
             assert!(bucket.try_accept(), "try {n}");
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn rates_that_are_none_fc_04() {
+    async fn with_an_invalid_rate_only_the_burst_is_available_fc_04() {
         for rate in [0.0, -1.0, f64::NAN, 1e-300] {
             let bucket = TokenBucket::per_second(rate, 2);
             assert_eq!([(); 3].map(|()| bucket.try_accept()), [true, true, false], "{rate}");

@@ -1,23 +1,24 @@
-//! Label selectors as objects carry them: `matchLabels` and `matchExpressions`, or a plain map.
+//! Label selectors in the JSON form that objects carry: `matchLabels` and `matchExpressions`, or a plain map.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{LabelSelector, SelectorError};
+use super::LabelSelector;
+use crate::parser::ParseError;
 
 /// A JSON text that is not a label selector.
 #[derive(Debug, thiserror::Error)]
-pub enum JsonSelectorError {
-    /// It is not JSON of that shape.
+pub enum JsonError {
+    /// The text is not JSON of that shape.
     #[error("not a label selector")]
     Shape(#[from] serde_json::Error),
-    /// An expression's operator is not known.
+    /// The operator of an expression is not known.
     #[error("{0:?} is not a valid label selector operator")]
     Operator(String),
-    /// A key or value is not one of a label.
+    /// A key or value is not valid for a label.
     #[error(transparent)]
-    Selector(#[from] SelectorError),
+    Selector(#[from] ParseError),
 }
 
 #[derive(Deserialize)]
@@ -40,13 +41,13 @@ struct Expression {
 // === impl LabelSelector ===
 
 impl LabelSelector {
-    /// Reads a selector as it stands in an object: with `matchLabels` and `matchExpressions` (Deployments, DaemonSets …), or a
-    /// plain map of labels (Services, ReplicationControllers).
+    /// Parses the selector of an object: `matchLabels` and `matchExpressions` (Deployments, DaemonSets …), or a plain map of
+    /// labels (Services, ReplicationControllers).
     ///
     /// # Errors
     ///
-    /// When it is none of these.
-    pub fn from_json(text: &str) -> Result<Self, JsonSelectorError> {
+    /// When the text is neither.
+    pub fn from_json(text: &str) -> Result<Self, JsonError> {
         let structured = match serde_json::from_str(text) {
             Ok(structured) => structured,
             Err(error) => match serde_json::from_str(text) {
@@ -58,7 +59,7 @@ impl LabelSelector {
         let labels =
             match_labels.unwrap_or_default().into_iter().map(|(key, value)| Ok(format!("{key}={value}")));
         let expressions = match_expressions.unwrap_or_default().into_iter().map(Expression::into_text);
-        let requirements: Result<Vec<String>, JsonSelectorError> = labels.chain(expressions).collect();
+        let requirements: Result<Vec<String>, JsonError> = labels.chain(expressions).collect();
         Ok(requirements?.join(",").parse()?)
     }
 }
@@ -66,7 +67,7 @@ impl LabelSelector {
 // === impl Expression ===
 
 impl Expression {
-    fn into_text(self) -> Result<String, JsonSelectorError> {
+    fn into_text(self) -> Result<String, JsonError> {
         let Self { key, operator, values } = self;
         let values = values.unwrap_or_default().join(",");
         match &*operator {
@@ -74,7 +75,7 @@ impl Expression {
             "NotIn" => Ok(format!("{key} notin ({values})")),
             "Exists" => Ok(key),
             "DoesNotExist" => Ok(format!("!{key}")),
-            _ => Err(JsonSelectorError::Operator(operator)),
+            _ => Err(JsonError::Operator(operator)),
         }
     }
 }
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_shapes_are_read() {
+    fn both_json_forms_are_parsed() {
         let selector = |json| LabelSelector::from_json(json).unwrap().to_string();
         assert_eq!(selector(r#"{"app":"web","tier":"a"}"#), "app=web,tier=a");
         let structured = r#"{"matchLabels":{"app":"web"},"matchExpressions":[
@@ -95,10 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_an_error() {
+    fn other_json_is_an_error() {
         let error = |json| LabelSelector::from_json(json).unwrap_err().to_string();
         insta::assert_snapshot!(error(r#"{"matchExpressions":[{"key":"a","operator":"Like"}]}"#), @r#""Like" is not a valid label selector operator"#);
-        insta::assert_snapshot!(error(r#"{"matchLabels":{"a b":"x"}}"#), @"in a label selector, found 'b', expected one of =, ==, !=, in, notin, <, >");
+        insta::assert_snapshot!(error(r#"{"matchLabels":{"a b":"x"}}"#), @"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
         insta::assert_snapshot!(error("1"), @"not a label selector");
     }
 }

@@ -1,25 +1,25 @@
-//! Limiters without a limit, or with nothing but one. For tests, and for those who are told to have none.
+//! Rate limiters that accept always or never, for tests and for configurations without a limit.
 
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{DeadlineTooSoon, Limiter};
+use crate::{DeadlineTooSoon, RateLimiter};
 
-/// Lets everybody through at once.
+/// Accepts every call at once (client-go: `NewFakeAlwaysRateLimiter`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Always;
+pub struct AlwaysAccept;
 
-/// Lets nobody through. Those who wait do so until it is stopped.
+/// Accepts no call. Waits last until [`stop`](RateLimiter::stop) (client-go: `NewFakeNeverRateLimiter`).
 #[derive(Clone, Debug, Default)]
-pub struct Never {
+pub struct NeverAccept {
     stopped: CancellationToken,
 }
 
-// === impl Always ===
+// === impl AlwaysAccept ===
 
 #[async_trait]
-impl Limiter for Always {
+impl RateLimiter for AlwaysAccept {
     fn try_accept(&self) -> bool {
         true
     }
@@ -37,10 +37,10 @@ impl Limiter for Always {
     }
 }
 
-// === impl Never ===
+// === impl NeverAccept ===
 
 #[async_trait]
-impl Limiter for Never {
+impl RateLimiter for NeverAccept {
     fn try_accept(&self) -> bool {
         false
     }
@@ -72,18 +72,18 @@ mod tests {
 
     // Conformance: 55.5
     #[tokio::test(start_paused = true)]
-    async fn fc_always_accepts() {
+    async fn always_accepts_fc_04() {
         for _ in 0..1000 {
-            assert!(Always.try_accept());
-            assert_eq!(Always.accept().now_or_never(), Some(()));
-            assert_eq!(Always.wait(Instant::now()).now_or_never(), Some(Ok(())));
+            assert!(AlwaysAccept.try_accept());
+            assert_eq!(AlwaysAccept.accept().now_or_never(), Some(()));
+            assert_eq!(AlwaysAccept.wait(Instant::now()).now_or_never(), Some(Ok(())));
         }
     }
 
     // Conformance: 55.6
     #[tokio::test(start_paused = true)]
-    async fn fc_never_accepts_and_blocks_until_it_is_stopped() {
-        let limiter = Never::default();
+    async fn never_accepts_and_blocks_until_it_is_stopped_fc_04() {
+        let limiter = NeverAccept::default();
         assert!(!limiter.try_accept());
         let a_day = Duration::from_secs(86_400);
         assert_eq!(limiter.wait(Instant::now() + a_day).await, Err(DeadlineTooSoon));

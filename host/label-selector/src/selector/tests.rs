@@ -1,8 +1,10 @@
 //! The cases of apimachinery's own selector tests, by their meaning.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
-fn labels(pairs: &[(&str, &str)]) -> StringMap {
+fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
@@ -11,7 +13,7 @@ fn selects(selector: &str, pairs: &[(&str, &str)]) -> bool {
 }
 
 #[test]
-fn what_parses_and_how_it_reads_back() {
+fn valid_texts_parse_and_display_sorted() {
     let cases = [
         ("", ""),
         ("  ", ""),
@@ -54,7 +56,7 @@ fn what_parses_and_how_it_reads_back() {
 }
 
 #[test]
-fn what_does_not_parse() {
+fn invalid_texts_do_not_parse() {
     let cases = [
         "x=a||y=b",
         "x==a==b",
@@ -100,16 +102,25 @@ fn what_does_not_parse() {
 }
 
 #[test]
-fn errors_say_what_was_expected() {
+fn errors_are_the_api_servers_messages() {
     let error = |text: &str| text.parse::<LabelSelector>().unwrap_err().to_string();
-    insta::assert_snapshot!(error("app in web"), @"in a label selector, found 'web', expected '('");
-    insta::assert_snapshot!(error("a,"), @"in a label selector, found '', expected a key");
-    insta::assert_snapshot!(error("a=b c"), @"in a label selector, found 'c', expected ',' or the end");
-    insta::assert_snapshot!(error("a=b/c"), @r#""b/c" cannot be the value of a label"#);
+    insta::assert_snapshot!(error("app in web"), @"unable to parse requirement: found 'web' expected: '('");
+    insta::assert_snapshot!(error("a,"), @"found '', expected: identifier after ','");
+    insta::assert_snapshot!(error("a=b c"), @"found 'c', expected: ',' or 'end of string'");
+    insta::assert_snapshot!(error("a=b/c"), @r#"unable to parse requirement: values[0][a]: Invalid value: "b/c": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"#);
+    insta::assert_snapshot!(error("=a"), @"found '=', expected: !, identifier, or 'end of string'");
+    insta::assert_snapshot!(error("!=a"), @"found '!=', expected: !, identifier, or 'end of string'");
+    insta::assert_snapshot!(error("! =a"), @"unable to parse requirement: found '=', expected: identifier");
+    insta::assert_snapshot!(error("a b"), @"unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
+    insta::assert_snapshot!(error("a=!"), @"unable to parse requirement: found '!', expected: identifier");
+    insta::assert_snapshot!(error("a>b"), @r#"unable to parse requirement: values[0]: Invalid value: "b": for 'Gt', 'Lt' operators, the value must be an integer"#);
+    insta::assert_snapshot!(error("a in (b"), @"unable to parse requirement: found '', expected: ',' or ')'");
+    insta::assert_snapshot!(error("a in (b,=)"), @"unable to parse requirement: found '=', expected: ',', ')' or identifier");
+    insta::assert_snapshot!(error("/a"), @r#"unable to parse requirement: <nil>: Invalid value: "/a": prefix part must be non-empty"#);
 }
 
 #[test]
-fn matching_as_the_api_server_does() {
+fn a_selector_matches_as_in_the_api_server() {
     assert!(selects("", &[("x", "y")]));
     assert!(selects("x=y", &[("x", "y")]));
     assert!(selects("x=y,z=w", &[("x", "y"), ("z", "w")]));
@@ -132,7 +143,7 @@ fn matching_as_the_api_server_does() {
 }
 
 #[test]
-fn an_absent_label_is_neither_equal_nor_in_but_not_equal_and_not_in() {
+fn an_absent_label_meets_only_not_equal_and_notin() {
     assert!(selects("x!=y", &[]));
     assert!(selects("x notin (y)", &[]));
     assert!(!selects("x in (,y)", &[]));

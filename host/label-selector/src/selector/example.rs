@@ -1,14 +1,16 @@
-//! Labels that a selector selects, for people who want to see something selected.
+//! Example labels that a selector matches, for commands shown to people.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::{LabelSelector, Requirement, Test};
+use super::LabelSelector;
+use crate::requirement::{Requirement, Test};
 
 // === impl LabelSelector ===
 
 impl LabelSelector {
-    /// Returns few labels that this selects; none when no labels of usual values are.
+    /// Returns a small set of labels that the selector matches; none if it finds no such set among a few usual values.
+    #[must_use]
     pub fn example(&self) -> Option<BTreeMap<String, String>> {
         let mut labels = BTreeMap::new();
         // They are sorted by key.
@@ -30,7 +32,7 @@ impl LabelSelector {
 // === impl Requirement ===
 
 impl Requirement {
-    /// Values that may fit, whatever else is required of the label.
+    /// Returns values that meet this requirement. Other requirements of the same key may exclude them.
     fn candidates(&self) -> Vec<String> {
         match &self.test {
             Test::DoesNotExist | Test::NotEquals(_) | Test::NotIn(_) => Vec::new(),
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_selected() {
+    fn an_example_is_matched_by_its_selector() {
         let example = |text: &str| {
             let labels = text.parse::<LabelSelector>().unwrap().example()?;
             Some(

@@ -16,7 +16,7 @@ pub(crate) struct Args {}
 const LONGEST: usize = 700;
 
 /// Crates, and what must not be in their manifests.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     (
         "host/json",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
@@ -25,6 +25,11 @@ const ARROWS: [(&str, &[&str]); 7] = [
     (
         "host/flow-control",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
+    ),
+    ("host/event-recorder", &["wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"]),
+    (
+        "host/leader-election",
+        &["wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller", "oarlock-event-recorder"],
     ),
     (
         "host/label-selector",

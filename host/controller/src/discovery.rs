@@ -176,7 +176,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::fake_api::{FakeApi, Reply};
+    use oarlock_fake_api::{FakeApi, Reply};
 
     const APPS: &str = r#"{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[
         {"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":["get","list","watch"]},

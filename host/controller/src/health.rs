@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use oarlock_leader_election::HealthCheck;
+
 use crate::informers::{InformerView, Informers};
-use crate::leader::HealthCheck;
 
 /// A watch that has been in trouble this long is dead. Below it, it is the ordinary life of a network.
 pub const DEAD_AFTER: Duration = Duration::from_secs(30);

@@ -37,10 +37,6 @@ pub mod plan;
 mod reload;
 mod subscriptions;
 
-// What other processes and people are told.
-pub mod event_recorder;
-pub mod leader;
-
 // What can be seen of it from outside.
 pub mod admin;
 pub mod health;
@@ -48,8 +44,6 @@ pub mod metrics;
 pub mod status;
 
 mod chain;
-#[cfg(test)]
-mod fake_api;
 mod fields;
 pub mod regular_file;
 mod size;

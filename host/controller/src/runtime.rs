@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{Content, GroupVersionResource};
+use oarlock_leader_election as leader;
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -20,7 +21,6 @@ use crate::discovery::Discovery;
 use crate::dispatch::{self, FaultHook, RestartPolicy, RetryPolicy};
 use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
-use crate::leader;
 use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::reload::{Host, Reload};

@@ -1,6 +1,8 @@
 //! `oarlock run`: plugins against a cluster.
 
-use oarlock_controller::{config, leader, runtime::Election};
+use oarlock_leader_election as leader;
+
+use oarlock_controller::{config, runtime::Election};
 use oarlock_plugin::EngineConfig;
 
 use super::hosting;

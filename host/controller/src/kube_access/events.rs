@@ -1,6 +1,6 @@
 //! Kubernetes Events of a plugin, recorded as its account and never waited for.
 //!
-//! The machinery is the [`event_recorder`](crate::event_recorder)'s: what is alike is counted up or combined, and spam is
+//! The machinery is the crate `oarlock-event-recorder`'s: what is alike is counted up or combined, and spam is
 //! dropped. Losing an Event is allowed; slowing a plugin down for one is not.
 
 use std::sync::Arc;
@@ -8,6 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::Method;
 use k8s_openapi::api::core::v1::{Event, ObjectReference};
+use oarlock_event_recorder::{
+    Broadcaster, Dropped, EventRecorder, EventSink, EventType, Recording, RecordingConfig, SinkError,
+    correlator,
+};
 use oarlock_plugin::{
     HostBytes,
     contract::{self, Error, GroupVersionResource, ObjectKey, Part},
@@ -19,10 +23,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::request::{Call, Requester};
-use crate::event_recorder::{
-    Broadcaster, CorrelatorConfig, Dropped, EventRecorder, EventSink, EventType, QUEUE, Recording,
-    RecordingConfig, SinkError,
-};
 
 /// How many keys each of the recorder's three memories has for one plugin. A key and what is kept under it
 /// have at most some 2 KB, so that together they take 6 MB at the very most.
@@ -53,7 +53,7 @@ pub(super) fn channel(requester: Arc<Requester>) -> (Emitter, Recorder) {
     let broadcaster = Broadcaster::new();
     let watch = broadcaster.watch();
     let recorder = EventRecorder::new(broadcaster, &requester.plugin, "").with_instance("oarlock");
-    let correlator = CorrelatorConfig { lru_cache_size: REMEMBERED, ..CorrelatorConfig::default() };
+    let correlator = correlator::Config { lru_cache_size: REMEMBERED, ..correlator::Config::default() };
     let config = RecordingConfig { correlator, ..RecordingConfig::default() };
     let recording = Recording::new(watch, PluginSink { requester }, config);
     (Emitter { recorder, account }, Recorder { recording })
@@ -84,7 +84,10 @@ impl Emitter {
         };
         self.recorder.event_holding(regarding, event_type, &reason, &note, charge).map_err(|dropped| {
             match dropped {
-                Dropped::Full => Error::LimitExceeded(format!("{QUEUE} Events wait to be recorded already")),
+                Dropped::Full => Error::LimitExceeded(format!(
+                    "{} Events wait to be recorded already",
+                    Broadcaster::<Event>::QUEUE
+                )),
                 Dropped::ShutDown => Error::Unavailable("no Events are recorded any more".to_owned()),
             }
         })

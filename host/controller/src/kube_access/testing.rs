@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use super::{rate::Rate, request::Requester};
-use crate::{
-    discovery::Discovery,
-    fake_api::{FakeApi, Reply},
-    identity::Identity,
-};
+use crate::{discovery::Discovery, identity::Identity};
+use oarlock_fake_api::{FakeApi, Reply};
 
 /// The discovery document of the core group, as far as tests need it.
 pub(super) fn core_v1() -> Reply {

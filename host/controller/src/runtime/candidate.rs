@@ -6,6 +6,10 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use oarlock_event_recorder::{Broadcaster, EventRecorder, EventType, KubeSink, Recording, RecordingConfig};
+use oarlock_leader_election::{
+    self as leader, Callbacks, ConfigError, Ended, HealthCheck, LeaderElector, LeaseLock,
+};
 use parking_lot::Mutex;
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio_util::sync::CancellationToken;
@@ -13,9 +17,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    event_recorder::{Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig},
     health::Health,
-    leader::{self, Callbacks, ConfigError, Ended, HealthCheck, LeaderElector, LeaseLock},
     reload::{Host, Reload},
     report::HostEvent,
     tasks::{Criticality, Tasks},
@@ -84,7 +86,11 @@ impl Candidate {
         let sink = KubeSink::new(client.clone());
         let recording = Recording::new(broadcaster.watch(), sink, RecordingConfig::default());
         let recorder = EventRecorder::new(broadcaster.clone(), "oarlock", identity);
-        let lock = LeaseLock::new(client.clone(), namespace, name, identity).with_recorder(recorder);
+        let record = move |lease, reason: &str, message: &str| {
+            // The recorder counts the Events that it drops.
+            let _ = recorder.event(lease, EventType::Normal, reason, message);
+        };
+        let lock = LeaseLock::new(client.clone(), namespace, name, identity).with_recorder(record);
         let elector = match LeaderElector::new(lock, config.clone(), SmallRng::from_os_rng()) {
             Ok(elector) => Arc::new(elector),
             Err(error) => {

@@ -10,13 +10,12 @@ use async_trait::async_trait;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
-use oarlock_controller::event_recorder::{
-    Broadcaster, EventRecorder, KubeSink, Recording, RecordingConfig, field_selector,
-};
-use oarlock_controller::leader::{Callbacks, Config, Ended, LeaderElector, LeaseLock};
 use oarlock_controller::runtime::{self, Election, Runtime};
 use oarlock_controller::{admin, report};
+use oarlock_event_recorder::reference::field_selector;
+use oarlock_event_recorder::{Broadcaster, EventRecorder, EventType, KubeSink, Recording, RecordingConfig};
 use oarlock_informer::reflector::ConsistencyCheck;
+use oarlock_leader_election::{Callbacks, Config, Ended, LeaderElector, LeaseLock};
 use oarlock_plugin::EngineConfig;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -68,7 +67,9 @@ async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
         let recorder = EventRecorder::new(broadcaster.clone(), "oarlock", identity);
         let lock = LeaseLock::new(client.clone(), "default", "host", identity)
             .with_labels([("app".to_owned(), "oarlock".to_owned())].into())
-            .with_recorder(recorder);
+            .with_recorder(move |lease, reason, message| {
+                recorder.event(lease, EventType::Normal, reason, message).unwrap();
+            });
         let elector = LeaderElector::new(lock, config.clone(), SmallRng::seed_from_u64(1)).unwrap();
         let candidate =
             Arc::new(Candidate { leads: watch::channel(false).0, leader: watch::channel(String::new()).0 });

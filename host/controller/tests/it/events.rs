@@ -3,8 +3,9 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use k8s_openapi::api::events::v1::Event as SeriesEvent;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use oarlock_controller::event_recorder::{
-    Broadcaster, EventRecorder, EventType, KubeSink, Recording, RecordingConfig, field_selector, reference,
+use oarlock_event_recorder::{
+    Broadcaster, EventRecorder, EventType, KubeSink, Recording, RecordingConfig,
+    reference::{field_selector, reference},
     series::{self, Said, SeriesRecorder, SeriesRecording},
 };
 use serde_json::json;

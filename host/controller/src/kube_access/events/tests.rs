@@ -1,10 +1,8 @@
+use oarlock_fake_api::{FakeApi, Reply};
 use oarlock_plugin::contract::{EventType, ObjectRef};
 
 use super::*;
-use crate::{
-    fake_api::{FakeApi, Reply},
-    kube_access::testing::{core_v1, requester},
-};
+use crate::kube_access::testing::{core_v1, requester};
 
 fn event(note: &str) -> GuestEvent {
     GuestEvent {
@@ -118,7 +116,7 @@ async fn an_api_server_that_is_not_there_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_says_so() {
     let (emitter, _recorder) = channel(Arc::new(requester(&api())));
-    for _ in 0..QUEUE {
+    for _ in 0..Broadcaster::<Event>::QUEUE {
         emitter.emit(event("a")).unwrap();
     }
     assert!(matches!(emitter.emit(event("a")), Err(Error::LimitExceeded(_))));

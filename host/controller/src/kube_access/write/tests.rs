@@ -1,8 +1,8 @@
+use oarlock_fake_api::{FakeApi, Reply, Seen};
 use oarlock_plugin::{HostBytes, host_bytes::Use};
 
 use super::*;
 use crate::{
-    fake_api::{FakeApi, Reply, Seen},
     identity::{Identity, IdentityState},
     kube_access::testing::{core_v1, requester, requester_as},
 };

@@ -1,0 +1,224 @@
+//! From one emitter to all who watch, each with a bounded queue of its own.
+
+use std::any::Any;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Hands every Event to everybody who watches at that moment. Cheap to clone; clones are the same one.
+pub struct Broadcaster<E> {
+    shared: Arc<Shared<E>>,
+}
+
+/// One watcher's queue. Dropping it ends the watching.
+pub struct Watch<E> {
+    queue: mpsc::Receiver<Queued<E>>,
+    /// What goes with the Event that was taken last.
+    held: Option<Held>,
+    closing: CancellationToken,
+}
+
+/// An Event in a queue, and what is dropped once all watchers are done with it.
+struct Queued<E> {
+    event: Arc<E>,
+    held: Option<Held>,
+}
+
+/// Something that lives as long as an Event.
+type Held = Arc<dyn Any + Send + Sync>;
+
+/// An Event was lost before it reached every queue.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Dropped {
+    /// A watcher is too far behind. The others have it.
+    #[error("the queue of Events is full")]
+    Full,
+    /// There are no watchers any more.
+    #[error("the recorder of Events is shut down")]
+    ShutDown,
+}
+
+struct Shared<E> {
+    capacity: usize,
+    /// None once it is shut down. Held while an Event is handed out, so that all queues have the same order.
+    watchers: Mutex<Option<Vec<mpsc::Sender<Queued<E>>>>>,
+    closing: CancellationToken,
+    dropped: AtomicU64,
+}
+
+// === impl Broadcaster ===
+
+impl<E> Broadcaster<E> {
+    /// The default capacity of the queue of one watch (ER-03).
+    pub const QUEUE: usize = 1_000;
+
+    /// Makes one that nobody watches.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_capacity(Self::QUEUE)
+    }
+
+    /// The same with another length of the queues, at least 1.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let (capacity, closing) = (capacity.max(1), CancellationToken::new());
+        let watchers = Mutex::new(Some(Vec::new()));
+        Self { shared: Arc::new(Shared { capacity, watchers, closing, dropped: AtomicU64::new(0) }) }
+    }
+
+    /// Watches what is emitted from now on. After a shutdown there is nothing to see.
+    #[must_use]
+    pub fn watch(&self) -> Watch<E> {
+        let (sender, queue) = mpsc::channel(self.shared.capacity);
+        if let Some(watchers) = &mut *self.shared.watchers.lock() {
+            watchers.push(sender);
+        }
+        Watch { queue, held: None, closing: self.shared.closing.clone() }
+    }
+
+    /// Hands an Event to every watcher that has room. Never waits.
+    pub fn emit(&self, event: E) -> Result<(), Dropped> {
+        self.emit_with(event, None)
+    }
+
+    /// The same with something that is dropped when no watcher has the Event any more: when each has asked
+    /// for the next one.
+    pub fn emit_holding(&self, event: E, held: impl Send + Sync + 'static) -> Result<(), Dropped> {
+        self.emit_with(event, Some(Arc::new(held)))
+    }
+
+    fn emit_with(&self, event: E, held: Option<Held>) -> Result<(), Dropped> {
+        let mut watchers = self.shared.watchers.lock();
+        let Some(watchers) = &mut *watchers else { return Err(Dropped::ShutDown) };
+        let event = Arc::new(event);
+        let mut full = 0;
+        let queued = || Queued { event: event.clone(), held: held.clone() };
+        watchers.retain(|queue| match queue.try_send(queued()) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                full += 1;
+                true
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        });
+        if full == 0 {
+            return Ok(());
+        }
+        self.shared.dropped.fetch_add(full, Ordering::Relaxed);
+        Err(Dropped::Full)
+    }
+
+    /// Ends it: nothing is emitted any more, and the watchers see the end behind what waits for them. May be called twice.
+    pub fn shut_down(&self) {
+        self.shared.closing.cancel();
+        *self.shared.watchers.lock() = None;
+    }
+
+    /// How many Events did not fit into a queue, one for each queue.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl<E> Default for Broadcaster<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> Clone for Broadcaster<E> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+// === impl Watch ===
+
+impl<E> Watch<E> {
+    /// Waits for the next Event. None when the broadcaster is gone or shut down and the queue empty. Cancel safe.
+    pub async fn next(&mut self) -> Option<Arc<E>> {
+        self.held = None;
+        let Queued { event, held } = self.queue.recv().await?;
+        self.held = held;
+        Some(event)
+    }
+
+    /// Cancelled once the broadcaster is shut down: what still waits is to be done quickly.
+    pub(crate) fn closing(&self) -> CancellationToken {
+        self.closing.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Conformance: B.2
+    #[tokio::test]
+    async fn every_watcher_sees_everything_from_when_it_began() {
+        let broadcaster = Broadcaster::new();
+        assert_eq!(broadcaster.emit(0), Ok(()), "nobody watches");
+        let mut one = broadcaster.watch();
+        broadcaster.emit(1).unwrap();
+        let mut two = broadcaster.watch();
+        broadcaster.emit(2).unwrap();
+        assert_eq!((one.next().await.as_deref(), one.next().await.as_deref()), (Some(&1), Some(&2)));
+        assert_eq!(two.next().await.as_deref(), Some(&2));
+        drop(one);
+        broadcaster.emit(3).unwrap();
+        drop(broadcaster);
+        assert_eq!((two.next().await.as_deref(), two.next().await), (Some(&3), None));
+    }
+
+    // Conformance: B.2
+    #[tokio::test]
+    async fn a_full_queue_loses_and_counts_and_holds_up_nobody_er_03() {
+        let broadcaster = Broadcaster::with_capacity(2);
+        let (mut slow, mut quick) = (broadcaster.watch(), broadcaster.watch());
+        for n in 0..4 {
+            let emitted = broadcaster.emit(n);
+            assert_eq!(emitted, if n < 2 { Ok(()) } else { Err(Dropped::Full) });
+            assert_eq!(quick.next().await.as_deref(), Some(&n));
+        }
+        assert_eq!(broadcaster.dropped(), 2);
+        broadcaster.shut_down();
+        assert_eq!((slow.next().await.as_deref(), slow.next().await.as_deref()), (Some(&0), Some(&1)));
+        assert_eq!(slow.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn what_goes_with_an_event_is_dropped_when_all_are_done_with_it() {
+        let broadcaster = Broadcaster::new();
+        let (mut one, mut two) = (broadcaster.watch(), broadcaster.watch());
+        let held = Arc::new(());
+        broadcaster.emit_holding(1, held.clone()).unwrap();
+        broadcaster.emit(2).unwrap();
+        one.next().await.unwrap();
+        two.next().await.unwrap();
+        one.next().await.unwrap();
+        assert_eq!(Arc::strong_count(&held), 2);
+        two.next().await.unwrap();
+        assert_eq!(Arc::strong_count(&held), 1);
+        drop((one, two));
+        broadcaster.emit_holding(3, held.clone()).unwrap();
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    // Conformance: B.2
+    #[tokio::test]
+    async fn after_a_shutdown_there_is_nothing() {
+        let broadcaster = Broadcaster::new();
+        let mut before = broadcaster.watch();
+        broadcaster.shut_down();
+        broadcaster.shut_down();
+        assert_eq!(broadcaster.emit(1), Err(Dropped::ShutDown));
+        assert_eq!(before.next().await, None);
+        assert_eq!(broadcaster.watch().next().await, None);
+    }
+}

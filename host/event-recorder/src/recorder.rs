@@ -1,0 +1,125 @@
+//! The recorder: makes Events and emits them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{
+    api::core::v1::{Event, EventSource, ObjectReference},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
+
+use crate::broadcaster::{Broadcaster, Dropped};
+use crate::name::Names;
+
+/// How an Event is meant. There are no others (ER-01).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum EventType {
+    /// For information.
+    Normal,
+    /// Somebody should look at it.
+    Warning,
+}
+
+/// Makes Events that say who they come from. Cheap to clone.
+#[derive(Clone)]
+pub struct EventRecorder {
+    broadcaster: Broadcaster<Event>,
+    source: EventSource,
+    instance: Arc<str>,
+    names: Arc<Names>,
+}
+
+// === impl EventType ===
+
+impl EventType {
+    /// Returns the API's word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+// === impl EventRecorder ===
+
+impl EventRecorder {
+    /// Makes a recorder for a component, on a host unless that is empty.
+    #[must_use]
+    pub fn new(broadcaster: Broadcaster<Event>, component: &str, host: &str) -> Self {
+        let unless_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let source = EventSource { component: unless_empty(component), host: unless_empty(host) };
+        Self { broadcaster, source, instance: host.into(), names: Arc::default() }
+    }
+
+    /// The same with another reporting instance than the host.
+    #[must_use]
+    pub fn with_instance(self, instance: &str) -> Self {
+        Self { instance: instance.into(), ..self }
+    }
+
+    /// Emits an Event about an object. Never waits. Fails when it is lost at once; one that is lost later is counted.
+    pub fn event(
+        &self,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Dropped> {
+        self.event_with_annotations(BTreeMap::new(), regarding, event_type, reason, message)
+    }
+
+    /// The same with annotations.
+    pub fn event_with_annotations(
+        &self,
+        annotations: BTreeMap<String, String>,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), Dropped> {
+        self.broadcaster.emit(self.make(annotations, regarding, event_type, reason, message))
+    }
+
+    /// Emits an Event about an object, with something that is dropped once it was recorded or given up. Never
+    /// waits.
+    pub fn event_holding(
+        &self,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+        held: impl Send + Sync + 'static,
+    ) -> Result<(), Dropped> {
+        let event = self.make(BTreeMap::new(), regarding, event_type, reason, message);
+        self.broadcaster.emit_holding(event, held)
+    }
+
+    fn make(
+        &self,
+        annotations: BTreeMap<String, String>,
+        regarding: ObjectReference,
+        event_type: EventType,
+        reason: &str,
+        message: &str,
+    ) -> Event {
+        let (now, metadata) = self.names.metadata(&regarding);
+        Event {
+            metadata: ObjectMeta { annotations: Some(annotations).filter(|it| !it.is_empty()), ..metadata },
+            involved_object: regarding,
+            type_: Some(event_type.as_str().to_owned()),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            count: Some(1),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            source: Some(self.source.clone()),
+            reporting_component: self.source.component.clone(),
+            reporting_instance: Some(self.instance.to_string()),
+            ..Event::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Events of `events.k8s.io/v1`: one that comes again begins a series, which is written at its second Event and then only now
+//! and then (EV-01 … EV-08).
+//!
+//! Up to eight writes are under way at a time and 1,000 wait for their turn; what does not fit is dropped and counted
+//! (EV-06). What is known of the series belongs to the one future that [`SeriesRecording::run`] is, so nothing is
+//! locked while the API server is asked.
+
+mod cache;
+mod key;
+mod writing;
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use rand::{SeedableRng, rngs::SmallRng};
+use tokio::time::{Instant, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    cache::{Cache, Purpose},
+    writing::{Outcome, Writing},
+};
+use crate::{
+    EventType,
+    broadcaster::{Broadcaster, Dropped, Watch},
+    name::Names,
+    recording::Stats,
+    sink::EventSink,
+};
+
+/// How many Events may wait to be looked at (EV-07).
+pub const QUEUE: usize = 25;
+
+/// The longest note that the API takes, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Makes Events of the new kind. Cheap to clone.
+#[derive(Clone)]
+pub struct SeriesRecorder {
+    broadcaster: Broadcaster<Event>,
+    controller: Arc<str>,
+    instance: Arc<str>,
+    names: Arc<Names>,
+}
+
+/// What an Event says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said<'a> {
+    /// How it is meant.
+    pub event_type: EventType,
+    /// Why it was done, as a word.
+    pub reason: &'a str,
+    /// What was done, as a word.
+    pub action: &'a str,
+    /// For people. What is beyond the API's limit is cut off.
+    pub note: &'a str,
+}
+
+/// How a recording behaves. The default is client-go's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// How many writes are under way at most.
+    pub workers: usize,
+    /// How many wait for a worker at most.
+    pub queue: usize,
+    /// How many different Events are remembered.
+    pub remembered: usize,
+    /// How often a write is tried.
+    pub tries: u32,
+    /// How long to wait between two tries, and up to a quarter more.
+    pub sleep: Duration,
+    /// After how long the series that go on are written again.
+    pub refresh: Duration,
+    /// After how long without another one an Event is forgotten.
+    pub finish: Duration,
+    /// For what is left to chance.
+    pub seed: u64,
+}
+
+/// Writes the Events of one queue to one sink.
+pub struct SeriesRecording<S> {
+    watch: Watch<Event>,
+    sink: S,
+    config: Config,
+    stats: Arc<Stats>,
+}
+
+/// What is to be written.
+struct Work {
+    purpose: Purpose,
+    event: Event,
+    random: SmallRng,
+}
+
+// === impl SeriesRecorder ===
+
+impl SeriesRecorder {
+    /// Makes a recorder for a controller that runs on a host.
+    #[must_use]
+    pub fn new(broadcaster: Broadcaster<Event>, controller: &str, host: &str) -> Self {
+        let instance = format!("{controller}-{host}").into();
+        Self { broadcaster, controller: controller.into(), instance, names: Arc::default() }
+    }
+
+    /// Emits an Event about an object, and another one if that has to do with it. Never waits.
+    pub fn event(
+        &self,
+        regarding: ObjectReference,
+        related: Option<ObjectReference>,
+        said: &Said<'_>,
+    ) -> Result<(), Dropped> {
+        let (now, metadata) = self.names.metadata(&regarding);
+        self.broadcaster.emit(Event {
+            metadata,
+            event_time: Some(MicroTime(now)),
+            reporting_controller: Some(self.controller.to_string()),
+            reporting_instance: Some(self.instance.to_string()),
+            action: Some(said.action.to_owned()),
+            reason: Some(said.reason.to_owned()),
+            type_: Some(said.event_type.as_str().to_owned()),
+            note: Some(said.note[..said.note.floor_char_boundary(LONGEST_NOTE)].to_owned()),
+            regarding: Some(regarding),
+            related,
+            ..Event::default()
+        })
+    }
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            workers: 8,
+            queue: 1_000,
+            remembered: 4_096,
+            tries: 12,
+            sleep: Duration::from_secs(10),
+            refresh: Duration::from_secs(30 * 60),
+            finish: Duration::from_secs(6 * 60),
+            seed: rand::random(),
+        }
+    }
+}
+
+// === impl SeriesRecording ===
+
+impl<S: EventSink<Event>> SeriesRecording<S> {
+    /// Makes a recording that has not begun.
+    pub fn new(watch: Watch<Event>, sink: S, config: Config) -> Self {
+        Self { watch, sink, config, stats: Arc::default() }
+    }
+
+    /// What became of the Events; may be kept while it runs.
+    pub fn stats(&self) -> Arc<Stats> {
+        self.stats.clone()
+    }
+
+    /// Records until the broadcaster is gone or shut down and everything is written or was tried. Cancelled, it returns at
+    /// once, also in the middle of requests.
+    pub async fn run(self, token: CancellationToken) {
+        token.run_until_cancelled(self.record_all()).await;
+    }
+
+    async fn record_all(self) {
+        let Self { mut watch, sink, config, stats } = self;
+        let writing = Writing { sink: &sink, config: &config, closing: watch.closing() };
+        let mut random = SmallRng::seed_from_u64(config.seed);
+        let mut cache = Cache::new(config.remembered);
+        let mut waiting: VecDeque<Work> = VecDeque::new();
+        let mut under_way = FuturesUnordered::new();
+        let mut watching = true;
+        let now = Instant::now();
+        let mut refresh = interval_at(now + config.refresh, config.refresh);
+        let mut finish = interval_at(now + config.finish, config.finish);
+        while watching || !waiting.is_empty() || !under_way.is_empty() {
+            let room = config.workers.max(1).saturating_sub(under_way.len());
+            for work in waiting.drain(..room.min(waiting.len())) {
+                under_way.push(writing.write(work));
+            }
+            let due = tokio::select! {
+                biased;
+                Some((purpose, outcome)) = under_way.next() => {
+                    stats.count(outcome);
+                    cache.wrote(purpose, outcome);
+                    Vec::new()
+                }
+                event = watch.next(), if watching => match event {
+                    Some(event) => cache.observe(&event).into_iter().collect(),
+                    None => {
+                        watching = false;
+                        Vec::new()
+                    }
+                },
+                _ = refresh.tick() => cache.series(),
+                _ = finish.tick() => cache.take_idle(config.finish),
+            };
+            for (purpose, event) in due {
+                if waiting.len() >= config.queue.max(1) {
+                    stats.dropped.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(reason = event.reason, "dropped an Event: too many wait to be written");
+                    cache.wrote(purpose, Outcome::Failed);
+                    continue;
+                }
+                waiting.push_back(Work { purpose, event, random: SmallRng::from_rng(&mut random) });
+            }
+        }
+    }
+}
+
+impl Stats {
+    fn count(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Written => self.recorded.fetch_add(1, Ordering::Relaxed),
+            Outcome::Refused | Outcome::Failed => self.abandoned.fetch_add(1, Ordering::Relaxed),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use oarlock_informer::{Listener, ListenerConfig, Outcome, SharedInformer};
+use oarlock_informer::{Listener, ListenerConfig, SharedInformer, listener::Outcome};
 use oarlock_measure::{Control, Meter, Plan, Record, peak_resident, reset_peak, resident, settle};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, block_in_place};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use oarlock_informer::indexer::IndexFunction;
-use oarlock_informer::{IndexSource, Object, ObjectKey, SharedInformer};
+use oarlock_informer::{Object, SharedInformer, indexer::IndexSource, object::ObjectKey};
 use oarlock_measure::Meter;
 
 /// How many objects each value of the index has.

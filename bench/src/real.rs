@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use oarlock_informer::{ListenerConfig, Outcome, SharedInformer, transport};
+use oarlock_informer::{ListenerConfig, SharedInformer, list_watch::transport, listener::Outcome};
 use oarlock_measure::{Meter, Record};
 use serde_json::json;
 use tokio::task::block_in_place;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use oarlock_informer::{Listener, ListenerConfig, ObjectKey, Outcome};
+use oarlock_informer::{Listener, ListenerConfig, listener::Outcome, object::ObjectKey};
 use oarlock_measure::Control;
 use serde_json::Value;
 use tokio::task::{JoinSet, block_in_place};

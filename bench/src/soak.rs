@@ -8,7 +8,7 @@ mod view;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use oarlock_informer::{ListenerConfig, Namespaces, SharedInformer};
+use oarlock_informer::{ListenerConfig, SharedInformer, object::Namespaces};
 use oarlock_measure::{Control, resident};
 use serde_json::{Value, json};
 use tokio::task::{JoinSet, block_in_place};

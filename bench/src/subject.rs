@@ -7,7 +7,12 @@ use kube::Client;
 use oarlock_informer::object::{Content, Pruning};
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::{
-    ApiListWatch, GroupVersionResource, SharedInformer, TypeMeta, api_list_watch, transport,
+    GroupVersionResource, SharedInformer,
+    list_watch::{
+        api::{self, ApiListWatch},
+        transport,
+    },
+    object::TypeMeta,
 };
 
 /// What is asked for and kept of the objects.
@@ -44,7 +49,7 @@ pub(crate) fn informer_with(
         other => bail!("no {other} are served"),
     };
     let resource = GroupVersionResource::new("", "v1", resource);
-    let mut source = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
+    let mut source = api::Config::new(resource.clone(), Some(type_meta.clone()));
     match kept {
         Kept::Default => {}
         Kept::Everything => source.pruning = Pruning::none(),

@@ -12,7 +12,7 @@ use kube::{
     Client, Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use oarlock_informer::transport;
+use oarlock_informer::list_watch::transport;
 
 pub(crate) use self::check::check;
 use crate::{

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oarlock_informer::{
-    Listener, ListenerHandle, ListenerStats, Namespaces, Notification, Object, ObjectKey, Outcome,
+    Listener, Notification, Object,
+    listener::{ListenerHandle, ListenerStats, Outcome},
+    object::{Namespaces, ObjectKey},
 };
 use serde_json::Value;
 

@@ -26,7 +26,7 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use oarlock_informer::{GroupVersionResource, Namespaces};
+use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
 use parking_lot::Mutex;
 use tokio::time::Instant;

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{Content, GroupVersionResource};
+use oarlock_informer::{GroupVersionResource, object::Content};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use oarlock_informer::work_queue::WorkQueueMetrics;
+use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
 use oarlock_plugin::{GuestMetrics, HostBytes};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};

@@ -12,7 +12,10 @@ use std::time::Duration;
 use oarlock_json::{JsonPointer, PointerSet};
 use oarlock_label_selector::LabelSelector;
 
-use oarlock_informer::{FieldCondition, FieldTest, GroupVersionResource};
+use oarlock_informer::{
+    GroupVersionResource,
+    listener::{FieldCondition, FieldTest},
+};
 use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 
 use crate::dispatch::EnqueueRule;
@@ -53,7 +56,7 @@ pub struct SubscriptionPlan {
     /// How often it receives all objects again.
     pub resync: Option<Duration>,
     /// How much of each object it needs.
-    pub content: oarlock_informer::Content,
+    pub content: oarlock_informer::object::Content,
     /// Which key of the work queue a notification becomes, if any.
     pub enqueue: EnqueueRule,
     /// The declaration that this was parsed from, to compare two generations.
@@ -250,10 +253,10 @@ pub fn covers(content: Content, pointer: &str) -> bool {
 
 /// Returns the content that the cache must hold for a declared content.
 #[must_use]
-pub fn cached_content(declared: Content) -> oarlock_informer::Content {
+pub fn cached_content(declared: Content) -> oarlock_informer::object::Content {
     match declared {
-        Content::Metadata => oarlock_informer::Content::Metadata,
-        Content::Full => oarlock_informer::Content::Full,
+        Content::Metadata => oarlock_informer::object::Content::Metadata,
+        Content::Full => oarlock_informer::object::Content::Full,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use oarlock_informer::reflector::ConsistencyCheck;
-use oarlock_informer::{Content, GroupVersionResource};
+use oarlock_informer::{GroupVersionResource, object::Content};
 use oarlock_leader_election as leader;
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use parking_lot::Mutex;

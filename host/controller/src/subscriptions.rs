@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_informer::{
-    BacklogAccount, GroupVersionResource, Listener, ListenerConfig, Namespaces, SharedInformer,
+    GroupVersionResource, Listener, ListenerConfig, SharedInformer, listener::BacklogAccount,
+    object::Namespaces,
 };
 use oarlock_plugin::contract;
 use tokio::sync::watch;

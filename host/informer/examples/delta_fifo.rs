@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 use oarlock_informer::delta_fifo::{Config, Processed};
 use oarlock_informer::indexer::IndexerWriter;
-use oarlock_informer::{Delta, DeltaFifo, Object};
+use oarlock_informer::{
+    Object,
+    delta_fifo::{Delta, DeltaFifo},
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The queue asks the cache which objects are known, or it would drop the delete of an object that it has handed out.

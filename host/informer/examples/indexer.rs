@@ -7,8 +7,12 @@
 use std::error::Error;
 
 use oarlock_informer::indexer::IndexerWriter;
-use oarlock_informer::keys::KeyFunction;
-use oarlock_informer::{IndexSource, Indexer, Namespaces, Object, ObjectKey};
+use oarlock_informer::toolkit::cache::KeyFunction;
+use oarlock_informer::{
+    Object,
+    indexer::{IndexSource, Indexer},
+    object::{Namespaces, ObjectKey},
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // A key function names objects; without one they are kept by namespace and name. There is one writer and any number of readers: only

@@ -16,7 +16,12 @@ use axum::routing::get;
 use corner::Result;
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::{
-    ApiListWatch, GroupVersionResource, IndexSource, Indexer, SharedInformer, api_list_watch, transport,
+    GroupVersionResource, SharedInformer,
+    indexer::{IndexSource, Indexer},
+    list_watch::{
+        api::{self, ApiListWatch},
+        transport,
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +30,7 @@ async fn main() -> Result {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let client = transport::client(kube::Config::infer().await?)?;
     let pods = GroupVersionResource::new("", "v1", "pods");
-    let list_watch = ApiListWatch::new(client, api_list_watch::Config::new(pods.clone(), None));
+    let list_watch = ApiListWatch::new(client, api::Config::new(pods.clone(), None));
     let informer = SharedInformer::new(Arc::new(list_watch), Config::new(pods));
     informer.add_index("app", IndexSource::Label("app".to_owned()))?;
 

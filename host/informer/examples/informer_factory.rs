@@ -12,9 +12,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use corner::{Corner, Result, config_maps, show};
-use oarlock_informer::informer_factory::{ApiSource, Config, Tweak};
-use oarlock_informer::wait::cancelled;
-use oarlock_informer::{GroupVersionResource, HandlerFunctions, InformerFactory, ListenerConfig, ObjectKey};
+use oarlock_informer::toolkit::informers::{ApiSource, Config, Tweak};
+use oarlock_informer::toolkit::wait::cancelled;
+use oarlock_informer::{
+    GroupVersionResource, ListenerConfig,
+    object::ObjectKey,
+    toolkit::{cache::HandlerFunctions, informers::InformerFactory},
+};
 use oarlock_label_selector::LabelSelector;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;

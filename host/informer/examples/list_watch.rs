@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use corner::{Corner, Result, show};
 use futures::StreamExt;
-use oarlock_informer::ListWatch;
+use oarlock_informer::list_watch::ListWatch;
 use oarlock_informer::list_watch::{ListOptions, WatchEvent, WatchOptions};
 
 #[tokio::main]

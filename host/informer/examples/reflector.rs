@@ -12,7 +12,10 @@ use std::sync::Arc;
 use corner::{Corner, Result, show};
 use oarlock_informer::delta_fifo::{Config, Processed};
 use oarlock_informer::indexer::IndexerWriter;
-use oarlock_informer::{Delta, DeltaFifo, Reflector, reflector};
+use oarlock_informer::{
+    delta_fifo::{Delta, DeltaFifo},
+    reflector::{self, Reflector},
+};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]

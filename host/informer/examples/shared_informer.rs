@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use corner::{Corner, Result, config_maps, show};
 use oarlock_informer::shared_informer::Config;
-use oarlock_informer::wait::wait_for_cache_sync;
-use oarlock_informer::{EventHandler, ListenerConfig, Object, SharedInformer};
+use oarlock_informer::toolkit::wait::wait_for_cache_sync;
+use oarlock_informer::{ListenerConfig, Object, SharedInformer, toolkit::cache::EventHandler};
 use oarlock_label_selector::LabelSelector;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;

@@ -12,7 +12,12 @@ use std::sync::Arc;
 use corner::{Corner, Result, show};
 use oarlock_informer::delta_fifo::{Config, Processed, Watermark};
 use oarlock_informer::indexer::IndexerWriter;
-use oarlock_informer::{Controller, Delta, DeltaFifo, Object, reflector};
+use oarlock_informer::{
+    Object,
+    delta_fifo::{Delta, DeltaFifo},
+    reflector,
+    toolkit::cache::Controller,
+};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]

@@ -13,7 +13,9 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use oarlock_informer::list_watch::{ItemHook, ListOptions, ListPage, WatchEvent, WatchOptions, WatchStream};
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::{
-    ApiError, GroupVersionResource, HandlerFunctions, ListWatch, ListenerConfig, Object, SharedInformer,
+    GroupVersionResource, ListenerConfig, Object, SharedInformer,
+    list_watch::{ApiError, ListWatch},
+    toolkit::cache::HandlerFunctions,
 };
 use tokio_util::sync::CancellationToken;
 

@@ -13,7 +13,14 @@ use std::sync::{Arc, Mutex};
 
 use corner::{Corner, Result, config_maps, show};
 use oarlock_informer::shared_informer::Config;
-use oarlock_informer::{HandlerFunctions, ListenerConfig, Lister, ObjectKey, SharedInformer, WorkQueue};
+use oarlock_informer::{
+    ListenerConfig, SharedInformer,
+    object::ObjectKey,
+    toolkit::{
+        cache::{HandlerFunctions, Lister},
+        workqueue::WorkQueue,
+    },
+};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 

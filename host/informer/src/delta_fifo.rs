@@ -26,11 +26,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use crate::keys::{KeyError, KeyFunction, Keyed};
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::reflector::SourceGeneration;
 use crate::resource_version::Version;
+use crate::toolkit::cache::{KeyError, KeyFunction, Keyed};
 
 pub use self::deltas::{Delta, DeltaObject, Deltas, Tombstone};
 pub use self::pop::{Closed, Processed};

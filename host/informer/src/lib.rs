@@ -1,70 +1,80 @@
-//! The shared informer machinery: one list and one watch for a resource, one cache, many listeners.
+//! The shared informer of Kubernetes: one list and one watch for a resource, one cache, many listeners.
 //!
 //! ```text
-//! API server ─bytes→ ApiListWatch ─(event, Object)→ Reflector ─delta→ DeltaFifo ─pop→ SharedInformer
-//!                                                                                      ├→ Indexer ← Lister
-//!                                                                                      └→ Processor → Listener …
+//! API server ─bytes→ list_watch ─objects→ reflector ─deltas→ delta_fifo ─pop→ shared_informer
+//!                                                                               ├→ indexer (the cache)
+//!                                                                               └→ listener (one per consumer)
 //! ```
 //!
-//! The modules below stand in the order in which an event passes them. Nothing here knows WebAssembly, spawns a task or
-//! reads the environment; the caller runs [`Reflector::run`](reflector::Reflector::run) and its like on tasks of its own.
+//! The modules are the stations of that path, in this order:
+//!
+//! 1. [`object`]: an object of any resource as one JSON text, its key and its version;
+//! 2. [`list_watch`]: lists and watches; [`list_watch::api`] decodes those of an API server;
+//! 3. [`reflector`]: lists, watches, resumes and relists;
+//! 4. [`delta_fifo`]: the queue of changes, by object;
+//! 5. [`indexer`]: the cache, with indices and pages;
+//! 6. [`shared_informer`]: puts the stations together;
+//! 7. [`listener`]: what a consumer selects, its backlog, its retries.
+//!
+//! [`toolkit`] has the rest of client-go: listers, event handlers, the informer factory, the work queue.
+//!
+//! The crate spawns no task and does not read the environment: the caller runs [`SharedInformer::run`] on a task of its own.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use oarlock_informer::testing::FakeListWatch;
+//! use oarlock_informer::{
+//!     GroupVersionResource, ListenerConfig, Notification, SharedInformer, listener::Outcome, shared_informer,
+//! };
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! // A real program uses `list_watch::api::ApiListWatch`.
+//! let api_server = FakeListWatch::pods();
+//! api_server.put("default/web");
+//! let config = shared_informer::Config::new(GroupVersionResource::new("", "v1", "pods"));
+//! let informer = SharedInformer::new(Arc::new(api_server), config);
+//! let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
+//! let token = CancellationToken::new();
+//! let consume = async {
+//!     let delivery = listener.next().await.unwrap();
+//!     assert!(matches!(&delivery.notification, Notification::Added { object, .. } if object.key().name() == "web"));
+//!     listener.finish(&delivery.key, Outcome::Done);
+//!     assert_eq!(informer.indexer().len(), 1);
+//!     token.cancel();
+//! };
+//! tokio::join!(informer.run(token.clone()), consume);
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod api_list_watch;
+mod controller;
 mod intern;
-pub mod keys;
-pub mod names;
-pub mod namespaces;
-pub mod object;
-pub mod selector;
-
-pub mod list_watch;
-
-pub mod api_list_watch;
-pub mod transport;
-
-pub mod pager;
-pub mod reflector;
+mod names;
+mod namespaces;
+mod processor;
+mod resource_version;
+mod selector;
+mod transport;
+mod user_function;
 
 pub mod delta_fifo;
 pub mod indexer;
+pub mod list_watch;
 pub mod listener;
-mod processor;
-pub mod resource_version;
-pub mod retry;
-
-pub mod controller;
-pub mod event_handler;
-pub mod informer_factory;
-pub mod informer_metrics;
-pub mod lazy;
-pub mod lister;
+pub mod object;
+pub mod reflector;
 pub mod shared_informer;
-pub mod sync_tracker;
-pub mod user_function;
-pub mod wait;
-pub mod work_queue;
-
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod toolkit;
 
-pub use api_list_watch::ApiListWatch;
-pub use controller::Controller;
-pub use delta_fifo::{Delta, DeltaFifo};
-pub use event_handler::{EventHandler, FilteringHandler, HandlerFunctions, Handling, Registration};
-pub use indexer::{IndexSource, Indexer, Page, PageRequest};
-pub use informer_factory::InformerFactory;
-pub use informer_metrics::{InformerMetrics, InformerName};
-pub use list_watch::{ApiError, ListWatch};
-pub use listener::{
-    BacklogAccount, Delivery, Listener, ListenerConfig, ListenerHandle, ListenerStats, Notification, Outcome,
-};
-pub use lister::{Lister, NamespaceLister};
-pub use names::{GroupVersionResource, ObjectKey, TypeMeta};
-pub use namespaces::Namespaces;
-pub use object::{Content, Object};
-pub use reflector::{Reflector, ReflectorStore};
-pub use selector::{FieldCondition, FieldTest};
+pub use listener::{Listener, ListenerConfig, Notification};
+pub use names::GroupVersionResource;
+pub use object::Object;
 pub use shared_informer::SharedInformer;
-pub use work_queue::WorkQueue;

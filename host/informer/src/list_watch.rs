@@ -5,6 +5,16 @@
 mod error;
 mod options;
 
+/// The implementation over HTTP, for an API server.
+pub mod api {
+    pub use crate::api_list_watch::{ApiListWatch, Config};
+}
+
+/// The HTTP client of the implementation over HTTP.
+pub mod transport {
+    pub use crate::transport::{Error, client};
+}
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

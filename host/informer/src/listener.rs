@@ -36,6 +36,8 @@ use std::sync::Arc;
 
 use crate::processor::Processor;
 
+pub use crate::selector::{ConditionError, FieldCondition, FieldTest};
+
 pub use self::account::BacklogAccount;
 pub(crate) use self::change::Change;
 pub use self::config::ListenerConfig;

@@ -31,6 +31,9 @@ use oarlock_json::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segm
 use oarlock_label_selector::LabelSelector;
 use parking_lot::Mutex;
 
+pub use crate::names::{Error as NameError, ObjectKey, TypeMeta, TypeNames};
+pub use crate::namespaces::Namespaces;
+pub use crate::resource_version::{NotComparable, ResourceVersion};
 pub use content::Content;
 pub(crate) use dictionary::Dictionary;
 pub use edit::EditError;
@@ -45,7 +48,6 @@ pub(crate) use short_text::parse_number;
 use self::body::Body;
 use self::decode::Parts;
 use self::short_text::parse_uuid;
-use crate::names::{ObjectKey, TypeMeta, TypeNames};
 
 /// One object of one resource at one resourceVersion.
 ///

@@ -26,13 +26,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::delta_fifo::{Ambiguous, Transformer, Watermark};
 use crate::indexer::{self, IndexSource, Indexer, Limits};
-use crate::informer_metrics::Publisher;
 use crate::list_watch::ListWatch;
 use crate::listener::{Listener, ListenerConfig};
-use crate::lister::Lister;
 use crate::names::GroupVersionResource;
 use crate::reflector::{self, Phase, ReflectorStatus, Source, SourceGeneration};
 use crate::resource_version::{NotComparable, ResourceVersion};
+use crate::toolkit::cache::Lister;
+use crate::toolkit::metrics::Publisher;
 
 use self::core::Core;
 pub use self::settings::AlreadyStarted;

@@ -1,7 +1,7 @@
 //! Calls of functions that the users of this crate gave. A panic in one is caught here, counted and named, and is an error of that
 //! one call: the cache, the queue and everybody else go on.
 //!
-//! Not here: the callbacks of [`DeltaFifo::pop`](crate::DeltaFifo::pop) and of the bare [`Controller`](crate::Controller), whose
+//! Not here: the callbacks of [`DeltaFifo::pop`](crate::delta_fifo::DeltaFifo::pop) and of the bare [`Controller`](crate::controller::Controller), whose
 //! panics are the caller's own (CT-06), and what implements one of this crate's traits for storage or transport.
 
 use std::any::Any;

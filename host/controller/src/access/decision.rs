@@ -1,6 +1,6 @@
 //! What the gate decides about one resource: the one type that the gate, subscriptions, reads and the status share.
 
-use oarlock_informer::{GroupVersionResource, Namespaces};
+use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
 
 use crate::account::Account;

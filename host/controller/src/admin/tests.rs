@@ -4,7 +4,11 @@ use async_trait::async_trait;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use oarlock_informer::testing::FakeListWatch;
-use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
+use oarlock_informer::{
+    GroupVersionResource,
+    list_watch::ListWatch,
+    object::{Content, TypeMeta},
+};
 use tower::ServiceExt;
 
 use super::*;

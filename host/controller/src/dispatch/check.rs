@@ -7,7 +7,7 @@
 //! 3. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue, without a call.
 //! 4. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
-use oarlock_informer::Delivery;
+use oarlock_informer::listener::Delivery;
 
 use super::Dispatcher;
 use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};

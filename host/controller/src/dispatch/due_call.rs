@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use oarlock_informer::{Delivery, Notification, ObjectKey};
+use oarlock_informer::{Notification, listener::Delivery, object::ObjectKey};
 
 use super::active_generation::ActiveGeneration;
 use super::queue::{Key, KeyVersion, PluginQueue};

@@ -2,7 +2,7 @@
 
 use oarlock_json::JsonPointer;
 
-use oarlock_informer::{Content, Object};
+use oarlock_informer::{Object, object::Content};
 use oarlock_plugin::EventObject;
 use oarlock_plugin::contract;
 

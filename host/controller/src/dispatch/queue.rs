@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
-use oarlock_informer::work_queue::{self, WorkQueue, WorkQueueMetrics};
+use oarlock_informer::toolkit::workqueue::{self, WorkQueue, WorkQueueMetrics};
 use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{self, WorkKey};
 use oarlock_plugin::host_bytes::{Charge, Use};
@@ -76,7 +76,7 @@ impl PluginQueue {
     /// Creates an empty queue that reports to the metrics and charges its keys to the plugin's account.
     #[must_use]
     pub fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
-        let keys = WorkQueue::new(work_queue::Config { metrics, ..work_queue::Config::default() });
+        let keys = WorkQueue::new(workqueue::Config { metrics, ..workqueue::Config::default() });
         let queue = Self { keys, ..Self::default() };
         queue.state.lock().charge = account.charge(Use::WorkQueue, 0).ok();
         queue
@@ -307,7 +307,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn promise_4_a_plugin_cannot_fill_the_hosts_memory_with_keys() {
         let account = HostBytes::new(4 << 20);
-        let queue = PluginQueue::new(&account, Arc::new(work_queue::NoMetrics));
+        let queue = PluginQueue::new(&account, Arc::new(workqueue::NoMetrics));
         let key = |n: usize| WorkKey {
             kind: "k".repeat(300),
             object: contract::ObjectKey { namespace: String::new(), name: format!("{n:0340}") },

@@ -99,10 +99,10 @@ impl Dispatcher {
         match due {
             DueCall::Notification { subscription, delivery } => {
                 let outcome = match outcome {
-                    Outcome::Done | Outcome::RequeueAfter(_) => informer::Outcome::Done,
-                    Outcome::RetryAfter(after) => informer::Outcome::Retry { after },
-                    Outcome::Defer => informer::Outcome::Defer,
-                    Outcome::Park => informer::Outcome::Park,
+                    Outcome::Done | Outcome::RequeueAfter(_) => informer::listener::Outcome::Done,
+                    Outcome::RetryAfter(after) => informer::listener::Outcome::Retry { after },
+                    Outcome::Defer => informer::listener::Outcome::Defer,
+                    Outcome::Park => informer::listener::Outcome::Park,
                     // The listener ends with the plugin.
                     Outcome::Cancelled => return,
                 };

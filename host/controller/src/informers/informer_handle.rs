@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use oarlock_informer::{Content, GroupVersionResource, ObjectKey, SharedInformer};
+use oarlock_informer::{
+    GroupVersionResource, SharedInformer,
+    object::{Content, ObjectKey},
+};
 
 use super::resource_entry::ResourceEntry;
 use super::resource_state::{Trouble, TroubleKind};

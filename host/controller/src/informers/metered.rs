@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use oarlock_informer::list_watch::{ItemHook, ListOptions, ListPage, WatchEvent, WatchOptions, WatchStream};
-use oarlock_informer::{ApiError, ListWatch, Object};
+use oarlock_informer::{
+    Object,
+    list_watch::{ApiError, ListWatch},
+};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_informer::shared_informer::Config;
-use oarlock_informer::{Content, GroupVersionResource, SharedInformer, TypeMeta};
+use oarlock_informer::{
+    GroupVersionResource, SharedInformer,
+    object::{Content, TypeMeta},
+};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oarlock_informer::{GroupVersionResource, TypeMeta};
+use oarlock_informer::{GroupVersionResource, object::TypeMeta};
 use tokio::time::Instant;
 
 use super::InformersShared;

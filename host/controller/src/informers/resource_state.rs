@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oarlock_informer::Content;
+use oarlock_informer::object::Content;
 use tokio::time::Instant;
 
 use super::Purpose;

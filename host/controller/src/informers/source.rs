@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use oarlock_informer::api_list_watch::{self, ApiListWatch};
+use oarlock_informer::list_watch::api::{self, ApiListWatch};
 use oarlock_informer::reflector::ConsistencyCheck;
-use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
+use oarlock_informer::{
+    GroupVersionResource,
+    list_watch::ListWatch,
+    object::{Content, TypeMeta},
+};
 
 use super::prunings::Prunings;
 use crate::discovery::Discovery;
@@ -78,8 +82,8 @@ impl ResourceSource for ApiSource {
         type_meta: &TypeMeta,
         content: Content,
     ) -> Arc<dyn ListWatch> {
-        let config = api_list_watch::Config::new(resource.clone(), Some(type_meta.clone()));
-        let config = api_list_watch::Config { content, pruning: self.prunings.of(resource), ..config };
+        let config = api::Config::new(resource.clone(), Some(type_meta.clone()));
+        let config = api::Config { content, pruning: self.prunings.of(resource), ..config };
         Arc::new(ApiListWatch::new(self.client.clone(), config))
     }
 

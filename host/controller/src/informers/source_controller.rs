@@ -13,7 +13,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use oarlock_informer::list_watch::{ItemHook, ListOptions, ListPage, WatchOptions, WatchStream};
 use oarlock_informer::reflector::{Phase, Source, SourceGeneration};
-use oarlock_informer::{ApiError, Content, ListWatch, SharedInformer, TypeMeta};
+use oarlock_informer::{
+    SharedInformer,
+    list_watch::{ApiError, ListWatch},
+    object::{Content, TypeMeta},
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -12,8 +12,10 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use oarlock_informer::testing::{Draft, FakeListWatch, MetadataOnly};
 use oarlock_informer::{
-    Content, GroupVersionResource, ListWatch, Listener, ListenerConfig, Notification, Object, Outcome,
-    SharedInformer, TypeMeta,
+    GroupVersionResource, Listener, ListenerConfig, Notification, Object, SharedInformer,
+    list_watch::ListWatch,
+    listener::Outcome,
+    object::{Content, TypeMeta},
 };
 use parking_lot::Mutex;
 use serde_json::json;

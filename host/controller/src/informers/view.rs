@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oarlock_informer::reflector::{Phase, UndecodableObject};
-use oarlock_informer::{Content, GroupVersionResource, SharedInformer};
+use oarlock_informer::{GroupVersionResource, SharedInformer, object::Content};
 use serde::{Serialize, Serializer};
 
 use super::resource_state::{ResourceState, TroubleKind};

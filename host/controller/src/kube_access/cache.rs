@@ -11,8 +11,9 @@ use oarlock_json::PointerPattern;
 use oarlock_label_selector::LabelSelector;
 
 use oarlock_informer::{
-    GroupVersionResource, Indexer, Namespaces as Wanted, ObjectKey, SharedInformer,
-    indexer::{self, IndexSource},
+    GroupVersionResource, SharedInformer,
+    indexer::{self, IndexSource, Indexer},
+    object::{Namespaces as Wanted, ObjectKey},
 };
 use oarlock_plugin::contract::{self, Content, Error, Index, Namespaces, Page, PageRequest, Projection, Row};
 

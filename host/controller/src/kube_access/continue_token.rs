@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use oarlock_informer::{Namespaces, ObjectKey};
+use oarlock_informer::object::{Namespaces, ObjectKey};
 use oarlock_plugin::contract::Error;
 
 /// What a token of this form begins with, so that a later form can be told apart.

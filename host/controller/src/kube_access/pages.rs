@@ -1,6 +1,6 @@
 //! Pages of rows, filled in slices.
 
-use oarlock_informer::{ObjectKey, indexer};
+use oarlock_informer::{indexer, object::ObjectKey};
 use oarlock_plugin::contract::{Error, Page};
 
 use super::{

@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::{Method, StatusCode};
-use oarlock_informer::{Content, GroupVersionResource, ListWatch, TypeMeta};
+use oarlock_informer::{
+    GroupVersionResource,
+    list_watch::ListWatch,
+    object::{Content, TypeMeta},
+};
 use oarlock_plugin::contract::Entry;
 use oarlock_plugin::guest_metrics::Kind;
 use proptest::prelude::*;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oarlock_informer::BacklogAccount;
+use oarlock_informer::listener::BacklogAccount;
 use oarlock_plugin::{HostBytes, component};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;

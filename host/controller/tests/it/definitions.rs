@@ -12,8 +12,10 @@ use oarlock_dev_cluster::DevCluster;
 use oarlock_informer::object::Fields;
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{
-    Content, GroupVersionResource, Listener, ListenerConfig, Namespaces, Notification, Object, Outcome,
-    transport,
+    GroupVersionResource, Listener, ListenerConfig, Notification, Object,
+    list_watch::transport,
+    listener::Outcome,
+    object::{Content, Namespaces},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

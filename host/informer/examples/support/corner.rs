@@ -8,7 +8,13 @@ use std::error::Error;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use kube::{Client, Config};
-use oarlock_informer::{ApiListWatch, GroupVersionResource, Object, api_list_watch, transport};
+use oarlock_informer::{
+    GroupVersionResource, Object,
+    list_watch::{
+        api::{self, ApiListWatch},
+        transport,
+    },
+};
 use oarlock_label_selector::LabelSelector;
 
 /// What the examples answer.
@@ -41,8 +47,7 @@ impl Corner {
     /// Returns what lists and watches them.
     pub(crate) fn list_watch(&self) -> Result<ApiListWatch> {
         let label_selector = self.selector()?;
-        let config =
-            api_list_watch::Config { label_selector, ..api_list_watch::Config::new(config_maps(), None) };
+        let config = api::Config { label_selector, ..api::Config::new(config_maps(), None) };
         Ok(ApiListWatch::new(self.client(), config))
     }
 

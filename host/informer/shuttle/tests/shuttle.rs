@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_informer::delta_fifo::{Config, DeltaFifo, Processed, Watermark};
 use oarlock_informer::listener::{Listener, ListenerConfig, ListenerHandle, Notification, Outcome};
-use oarlock_informer::names::TypeMeta;
+use oarlock_informer::object::TypeMeta;
 use oarlock_informer::testing::Draft;
 use oarlock_informer::testing::hidden::{Compression, Distribution};
-use oarlock_informer::{IndexSource, Namespaces, Object, WorkQueue};
+use oarlock_informer::{Object, indexer::IndexSource, object::Namespaces, toolkit::workqueue::WorkQueue};
 use shuttle::future::block_on;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;

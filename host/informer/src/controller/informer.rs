@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Controller, ProcessError};
 use crate::delta_fifo::{Config, Delta, DeltaFifo, DeltaObject, Deltas, Processed, Transformer, Watermark};
-use crate::event_handler::EventHandler;
 use crate::indexer::{Indexer, IndexerWriter};
 use crate::list_watch::ListWatch;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::reflector;
+use crate::toolkit::cache::EventHandler;
 
 /// What [`process_deltas`] keeps objects in.
 pub trait Store {

@@ -60,7 +60,7 @@ impl QueuedList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TypeMeta;
+    use crate::names::TypeMeta;
     use crate::testing::Draft;
 
     fn objects(keys: &[&str]) -> Vec<Object> {

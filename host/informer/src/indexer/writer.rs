@@ -6,10 +6,10 @@ use parking_lot::RwLock;
 
 use super::index::{Filing, IndexSource, Limits, Values};
 use super::{CacheState, IndexId, Indexer};
-use crate::keys::{KeyError, KeyFunction};
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::resource_version::Version;
+use crate::toolkit::cache::{KeyError, KeyFunction};
 
 /// Changes the cache. There is one of it, and it is not cloned: nobody else can.
 pub struct IndexerWriter {

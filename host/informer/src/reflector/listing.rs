@@ -8,7 +8,7 @@ use super::undecodable::UndecodableObjects;
 use super::{ActiveReflector, StoreError};
 use crate::list_watch::{ApiError, ListOptions};
 use crate::object::Object;
-use crate::pager::{self, Listing, Pager};
+use crate::toolkit::pager::{self, Listing, Pager};
 
 // === impl ActiveReflector ===
 

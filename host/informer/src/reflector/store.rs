@@ -7,7 +7,7 @@ use crate::object::Object;
 /// Why a store rejected a call.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The store that a reflector writes to; [`DeltaFifo`](crate::DeltaFifo) implements it.
+/// The store that a reflector writes to; [`DeltaFifo`](crate::delta_fifo::DeltaFifo) implements it.
 ///
 /// All calls come from the reflector's one task, one after another, in the order of the API server's answers
 /// and events.

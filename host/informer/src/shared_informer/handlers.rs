@@ -1,8 +1,8 @@
 //! Adds handlers to an informer and removes them.
 
 use super::{SharedInformer, Stopped};
-use crate::event_handler::{EventHandler, Handling};
 use crate::listener::{ListenerConfig, ListenerHandle};
+use crate::toolkit::cache::{EventHandler, Handling};
 
 // === impl SharedInformer ===
 
@@ -14,7 +14,7 @@ impl SharedInformer {
     /// that is added twice is called twice.
     ///
     /// ```
-    /// # use oarlock_informer::{EventHandler, ListenerConfig, SharedInformer};
+    /// # use oarlock_informer::{ListenerConfig, SharedInformer, toolkit::cache::EventHandler};
     /// # fn example(informer: &SharedInformer, handler: impl EventHandler + 'static) -> Result<(), Box<dyn std::error::Error>> {
     /// let handling = informer.add_event_handler(ListenerConfig::default(), handler)?;
     /// let registration = handling.registration().clone();
@@ -27,7 +27,7 @@ impl SharedInformer {
     /// The future cannot be forgotten; this code does not compile:
     ///
     /// ```compile_fail
-    /// # use oarlock_informer::{EventHandler, ListenerConfig, SharedInformer};
+    /// # use oarlock_informer::{ListenerConfig, SharedInformer, toolkit::cache::EventHandler};
     /// # fn example(informer: &SharedInformer, handler: impl EventHandler + 'static) {
     /// let (registration, _future) = informer.add_event_handler(ListenerConfig::default(), handler).unwrap();
     /// # }

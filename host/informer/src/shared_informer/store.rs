@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use crate::delta_fifo::{self, Delta, DeltaFifo, DeltaObject, TransformError, Transformer};
 use crate::indexer::Compactor;
-use crate::informer_metrics::Publisher;
 use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::processor::Processor;
 use crate::reflector::{ReflectorStore, SourceGeneration, StoreError};
+use crate::toolkit::metrics::Publisher;
 
 /// Transforms objects and queues them.
 pub(super) struct InformerStore {

@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use oarlock_controller::{plan::SubscriptionPlan, provision::Example};
-use oarlock_informer::{FieldCondition, FieldTest, Object};
+use oarlock_informer::{
+    Object,
+    listener::{FieldCondition, FieldTest},
+};
 use oarlock_plugin::contract::{Description, Namespaces, Subscription};
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::stream::{self, BoxStream, StreamExt};
-use oarlock_informer::{Delivery, Listener, ListenerHandle, Namespaces};
+use oarlock_informer::{
+    Listener,
+    listener::{Delivery, ListenerHandle},
+    object::Namespaces,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

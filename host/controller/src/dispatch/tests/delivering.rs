@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use oarlock_informer::Namespaces;
+use oarlock_informer::object::Namespaces;
 
 use super::rig::{Rig, done};
 use crate::access::{Access, Denial};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::testing::FakeListWatch;
-use oarlock_informer::{GroupVersionResource, Namespaces, SharedInformer};
+use oarlock_informer::{GroupVersionResource, SharedInformer, object::Namespaces};
 use oarlock_plugin::CallError;
 use oarlock_plugin::contract::{self, Content, Enqueue, Failure};
 use parking_lot::Mutex;
@@ -353,16 +353,19 @@ impl Instance for Guest {
 
 #[async_trait]
 impl ResourceSource for NoSource {
-    async fn type_of(&self, _: &GroupVersionResource) -> Result<Option<oarlock_informer::TypeMeta>, String> {
+    async fn type_of(
+        &self,
+        _: &GroupVersionResource,
+    ) -> Result<Option<oarlock_informer::object::TypeMeta>, String> {
         Ok(None)
     }
 
     fn list_watch(
         &self,
         _: &GroupVersionResource,
-        _: &oarlock_informer::TypeMeta,
-        _: oarlock_informer::Content,
-    ) -> Arc<dyn oarlock_informer::ListWatch> {
+        _: &oarlock_informer::object::TypeMeta,
+        _: oarlock_informer::object::Content,
+    ) -> Arc<dyn oarlock_informer::list_watch::ListWatch> {
         Arc::new(FakeListWatch::pods())
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use oarlock_informer::{
-    ListWatch, TypeMeta,
+    list_watch::ListWatch,
+    object::TypeMeta,
     testing::{Draft, FakeListWatch},
 };
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,7 @@ impl ResourceSource for Source {
         &self,
         _: &GroupVersionResource,
         _: &TypeMeta,
-        _: oarlock_informer::Content,
+        _: oarlock_informer::object::Content,
     ) -> Arc<dyn ListWatch> {
         Arc::new(self.0.clone())
     }
@@ -67,7 +68,7 @@ impl Rig {
         let reader = |namespaces| {
             let target = GroupVersionResource::new("", "v1", "pods");
             let handle = informers
-                .acquire(&target, Purpose::Plugin("hello".into()), oarlock_informer::Content::Full)
+                .acquire(&target, Purpose::Plugin("hello".into()), oarlock_informer::object::Content::Full)
                 .unwrap();
             Reader { target, namespaces, content: Content::Full, handle }
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use oarlock_label_selector::LabelSelector;
 
-use oarlock_informer::{Namespaces as Wanted, SharedInformer, indexer, shared_informer::WaitError};
+use oarlock_informer::{SharedInformer, indexer, object::Namespaces as Wanted, shared_informer::WaitError};
 use oarlock_plugin::contract::{Error, Namespaces};
 
 use super::{Cache, synced};

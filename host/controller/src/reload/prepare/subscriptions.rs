@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{BacklogAccount, Content, GroupVersionResource};
+use oarlock_informer::{GroupVersionResource, listener::BacklogAccount, object::Content};
 
 use super::{Error, Preparation};
 use crate::dispatch::{GenerationSubscription, GenerationView};

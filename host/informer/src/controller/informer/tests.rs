@@ -6,8 +6,8 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::event_handler::HandlerFunctions;
 use crate::testing::{Draft, FakeListWatch};
+use crate::toolkit::cache::HandlerFunctions;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 

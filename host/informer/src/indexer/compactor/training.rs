@@ -137,7 +137,7 @@ impl Training {
             self.worse = self.worse.filter(|_| is_enough);
             return;
         }
-        let objects = || view.objects(&crate::Namespaces::All);
+        let objects = || view.objects(&crate::namespaces::Namespaces::All);
         let learned = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
         self.learned_of = memory.objects;
         let Some(learned) = learned else { return self.learned_nothing(memory) };

@@ -519,7 +519,7 @@ async fn listeners_see_no_object_before_the_end_of_the_initial_events_wl_09() {
                 outline.starts_with(&format!("add {key}@")) && outline.ends_with("(initial)"),
                 "{outline}"
             );
-            listener.finish(&delivery.key, crate::Outcome::Done);
+            listener.finish(&delivery.key, crate::listener::Outcome::Done);
         }
         assert!(informer.has_synced());
         token.cancel();

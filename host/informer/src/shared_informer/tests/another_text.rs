@@ -32,7 +32,7 @@ async fn relist(fake: &FakeListWatch) {
 /// Takes the next notification, with the sizes of the old and the new object.
 async fn sizes(listener: &mut Listener) -> (Option<String>, Option<String>) {
     let delivery = listener.next().await.unwrap();
-    let crate::Delivery { key, notification, .. } = delivery;
+    let crate::listener::Delivery { key, notification, .. } = delivery;
     let sizes = (notification.old().map(size), notification.new().map(size));
     listener.finish(&key, Outcome::Done);
     sizes

@@ -3,11 +3,11 @@
 use parking_lot::Mutex;
 
 use super::*;
-use crate::event_handler::{FilteringHandler, HandlerFunctions};
 use crate::indexer::{IndexError, IndexFunction};
-use crate::informer_metrics::{Identity, InformerMetrics, InformerName};
 use crate::object::Object;
 use crate::reflector::WatchErrorHandler;
+use crate::toolkit::cache::{FilteringHandler, HandlerFunctions};
+use crate::toolkit::metrics::{Identity, InformerMetrics, InformerName};
 use crate::user_function::{self, UserFunction};
 
 fn is_bad(object: &Object) -> bool {
@@ -179,7 +179,7 @@ async fn a_watch_error_handler_and_metrics_that_panic_stop_nothing() {
     let name = InformerName::new("clumsy").unwrap();
     let pods = GroupVersionResource::new("", "v1", "pods");
     let publisher =
-        crate::informer_metrics::Publisher { identity: name.identify(&pods), metrics: Arc::new(Clumsy) };
+        crate::toolkit::metrics::Publisher { identity: name.identify(&pods), metrics: Arc::new(Clumsy) };
     let config = Config { publisher: Some(publisher), ..config() };
     let informer = SharedInformer::new(Arc::new(fake.clone()), config);
     informer.set_watch_error_handler(WatchErrorHandler::new(|_| panic!("not my day"))).unwrap();

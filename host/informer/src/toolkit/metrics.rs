@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 use crate::delta_fifo::DeltaFifo;
 use crate::indexer::Indexer;
 use crate::names::GroupVersionResource;
-use crate::user_function::{self, UserFunction};
+use crate::user_function;
+
+pub use crate::user_function::{Panicked, UserFunction, n_panics};
 
 /// The names that are in use in this process.
 static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);

@@ -6,7 +6,7 @@ use crate::object::Object;
 /// A handler made of up to three functions; what it has none for is skipped.
 ///
 /// ```
-/// # use oarlock_informer::event_handler::HandlerFunctions;
+/// # use oarlock_informer::toolkit::cache::HandlerFunctions;
 /// let handler = HandlerFunctions::new()
 ///     .on_add(|object, is_in_initial_list| println!("add {} {is_in_initial_list}", object.key()))
 ///     .on_delete(|object, final_state_unknown| println!("delete {} {final_state_unknown}", object.key()));

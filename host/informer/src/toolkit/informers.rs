@@ -1,9 +1,9 @@
 //! All the informers of one user: one for each resource, made alike, started and stopped together.
 //!
 //! ```no_run
-//! # use oarlock_informer::{GroupVersionResource, InformerFactory, informer_factory::{ApiSource, Config}};
+//! # use oarlock_informer::{GroupVersionResource, toolkit::informers::{ApiSource, Config, InformerFactory}};
 //! # use oarlock_label_selector::LabelSelector;
-//! # use oarlock_informer::wait::cancelled;
+//! # use oarlock_informer::toolkit::wait::cancelled;
 //! # async fn example(client: kube::Client) {
 //! let factory = InformerFactory::new(ApiSource::new(client), Config::default());
 //! let pods = GroupVersionResource::new("", "v1", "pods");
@@ -35,12 +35,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::delta_fifo::Transformer;
-use crate::informer_metrics::{InformerMetrics, InformerName, Publisher};
-use crate::lister::Lister;
 use crate::names::GroupVersionResource;
 use crate::reflector;
 use crate::shared_informer::{self, SharedInformer};
-use crate::wait::{self, Cause, SyncResult, Syncing};
+use crate::toolkit::cache::Lister;
+use crate::toolkit::metrics::{InformerMetrics, InformerName, Publisher};
+use crate::toolkit::wait::{self, Cause, SyncResult, Syncing};
 
 pub use source::{ApiSource, Source};
 pub use tweak::{RequestOptions, Tweak};
@@ -175,7 +175,7 @@ impl InformerFactory {
     }
 
     /// Waits until all informers that were started so far have synced, or until `stop` ends, which says why;
-    /// [`cancelled`](crate::wait::cancelled) makes one of a token.
+    /// [`cancelled`](crate::toolkit::wait::cancelled) makes one of a token.
     pub async fn wait_for_cache_sync<C: Into<Cause>>(&self, stop: impl Future<Output = C>) -> SyncResult {
         let started: Vec<_> = {
             let state = self.shared.state.lock();

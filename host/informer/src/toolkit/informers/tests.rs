@@ -6,13 +6,13 @@ use futures::future::join_all;
 use oarlock_label_selector::LabelSelector;
 
 use super::*;
-use crate::event_handler::{HandlerFunctions, Handling};
 use crate::list_watch::ListWatch;
 use crate::listener::ListenerConfig;
 use crate::names::ObjectKey;
 use crate::shared_informer::Lifecycle;
 use crate::testing::{Draft, FakeListWatch};
-use crate::wait::cancelled;
+use crate::toolkit::cache::{HandlerFunctions, Handling};
+use crate::toolkit::wait::cancelled;
 
 fn pods() -> GroupVersionResource {
     GroupVersionResource::new("", "v1", "pods")
@@ -311,15 +311,15 @@ async fn a_run_that_is_dropped_has_ended() {
 struct Figures(Mutex<BTreeMap<&'static str, String>>);
 
 impl InformerMetrics for Figures {
-    fn queued(&self, informer: &crate::informer_metrics::Identity, n_keys: usize) {
+    fn queued(&self, informer: &crate::toolkit::metrics::Identity, n_keys: usize) {
         self.0.lock().insert("queued", format!("{} {} {n_keys}", informer.name(), informer.resource()));
     }
 
-    fn processed(&self, _: &crate::informer_metrics::Identity, took: Duration) {
+    fn processed(&self, _: &crate::toolkit::metrics::Identity, took: Duration) {
         self.0.lock().insert("processed", format!("{took:?}"));
     }
 
-    fn resource_version(&self, _: &crate::informer_metrics::Identity, resource_version: &str) {
+    fn resource_version(&self, _: &crate::toolkit::metrics::Identity, resource_version: &str) {
         self.0.lock().insert("version", resource_version.to_owned());
     }
 }

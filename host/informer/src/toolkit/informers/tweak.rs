@@ -12,7 +12,7 @@ use crate::user_function::{self, UserFunction};
 /// Changes the options of every list and every watch, after the reflector has filled them in: a selector mostly.
 ///
 /// ```
-/// # use oarlock_informer::informer_factory::Tweak;
+/// # use oarlock_informer::toolkit::informers::Tweak;
 /// # fn example() -> Result<(), oarlock_label_selector::ParseError> {
 /// let selector: oarlock_label_selector::LabelSelector = "app=web".parse()?;
 /// let tweak = Tweak::new(move |mut options| *options.label_selector() = selector.clone());

@@ -49,9 +49,9 @@ pub struct Config {
     pub pruning: Pruning,
     /// The longest event of a watch and the longest item of a list, in bytes.
     pub max_object_bytes: usize,
-    /// How long the server may take to begin its answer. API servers stop after 60 s.
+    /// The limit of the time before the answer begins. API servers themselves stop after 60 s.
     pub response_timeout: Duration,
-    /// How long the body of a list may pause.
+    /// The limit of a pause within the body of a list.
     pub idle_timeout: Duration,
 }
 

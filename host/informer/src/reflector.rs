@@ -1,11 +1,11 @@
 //! Keeps a store equal to the resource at the API server: lists, watches, and relists where that is needed.
 //!
-//! `state` has the state machine: what the reflector does, and what follows each success and each error.
+//! `state` has the state machine: the states, and the state that follows each success and each error.
 //! `streaming`, `listing` and `watching` each carry out one state. Not here: the cache (in the store), HTTP
 //! (in `api_list_watch`), and tasks (the caller runs [`Reflector::run`]).
 
 mod config;
-pub mod consistency;
+mod consistency;
 mod initial_events;
 mod internal_errors;
 mod listing;

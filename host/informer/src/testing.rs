@@ -47,7 +47,7 @@ pub struct FakeListWatch {
 }
 
 /// The deadline of a wait in real time.
-const LIMIT: std::time::Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The deadline of a wait in the time of a paused clock, which goes by at once when all tasks are idle.
 const PAUSED_LIMIT: Duration = Duration::from_secs(86_400);
@@ -209,7 +209,7 @@ impl FakeListWatch {
 
     /// From now on ends each watch after the timeout of its request.
     pub fn end_watches_at_their_timeout(&self) {
-        self.state.lock().ends_watches_in_time = true;
+        self.state.lock().ends_watches_at_their_timeout = true;
     }
 
     // Lists.
@@ -229,45 +229,44 @@ impl FakeListWatch {
         self.state.lock().token_age += 1;
     }
 
-    // Requests. Each call sets the answer of one more list or watch: the first call that of the next request,
-    // and so on.
+    // Requests. The answers queue up: the first call answers the next request, the second call the one after.
 
-    /// Answers a list with an error.
+    /// Answers the next list with an error. Calls queue up.
     pub fn fail_list(&self, error: ApiError) {
         self.state.lock().list_answers.push_back(Answer::Fail(error));
     }
 
-    /// Answers a watch with an error.
+    /// Answers the next watch with an error. Calls queue up.
     pub fn fail_watch(&self, error: ApiError) {
         self.state.lock().watch_answers.push_back(Answer::Fail(error));
     }
 
-    /// Answers a list with this page.
+    /// Answers the next list with this page. Calls queue up.
     pub fn answer_list(&self, page: ListPage) {
         self.state.lock().list_answers.push_back(Answer::List(page));
     }
 
-    /// Answers a watch with this stream, such as one of [`ScriptedWatch::new`].
+    /// Answers the next watch with this stream, such as one of [`ScriptedWatch::new`]. Calls queue up.
     pub fn answer_watch(&self, stream: WatchStream) {
         self.state.lock().watch_answers.push_back(Answer::Watch(stream));
     }
 
-    /// Never answers a list.
+    /// Never answers the next list. Calls queue up.
     pub fn hang_list(&self) {
         self.state.lock().list_answers.push_back(Answer::Hang);
     }
 
-    /// Never answers a watch.
+    /// Never answers the next watch. Calls queue up.
     pub fn hang_watch(&self) {
         self.state.lock().watch_answers.push_back(Answer::Hang);
     }
 
-    /// Answers a list without a fault, so that the fault of the next call applies to the list after it.
+    /// Answers the next list without a fault, so that the fault of a later call applies to a later list.
     pub fn serve_list(&self) {
         self.state.lock().list_answers.push_back(Answer::Serve);
     }
 
-    /// Answers a watch without a fault, so that the fault of the next call applies to the watch after it.
+    /// Answers the next watch without a fault, so that the fault of a later call applies to a later watch.
     pub fn serve_watch(&self) {
         self.state.lock().watch_answers.push_back(Answer::Serve);
     }
@@ -399,7 +398,7 @@ impl ListWatch for FakeListWatch {
         }
         let mut state = self.state.lock();
         let events = state.watch(&options, &self.type_meta)?;
-        Ok(if state.ends_watches_in_time {
+        Ok(if state.ends_watches_at_their_timeout {
             events.take_until(tokio::time::sleep(options.timeout)).boxed()
         } else {
             events.boxed()

@@ -181,7 +181,9 @@ mod tests {
             connection.write_all(answer).await.unwrap();
             String::from_utf8(request).unwrap()
         };
-        let (request, answer) = tokio::join!(server, client.send(get("/api/v1/pods?limit=1")));
+        let both = async { tokio::join!(server, client.send(get("/api/v1/pods?limit=1"))) };
+        let limit = Duration::from_secs(60);
+        let (request, answer) = tokio::time::timeout(limit, both).await.expect("no answer within the limit");
         assert!(request.starts_with("GET /base/api/v1/pods?limit=1 HTTP/1.1\r\n"), "{request}");
         // The default client of kube would retry.
         assert_eq!(answer.unwrap().status(), 503);

@@ -1,4 +1,4 @@
-//! The API server's answer to a request: its body, and what a failure means.
+//! The API server's answer to a request: its body, and the errors of failures.
 
 use std::error::Error as StdError;
 use std::io;

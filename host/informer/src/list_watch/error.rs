@@ -32,7 +32,7 @@ pub struct Status {
     pub message: String,
     /// The causes.
     pub causes: Vec<Cause>,
-    /// How long the server asks to wait before the next request.
+    /// The wait before the next request that the server asks for.
     pub retry_after: Option<Duration>,
 }
 
@@ -135,7 +135,7 @@ impl ApiError {
         self.status().is_some_and(|status| status.is("Forbidden", 403))
     }
 
-    /// Returns how long the server asks to wait before the next request.
+    /// Returns the wait before the next request that the server asks for, if any.
     pub fn retry_after(&self) -> Option<Duration> {
         self.status().and_then(|status| status.retry_after)
     }

@@ -27,9 +27,9 @@ pub struct ListOptions {
 /// How the version of a list relates to the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
-    /// It is the same.
+    /// The list has exactly this version.
     Exact,
-    /// It is the same or newer.
+    /// The list has this version or a newer one.
     NotOlderThan,
 }
 

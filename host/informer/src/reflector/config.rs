@@ -19,7 +19,7 @@ pub struct Config {
     pub type_meta: Option<TypeMeta>,
     /// The name of the resource for messages. None: `type_meta`, if there is one (RL-06).
     pub description: Option<String>,
-    /// How the reflector gets all objects at first.
+    /// How the reflector gets all objects.
     pub initial_list: InitialList,
     /// Objects per page of a list. None: 500, or all in one page where the server's watch cache answers
     /// (RL-22).
@@ -37,10 +37,10 @@ pub struct Config {
     /// the server has ever sent a bookmark; bookmarks come about once a minute (RL-70). During the initial
     /// events a bookmark is always due, so the limit holds on every server, and the reflector lists instead.
     pub silence_limit: Duration,
-    /// How often the store is asked to resync. None: never (RL-62).
+    /// The time between two resyncs of the store. None: no resyncs (RL-62).
     pub resync_period: Option<Duration>,
-    /// For how long the reflector answers internal errors on a watch with another watch instead of a list; 0:
-    /// never (RL-47).
+    /// The time for which the reflector answers internal errors on a watch with another watch instead of a
+    /// list; 0: never (RL-47).
     pub max_internal_error_retry: Duration,
     /// Whether the initial events are compared with a list.
     pub consistency_check: ConsistencyCheck,
@@ -64,10 +64,10 @@ pub enum InitialList {
 /// Whether the initial events are compared with a list (CD-01).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConsistencyCheck {
-    /// They are not.
+    /// No comparison.
     #[default]
     Off,
-    /// They are, and a difference panics. For tests: each check lists all objects from etcd.
+    /// A difference panics. For tests: each comparison lists all objects from etcd.
     Panic,
 }
 

@@ -1,5 +1,4 @@
-//! Compares the initial events of a watch with a list (CD-01). For tests: each check lists all objects from
-//! etcd.
+//! Compares the initial events of a watch with a list from etcd, for tests (CD-01).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -16,28 +15,27 @@ use crate::object::Object;
 /// The pause after a failed list.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The differences between the received objects and the list. They are a bug of the server or of the
-/// reflector.
+/// The differences between the received objects and the list: a bug of the server or of the reflector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("missing {missing:?}, surplus {surplus:?}, different {different:?}")]
-pub struct Inconsistency {
+pub(super) struct Inconsistency {
     /// Objects that are only in the list.
-    pub missing: Vec<ObjectKey>,
+    missing: Vec<ObjectKey>,
     /// Objects that are not in the list.
-    pub surplus: Vec<ObjectKey>,
+    surplus: Vec<ObjectKey>,
     /// Objects that differ in the list.
-    pub different: Vec<ObjectKey>,
+    different: Vec<ObjectKey>,
 }
 
 /// The transformer of the store.
-pub type Transform<'t> = &'t (dyn Fn(Object) -> Result<Object, StoreError> + Send + Sync);
+pub(super) type Transform<'t> = &'t (dyn Fn(Object) -> Result<Object, StoreError> + Send + Sync);
 
 /// Compares the objects received up to a version with a list at exactly this version.
 ///
 /// `options` are the options of the request for `items`; their limit applies to the list if the server kept
 /// to it. Returns `Ok` without a request if no such list exists: after a continue token, or at version 0.
 /// Repeats a failed list each second until it succeeds; returns `Ok` if the version has expired meanwhile.
-pub async fn check(
+pub(super) async fn check(
     list_watch: &dyn ListWatch,
     resource_version: &str,
     options: ListOptions,

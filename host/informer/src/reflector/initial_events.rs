@@ -11,10 +11,10 @@ use super::undecodable::UndecodableObjects;
 use crate::names::{KeyMap, ObjectKey};
 use crate::object::Object;
 
-/// How often a late bookmark is warned of.
+/// The time between two warnings of a late bookmark.
 const WARNING_PERIOD: Duration = Duration::from_secs(10);
 
-/// What the initial events have brought so far.
+/// The objects of the initial events so far.
 #[derive(Debug, Default)]
 pub(super) struct InitialEvents {
     pub(super) objects: InitialObjects,
@@ -62,7 +62,7 @@ impl InitialObjects {
         }
     }
 
-    /// Removes the object of this key, if there is one. The last object takes its index.
+    /// Removes the object with this key, if any. The last object takes its index.
     pub(super) fn remove(&mut self, key: &ObjectKey) {
         let Some(idx) = self.indices().remove(key) else { return };
         self.objects.swap_remove(idx);

@@ -1,4 +1,4 @@
-//! How long a reflector answers internal errors of the server with another watch before it relists (RW).
+//! Limits the time for which a reflector retries a watch after internal errors of the server (RW).
 
 use std::time::Duration;
 

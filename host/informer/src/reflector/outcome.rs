@@ -1,4 +1,4 @@
-//! How a step of the reflector ends when it does not succeed: the error, and what happens next.
+//! The outcome of a step of the reflector that did not succeed: the error, its report and the next state.
 
 use std::error::Error as StdError;
 use std::io;
@@ -67,7 +67,7 @@ pub enum Error {
     /// Several watches in a row ended before the end of the initial events (WL-06).
     #[error("the server closed {n_watches} watches before the end of the initial events")]
     ClosedTooEarly {
-        /// How many watches.
+        /// The number of watches.
         n_watches: u32,
     },
     /// The watch had no event and no bookmark for too long (RL-70).
@@ -81,7 +81,7 @@ pub enum Error {
     Resync(#[source] StoreError),
 }
 
-/// A step that did not succeed: why, and what the reflector does about it.
+/// The outcome of a step that did not succeed. Its fields decide what happens next.
 pub(super) struct Outcome {
     pub(super) error: Error,
     pub(super) report: Report,
@@ -131,7 +131,7 @@ impl Error {
         }
     }
 
-    /// Returns how long the server asks to wait before the next request.
+    /// Returns the wait before the next request that the server asks for, if any.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         self.api_error().and_then(ApiError::retry_after)
     }

@@ -15,7 +15,7 @@ use super::state::MAX_RETRY_AFTER;
 use super::status::StatusPublisher;
 use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 
-/// How often a request is repeated before its failure counts.
+/// The number of repetitions before a failure counts.
 const MAX_REPEATS: u32 = 10;
 
 /// The pause after a connection that broke before the answer.

@@ -1,4 +1,4 @@
-//! The reflector's state machine: the states, and in one place what follows each state.
+//! The reflector's state machine: the states, and all transitions between them.
 //!
 //! | state | after success | after an error |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `Listing` | `Watching` | back-off, then `InitialList` |
 //! | `Watching` | (a watch always ends) | `Watching` again, or back-off, then `InitialList` |
 //!
-//! [`ActiveReflector::after_stream`] and [`after_watch`] decide between the alternatives of the last column.
+//! [`ActiveReflector::after_stream`] and [`after_watch`] choose between the alternatives of the last column.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,14 +26,14 @@ pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 /// After this many streams in a row that ended too early, the reflector lists instead: pages may get through.
 const MAX_CLOSED_EARLY: u32 = 5;
 
-/// What the reflector does at the moment.
+/// The current state of the reflector.
 pub(super) enum State {
     /// Chooses how to get all objects, by `Streaming` or by `Listing` (RL-12).
     InitialList,
     /// Opens a watch that begins with all objects, the initial events. Their end bookmark leads to `Watching`
     /// on the same watch, an error to `Listing` (WL-01 to WL-10).
     Streaming {
-        /// How many such watches in a row ended before the end of the initial events.
+        /// The number of such watches in a row that ended before the end of the initial events.
         n_closed_early: u32,
     },
     /// Lists all objects, in pages if need be, and replaces the store's contents (RL-20 to RL-29).
@@ -115,8 +115,8 @@ impl ActiveReflector<'_> {
         State::Watching { open, internal_errors: InternalErrors::new(self.config.max_internal_error_retry) }
     }
 
-    /// Decides what follows a watch that did not bring all initial events: another one, or a list (WL-06,
-    /// WL-07).
+    /// Chooses the state after a watch that did not bring all initial events: another watch, or a list
+    /// (WL-06, WL-07).
     fn after_stream(&mut self, error: Error, n_closed_early: u32) -> Outcome {
         let again = State::Streaming { n_closed_early };
         match (&error, error.api_error()) {
@@ -192,7 +192,7 @@ impl ActiveReflector<'_> {
     }
 }
 
-/// Decides what follows the end of a watch: another one, or a relist (RL-41, RL-42, RL-44).
+/// Chooses the state after the end of a watch: another watch, or a relist (RL-41, RL-42, RL-44).
 fn after_watch(error: Error, mut internal_errors: InternalErrors) -> Outcome {
     let again = |internal_errors| State::Watching { open: None, internal_errors };
     match &error {

@@ -1,4 +1,4 @@
-//! What a reflector reports about itself.
+//! The status of a reflector, and its publication.
 //!
 //! The reflector counts events with plain atomic stores: an event takes no lock, wakes no task and reads no
 //! clock of its own. Only a change of the phase wakes waiters.
@@ -17,29 +17,30 @@ use crate::resource_version::Version;
 /// The status of a reflector at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReflectorStatus {
-    /// What the reflector does at the moment.
+    /// The current phase.
     pub phase: Phase,
     /// When the API server last sent something: an answer, an object or a bookmark. While events arrive
     /// without a pause, the time may be up to 64 events old.
     pub last_sign_of_life: Option<Instant>,
     /// The last failure, if any. It stays after the reflector has recovered.
     pub last_error: Option<Failure>,
-    /// How many whole lists the store took, streamed lists included. All but the first are relists.
+    /// The number of whole lists that the store accepted, streamed lists included. All but the first are
+    /// relists.
     pub n_lists: u64,
-    /// How many of these lists were streamed as the initial events of a watch.
+    /// The number of these lists that were streamed as the initial events of a watch.
     pub n_streamed: u64,
-    /// How many watches the server accepted.
+    /// The number of watches that the server accepted.
     pub n_watches: u64,
-    /// How many `ADDED`, `MODIFIED` and `DELETED` events the reflector passed to the store.
+    /// The number of `ADDED`, `MODIFIED` and `DELETED` events that the reflector passed to the store.
     pub n_events: u64,
-    /// How many bookmarks the reflector received.
+    /// The number of bookmarks that the reflector received.
     pub n_bookmarks: u64,
-    /// How many watches the reflector closed because they were silent for too long.
+    /// The number of watches that the reflector closed because they were silent for too long.
     pub n_silences: u64,
-    /// How many events had an object that cannot be decoded.
+    /// The number of events with an object that cannot be decoded.
     pub n_undecodable_events: u64,
-    /// How many objects the server has that cannot be decoded. The store keeps the last decodable state of
-    /// each.
+    /// The number of objects of the server that cannot be decoded. The store keeps the last decodable state
+    /// of each.
     pub n_undecodable: usize,
     /// The first of these objects.
     pub undecodable: Arc<[UndecodableObject]>,
@@ -56,14 +57,14 @@ pub struct UndecodableObject {
     pub message: String,
 }
 
-/// What a reflector does. `Absent`, `Forbidden` and `Failing` stay during retries, until a watch succeeds.
+/// The phase of a reflector. `Absent`, `Forbidden` and `Failing` stay during retries, until a watch succeeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It does not run yet.
+    /// The reflector does not run yet.
     Waiting,
-    /// It lists.
+    /// The reflector lists.
     Listing,
-    /// It has a list and watches for changes.
+    /// The reflector has a list and watches for changes.
     Watching,
     /// The API server does not serve the resource: not yet, or not any more (RL-72).
     Absent,

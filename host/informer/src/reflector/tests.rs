@@ -1,10 +1,10 @@
-//! The reflector between a fake server and a store that writes everything down. Time is paused throughout.
+//! The reflector between a fake server and a store that records its calls. All tests pause the clock.
 
 mod listing;
 mod recovering;
 mod repeating;
 mod streaming;
-mod support;
+pub(super) mod support;
 mod switching;
 mod undecodable;
 mod upstream;

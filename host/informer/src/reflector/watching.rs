@@ -24,7 +24,7 @@ pub(super) struct OpenWatch {
     stream: WatchStream,
     /// When its request was sent (RL-43).
     begun_at: Instant,
-    /// How many of its events were not dropped.
+    /// The number of its events that were not dropped.
     pub(super) n_accepted: u64,
     versions: VersionOrder,
     n_since_clock_reading: u32,

@@ -30,7 +30,7 @@ pub(super) struct FakeState {
     pub(super) serving: Serving,
     pub(super) token_age: u64,
     pub(super) lists_without_version: bool,
-    pub(super) ends_watches_in_time: bool,
+    pub(super) ends_watches_at_their_timeout: bool,
     pub(super) watch_lists: WatchLists,
     pub(super) holds_initial_events_end: bool,
     /// The objects at the version `oldest`.
@@ -99,7 +99,7 @@ impl FakeState {
             serving: Serving::default(),
             token_age: 0,
             lists_without_version: false,
-            ends_watches_in_time: false,
+            ends_watches_at_their_timeout: false,
             watch_lists: WatchLists::default(),
             holds_initial_events_end: false,
             at_oldest: BTreeMap::new(),

@@ -12,6 +12,11 @@ fn watch_from(resource_version: &str) -> WatchOptions {
     }
 }
 
+/// Waits for a future, and panics after the limit.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, future).await.expect("no event within the limit")
+}
+
 /// Reads all events that are ready.
 fn read(stream: &mut WatchStream) -> Vec<String> {
     let mut seen = Vec::new();
@@ -55,7 +60,7 @@ async fn reset_watch() {
     fake.put("x/a");
     let mut open = fake.watch(watch_from("3")).await.unwrap();
     fake.reset_watches();
-    assert!(open.next().await.is_none(), "it is closed");
+    assert!(in_time(open.next()).await.is_none(), "it is closed");
     let mut old = fake.watch(watch_from("1")).await.unwrap();
     assert_eq!(read(&mut old), ["error Expired"]);
     let mut new = fake.watch(watch_from("3")).await.unwrap();
@@ -150,11 +155,11 @@ async fn a_watch_without_a_buffer_waits_until_each_event_is_read_wt_01() {
     {
         let mut send = std::pin::pin!(watch.send(event()));
         assert!(send.as_mut().now_or_never().is_none(), "no reader has taken it");
-        assert!(stream.next().await.is_some());
-        assert!(send.await);
+        assert!(in_time(stream.next()).await.is_some());
+        assert!(in_time(send).await);
     }
     let (buffered, mut buffer) = ScriptedWatch::new(2);
-    assert!(buffered.send(event()).await && buffered.send(event()).await);
+    assert!(in_time(buffered.send(event())).await && in_time(buffered.send(event())).await);
     assert!(std::pin::pin!(buffered.send(event())).now_or_never().is_none(), "full");
     assert_eq!(read(&mut buffer).len(), 2);
     // An event that waits for the reader is lost when the reader stops.
@@ -164,11 +169,11 @@ async fn a_watch_without_a_buffer_waits_until_each_event_is_read_wt_01() {
         drop(stream);
         watch.stopped().await;
     };
-    assert!(!futures::join!(pending, stop).0);
+    assert!(!in_time(futures::future::join(pending, stop)).await.0);
     assert!(watch.is_stopped());
     // Closed by the server.
     drop(buffered);
-    assert!(buffer.next().await.is_none());
+    assert!(in_time(buffer.next()).await.is_none());
 }
 
 /// The deletion has the version of the change. The same holds for a watch that begins later.
@@ -181,7 +186,9 @@ async fn an_object_that_leaves_a_selector_is_deleted_in_its_last_selected_state(
     fake.put(Draft::new("x/a").label("app", "db"));
     let mut again = fake.watch(selected).await.unwrap();
     for watch in [&mut open, &mut again] {
-        let Some(Ok(WatchEvent::Deleted(object))) = watch.next().await else { panic!("it was deleted") };
+        let Some(Ok(WatchEvent::Deleted(object))) = in_time(watch.next()).await else {
+            panic!("it was deleted")
+        };
         assert_eq!((&object.labels()["app"][..], &*object.resource_version()), ("web", "3"));
     }
     fake.delete("x/a");

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::delta_fifo::TransformError;
 use crate::names::{GroupVersionResource, TypeMeta};
+use crate::reflector::tests::support::in_time;
 use crate::reflector::{Config, ConsistencyCheck};
 use crate::shared_informer::{self, SharedInformer};
 use crate::testing::{Draft, FakeListWatch, errors};
@@ -134,7 +135,7 @@ async fn reflector_data_consistency_detector_cd_01_wl_04() {
             );
             token.cancel();
         };
-        tokio::join!(informer.run(token.clone()), script);
+        in_time(async { tokio::join!(informer.run(token.clone()), script) }).await;
     }
 }
 
@@ -155,5 +156,5 @@ async fn a_difference_panics_cd_01() {
         is_initial_events_end: true,
     };
     watch.send(Ok(crate::list_watch::WatchEvent::Bookmark(end))).await;
-    checked_informer(&server, false).run(tokio_util::sync::CancellationToken::new()).await;
+    in_time(checked_informer(&server, false).run(tokio_util::sync::CancellationToken::new())).await;
 }

@@ -36,6 +36,14 @@ pub(super) struct Scene {
     reflector: Reflector,
 }
 
+/// The deadline of a test: no script takes so long, and a paused clock passes it at once when all tasks are idle.
+const LIMIT: Duration = Duration::from_secs(30 * 86_400);
+
+/// Waits for a future, and panics instead of a wait without an end.
+pub(in crate::reflector) async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, future).await.expect("no task of the test can continue")
+}
+
 /// Returns a configuration that lists instead of streaming.
 pub(super) fn listed() -> Config {
     Config { initial_list: InitialList::Listed, ..Config::default() }
@@ -61,17 +69,20 @@ pub(super) async fn play_over(
     let scene = Scene { server, store, begun_at: Instant::now(), sources, reflector };
     let token = CancellationToken::new();
     // The script runs first, so that it can prepare the server.
-    let (cancelled_at, ended_at) = tokio::join!(
-        async {
-            script(&scene).await;
-            token.cancel();
-            Instant::now()
-        },
-        async {
-            scene.reflector.run(&token).await;
-            Instant::now()
-        }
-    );
+    let (cancelled_at, ended_at) = in_time(async {
+        tokio::join!(
+            async {
+                script(&scene).await;
+                token.cancel();
+                Instant::now()
+            },
+            async {
+                scene.reflector.run(&token).await;
+                Instant::now()
+            }
+        )
+    })
+    .await;
     assert_eq!(cancelled_at, ended_at, "the reflector ends when it is cancelled");
     assert_eq!(scene.server.n_open_watches(), 0, "no watch stays open");
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::support::{RecordingStore, listed, play};
+use super::support::{RecordingStore, in_time, listed, play};
 use crate::list_watch::{
     ApiError, ItemHook, ListOptions, ListPage, ListWatch, Status, WatchEvent, WatchOptions, WatchStream,
 };
@@ -78,7 +78,7 @@ async fn a_reflector_that_is_cancelled_before_its_start_makes_no_request_rl_45()
         let reflector = Reflector::new(Arc::new(server.clone()), Arc::new(RecordingStore::default()), config);
         let token = CancellationToken::new();
         token.cancel();
-        reflector.run(&token).await;
+        in_time(reflector.run(&token)).await;
         assert_eq!(server.requests(), []);
     }
 }
@@ -97,7 +97,7 @@ async fn a_cancelled_reflector_closes_the_watch_without_reading_it_rl_45() {
         token.cancel();
         watch.send(Ok(WatchEvent::Added(pod("x/a", "2")))).await;
     };
-    tokio::join!(biased; script, reflector.run(&token));
+    in_time(async { tokio::join!(biased; script, reflector.run(&token)) }).await;
     assert!(watch.is_stopped());
     assert_eq!(store.objects(), "", "the store does not get the event");
 }
@@ -210,7 +210,7 @@ async fn reflector_list_and_watch_with_errors_rl_25_rl_27_rl_41() {
             tokio::time::sleep(Duration::from_millis(1)).await;
             token.cancel();
         };
-        tokio::join!(reflector.run(&token), script);
+        in_time(async { tokio::join!(reflector.run(&token), script) }).await;
         assert_eq!(store.objects(), objects);
         let received = received.lock().take();
         match error {
@@ -461,7 +461,7 @@ async fn a_panic_in_a_list_propagates_and_a_hanging_list_can_be_cancelled_rl_21(
 
     let reflector = Reflector::new(Arc::new(Panics), Arc::new(RecordingStore::default()), listed());
     let token = CancellationToken::new();
-    let panic = AssertUnwindSafe(reflector.run(&token)).catch_unwind().await.unwrap_err();
+    let panic = in_time(AssertUnwindSafe(reflector.run(&token)).catch_unwind()).await.unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"the list panics"));
 
     let server = FakeListWatch::pods();
@@ -524,7 +524,7 @@ async fn listeners_see_no_object_before_the_end_of_the_initial_events_wl_09() {
         assert!(informer.has_synced());
         token.cancel();
     };
-    tokio::join!(informer.run(token.clone()), script);
+    in_time(async { tokio::join!(informer.run(token.clone()), script) }).await;
 }
 
 // Conformance: G.25

@@ -95,7 +95,7 @@ async fn a_page_decodes_the_same_for_all_chunk_sizes() {
 }
 
 #[tokio::test]
-async fn items_without_a_type_get_the_lists_type_rl_73() {
+async fn items_keep_their_own_type_rl_73() {
     let list = r#"{"apiVersion":"e.io/v1","items":[{"apiVersion":"e.io/v1","kind":"Thing","metadata":{"name":"a"}}],"kind":"ThingList","metadata":{"resourceVersion":"9"}}"#;
     let (server, _) = serving(200, list, 5);
     let page = list_page(&server, ListOptions::default()).await.unwrap();
@@ -106,11 +106,11 @@ async fn items_without_a_type_get_the_lists_type_rl_73() {
 #[tokio::test]
 async fn the_item_hook_replaces_items_rl_71() {
     let (server, _) = serving(200, LIST, 100);
-    let kept =
-        Object::parse(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"kept"}}"#, None).unwrap();
-    let hook = |item: Object| if item.key().name() == "a" { kept.clone() } else { item };
+    let replacement =
+        Object::parse(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"other"}}"#, None).unwrap();
+    let hook = |item: Object| if item.key().name() == "a" { replacement.clone() } else { item };
     let page = server.list(ListOptions::default(), &hook).await.unwrap();
-    assert!(page.items[0].is_same(&kept));
+    assert!(page.items[0].is_same(&replacement));
     assert_eq!(page.items[1].key().name(), "b");
 }
 

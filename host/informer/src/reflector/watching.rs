@@ -30,13 +30,13 @@ pub(super) struct OpenWatch {
     n_since_clock_reading: u32,
 }
 
-/// Whether the version of an event is the version that the watch has reached.
+/// Which events of a watch move the last version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VersionOrder {
-    /// It is.
+    /// Every event does.
     Ordered,
-    /// Not before the first event that is not `ADDED`: the watch began at no version, so its first events are
-    /// all objects in any order (RL-52).
+    /// Events do from the first one that is not `ADDED`. The watch began at no version, so the events before
+    /// are all objects, in any order (RL-52).
     UnorderedUntilFirstChange,
 }
 
@@ -118,7 +118,7 @@ impl ActiveReflector<'_> {
                 None => return Err(watch.closed()),
                 Some(Ok(WatchEvent::Error(status))) => return Err(self.ended(status.into())),
                 Some(Ok(event)) => event,
-                // A connection that breaks is a watch that ends (WT-02).
+                // A broken connection is a normal end of the watch (WT-02).
                 Some(Err(error @ (ApiError::Transport(_) | ApiError::Status(_)))) => {
                     tracing::debug!("the connection of a watch broke: {}", in_full(&error));
                     return Err(watch.closed());

@@ -1,4 +1,4 @@
-//! The state of the fake: objects, their history, open watches, answers to come.
+//! The state of the fake: objects, their history, open watches, and the answers that the test has set.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -60,18 +60,20 @@ pub(super) struct PastChange {
 pub(super) enum WatchLists {
     #[default]
     Served,
+    /// `supports_watch_list` returns false.
     Declined,
+    /// The request fails as invalid.
     Refused,
 }
 
 /// The answer to a request.
 pub(super) enum Answer {
-    /// The one without a fault.
+    /// The answer without a fault.
     Serve,
     List(ListPage),
     Watch(WatchStream),
     Fail(ApiError),
-    /// None, ever.
+    /// The request never gets an answer.
     Hang,
 }
 

@@ -1,17 +1,17 @@
 //! The gate: the one place that decides where a ServiceAccount may list and watch a resource.
 //!
-//! Deliveries, cache reads and everything else that the host does on a plugin's behalf without impersonating it ask
-//! [`Gate::access`]. Kubernetes decides: each question is a SubjectAccessReview with the account's user name and
-//! groups. There is no second permission language and no way around the gate.
+//! Deliveries, cache reads and everything else that the host does on a plugin's behalf without impersonating
+//! it ask [`Gate::access`]. Kubernetes decides: each question is a SubjectAccessReview with the account's
+//! user name and groups. There is no second permission language and no way around the gate.
 //!
-//! - The gate uses an answer for [`ALLOWED_FOR`] or [`DENIED_FOR`], counted from when it *asked*: a right that is
-//!   revoked is gone here after [`ALLOWED_FOR`] at the latest.
+//! - The gate uses an answer for [`ALLOWED_FOR`] or [`DENIED_FOR`], counted from when it *asked*: a right
+//!   that is revoked is gone here after [`ALLOWED_FOR`] at the latest.
 //! - Callers that ask the same question at the same time share one review.
 //! - When the API server cannot be asked, the decision is [`Access::Unknown`], never a guess.
 //! - A ServiceAccount that does not exist may do nothing, whatever RBAC still grants to its name.
-//! - Each account has a [rate](REVIEWS_PER_SECOND) of questions and a [number](MOST_ANSWERS) of cached answers, so no
-//!   plugin keeps the API server busy with resources and namespaces that it may not see. Plugins that share an account
-//!   share both limits.
+//! - Each account has a [rate](REVIEWS_PER_SECOND) of questions and a [number](MOST_ANSWERS) of cached
+//!   answers, so no plugin keeps the API server busy with resources and namespaces that it may not see.
+//!   Plugins that share an account share both limits.
 //!
 //! Writes and live reads do not pass here: they impersonate the account, and the API server itself decides.
 
@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use self::decision::{Access, Denial};
-pub use self::review::{ApiReviewer, Reviewer};
+pub use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
 use self::review_cache::{CachedReview, PendingReview, ReviewCache};
 use crate::account::Account;
 
@@ -45,8 +45,8 @@ pub const DENIED_FOR: Duration = Duration::from_secs(5);
 /// How long a review may take before the answer counts as unknown.
 pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the gate uses a set of namespaces that it combined from many answers, if these are valid that long: the
-/// gate asks about a new namespace after this time at the latest.
+/// How long the gate uses a set of namespaces that it combined from many answers, if these are valid that
+/// long: the gate asks about a new namespace after this time at the latest.
 pub const NAMESPACES_FOR: Duration = Duration::from_secs(1);
 
 /// How many namespaces the gate asks about at the same time.
@@ -64,8 +64,8 @@ pub const MOST_ANSWERS: usize = 16_384;
 /// How long a question waits for the account's rate.
 const RATE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many denials in single namespaces the gate asks again per second. The more namespaces there are, the longer it
-/// uses each denial.
+/// How many denials in single namespaces the gate asks again per second. The more namespaces there are, the
+/// longer it uses each denial.
 const DENIALS_PER_SECOND: f64 = 20.0;
 
 /// The longest time for which the gate uses a denial.
@@ -76,63 +76,6 @@ pub const PRESENT_FOR: Duration = Duration::from_secs(5);
 
 /// How long a ServiceAccount that was missing counts as missing.
 pub const MISSING_FOR: Duration = Duration::from_secs(1);
-
-/// One question to Kubernetes, as a SubjectAccessReview asks it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Question {
-    /// The account that would act.
-    pub account: Account,
-    /// The API's verb, such as `list`.
-    pub verb: &'static str,
-    /// The resource.
-    pub resource: GroupVersionResource,
-    /// The namespace; `None` asks about all namespaces at once.
-    pub namespace: Option<String>,
-}
-
-/// Whether a ServiceAccount exists.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AccountState {
-    /// The account exists.
-    Present {
-        /// The account's uid. An account that is created again has another one.
-        uid: String,
-    },
-    /// The account does not exist.
-    Missing,
-}
-
-/// Why the gate has no answer.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
-    /// The API server could not be asked, or did not answer in time.
-    #[error("the API server cannot be asked what {account} may do: {reason}")]
-    Unavailable {
-        /// On whose behalf the gate asked.
-        account: Account,
-        /// The cause.
-        reason: String,
-    },
-    /// The host itself may not ask.
-    #[error(
-        "the host may not ask what {account} may do; give it the rights that `oarlock rbac` prints: {reason}"
-    )]
-    HostForbidden {
-        /// On whose behalf the gate asked.
-        account: Account,
-        /// The API server's message.
-        reason: String,
-    },
-    /// The account asks more than its rate allows.
-    #[error(
-        "what {account} may do takes more than {REVIEWS_PER_SECOND} questions a second to find out; declare fewer resources, or \
-         grant them in all namespaces: one answer then does for all"
-    )]
-    TooMany {
-        /// On whose behalf the gate asked.
-        account: Account,
-    },
-}
 
 /// The names of the existing namespaces.
 pub trait KnownNamespaces: Send + Sync {
@@ -189,8 +132,8 @@ impl Gate {
 
     /// Decides in which of the given namespaces an account may both list and watch a resource.
     ///
-    /// One pair of reviews decides for an account with the right in all namespaces; other accounts cost one pair for
-    /// each known namespace. Cancel-safe: the next caller finishes the reviews that this one began.
+    /// One pair of reviews decides for an account with the right in all namespaces; other accounts cost one
+    /// pair for each known namespace. Cancel-safe: the next caller finishes the reviews that this one began.
     pub async fn access(
         &self,
         account: &Account,
@@ -204,8 +147,8 @@ impl Gate {
     /// Decides whether an account may both list and watch a resource in one namespace, as a part of what
     /// [`Gate::access`] decides for all namespaces.
     ///
-    /// The gate asks nothing about this namespace alone: it answers alike, and as quickly, for a namespace that is
-    /// forbidden and for one that does not exist.
+    /// The gate asks nothing about this namespace alone: it answers alike, and as quickly, for a namespace
+    /// that is forbidden and for one that does not exist.
     pub async fn access_in(
         &self,
         account: &Account,
@@ -297,8 +240,8 @@ impl Gate {
             return Ok((granted, everywhere.valid_until));
         }
         let candidates = match namespaces {
-            // An account without the right everywhere has none in a namespace that does not exist: a namespace that a
-            // guest made up costs no review.
+            // An account without the right everywhere has none in a namespace that does not exist: a
+            // namespace that a guest made up costs no review.
             contract::Namespaces::One(namespace) if self.namespaces.has(namespace) == Some(false) => {
                 return Ok((Namespaces::Only(BTreeSet::new()), Instant::now()));
             }

@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt::Write};
 
-/// Joins the messages of an error and of its causes. A message that an earlier one contains already is left out.
+/// Joins the messages of an error and of its causes. A message that an earlier one contains already is left
+/// out.
 #[must_use]
 pub(crate) fn text(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();

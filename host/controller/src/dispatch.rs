@@ -1,23 +1,26 @@
 //! Calls one plugin, one call at a time.
 //!
-//! Every call is a [`DueCall`] (a notification, the end of initial adds, or a key of the work queue) and passes one
-//! pipeline:
+//! Every call is a [`DueCall`] (a notification, the end of initial adds, or a key of the work queue) and
+//! passes one pipeline:
 //!
 //! ```text
 //!   Listener ─┐
-//!   Listener ─┼─► next_step ─► check ──────────► call ──────────────► settle ─► done, requeued
-//!   queue ────┘       ▲        access,           instance, deadline,           ├► retried after a back-off, or parked
-//!                     │        crash back-off    declared fields               └► instance lost: fresh instance, crash
-//!                     │                                                           back-off for the object or key
-//!                     └── access changes, slow timer, switch to another generation
+//!   Listener ─┼─► next_step ─► check ─► call ─► settle ─┬─► done, or requeued
+//!   queue ────┘       ▲                                 ├─► retried after a back-off, or parked
+//!                     │                                 └─► instance lost: crash back-off, or parked
+//!                     └── access changes, slow timer, restart, switch to another generation
 //! ```
 //!
-//! A plugin has one [`Dispatcher`] for its whole life, which calls one [`Generation`] after the other. A failure delays
-//! one object or key ([`retry`]). A trap costs the instance, and the call that lost it is made again alone and last
-//! ([`crash_backoff`], [`loss`]). The fresh instance of a stateful plugin receives everything again, a stateless plugin
-//! continues where it was.
+//! [`check`] decides by access, enqueue rule and crash back-off, [`call`] calls the instance, and [`settle`]
+//! applies the answer or the [`loss`] of the instance.
 //!
-//! The calls of one object are made in order, and so are those of one key. Between objects nothing is promised.
+//! A plugin has one [`Dispatcher`] for its whole life, which calls one [`Generation`] after the other. A
+//! failure delays one object or key ([`retry`]). A trap costs the instance, and the call that lost it is made
+//! again alone and last ([`crash_backoff`], [`loss`]). The fresh instance of a stateful plugin receives
+//! everything again, a stateless plugin continues where it was.
+//!
+//! The calls of one object are made in order, and so are those of one key. Between objects nothing is
+//! promised.
 
 mod active_generation;
 mod call;
@@ -75,8 +78,8 @@ pub(crate) struct Dispatcher {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Creates a dispatcher that waits for the plugin's first generation. Returns with it the sender for generations,
-    /// and the view of the active one.
+    /// Creates a dispatcher that waits for the plugin's first generation. Returns with it the sender for
+    /// generations, and the view of the active one.
     pub(crate) fn new(
         plugin: Arc<str>,
         shared: DispatcherShared,

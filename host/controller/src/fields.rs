@@ -5,8 +5,8 @@ use oarlock_json::JsonPointer;
 use oarlock_informer::Object;
 use oarlock_plugin::contract::Error;
 
-/// The most bytes that the fields of one object may have together. Pointers may overlap, so a few of them can be many times
-/// as long as the object.
+/// The most bytes that the fields of one object may have together. Pointers may overlap, so a few of them can
+/// be many times as long as the object.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
 
 /// Returns the JSON texts at several pointers, in their order, from one walk over the object's text.

@@ -1,9 +1,10 @@
 //! The ServiceAccount that a generation of a plugin acts as, by uid, and whether that account still exists.
 //!
-//! RBAC knows accounts by name, so rights outlive the account: a plugin of a deleted account would keep its rights, and
-//! an account that is created again under the same name would be used by a plugin that it never knew. The host
-//! therefore binds a generation to the account's uid, and checks it every few seconds. While the account is missing,
-//! and for good once another account has its name, the generation receives, reads and writes nothing.
+//! RBAC knows accounts by name, so rights outlive the account: a plugin of a deleted account would keep its
+//! rights, and an account that is created again under the same name would be used by a plugin that it never
+//! knew. The host therefore binds a generation to the account's uid, and checks it every few seconds. While
+//! the account is missing, and for good once another account has its name, the generation receives, reads and
+//! writes nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +47,8 @@ pub(crate) enum IdentityState {
 // === impl Identity ===
 
 impl Identity {
-    /// Creates the identity of an account that existed with this uid, and the follower that must run to keep it up to
-    /// date.
+    /// Creates the identity of an account that existed with this uid, and the follower that must run to keep
+    /// it up to date.
     pub(crate) fn new(account: Account, uid: &str) -> (Self, IdentityFollower) {
         let uid: Arc<str> = uid.into();
         let (sender, state) = watch::channel(IdentityState::Present);
@@ -55,7 +56,8 @@ impl Identity {
         (identity, IdentityFollower { account, uid, state: sender })
     }
 
-    /// Creates an identity without a follower. For tests, and for users of the library who check accounts themselves.
+    /// Creates an identity without a follower. For tests, and for users of the library who check accounts
+    /// themselves.
     #[must_use]
     pub fn unfollowed(account: Account) -> Self {
         Self::new(account, "").0
@@ -85,7 +87,7 @@ impl Identity {
         *self.state.borrow()
     }
 
-    /// Waits until the state changes, and returns it. Waits for ever when the follower has ended.
+    /// Waits until the state changes, and returns it. Never returns when the follower has ended.
     pub(crate) async fn changed(&mut self) -> IdentityState {
         if self.state.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -107,8 +109,8 @@ impl Identity {
 // === impl IdentityFollower ===
 
 impl IdentityFollower {
-    /// Checks the account for as long as the identity is in use, and calls `on_change` with each new state. An API
-    /// server that cannot be asked does not change the state.
+    /// Checks the account for as long as the identity is in use, and calls `on_change` with each new state.
+    /// An API server that cannot be asked does not change the state.
     pub(crate) async fn run(self, gate: Arc<Gate>, on_change: impl Fn(IdentityState)) {
         let follow = self.follow(&gate, on_change);
         tokio::select! {

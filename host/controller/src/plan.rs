@@ -1,8 +1,8 @@
 //! A plugin's description of itself, parsed and checked, so that nothing is parsed while events flow.
 //!
-//! `oarlock_plugin::describe` has checked that the description is consistent. This module checks it against the rules of
-//! Kubernetes (selectors, verbs, names). It does not check whether a resource is served or whether the account may see
-//! it: both may change at any time.
+//! `oarlock_plugin::describe` has checked that the description is consistent. This module checks it against
+//! the rules of Kubernetes (selectors, verbs, names). It does not check whether a resource is served or
+//! whether the account may see it: both may change at any time.
 
 mod check;
 
@@ -129,8 +129,8 @@ impl Plan {
         Ok(Self { version, stateless, subscriptions, reads, indices })
     }
 
-    /// Refuses a plugin whose subscriptions name a field that the operator excludes from the cache: the plugin would never
-    /// receive it.
+    /// Refuses a plugin whose subscriptions name a field that the operator excludes from the cache: the
+    /// plugin would never receive it.
     ///
     /// # Errors
     ///
@@ -201,8 +201,8 @@ impl SubscriptionPlan {
         })
     }
 
-    /// Returns whether a subscription with this plan can inherit the listener of the other one: both ask for the same
-    /// objects in the same form.
+    /// Returns whether a subscription with this plan can inherit the listener of the other one: both ask for
+    /// the same objects in the same form.
     #[must_use]
     pub fn can_inherit_listener(&self, other: &Self) -> bool {
         // The enqueue rule applies behind the listener.

@@ -1,9 +1,9 @@
 //! Loads, reloads and unloads plugins while the host runs, as their files change (promise 6).
 //!
-//! The host reads the files whenever they may have changed. It [prepares] a new or changed plugin (its file, or its
-//! component) beside the version that serves, and switches when the new version is ready. A version that fails is
-//! reported and never serves. A plugin whose file cannot be read any more keeps running as it was; a plugin whose file
-//! is gone is unloaded.
+//! The host reads the files whenever they may have changed. It [prepares] a new or changed plugin (its file,
+//! or its component) beside the version that serves, and switches when the new version is ready. A version
+//! that fails is reported and never serves. A plugin whose file cannot be read any more keeps running as it
+//! was; a plugin whose file is gone is unloaded.
 //!
 //! [prepares]: prepare
 
@@ -156,7 +156,8 @@ impl Reload {
     /// Unloads plugins whose files are gone, and loads new and changed ones.
     fn apply(&mut self, loaded: Loaded, stamps: &BTreeMap<PathBuf, Stamp>) {
         let Loaded { files, errors } = loaded;
-        // The plugins of an empty folder are gone; nothing is known about those of a folder that cannot be read.
+        // The plugins of an empty folder are gone; nothing is known about those of a folder that cannot be
+        // read.
         let is_unreadable = |path: &Path| {
             let mut unreadable =
                 errors.iter().filter(|error| !matches!(error, config::Error::EmptyFolder { .. }));
@@ -193,8 +194,8 @@ impl Reload {
             if plugin.panicked_at.lock().is_some_and(|at| at.elapsed() < AFTER_PANIC) {
                 return None;
             }
-            // Its dispatcher panicked: the host drops the plugin and loads it again. The metrics stay, they count the
-            // panic.
+            // Its dispatcher panicked: the host drops the plugin and loads it again. The metrics stay, they
+            // count the panic.
             self.drop_plugin(&name);
         }
         if let Some(plugin) = self.plugins.get_mut(&name) {

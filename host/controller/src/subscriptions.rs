@@ -1,9 +1,10 @@
 //! Subscriptions: the listener that a plugin's declared watch gets, and the access that it follows.
 //!
-//! For as long as a subscription lives, a task asks the gate every few seconds and publishes its decision ([`Access`]).
-//! **Allowed**: the listener sees the namespaces that the account may read. **Forbidden**: the plugin receives nothing,
-//! not even deletes. **Unknown**: notifications wait until the API server can be asked again, so that an outage breaks
-//! no chain. Without its ServiceAccount a subscription is forbidden, whatever RBAC grants.
+//! For as long as a subscription lives, a task asks the gate every few seconds and publishes its decision
+//! ([`Access`]). **Allowed**: the listener sees the namespaces that the account may read. **Forbidden**: the
+//! plugin receives nothing, not even deletes. **Unknown**: notifications wait until the API server can be
+//! asked again, so that an outage breaks no chain. Without its ServiceAccount a subscription is forbidden,
+//! whatever RBAC grants.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -23,13 +24,15 @@ use crate::identity::Identity;
 use crate::plan::SubscriptionPlan;
 use crate::tasks::{Criticality, Tasks};
 
-/// How often a subscription asks the gate. The gate caches its answers for longer, so most questions cost nothing.
+/// How often a subscription asks the gate. The gate caches its answers for longer, so most questions cost
+/// nothing.
 const ASK_AGAIN: Duration = Duration::from_secs(3);
 
 /// How many notifications wait for a plugin separately; beyond it, those of one object merge.
 const BACKLOG_LIMIT: usize = 4_096;
 
-/// How many bytes of superseded states a plugin's backlogs hold before notifications merge. The contract states it, too.
+/// How many bytes of superseded states a plugin's backlogs hold before notifications merge. The contract
+/// states it, too.
 const BACKLOG_BYTES: usize = 64 << 20;
 
 /// A subscription with a listener of its own.

@@ -1,4 +1,5 @@
-//! What the gate decides about one resource: the one type that the gate, subscriptions, reads and the status share.
+//! What the gate decides about one resource: the one type that the gate, subscriptions, reads and the status
+//! share.
 
 use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
@@ -60,8 +61,8 @@ impl Access {
         }
     }
 
-    /// Returns whether two decisions have the same effect. The reasons of two unknown decisions may differ, and so may
-    /// those of two forbidden ones.
+    /// Returns whether two decisions have the same effect. The reasons of two unknown decisions may differ,
+    /// and so may those of two forbidden ones.
     #[must_use]
     pub(crate) fn has_same_effect(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,4 +1,5 @@
-//! Asks the API server: SubjectAccessReviews, and whether a ServiceAccount exists.
+//! The gate's questions, and the API server that answers them: SubjectAccessReviews, and whether a
+//! ServiceAccount exists.
 
 use async_trait::async_trait;
 use k8s_openapi::api::{
@@ -7,9 +8,67 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, api::PostParams};
+use oarlock_informer::GroupVersionResource;
 
-use super::{AccountState, Error, Question};
+use super::REVIEWS_PER_SECOND;
 use crate::account::Account;
+
+/// One question to Kubernetes, as a SubjectAccessReview asks it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// The account that would act.
+    pub account: Account,
+    /// The API's verb, such as `list`.
+    pub verb: &'static str,
+    /// The resource.
+    pub resource: GroupVersionResource,
+    /// The namespace; `None` asks about all namespaces at once.
+    pub namespace: Option<String>,
+}
+
+/// Whether a ServiceAccount exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountState {
+    /// The account exists.
+    Present {
+        /// The account's uid. An account that is created again has another one.
+        uid: String,
+    },
+    /// The account does not exist.
+    Missing,
+}
+
+/// Why the gate has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The API server could not be asked, or did not answer in time.
+    #[error("the API server cannot be asked what {account} may do: {reason}")]
+    Unavailable {
+        /// On whose behalf the gate asked.
+        account: Account,
+        /// The cause.
+        reason: String,
+    },
+    /// The host itself may not ask.
+    #[error(
+        "the host may not ask what {account} may do; give it the rights that `oarlock rbac` prints: {reason}"
+    )]
+    HostForbidden {
+        /// On whose behalf the gate asked.
+        account: Account,
+        /// The API server's message.
+        reason: String,
+    },
+    /// The account asks more than its rate allows.
+    #[error(
+        "what {account} may do takes more than {REVIEWS_PER_SECOND} questions a second to find out; declare fewer resources, or \
+         grant them in all namespaces: one answer then does for all"
+    )]
+    TooMany {
+        /// On whose behalf the gate asked.
+        account: Account,
+    },
+}
 
 /// Answers the gate's questions.
 #[async_trait]
@@ -73,7 +132,8 @@ impl Reviewer for ApiReviewer {
     async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
         let api = Api::<ServiceAccount>::namespaced(self.client.clone(), &account.namespace);
         match api.get_opt(&account.name).await {
-            // An account that is being deleted counts as missing: its deletion is not observed in any other way.
+            // An account that is being deleted counts as missing: its deletion is not observed in any other
+            // way.
             Ok(Some(account)) => match account.metadata {
                 ObjectMeta { deletion_timestamp: None, uid, .. } => {
                     Ok(AccountState::Present { uid: uid.unwrap_or_default() })

@@ -140,8 +140,8 @@ impl CachedReviews {
 // === impl CachedReview ===
 
 impl CachedReview {
-    /// Returns whether the review may still be used. A pending review is valid for as long as its answer could be; a
-    /// failed one is not, so that the next caller asks again.
+    /// Returns whether the review may still be used. A pending review is valid for as long as its answer
+    /// could be; a failed one is not, so that the next caller asks again.
     fn is_valid(&self) -> bool {
         let age = self.asked_at.elapsed();
         match self.answer.peek() {

@@ -1,4 +1,4 @@
-//! The active generation: its instance, its subscriptions, and what happens next.
+//! The active generation: its instance, its subscriptions, and its next step.
 
 mod active_subscription;
 mod next_step;
@@ -53,7 +53,7 @@ enum InstanceState {
     },
 }
 
-/// What happens next.
+/// The next step of the dispatcher.
 pub(super) enum Step {
     /// The gate's decision about a subscription has changed.
     AccessChanged(usize),
@@ -70,8 +70,8 @@ pub(super) enum Step {
 // === impl ActiveGeneration ===
 
 impl ActiveGeneration {
-    /// Makes a generation the active one. Returns the old one as an error if it lacks a listener that the new one is to
-    /// inherit.
+    /// Makes a generation the active one. Returns the old one as an error if it lacks a listener that the new
+    /// one is to inherit.
     pub(super) fn replace(
         old: Option<Self>,
         generation: Generation,
@@ -195,7 +195,8 @@ impl ActiveGeneration {
         }
     }
 
-    /// Shows and reports that a subscription has synced: the plugin knows that its initial adds are done, or never will.
+    /// Shows and reports that a subscription has synced: the plugin knows that its initial adds are done, or
+    /// never will.
     pub(super) fn announce_synced(&self, index: usize, status: &PluginStatusHandle) {
         status.update(|status| {
             if let Some(status) = status.subscriptions.get_mut(index) {
@@ -249,7 +250,8 @@ impl ActiveGeneration {
         queue.retry_parked();
     }
 
-    /// Takes a call out of crash back-off, with the current state of what it is about. `None` if that is gone.
+    /// Takes a call out of crash back-off, with the current state of what it is about. `None` if that is
+    /// gone.
     pub(super) fn take_deferred(&mut self, key: CallKey, queue: &PluginQueue) -> Option<DueCall> {
         match key {
             CallKey::Object(subscription, key) => {
@@ -288,8 +290,8 @@ fn replace_subscriptions(
         let old = index.map(|index| before.swap_remove(index));
         match (subscription, old) {
             (GenerationSubscription::New(new), old) => {
-                // Deletes that the old generation did not receive must not get lost; those of another resource do not
-                // concern the new subscription.
+                // Deletes that the old generation did not receive must not get lost; those of another
+                // resource do not concern the new subscription.
                 if let Some(old) = old.filter(|old| old.plan.resource == new.plan.resource) {
                     new.listener.inherit_deletes(&old.listener);
                 }

@@ -1,10 +1,12 @@
 //! The first stage of the pipeline: may a due call be made now?
 //!
-//! 1. **Generation.** The dispatcher switches between calls, so that a due call always belongs to the active generation.
+//! 1. **Generation.** The dispatcher switches between calls, so that a due call always belongs to the active
+//!    generation.
 //! 2. **Access.** While the gate's decision about a subscription is unknown, none of its calls is made
-//!    ([`DeliveryState::Closed`]). The dispatcher applies a changed decision before it takes the next due call, and a
-//!    forbidden subscription sees no namespace, so that none of its notifications is due.
-//! 3. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue, without a call.
+//!    ([`DeliveryState::Closed`]). The dispatcher applies a changed decision before it takes the next due
+//!    call, and a forbidden subscription sees no namespace, so that none of its notifications is due.
+//! 3. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue,
+//!    without a call.
 //! 4. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
 use oarlock_informer::listener::Delivery;

@@ -1,12 +1,13 @@
 //! Crash back-off: when a call that cost the plugin its instance is made again.
 //!
-//! A fresh instance serves all other calls first. A call in crash back-off is made alone and last: when no other call is
-//! ready, and not before its back-off has passed, which doubles with each loss up to [`RetryPolicy::cap`]. Under a load
-//! that never ends it is made once it has been due for [`PATIENCE`]. After [`RetryPolicy::loss_tries`] losses it is parked,
-//! until its next event (another version), a swap of the plugin, or the slow timer gives it one more try.
+//! A fresh instance serves all other calls first. A call in crash back-off is made alone and last: when no
+//! other call is ready, and not before its back-off has passed, which doubles with each loss up to
+//! [`RetryPolicy::cap`]. Under a load that never ends it is made once it has been due for [`PATIENCE`]. After
+//! [`RetryPolicy::loss_tries`] losses it is parked, until its next event (another version), a swap of the
+//! plugin, or the slow timer gives it one more try.
 //!
-//! All calls in crash back-off share a pause, which grows while their tries are lost and ends with the first one that is
-//! answered, so that many of them cost the plugin no more instances than one.
+//! All calls in crash back-off share a pause, which grows while their tries are lost and ends with the first
+//! one that is answered, so that many of them cost the plugin no more instances than one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -104,7 +105,8 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
         let was_in_backoff = self.entries.contains_key(&key);
         if was_in_backoff {
             self.lost_in_a_row = self.lost_in_a_row.saturating_add(1);
-            // The pause doubles with every second loss: a single call waits for its own back-off, not for the pause.
+            // The pause doubles with every second loss: a single call waits for its own back-off, not for the
+            // pause.
             self.paused_until = Some(now + policy.back_off(self.lost_in_a_row.div_ceil(2)));
         }
         let losses = self.entries.get(&key).map_or(0, |entry| entry.losses).saturating_add(1);
@@ -126,8 +128,8 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
         }
     }
 
-    /// Takes the call that is to be made next, among those that `may_call` accepts. While other calls are ready, only
-    /// one that has been due for [`PATIENCE`] is taken.
+    /// Takes the call that is to be made next, among those that `may_call` accepts. While other calls are
+    /// ready, only one that has been due for [`PATIENCE`] is taken.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -160,15 +162,15 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
         self.entries.get(key).is_some_and(|entry| entry.waiting.is_some())
     }
 
-    /// Ends the wait of the calls that `which` selects, since they are gone or will be checked again. They stay in crash
-    /// back-off.
+    /// Ends the wait of the calls that `which` selects, since they are gone or will be checked again. They
+    /// stay in crash back-off.
     pub(super) fn forget_waiting(&mut self, which: impl Fn(&K) -> bool) {
         let waiting: Vec<_> = self.waiting.values().filter(|key| which(key)).cloned().collect();
         waiting.iter().for_each(|key| self.stop_waiting(key));
     }
 
-    /// Gives each parked call one more try, and forgets calls that were not made for a long time. The slow timer calls
-    /// this.
+    /// Gives each parked call one more try, and forgets calls that were not made for a long time. The slow
+    /// timer calls this.
     pub(super) fn release_parked(&mut self, policy: &RetryPolicy) {
         let now = Instant::now();
         let is_old = |entry: &BackoffEntry<V>| {

@@ -1,20 +1,21 @@
 //! The values of a subscription's declared fields, which each call of the handler carries.
 
+use oarlock_informer::Object;
 use oarlock_json::PointerSet;
 
-use oarlock_informer::Object;
-
-/// The most bytes that the values of one state may have together. Pointers may overlap and repeat, so a few of them can be
-/// many times as long as the object.
+/// The most bytes that the values of one state may have together. Pointers may overlap and repeat, so a few
+/// of them can be many times as long as the object.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How many bytes of a long text are searched before other tasks of this worker run: about a millisecond of work.
+/// How many bytes of a long text are searched before other tasks of this worker run: about a millisecond of
+/// work.
 const SLICE: usize = 1 << 20;
 
-/// Returns the JSON texts at the declared pointers, in their order; an empty list when they are too long together.
+/// Returns the JSON texts at the declared pointers, in their order; an empty list when they are too long
+/// together.
 ///
-/// The result depends on the object and the pointers alone, so a plugin receives for an old state the values that it
-/// received when the state was new.
+/// The result depends on the object and the pointers alone, so a plugin receives for an old state the values
+/// that it received when the state was new.
 pub(super) async fn values(object: &Object, fields: &PointerSet) -> Vec<Option<String>> {
     if fields.is_empty() {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! A call that the plugin is due: for a notification, for the end of initial adds, or for a key of the work queue.
+//! A call that the plugin is due: for a notification, for the end of initial adds, or for a key of the work
+//! queue.
 //!
 //! All three pass the same pipeline: [check](super::check), [call](super::call), [settle](super::settle).
 

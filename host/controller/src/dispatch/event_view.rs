@@ -9,8 +9,8 @@ use oarlock_plugin::contract;
 use crate::fields;
 use crate::plan;
 
-/// The object of a notification, as the guest reads it during the call: as much of it as the subscription declares,
-/// however much other users make the cache hold.
+/// The object of a notification, as the guest reads it during the call: as much of it as the subscription
+/// declares, however much other users make the cache hold.
 #[derive(Clone)]
 pub(crate) struct EventView {
     pub(super) object: Object,

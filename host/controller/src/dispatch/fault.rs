@@ -1,7 +1,7 @@
 //! A fault on demand: the host swallows one notification.
 //!
-//! It proves that the tests that check the host from outside notice a lost notification. The flag is hidden, and off by
-//! default.
+//! It proves that the tests that check the host from outside notice a lost notification. The flag is hidden,
+//! and off by default.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -46,11 +46,13 @@ pub(crate) struct Switch {
 pub(crate) enum GenerationSubscription {
     /// It has a listener of its own, which has been listening since before the switch.
     New(Box<Subscription>),
-    /// It inherits the listener of the generation before, whose subscription of the same name asks for the same objects.
+    /// It inherits the listener of the generation before, whose subscription of the same name asks for the
+    /// same objects.
     InheritsListener(Arc<SubscriptionPlan>),
 }
 
-/// The active generation of a plugin, for the task that prepares the next one. The dispatcher writes it at each switch.
+/// The active generation of a plugin, for the task that prepares the next one. The dispatcher writes it at
+/// each switch.
 #[derive(Default)]
 pub(crate) struct ActiveView {
     view: Mutex<Option<Arc<GenerationView>>>,
@@ -112,8 +114,8 @@ impl ActiveView {
 // === impl GenerationView ===
 
 impl GenerationView {
-    /// Returns whether a subscription of the next generation can inherit a listener of this one: the account is the
-    /// same and exists, and a subscription of the same name asks for the same objects.
+    /// Returns whether a subscription of the next generation can inherit a listener of this one: the account
+    /// is the same and exists, and a subscription of the same name asks for the same objects.
     pub(crate) fn can_inherit_listener(&self, plan: &SubscriptionPlan, identity: &Identity) -> bool {
         let has_plan =
             || self.subscriptions.iter().any(|it| it.name == plan.name && plan.can_inherit_listener(it));

@@ -1,4 +1,5 @@
-//! A lost instance: when the next one is made, when the call that lost it is made again, and one report of both.
+//! A lost instance: when the next one is made, when the call that lost it is made again, and one report of
+//! both.
 
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ fn loss_reason(error: &CallError) -> &'static str {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Settles a call that cost the instance. The next instance is made at once if the call was in crash back-off
-    /// already, else after a wait that grows while no call is answered.
+    /// Settles a call that cost the instance. The next instance is made at once if the call was in crash
+    /// back-off already, else after a wait that grows while no call is answered.
     pub(super) fn settle_loss(
         &self,
         active: &mut ActiveGeneration,

@@ -1,7 +1,7 @@
 //! One plugin's work queue: the informer crate's queue with a bound, parked keys and deferred keys.
 //!
-//! It belongs to the plugin, not to one of its generations: keys that wait survive a trap and a swap, since a key holds
-//! nothing that could be outdated.
+//! It belongs to the plugin, not to one of its generations: keys that wait survive a trap and a swap, since a
+//! key holds nothing that could be outdated.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -86,7 +86,8 @@ impl PluginQueue {
     ///
     /// # Errors
     ///
-    /// `limit-exceeded` when the queue holds too many keys, or the plugin's account has no room for another one.
+    /// `limit-exceeded` when the queue holds too many keys, or the plugin's account has no room for another
+    /// one.
     pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
         let mut state = self.state.lock();
@@ -96,8 +97,8 @@ impl PluginQueue {
         self.add_key(&mut state, &key, delay)
     }
 
-    /// Adds the key that an object names, like [`PluginQueue::add`]. The object's version becomes the key's version if it
-    /// is newer.
+    /// Adds the key that an object names, like [`PluginQueue::add`]. The object's version becomes the key's
+    /// version if it is newer.
     pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
         let version = resource_version.parse().unwrap_or(0);
         let key = Key::from(key);
@@ -140,8 +141,8 @@ impl PluginQueue {
         self.state.lock().versions.get(key).copied().unwrap_or_default()
     }
 
-    /// Returns the keys to work on, as a stream without end. [`PluginQueue::finish`] must follow each of them. Dropping the
-    /// stream loses no key.
+    /// Returns the keys to work on, as a stream without end. [`PluginQueue::finish`] must follow each of
+    /// them. Dropping the stream loses no key.
     pub(super) fn keys(&self) -> BoxStream<'static, Key> {
         let next = |queue: Self| async move { Some((queue.next().await, queue)) };
         stream::unfold(self.clone(), next).boxed()
@@ -165,7 +166,8 @@ impl PluginQueue {
         }
     }
 
-    /// Takes a deferred key to work on; [`PluginQueue::finish`] must follow. Returns whether the key was deferred.
+    /// Takes a deferred key to work on; [`PluginQueue::finish`] must follow. Returns whether the key was
+    /// deferred.
     pub(super) fn take_deferred(&self, key: &Key) -> bool {
         self.state.lock().deferred.remove(key)
     }

@@ -11,7 +11,8 @@ pub struct RetryPolicy {
     pub cap: Duration,
     /// The host parks an object after so many failures in a row. A plugin's file may set it: `limits.tries`.
     pub tries: u32,
-    /// The host parks an object after it cost so many instances. A plugin's file may set it: `limits.lossTries`.
+    /// The host parks an object after it cost so many instances. A plugin's file may set it:
+    /// `limits.lossTries`.
     pub loss_tries: u32,
     /// The period of the slow timer, which retries everything that is parked.
     pub parked_again: Duration,
@@ -22,14 +23,15 @@ const FEW: u32 = 10;
 /// The longest wait within the first [`FEW`] losses in a row.
 const CAP_OF_FEW: Duration = Duration::from_secs(4);
 
-/// How long the host waits before it makes the next instance, so that a plugin that always traps costs little.
+/// How long the host waits before it makes the next instance, so that a plugin that always traps costs
+/// little.
 ///
-/// Losses are in a row while no call is answered between them. Losses by calls in crash back-off do not count: they have a
-/// back-off of their own.
+/// Losses are in a row while no call is answered between them. Losses by calls in crash back-off do not
+/// count: they have a back-off of their own.
 #[derive(Clone, Debug)]
 pub struct RestartPolicy {
-    /// The wait after the second loss in a row; after the first one there is none. It doubles with each further loss, up to
-    /// 4 s within the first ten.
+    /// The wait after the second loss in a row; after the first one there is none. It doubles with each
+    /// further loss, up to 4 s within the first ten.
     pub base: Duration,
     /// The longest wait.
     pub cap: Duration,
@@ -59,7 +61,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns how long to wait after so many failures (at least one); `None` when the object is to be parked.
+    /// Returns how long to wait after so many failures (at least one); `None` when the object is to be
+    /// parked.
     #[must_use]
     pub fn after(&self, failures: u32) -> Option<Duration> {
         (failures < self.tries).then(|| self.back_off(failures))

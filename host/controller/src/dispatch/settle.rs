@@ -1,12 +1,12 @@
-//! The last stage of the pipeline: what follows from a call's result for its object or key, for the status, the report
-//! and the metrics.
+//! The last stage of the pipeline: applies a call's result to its object or key, and records it in the
+//! status, the report and the metrics.
 //!
-//! | the result | what follows |
+//! | the result | the host |
 //! |---|---|
-//! | done | the next notification of the object; a key leaves the queue, or is requeued as the plugin asked |
-//! | `retry` | the call is made again after a back-off, [`RetryPolicy::tries`] times at most, then the object or key is parked |
-//! | `terminal` | the object or key is parked at once |
-//! | the instance was lost | a fresh instance, and crash back-off for the object or key; see [`loss`](super::loss) |
+//! | done | delivers the next notification of the object; removes the key, or requeues it as asked |
+//! | `retry` | calls again after a back-off; parks after [`RetryPolicy::tries`] failures in a row |
+//! | `terminal` | parks the object or key at once |
+//! | instance lost | makes a fresh instance; see [`loss`](super::loss) for the object or key |
 //!
 //! A parked object or key is tried again at its next event, at a swap, and by the slow timer
 //! ([`RetryPolicy::parked_again`]).

@@ -1,5 +1,5 @@
-//! The calls that a plugin receives, also when something goes wrong. Real listeners over a fake API server; the instance is a
-//! script.
+//! The calls that a plugin receives, also when something goes wrong. Real listeners over a fake API server;
+//! the instance is a script.
 
 mod crash_backoff;
 mod delivering;

@@ -1,5 +1,5 @@
-//! Checks of a description that hold for every cluster: names that Kubernetes refuses, verbs that it does not know, indices
-//! over fields that the declared content does not include.
+//! Checks of a description that hold for every cluster: names that Kubernetes refuses, verbs that it does not
+//! know, indices over fields that the declared content does not include.
 
 use oarlock_json::PointerPattern;
 use oarlock_label_selector::LabelSelector;

@@ -1,6 +1,7 @@
 //! Notices that a file may have changed: at once where the operating system notifies, else every few seconds.
 //!
-//! It watches folders, not files, because a replaced file is another file. It does not find out which file changed.
+//! It watches folders, not files, because a replaced file is another file. It does not find out which file
+//! changed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -32,7 +33,8 @@ pub(super) struct FileWatch {
 // === impl FileWatch ===
 
 impl FileWatch {
-    /// Creates a watch of no folder. Where the operating system cannot notify, it only polls, and reports that.
+    /// Creates a watch of no folder. Where the operating system cannot notify, it only polls, and reports
+    /// that.
     pub(super) fn new(reporter: &Reporter) -> Self {
         let changed = Arc::new(Notify::new());
         let notified = changed.clone();

@@ -100,8 +100,8 @@ async fn prepare_complete(
         if stamp.is_some_and(|stamp| !stamp.is_younger_than(SETTLED)) {
             return prepared;
         }
-        // Another process writes it at this moment. The complete file has another stamp, so that it is read again; only
-        // a file that stays as it is is refused.
+        // Another process writes it at this moment. The complete file has another stamp, so that it is read
+        // again; only a file that stays as it is is refused.
         slot.status.update(|status| {
             status.waits_for = vec![format!("{component}, which is being written: {unfinished}")];
         });
@@ -125,8 +125,9 @@ async fn switch_to(slot: &PluginSlot, generation: Generation, token: &Cancellati
         () = token.cancelled() => return false,
         sent = slot.switches.send(switch) => sent.is_ok(),
     };
-    // From here on the generation belongs to the dispatcher, and the task that loads the next version has to know
-    // whether it is active: this waits even when the token is cancelled. A dispatcher that ends drops the sender.
+    // From here on the generation belongs to the dispatcher, and the task that loads the next version has to
+    // know whether it is active: this waits even when the token is cancelled. A dispatcher that ends drops
+    // the sender.
     is_sent && switched.await.is_ok()
 }
 

@@ -77,12 +77,14 @@ impl PluginSlot {
         (slot, dispatcher)
     }
 
-    /// Returns whether the active generation acts as an account that was replaced, so that it can do nothing any more.
+    /// Returns whether the active generation acts as an account that was replaced, so that it can do nothing
+    /// any more.
     pub(super) fn has_lost_its_account(&self) -> bool {
         self.active.get().is_some_and(|active| active.identity.state() == IdentityState::Replaced)
     }
 
-    /// Notes that a file is usable again, and that its version serves already. `refused` is the error that remains.
+    /// Notes that a file is usable again, and that its version serves already. `refused` is the error that
+    /// remains.
     pub(super) fn accept(&self, reporter: &Reporter, file: &Path, refused: Option<RecordedError>) {
         let is_accepted = refused.is_none();
         self.refused.lock().clone_from(&refused);

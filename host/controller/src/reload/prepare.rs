@@ -1,8 +1,8 @@
 //! From a plugin's file and the bytes of its component to a generation that is ready to serve.
 //!
-//! Every step that can fail happens here, while the version before keeps serving: reading, compiling, describing, rights,
-//! the first lists, the first instance. For what may come later (a resource, a right, a ServiceAccount) the version
-//! waits, and reports what it waits for.
+//! Every step that can fail happens here, while the version before keeps serving: reading, compiling,
+//! describing, rights, the first lists, the first instance. For what may come later (a resource, a right, a
+//! ServiceAccount) the version waits, and reports what it waits for.
 
 mod compile;
 mod describe;
@@ -57,7 +57,7 @@ enum Attempt {
     RightsLost,
 }
 
-/// Makes a generation of what the file says now.
+/// Makes a generation of the current file and component.
 pub(super) async fn prepare(
     host: &Host,
     slot: &Arc<PluginSlot>,
@@ -70,7 +70,8 @@ pub(super) async fn prepare(
     loop {
         match Box::pin(preparation.attempt(&plan, &parts)).await? {
             Attempt::Ready(prepared) => return Ok(*prepared),
-            // Everything that was taken in the account's name is released. The next attempt waits for the rights.
+            // Everything that was taken in the account's name is released. The next attempt waits for the
+            // rights.
             Attempt::RightsLost => tokio::time::sleep(ASK_AGAIN).await,
         }
     }
@@ -79,7 +80,8 @@ pub(super) async fn prepare(
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Compiles the component, asks it to describe itself, and provides for its rights where the host does that.
+    /// Compiles the component, asks it to describe itself, and provides for its rights where the host does
+    /// that.
     async fn read(&self) -> Result<(Plan, InstanceParts), Error> {
         let Self { host, slot, file, .. } = self;
         let component = self.compile().await?;

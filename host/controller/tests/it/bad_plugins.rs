@@ -102,8 +102,8 @@ async fn terminal_parks_at_once_and_retry_parks_after_all_tries() {
     rig.end().await;
 }
 
-/// One plugin has 32 subscriptions with 64 fields, 16 conditions and a long selector each; the other one receives every
-/// change, in order.
+/// One plugin has 32 subscriptions with 64 fields, 16 conditions and a long selector each; the other one
+/// receives every change, in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_4_a_plugin_with_the_largest_declaration_delays_no_other_plugin() {
     for nested in [false, true] {

@@ -131,7 +131,8 @@ async fn next_notification(listener: &mut Listener) -> String {
     }
 }
 
-/// Waits until a listener receives a notification. Others may come before: a new listener receives all objects.
+/// Waits until a listener receives a notification. Others may come before: a new listener receives all
+/// objects.
 async fn until_received(listener: &mut Listener, expected: &str) {
     let mut received = Vec::new();
     while received.last().is_none_or(|it| it != expected) {

@@ -1,5 +1,6 @@
-//! Leader election over a Lease in an API server.
+//! Leader election by a Lease in an API server.
 
+use std::fmt::Debug;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rig;
 
-/// Says who leads, by its own word.
+/// A candidate that records whether it leads, and which leader it observes.
 struct Candidate {
     leads: watch::Sender<bool>,
     leader: watch::Sender<String>,
@@ -49,8 +50,15 @@ impl Callbacks for Candidate {
     }
 }
 
+/// Waits until a candidate has observed this.
+async fn until<T: Debug>(observed: &watch::Sender<T>, is_so: impl FnMut(&T) -> bool) {
+    let mut receiver = observed.subscribe();
+    let waited = tokio::time::timeout(rig::LIMIT, receiver.wait_for(is_so)).await;
+    assert!(waited.is_ok(), "waited {:?}; the candidate has observed {:?}", rig::LIMIT, observed.borrow());
+}
+
 #[tokio::test]
-async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
+async fn a_leader_acquires_renews_and_releases_its_lease_and_the_next_candidate_acquires_it() {
     let (cluster, client) = rig::cluster().await;
     let broadcaster = Broadcaster::new();
     let events =
@@ -87,31 +95,34 @@ async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
         };
 
     start(&one);
-    one.1.leads.subscribe().wait_for(|leads| *leads).await.unwrap();
+    until(&one.1.leads, |leads| *leads).await;
     start(&two);
-    two.1.leader.subscribe().wait_for(|leader| leader == "one").await.unwrap();
+    until(&two.1.leader, |leader| leader == "one").await;
     let LeaseSpec { holder_identity, lease_duration_seconds, lease_transitions, renew_time, .. } =
         spec().await;
     assert_eq!(holder_identity.as_deref(), Some("one"));
     assert_eq!((lease_duration_seconds, lease_transitions), (Some(60), Some(0)));
-    while spec().await.renew_time == renew_time {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    rig::until_ok("the Lease to be renewed", async || match spec().await {
+        spec if spec.renew_time == renew_time => Err(spec),
+        _ => Ok(()),
+    })
+    .await;
     assert!(!*two.1.leads.borrow());
 
-    // Long before the lease would run out.
+    // Long before the lease expires.
     one.2.cancel();
-    two.1.leads.subscribe().wait_for(|leads| *leads).await.unwrap();
+    until(&two.1.leads, |leads| *leads).await;
     assert!(!*one.1.leads.borrow());
     let lease = leases.get("host").await.unwrap();
     assert_eq!(lease.spec.unwrap().lease_transitions, Some(1));
     assert_eq!(lease.metadata.labels.unwrap()["app"], "oarlock");
 
-    // Somebody deletes it: the leader makes it again.
+    // The leader creates a deleted Lease again.
     leases.delete("host", &DeleteParams::default()).await.unwrap();
-    while leases.get_opt("host").await.unwrap().is_none() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    rig::until_ok("the Lease to be created again", async || {
+        leases.get_opt("host").await.unwrap().map(drop).ok_or("no Lease")
+    })
+    .await;
     assert!(*two.1.leads.borrow());
     two.2.cancel();
     let mut ended = [runs.join_next().await.unwrap().unwrap(), runs.join_next().await.unwrap().unwrap()];
@@ -133,7 +144,7 @@ async fn a_lease_is_won_renewed_given_back_and_won_by_the_next() {
     cluster.shut_down().await;
 }
 
-/// A host that stands by for others, and what it reports.
+/// A host that takes part in the election, and the lines that it reports.
 struct Host {
     lines: watch::Receiver<Vec<Value>>,
     admin: SocketAddr,
@@ -187,15 +198,15 @@ impl Host {
         let mut lines = self.lines.clone();
         let is_it = |line: &&Value| line["event"] == event;
         let found = lines.wait_for(|lines| lines.iter().any(|line| is_it(&line)));
-        let lines = match tokio::time::timeout(Duration::from_secs(120), found).await {
+        let lines = match tokio::time::timeout(rig::LIMIT, found).await {
             Ok(lines) => lines.unwrap(),
             Err(_) => panic!("no {event} among {:#?}", *self.lines.borrow()),
         };
         lines.iter().find(is_it).unwrap().clone()
     }
 
-    /// What its metrics say of its leading.
-    async fn leads(&self) -> String {
+    /// Returns the line of its metrics that shows whether it leads.
+    async fn leader_metric(&self) -> String {
         let mut connection = TcpStream::connect(self.admin).await.unwrap();
         let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         connection.write_all(request.as_bytes()).await.unwrap();
@@ -217,10 +228,10 @@ impl Host {
 }
 
 #[tokio::test]
-async fn only_the_leader_looks_at_plugins_and_one_that_has_lost_ends() {
+async fn only_the_leader_loads_plugins_and_a_host_that_loses_its_lease_ends() {
     let (cluster, client) = rig::cluster().await;
     let folder = tempfile::tempdir().unwrap();
-    // Whoever looks at this says so, and no guest is needed.
+    // A host that reads this file reports an error. The test needs no guest.
     fs::write(folder.path().join("bad.yaml"), "name: [").unwrap();
     let one = Host::start(&client, folder.path(), "one").await;
     one.event("plugin-refused").await;
@@ -229,15 +240,15 @@ async fn only_the_leader_looks_at_plugins_and_one_that_has_lost_ends() {
     let leader = two.event("other-leads").await;
     assert!(leader["identity"].as_str().unwrap().starts_with("one_"), "{leader}");
     assert!(!two.has("leading") && !two.has("plugin-refused"));
-    assert_eq!(one.leads().await, r#"oarlock_leader_election_master_status{name="hosts"} 1"#);
-    assert_eq!(two.leads().await, r#"oarlock_leader_election_master_status{name="hosts"} 0"#);
+    assert_eq!(one.leader_metric().await, r#"oarlock_leader_election_master_status{name="hosts"} 1"#);
+    assert_eq!(two.leader_metric().await, r#"oarlock_leader_election_master_status{name="hosts"} 0"#);
 
     one.token.cancel();
     one.ended().await.unwrap();
     two.event("plugin-refused").await;
     assert!(two.has("leading"));
 
-    // Somebody else takes it, by force.
+    // Another candidate takes the Lease by force.
     let leases: Api<Lease> = Api::namespaced(client, "default");
     let patch = json!({"spec": {"holderIdentity": "three", "leaseTransitions": 7}});
     leases.patch("hosts", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
@@ -247,6 +258,6 @@ async fn only_the_leader_looks_at_plugins_and_one_that_has_lost_ends() {
         "the host no longer leads by the Lease default/hosts: start it again, and it stands by"
     );
     let lease = leases.get("hosts").await.unwrap().spec.unwrap();
-    assert_eq!(lease.holder_identity.as_deref(), Some("three"), "it is left alone");
+    assert_eq!(lease.holder_identity.as_deref(), Some("three"), "the host that lost it does not change it");
     cluster.shut_down().await;
 }

@@ -1,4 +1,4 @@
-//! Events in an API server, of both versions.
+//! Events of both API versions, stored in an API server.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use k8s_openapi::api::events::v1::Event as SeriesEvent;
@@ -8,13 +8,14 @@ use oarlock_event_recorder::{
     reference::{field_selector, reference},
     series::{self, Said, SeriesRecorder, SeriesRecording},
 };
+use oarlock_wait_until::{LIMIT, wait_until};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::rig;
 
 #[tokio::test]
-async fn events_are_stored_once_and_counted_up() {
+async fn repeated_events_are_stored_once_with_a_count() {
     let (cluster, client) = rig::cluster().await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let map = serde_json::from_value(json!({"metadata": {"name": "web"}})).unwrap();
@@ -58,9 +59,11 @@ async fn an_event_that_expired_is_stored_again() {
     let stats = recording.stats();
     let work = async {
         recorder.event(about.clone(), EventType::Normal, "Seen", "m").unwrap();
-        while stats.recorded() < 1 {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        wait_until("the first event to be recorded", LIMIT, || match stats.recorded() {
+            0 => Err(0),
+            _ => Ok(()),
+        })
+        .await;
         events.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
         recorder.event(about.clone(), EventType::Normal, "Seen", "m").unwrap();
         broadcaster.shut_down();
@@ -73,7 +76,7 @@ async fn an_event_that_expired_is_stored_again() {
 }
 
 #[tokio::test]
-async fn an_event_of_the_new_kind_becomes_a_series() {
+async fn repeated_events_of_the_new_api_become_a_series() {
     let (cluster, client) = rig::cluster().await;
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
     let about = reference(&namespaces.get("default").await.unwrap());
@@ -86,9 +89,11 @@ async fn an_event_of_the_new_kind_becomes_a_series() {
     let work = async {
         for (action, recorded) in [("Look", 1), ("Look", 2), ("Look", 2), ("Listen", 3)] {
             recorder.event(about.clone(), None, &said(action)).unwrap();
-            while stats.recorded() + stats.abandoned() < recorded {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
+            wait_until("the event to be recorded", LIMIT, || {
+                let n_done = stats.recorded() + stats.abandoned();
+                if n_done >= recorded { Ok(()) } else { Err(n_done) }
+            })
+            .await;
         }
         broadcaster.shut_down();
     };

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::rig::{Rig, guest_path};
 
-/// Returns whether a line is about a file of this name. The host starts with an empty folder, and reports that, too.
+/// Returns whether a line is about a file of this name. The host starts with an empty folder, and reports
+/// that, too.
 fn is_about(line: &Value, event: &str, file: &str) -> bool {
     line["event"] == event && line["file"].as_str().is_some_and(|it| it.ends_with(file))
 }

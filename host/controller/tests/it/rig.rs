@@ -1,10 +1,12 @@
-//! A host over an embedded API server, with its plugins in a temporary folder, and every line that it reports.
+//! A host over an embedded API server, with its plugins in a temporary folder, and every line that it
+//! reports.
 
+use std::fmt::Debug;
 use std::fs;
 use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -27,7 +29,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The deadline of a wait: generous, since a wait may include the compilation of guests on a slow machine.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// The pause between two probes.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Rig {
     pub(crate) cluster: DevCluster,
@@ -231,9 +236,13 @@ impl Rig {
     /// Ends the host and the API server, and waits until all their tasks have ended.
     pub(crate) async fn end(mut self) {
         self.token.cancel();
-        while let Some(ended) = self.host.join_next().await {
-            ended.unwrap().unwrap();
-        }
+        let ended = async {
+            while let Some(ended) = self.host.join_next().await {
+                ended.unwrap().unwrap();
+            }
+        };
+        let ended = tokio::time::timeout(LIMIT, ended).await;
+        assert!(ended.is_ok(), "the host did not end in {LIMIT:?}; its last line: {:?}", self.lines().last());
         self.cluster.shut_down().await;
     }
 
@@ -252,6 +261,35 @@ pub(crate) async fn cluster() -> (DevCluster, kube::Client) {
     let options = KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
     (cluster, transport::client(config).unwrap())
+}
+
+/// Waits until the probe returns `Ok`.
+///
+/// # Panics
+///
+/// After [`LIMIT`], with the last state that the probe returned.
+#[track_caller]
+pub(crate) fn until_ok<T, S: Debug>(
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Result<T, S>,
+) -> impl Future<Output = T> {
+    let caller = Location::caller();
+    async move {
+        let begun_at = Instant::now();
+        loop {
+            match probe().await {
+                Ok(value) => return value,
+                Err(state) => {
+                    let waited = begun_at.elapsed();
+                    assert!(
+                        waited < LIMIT,
+                        "{caller}: waited {LIMIT:?} for {what}; the last state was: {state:#?}"
+                    );
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
 }
 
 /// Returns the path of a guest that `cargo xtask guests` has built.

@@ -52,8 +52,8 @@ impl ListenerHandle {
         &self.shared
     }
 
-    /// Removes the listener from its informer and drops its backlog. Deliveries in flight continue, and [`Listener::next`](super::Listener::next)
-    /// returns `None`. Does nothing the second time.
+    /// Removes the listener from its informer and drops its backlog. Deliveries in flight continue, and
+    /// [`next`](super::Listener::next) returns `None`. Does nothing the second time.
     pub fn remove(&self) {
         self.processor.remove(&self.shared);
     }

@@ -1,4 +1,5 @@
-//! One subscription of the active generation: its notifications, its access, and where its `on-synced` call stands.
+//! One subscription of the active generation: its notifications, its access, and where its `on-synced` call
+//! stands.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -44,20 +45,21 @@ pub(in crate::dispatch) enum DeliveryState {
     Forbidden,
 }
 
-/// Where the call of `on-synced` stands, which tells the plugin that all initial adds are done.
+/// The state of the `on-synced` call, which notifies the plugin that all initial adds are done.
 #[derive(Clone, Copy, Debug)]
 enum SyncedCall {
-    /// The call was not answered with success yet. It is due once the listener has synced, but not before this time.
+    /// The call was not answered with success yet. It is due once the listener has synced, but not before
+    /// this time.
     Pending { not_before: Instant },
     /// The call cost the instance, and waits in crash back-off.
     Deferred,
-    /// The plugin knows.
+    /// The plugin was notified.
     Done,
     /// The call failed too often; the slow timer tries it again. The subscription counts as synced.
     Parked,
 }
 
-/// What the dispatcher waits for while it is idle.
+/// The streams that an idle dispatcher polls.
 struct Signals {
     notifications: BoxStream<'static, Delivery>,
     access_changed: BoxStream<'static, ()>,
@@ -162,7 +164,7 @@ impl ActiveSubscription {
         self.n_synced_failures
     }
 
-    /// Returns whether the plugin knows that all initial adds are done, or the host has stopped telling it.
+    /// Returns whether the plugin was notified that all initial adds are done, or that call is parked.
     pub(in crate::dispatch) fn is_synced(&self) -> bool {
         matches!(self.synced_call, SyncedCall::Done | SyncedCall::Parked)
     }

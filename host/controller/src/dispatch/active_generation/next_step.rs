@@ -1,4 +1,4 @@
-//! What happens next to the active generation.
+//! Finds the next step of the active generation: a due call, a changed access, a restart, or the slow timer.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -12,7 +12,7 @@ use crate::dispatch::due_call::{CallKey, DueCall};
 // === impl ActiveGeneration ===
 
 impl ActiveGeneration {
-    /// Waits for what happens next. Cancelling the wait loses nothing.
+    /// Waits for the next step. Cancelling the wait loses nothing.
     pub(in crate::dispatch) async fn next_step(&mut self) -> Step {
         loop {
             // A busy plugin never waits; other tasks of this worker get their turn all the same.
@@ -94,7 +94,8 @@ impl ActiveGeneration {
         if can_call { self.poll_due_call(cx).map(Some) } else { Poll::Pending }
     }
 
-    /// Polls the subscriptions and the work queue, beginning with another one each time, so that none starves.
+    /// Polls the subscriptions and the work queue, beginning with another one each time, so that none
+    /// starves.
     fn poll_due_call(&mut self, cx: &mut Context<'_>) -> Poll<DueCall> {
         let n_sources = self.subscriptions.len() + usize::from(self.exported.reconciler);
         for offset in 0..n_sources {

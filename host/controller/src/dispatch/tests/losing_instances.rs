@@ -59,7 +59,8 @@ async fn promise_4_a_plugin_that_always_traps_gets_few_instances() {
     let rig = Rig::new(&pods.iter().map(String::as_str).collect::<Vec<_>>()).await;
     rig.serve(|_| trap()).await;
     rig.pass(Duration::from_secs(3600)).await;
-    // The first at once, then after 0.5 s, 1 s and so on up to 4 s; after the tenth in a row up to five minutes.
+    // The first at once, then after 0.5 s, 1 s and so on up to 4 s; after the tenth in a row up to five
+    // minutes.
     assert!((10..30).contains(&rig.instances()), "{} instances in an hour", rig.instances());
     assert_eq!(rig.status().phase, Phase::Restarting);
 }

@@ -1,4 +1,5 @@
-//! Asks a component to describe itself. A plugin whose `describe` computes for long waits before it is asked again.
+//! Asks a component to describe itself. A plugin whose `describe` computes for long waits before it is asked
+//! again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +25,8 @@ pub(in crate::reload) struct DescribeLimit {
     not_before: Mutex<Option<Instant>>,
 }
 
-/// Counts the cost of one `describe` when it is dropped: when the call ends, and when the file changes meanwhile, so that
-/// the call is cancelled.
+/// Counts the cost of one `describe` when it is dropped: when the call ends, and when the file changes
+/// meanwhile, so that the call is cancelled.
 struct DescribeCost<'a> {
     host: &'a Host,
     slot: &'a PluginSlot,

@@ -51,8 +51,8 @@ impl Error {
         }
     }
 
-    /// Returns whether the component may be in the middle of being written. A missing component is being replaced where
-    /// a version of it serves.
+    /// Returns whether the component may be in the middle of being written. A missing component is being
+    /// replaced where a version of it serves.
     pub(in crate::reload) fn may_be_half_written(&self, serves: bool) -> bool {
         match self {
             Self::Read { source, .. } => {

@@ -12,8 +12,8 @@ use crate::tasks::Criticality;
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Creates the identity of an account, and the task that follows it for as long as the identity is in use. When the
-    /// account is replaced, the plugin is loaded again.
+    /// Creates the identity of an account, and the task that follows it for as long as the identity is in
+    /// use. When the account is replaced, the plugin is loaded again.
     pub(super) fn follow_identity(&self, account: Account, uid: &str) -> Identity {
         let (identity, follower) = Identity::new(account.clone(), uid);
         let (gate, reporter) = (self.host.gate.clone(), self.host.reporter.clone());

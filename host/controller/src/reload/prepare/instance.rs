@@ -1,4 +1,5 @@
-//! What the instances of a new generation are made with: its access to the cluster, and the task that records its Events.
+//! What the instances of a new generation are made with: its access to the cluster, and the task that records
+//! its Events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

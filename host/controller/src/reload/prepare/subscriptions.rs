@@ -33,7 +33,8 @@ pub(super) enum PendingSubscription {
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Acquires the informers of all new subscriptions and of all reads, and follows the access of the subscriptions.
+    /// Acquires the informers of all new subscriptions and of all reads, and follows the access of the
+    /// subscriptions.
     pub(super) async fn acquire(
         &self,
         plan: &Plan,
@@ -72,8 +73,8 @@ impl Preparation<'_> {
         }
     }
 
-    /// Acquires all of the wanted informers, or none. While the host's memory budget has no room for one of them, the
-    /// version is refused, and the host tries again.
+    /// Acquires all of the wanted informers, or none. While the host's memory budget has no room for one of
+    /// them, the version is refused, and the host tries again.
     async fn acquire_informers(
         &self,
         wanted: &[Option<(GroupVersionResource, Content)>],

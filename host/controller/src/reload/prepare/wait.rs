@@ -1,5 +1,5 @@
-//! What a version waits for before it can serve, reported while it waits: first the account and its rights, then the
-//! caches.
+//! What a version waits for before it can serve, reported while it waits: first the account and its rights,
+//! then the caches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,8 @@ struct ReportedWait {
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Waits until the account exists and may see some namespace of each resource that the version watches and reads.
-    /// Returns the account's uid.
+    /// Waits until the account exists and may see some namespace of each resource that the version watches
+    /// and reads. Returns the account's uid.
     pub(super) async fn wait_for_rights(
         &self,
         account: &Account,

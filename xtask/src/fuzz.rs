@@ -22,6 +22,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// The targets; all if none is named.
+    #[arg(value_name = "TARGET")]
     targets: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ enum Command {
     Soak(soak::Args),
     /// Measures the informer and its peers.
     Bench(bench::Args),
-    /// Checks the house's rules that no lint knows.
+    /// Checks the rules of this repository that no lint covers.
     Tidy(tidy::Args),
     /// Writes the table of client-go's test cases and the tests here that cover them.
     Conformance(conformance::Args),

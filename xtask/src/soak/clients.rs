@@ -43,6 +43,7 @@ const KNOWN: &[(&str, &str)] = &[
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Runs only these: client, cache, source, controller, manager, builder, checks.
+    #[arg(value_name = "SUITE")]
     suites: Vec<String>,
     /// Runs only against the embedded server.
     #[arg(long)]

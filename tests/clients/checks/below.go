@@ -57,7 +57,7 @@ func eviction(e *env) error {
 		return err
 	}
 	_, err := pods.Get(e.ctx, "p", metav1.GetOptions{})
-	return refused("get the evicted", err, apierrors.IsNotFound)
+	return refused("get the evicted Pod", err, apierrors.IsNotFound)
 }
 
 func evictionAgainstBudget(e *env) error {
@@ -88,7 +88,7 @@ func evictionAgainstBudget(e *env) error {
 	}
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: e.namespace}}
 	err = pods.EvictV1(e.ctx, eviction)
-	if err := refused("evict what is needed", err, apierrors.IsTooManyRequests); err != nil {
+	if err := refused("evict against the budget", err, apierrors.IsTooManyRequests); err != nil {
 		return err
 	}
 	budget.Status.DisruptionsAllowed, budget.Status.CurrentHealthy = 1, 2
@@ -96,7 +96,7 @@ func evictionAgainstBudget(e *env) error {
 		return err
 	}
 	if err := pods.EvictV1(e.ctx, eviction); err != nil {
-		return fmt.Errorf("evict what may go: %w", err)
+		return fmt.Errorf("evict with the budget's permission: %w", err)
 	}
 	found, err := budgets.Get(e.ctx, "b", metav1.GetOptions{})
 	if err != nil {
@@ -161,7 +161,7 @@ func finalizeNamespace(e *env) error {
 		return err
 	}
 	_, err = namespaces.Get(e.ctx, name, metav1.GetOptions{})
-	return refused("get the finalized", err, apierrors.IsNotFound)
+	return refused("get the finalized namespace", err, apierrors.IsNotFound)
 }
 
 func scaleWorkloads(e *env) error {
@@ -307,7 +307,7 @@ func tokensDieWithTheirAccount(e *env) error {
 	}
 	ask := func() error {
 		_, err := e.as(token).CoreV1().Pods(e.namespace).List(e.ctx, metav1.ListOptions{})
-		return refused("ask with a dead token", err, apierrors.IsUnauthorized)
+		return refused("use the token of a deleted object", err, apierrors.IsUnauthorized)
 	}
 	if err := e.eventually(ask); err != nil {
 		return err
@@ -365,7 +365,7 @@ func audiences(e *env) error {
 		return err
 	}
 	_, err = e.as(token).CoreV1().Pods(e.namespace).List(e.ctx, metav1.ListOptions{})
-	if err := refused("use a token that is for others", err, apierrors.IsUnauthorized); err != nil {
+	if err := refused("use a token for another audience", err, apierrors.IsUnauthorized); err != nil {
 		return err
 	}
 	status, err := e.review(token)
@@ -454,6 +454,7 @@ func collect(policy metav1.DeletionPropagation, survivors int) func(*env) error 
 		if err := maps.Delete(e.ctx, "owner", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			return err
 		}
+		// The real server runs without a garbage collector and always fails this check, so the deadline is short.
 		deadline := time.Now().Add(5 * time.Second)
 		for {
 			found, err := e.left("name")
@@ -464,7 +465,7 @@ func collect(policy metav1.DeletionPropagation, survivors int) func(*env) error 
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("after 5 s %d objects are left, wanted %d", found, survivors)
+				return fmt.Errorf("after 5 s %d objects remain, want %d", found, survivors)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}

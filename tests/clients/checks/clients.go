@@ -85,7 +85,7 @@ func (e *env) follows(informer cache.SharedIndexInformer, start func(<-chan stru
 					return errors.New(found)
 				}
 			case <-e.ctx.Done():
-				return fmt.Errorf("never heard of the object %q", wanted)
+				return fmt.Errorf("received no event for the object %q", wanted)
 			}
 		}
 		if wanted == "before" {

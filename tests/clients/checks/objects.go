@@ -55,7 +55,7 @@ func deployment(name string) *appsv1.Deployment {
 // expect returns an error unless the value is the expected one.
 func expect[T comparable](what string, found, wanted T) error {
 	if found != wanted {
-		return fmt.Errorf("%s: found %v, wanted %v", what, found, wanted)
+		return fmt.Errorf("%s: got %v, want %v", what, found, wanted)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func expect[T comparable](what string, found, wanted T) error {
 // refused returns an error unless err is of the expected kind.
 func refused(what string, err error, is func(error) bool) error {
 	if err == nil {
-		return fmt.Errorf("%s: was not refused", what)
+		return fmt.Errorf("%s: the server did not refuse it", what)
 	}
 	if !is(err) {
 		return fmt.Errorf("%s: %w", what, err)
@@ -72,9 +72,9 @@ func refused(what string, err error, is func(error) bool) error {
 }
 
 // eventually repeats a check until it returns no error, or until the deadline of the check.
-func (e *env) eventually(ask func() error) error {
+func (e *env) eventually(check func() error) error {
 	for {
-		err := ask()
+		err := check()
 		if err == nil {
 			return nil
 		}
@@ -126,7 +126,7 @@ func objectLives(e *env) error {
 		return err
 	}
 	_, err = maps.Get(e.ctx, "a", metav1.GetOptions{})
-	return refused("get what is gone", err, apierrors.IsNotFound)
+	return refused("get the deleted object", err, apierrors.IsNotFound)
 }
 
 func deleteWithPreconditions(e *env) error {
@@ -325,10 +325,10 @@ func watchFromTheBeginning(e *env) error {
 	return nil
 }
 
-func expiredWatch(e *env) error {
+func futureWatch(e *env) error {
 	watching, err := e.typed.CoreV1().ConfigMaps(e.namespace).Watch(e.ctx, metav1.ListOptions{ResourceVersion: "999999999"})
 	if err != nil {
-		return refused("watch from the future", err, apierrors.IsTimeout)
+		return refused("watch from a future version", err, apierrors.IsTimeout)
 	}
 	watching.Stop()
 	return nil
@@ -395,7 +395,7 @@ func events(e *env) error {
 		return err
 	}
 	if !created.EventTime.Equal(ptr.To(metav1.NewMicroTime(event.EventTime.Truncate(time.Microsecond)))) {
-		return fmt.Errorf("time: found %v, wanted %v", created.EventTime, event.EventTime)
+		return fmt.Errorf("time: got %v, want %v", created.EventTime, event.EventTime)
 	}
 	old, err := e.typed.CoreV1().Events(e.namespace).Get(e.ctx, "e", metav1.GetOptions{})
 	if err != nil {

@@ -65,12 +65,15 @@ struct Server {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_embedded_server_answers_as_the_real_one() -> anyhow::Result<()> {
+    let mut scripts = Vec::new();
+    for (name, text) in SCRIPTS {
+        scripts.push((name, Script::parse(text).with_context(|| format!("{name}.yaml"))?));
+    }
     let real = control_plane::start().await?;
     // The real server runs without a controller-manager.
     let embedded = DevCluster::start(Config { garbage_collection: false, ..Config::default() }).await?;
     let mut failures = BTreeMap::new();
-    for (name, text) in SCRIPTS {
-        let script = Script::parse(text).with_context(|| format!("{name}.yaml"))?;
+    for (name, script) in &scripts {
         let mut servers = [
             Server::connect(Kubeconfig::from_yaml(&real.kubeconfig())?, name).await?,
             Server::connect(Kubeconfig::from_yaml(&embedded.kubeconfig())?, name).await?,

@@ -12,10 +12,10 @@
 //! ```
 
 use super::answer::Answer;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One file of requests.
 pub(crate) struct Script {
@@ -79,7 +79,11 @@ struct RawStep {
 impl Script {
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         let steps: Vec<RawStep> = serde_norway::from_str(text)?;
-        let steps = steps.into_iter().map(Step::try_from).collect::<anyhow::Result<_>>()?;
+        let steps = steps.into_iter().map(Step::try_from).collect::<anyhow::Result<Vec<Step>>>()?;
+        let mut names = BTreeSet::new();
+        for Step { name, .. } in &steps {
+            ensure!(names.insert(name), "two steps are named {name:?}");
+        }
         Ok(Self { steps })
     }
 }

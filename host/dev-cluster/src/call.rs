@@ -8,11 +8,12 @@ use crate::negotiation::{self, Accepted};
 use crate::query::Query;
 use crate::request_info::Target;
 use crate::resource::Resource;
-use crate::selector::{FieldSelector, LabelSelector, Selection};
+use crate::selector::{FieldSelector, Selection};
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::user::UserInfo;
 use bytes::Bytes;
 use http::HeaderMap;
+use oarlock_label_selector::ParseError;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -87,7 +88,9 @@ impl Call {
     pub(crate) fn selection(&self) -> Result<Selection, StatusError> {
         let text = |name: &str| self.query.get(name).unwrap_or_default();
         Ok(Selection {
-            labels: LabelSelector::parse(text("labelSelector"))?,
+            labels: text("labelSelector")
+                .parse()
+                .map_err(|error: ParseError| StatusError::bad_request(error.to_string()))?,
             fields: FieldSelector::parse(text("fieldSelector"), &self.resource)?,
             namespace: self.target.namespace.clone(),
         })

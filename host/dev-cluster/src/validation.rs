@@ -12,7 +12,7 @@ use crate::status::{Cause, GroupKind};
 use serde_json::{Map, Value, json};
 
 pub(crate) use metadata::{metadata, metadata_update};
-pub(crate) use names::{NameRule, label_value_faults, qualified_name_faults};
+pub(crate) use names::NameRule;
 pub(crate) use others::certificate_decisions;
 pub(crate) use pods::ephemeral_containers;
 

@@ -9,11 +9,12 @@ use crate::call::{Call, now};
 use crate::catalog::Served;
 use crate::deletion::{self, Options};
 use crate::respond::Body;
-use crate::selector::{LabelSelector, label_text};
+use crate::selector::label_text;
 use crate::status::{Cause, GroupResource, StatusError};
 use crate::store::{Stored, Transaction};
 use crate::write::meta;
 use http::Response;
+use oarlock_label_selector::LabelSelector;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -72,7 +73,8 @@ fn budget(transaction: &Transaction<'_>, pod: &Stored) -> Result<Option<Arc<Stor
     for budget in transaction.objects(&budgets(), &format!("{}/", pod.namespace)) {
         let value = budget.value()?;
         let Some(selector) = value.pointer("/spec/selector") else { continue };
-        if !LabelSelector::parse(&label_text(selector))?.matches(&pod.labels) {
+        let selector: LabelSelector = label_text(selector).parse().map_err(StatusError::internal)?;
+        if !selector.matches(pod.labels.as_slice()) {
             continue;
         }
         if found.replace(budget).is_some() {

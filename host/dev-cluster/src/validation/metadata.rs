@@ -1,7 +1,8 @@
 //! Validates metadata, with the same rules for every kind.
 
-use super::{NameRule, list, map, names, text};
+use super::{NameRule, list, map, text};
 use crate::status::Cause;
+use oarlock_label_selector::validation::{label_key_faults, label_value_faults};
 use serde_json::{Value, json};
 
 /// `ValidateObjectMeta`.
@@ -61,7 +62,7 @@ fn metadata_common(object: &Value, namespaced: bool) -> Vec<Cause> {
     let mut size = 0;
     for (key, value) in map(object, "/metadata/annotations") {
         size += key.len() + value.as_str().unwrap_or_default().len();
-        for why in names::qualified_name_faults(&key.to_lowercase()) {
+        for why in label_key_faults(&key.to_lowercase()) {
             causes.push(Cause::invalid("metadata.annotations", &json!(key), why));
         }
     }
@@ -76,7 +77,7 @@ fn metadata_common(object: &Value, namespaced: bool) -> Vec<Cause> {
     let finalizers = list(object, "/metadata/finalizers");
     for finalizer in finalizers {
         let name = finalizer.as_str().unwrap_or_default();
-        for why in names::qualified_name_faults(name) {
+        for why in label_key_faults(name) {
             causes.push(Cause::invalid("metadata.finalizers", finalizer, why));
         }
     }
@@ -128,10 +129,10 @@ fn owners(object: &Value) -> Vec<Cause> {
 fn labels(object: &Value, pointer: &str, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (key, value) in map(object, pointer) {
-        for why in names::qualified_name_faults(key) {
+        for why in label_key_faults(key) {
             causes.push(Cause::invalid(path, &json!(key), why));
         }
-        for why in names::label_value_faults(value.as_str().unwrap_or_default()) {
+        for why in label_value_faults(value.as_str().unwrap_or_default()) {
             causes.push(Cause::invalid(path, value, why));
         }
     }

@@ -1,6 +1,9 @@
-//! The formats of names, label keys and label values, and their error messages.
+//! The formats of names, and their error messages.
+//!
+//! The crate `oarlock-label-selector` has those of label keys and values, and of subdomains.
 
 use crate::status::GroupKind;
+use oarlock_label_selector::validation::subdomain_faults;
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
@@ -46,21 +49,6 @@ impl NameRule {
     }
 }
 
-pub(super) fn subdomain_faults(name: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if name.len() > 253 {
-        faults.push("must be no more than 253 characters".into());
-    }
-    if !name.split('.').all(is_label) {
-        faults.push(format!(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-             '{LABEL}(\\.{LABEL})*')"
-        ));
-    }
-    faults
-}
-
 pub(super) fn label_faults(name: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if name.len() > 63 {
@@ -78,65 +66,6 @@ pub(super) fn label_faults(name: &str) -> Vec<String> {
 fn is_label(name: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     !name.is_empty() && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
-}
-
-/// Label keys, annotation keys and finalizers: `name` or `prefix/name`.
-pub(crate) fn qualified_name_faults(key: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    let parts: Vec<&str> = key.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                faults.push("prefix part must be non-empty".into());
-            } else {
-                faults.extend(subdomain_faults(prefix).into_iter().map(|why| format!("prefix part {why}")));
-            }
-            name
-        }
-        _ => {
-            return vec![format!(
-                "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-                QUALIFIED
-            )];
-        }
-    };
-    if name.is_empty() {
-        faults.push("name part must be non-empty".into());
-    } else if name.len() > 63 {
-        faults.push("name part must be no more than 63 characters".into());
-    }
-    if !is_qualified(name) {
-        faults.push(format!("name part {QUALIFIED}"));
-    }
-    faults
-}
-
-const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-                         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
-                         validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-
-fn is_qualified(name: &str) -> bool {
-    let ends = |b: Option<u8>| b.is_some_and(|b| b.is_ascii_alphanumeric());
-    name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-        && ends(name.bytes().next())
-        && ends(name.bytes().last())
-}
-
-pub(crate) fn label_value_faults(value: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    if value.len() > 63 {
-        faults.push("must be no more than 63 characters".into());
-    }
-    if !value.is_empty() && !is_qualified(value) {
-        faults.push(
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
-             validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-                .into(),
-        );
-    }
-    faults
 }
 
 /// Keys of ConfigMaps and Secrets.

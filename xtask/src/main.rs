@@ -13,6 +13,7 @@ mod fuzz;
 mod guests;
 mod progress;
 mod soak;
+mod statistics;
 mod test;
 mod tidy;
 mod toolchain;
@@ -51,6 +52,8 @@ enum Command {
     ControlPlane(control_plane::Args),
     /// Generates the table of built-in types for the embedded API server.
     BuiltinTypes(builtin_types::Args),
+    /// Makes the zstd statistics with which every dictionary of the informer begins.
+    Statistics(statistics::Args),
 }
 
 fn main() -> ExitCode {
@@ -75,5 +78,6 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
         Command::BuiltinTypes(args) => args.run(),
+        Command::Statistics(args) => args.run(),
     }
 }

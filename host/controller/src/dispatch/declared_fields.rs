@@ -1,7 +1,8 @@
 //! The values of a subscription's declared fields, which each call of the handler carries.
 
-use oarlock_informer::Object;
 use oarlock_json::PointerSet;
+
+use oarlock_informer::Object;
 
 /// The most bytes that the values of one state may have together. Pointers may overlap and repeat, so a few
 /// of them can be many times as long as the object.

@@ -1,7 +1,7 @@
-//! The machinery with nothing on top: a reflector fills a queue, a callback gets what comes out of it.
+//! A reflector, a queue and a callback: client-go's low-level Controller.
 //!
-//! What [`SharedInformer`](crate::SharedInformer) does for many listeners, this does for whoever wants to put the parts together by
-//! hand. No cache belongs to it: the callback keeps what it likes. [`Informer`] is the smallest thing with a cache.
+//! A [`Controller`] has no cache: the callback receives the deltas and may store objects. [`Informer`] adds a cache and one
+//! handler. [`SharedInformer`](crate::SharedInformer) has a cache and many listeners, and does not use this module.
 
 mod informer;
 
@@ -18,35 +18,35 @@ use crate::reflector::{self, Reflector};
 
 pub use self::informer::{Informer, Store, process_deltas};
 
-/// Why the callback could not process deltas.
+/// The callback failed to process deltas.
 pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A reflector and the queue that it fills.
+/// A reflector and the queue that it writes to.
 pub struct Controller {
     fifo: Arc<DeltaFifo>,
     reflector: Reflector,
     has_started: AtomicBool,
 }
 
-/// Closes the queue when the controller's future ends, be it by being dropped.
+/// Closes the queue when the controller's future ends or is dropped.
 struct CloseOnDrop<'f>(&'f DeltaFifo);
 
 // === impl Controller ===
 
 impl Controller {
-    /// Makes a controller that does nothing until it is run.
+    /// Returns a controller that does nothing until it is run.
     #[must_use]
     pub fn new(list_watch: Arc<dyn ListWatch>, fifo: Arc<DeltaFifo>, config: reflector::Config) -> Self {
         let reflector = Reflector::new(list_watch, fifo.clone(), config);
         Self { fifo, reflector, has_started: AtomicBool::new(false) }
     }
 
-    /// Runs the reflector, and gives what comes out of the queue to `process`, a list of deltas at a time, in order, until the token
-    /// is cancelled. Then the queue is closed, and what it still holds is not processed.
+    /// Runs the reflector and calls `process` with the deltas of each popped key, in order, until the token is cancelled. Then
+    /// the queue is closed, and the keys in it are not processed.
     ///
-    /// `process` is called while the queue is locked, with whether the first list had not been processed whole: it must be quick, and
-    /// must not touch the queue. When it fails, that is logged, its deltas are lost and the next are processed; when it panics, so
-    /// does this future. A controller runs once; a second call logs and returns.
+    /// `process` is called while the queue is locked: it must return soon and must not use the queue. Its flag is true while
+    /// the first list has not been processed whole. If it fails, the error is logged and its deltas are dropped; if it panics,
+    /// this future panics. A controller runs once; a second call logs and returns.
     pub async fn run<F>(&self, token: &CancellationToken, process: F)
     where
         F: FnMut(&ObjectKey, &Deltas, bool) -> Result<Processed, ProcessError>,
@@ -63,13 +63,13 @@ impl Controller {
         tokio::join!(reflect, self.pop_until(token, process));
     }
 
-    /// Whether the first list has been processed whole.
+    /// Returns whether the first list has been processed whole.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.fifo.has_synced()
     }
 
-    /// Returns the last version that the reflector saw; empty before the first list.
+    /// Returns the last resourceVersion that the reflector received; empty before the first list.
     #[must_use]
     pub fn last_resource_version(&self) -> String {
         self.reflector.last_resource_version()

@@ -4,8 +4,8 @@
 //! order in which their keys were first queued. A key is in the queue exactly while it has deltas, and [`Deltas`] are never
 //! empty.
 //!
-//! The queue also answers how far its consumer has come ([`DeltaFifo::watermark`]): whether the first list was processed, up
-//! to which version, and from which source.
+//! [`DeltaFifo::watermark`] returns how far the consumer has come: whether it has processed the first list, up to which
+//! version, and from which source.
 //!
 //! The queue does not wait for plugins: the consumer updates the cache and the listeners' backlogs, so the queue stays
 //! short. It does not depend on an informer: the stored objects are behind the trait [`KnownObjects`].

@@ -1,16 +1,32 @@
-//! One list, one watch and one cache of a resource, shared by everyone who wants to know of it.
+//! One list, one watch and one cache of a resource, shared by many listeners: client-go's SharedInformer.
 //!
-//! [`SharedInformer::run`] is the whole machine in one future: the reflector fills the delta queue, the pop loop empties it
-//! into the cache and then tells the listeners. What a user may rely on:
+//! [`SharedInformer::run`] is one future. In it the reflector queues changes in the delta queue, and the pop loop applies them
+//! to the cache and then notifies the listeners. This is the contract:
 //!
-//! - **Eventual consistency.** The cache and every listener come to the state that the API server has, whatever happens to
-//!   the connection. A listener that is slow is told less often, never wrongly.
-//! - **The cache first.** When a listener is told of a state, the cache holds it or a later one.
-//! - **One story per object**, as [`listener`](crate::listener) says; nothing is promised between objects, nor between listeners.
-//! - **Late listeners are told everything**: what the cache holds at the moment of registration comes as initial adds, what
-//!   happens from that moment on follows. Nothing is missed and nothing is told twice.
-//! - **Nobody waits for a listener.** The cache goes on whatever its consumer does; what waits for it is bounded.
-//! - **Objects are shared** and cannot be changed.
+//! **Identity.** An object is identified by resource, namespace and name. Its uid is not part of the identity: if an object is
+//! deleted and another one of that name is created while the informer has no watch, listeners receive one update, from the
+//! old uid to the new one. A listener that must tell them apart compares the uids.
+//!
+//! **Consistency.** The cache is eventually consistent with the API server: if an object has a state there, then eventually
+//! the cache holds that state or a later one, unless the informer is stopped or the connection fails for good. The states of
+//! one object in the cache are a subsequence of its states at the API server, in their order: states may be skipped, but never
+//! reordered. This does not hold across a restore of the API server's data, which may bring back older states. A read of the
+//! cache is answered from one state of the cache.
+//!
+//! **Order.** The cache changes first, then the listeners are notified: when a listener receives a state, the cache and its
+//! indices hold that state or a later one. A listener receives the notifications of one object in order, as a chain without
+//! gaps ([`listener`](crate::listener)). There is no order between objects, nor between listeners.
+//!
+//! **Late listeners.** A listener may be added at any time. It receives the objects that the cache holds at that moment as
+//! initial adds, and then each change since. It misses no change and receives none twice.
+//!
+//! **Slow listeners.** A listener never delays the cache or other listeners. Its backlog is bounded: beyond the limit, the
+//! notifications of one object merge. A slow listener receives fewer notifications, and each is correct.
+//!
+//! **Deletes.** A delete carries the last known state of the object. If the delete event was missed, that state may be stale,
+//! and the notification says so (`final_state_unknown`).
+//!
+//! **Immutability.** Objects are shared between the cache and all listeners, and cannot be changed.
 
 mod core;
 mod handlers;
@@ -39,34 +55,34 @@ pub use self::settings::AlreadyStarted;
 pub use self::status::InformerStatus;
 pub use crate::processor::Lifecycle;
 
-/// How an informer is made.
+/// The configuration of an informer.
 #[derive(Clone)]
 pub struct Config {
     /// The resource, for names in logs and errors.
     pub resource: GroupVersionResource,
-    /// How it lists, watches and waits after failures. Of its `resync_period` and the one below the shorter counts.
+    /// How the informer lists, watches and backs off. The shorter of its `resync_period` and the one below counts.
     pub reflector: reflector::Config,
-    /// How often the informer looks whether a listener is due to be told everything again, and the period of listeners that do
-    /// not say otherwise. A listener added before the start that wants less makes it less. Zero: no listener ever is.
+    /// How often the informer checks which listeners are due for a resync, and the period of listeners without one of their own.
+    /// A listener with a shorter period that is added before the start shortens it. Zero: no listener is resynced.
     pub resync_period: Duration,
-    /// Changes every object on its way in; [`SharedInformer::set_transformer`] can still say otherwise.
+    /// Changes each object before it is queued. [`SharedInformer::set_transformer`] replaces it.
     pub transformer: Option<Transformer>,
-    /// Where the informer publishes its figures, if anywhere.
+    /// Publishes the metrics of the informer.
     pub publisher: Option<Publisher>,
-    /// How many bytes of objects' text the cache keeps as they are at most, which is what came last. All others, and what was not
-    /// replaced for about a second, are compressed.
+    /// How many bytes of hot, that is uncompressed, texts the cache keeps at most. It compresses objects beyond that, the oldest
+    /// first, and objects that were not replaced for about a second.
     pub hot_bytes: usize,
-    /// What each index may take.
+    /// The limits of each index.
     pub index_limits: Limits,
 }
 
-/// A handle on an informer; clones are handles on the same one. See the module's words for what it promises.
+/// A handle of an informer. Clones are handles of the same informer. The module's documentation is its contract.
 #[derive(Clone)]
 pub struct SharedInformer {
     core: Arc<Core>,
 }
 
-/// Why a listener was not added.
+/// A listener was not added because the informer has stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("listener {listener:?} was not added to shared informer because it has stopped already")]
 pub struct Stopped {
@@ -74,21 +90,21 @@ pub struct Stopped {
     pub listener: String,
 }
 
-/// Why waiting for a version ended early.
+/// A wait for a version ended before the version was seen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
-    /// The version asked for, or the one that the API server uses, is not a number.
+    /// The requested version, or that of the API server, is not a decimal integer.
     #[error(transparent)]
     NotComparable(#[from] NotComparable),
-    /// The API server's versions went back, as when its data is restored from a backup, and nobody can tell whether the version asked for
-    /// is one of before, which never comes. What is there now is in the cache.
+    /// The versions of the API server went back, for example because its data was restored from a backup. The requested version
+    /// may be one from before, which never comes again. The cache holds the restored state.
     #[error(
         "resourceVersion {wanted} may be older than a restore of the API server's data: its versions went back, and are at {now:?}"
     )]
     WentBack {
-        /// The version asked for.
+        /// The requested version.
         wanted: String,
-        /// How far the versions have come since.
+        /// The highest version since the restore.
         now: String,
     },
     /// The informer stopped.
@@ -99,7 +115,7 @@ pub enum WaitError {
 // === impl Config ===
 
 impl Config {
-    /// Returns the usual ways, without resync.
+    /// Returns the default configuration, without resync.
     #[must_use]
     pub fn new(resource: GroupVersionResource) -> Self {
         Self {
@@ -123,16 +139,16 @@ impl Config {
 // === impl SharedInformer ===
 
 impl SharedInformer {
-    /// Makes an informer that does nothing until it is run.
+    /// Returns an informer that does nothing until it is run.
     #[must_use]
     pub fn new(list_watch: Arc<dyn ListWatch>, config: Config) -> Self {
         Self { core: Arc::new(Core::new(list_watch, config)) }
     }
 
-    /// Runs the informer until the token is cancelled; then the reflector and the pop loop have ended, what was queued is dropped,
-    /// and every listener has ended. An informer runs once; a second call logs and returns.
+    /// Runs the informer until the token is cancelled. On return the reflector and the pop loop have ended, queued changes are
+    /// dropped, and every listener is closed. An informer runs once; a second call logs and returns.
     ///
-    /// It is one future with no tasks of its own. Dropping it stops the informer as well.
+    /// The informer is this one future and spawns no task. Dropping the future stops the informer as well.
     pub async fn run(&self, token: CancellationToken) {
         self.core.run(&token).await;
     }
@@ -181,9 +197,9 @@ impl SharedInformer {
         }
     }
 
-    /// Switches to another source at once, and returns its generation; see [`Sources`](reflector::Sources). The first list of the
-    /// source replaces the cache in one step. Listeners are notified of the differences; an object at the resourceVersion that
-    /// they have received is no difference.
+    /// Switches to another source at once, and returns its generation; see [`Sources`](reflector::Sources). The objects of the
+    /// first list of that source replace those in the cache. Listeners are notified of the differences only: an object at the
+    /// resourceVersion that they have received is no difference.
     pub fn switch(&self, source: Source) -> SourceGeneration {
         self.core.sources.switch(source)
     }
@@ -216,18 +232,18 @@ impl SharedInformer {
         self.core.indexer.add_index(name, source)
     }
 
-    /// Removes an index; answers whether there was one.
+    /// Removes an index; returns whether it existed.
     pub fn remove_index(&self, name: &str) -> bool {
         self.core.indexer.remove_index(name)
     }
 
-    /// Adds a listener, at any time. What the cache holds comes to it as initial adds.
+    /// Adds a listener, at any time. It receives the objects in the cache as initial adds.
     pub fn add_listener(&self, config: ListenerConfig) -> Result<Listener, Stopped> {
         let listener = config.name.clone();
         self.core.processor.add_listener(config).ok_or(Stopped { listener })
     }
 
-    /// Returns a look at the informer.
+    /// Returns the status of the informer at this moment.
     #[must_use]
     pub fn status(&self) -> InformerStatus {
         let core = &*self.core;
@@ -264,19 +280,19 @@ impl SharedInformer {
         }
     }
 
-    /// Returns what the reflector is at, as it is and as it changes.
+    /// Returns the phase of the reflector, as it is and as it changes.
     #[must_use]
     pub fn phase(&self) -> watch::Receiver<Phase> {
         self.core.reflector_status.phase()
     }
 
-    /// Returns where the informer is in its life.
+    /// Returns the lifecycle of the informer.
     #[must_use]
     pub fn lifecycle(&self) -> Lifecycle {
         *self.core.processor.lifecycle().borrow()
     }
 
-    /// Returns the resource that the informer was made for.
+    /// Returns the resource of the informer.
     #[must_use]
     pub fn resource(&self) -> &GroupVersionResource {
         &self.core.config.resource

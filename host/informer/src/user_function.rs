@@ -1,31 +1,34 @@
-//! Calls of functions that the users of this crate gave. A panic in one is caught here, counted and named, and is an error of that
-//! one call: the cache, the queue and everybody else go on.
+//! Calls functions of the crate's users, and catches their panics.
 //!
-//! Not here: the callbacks of [`DeltaFifo::pop`](crate::delta_fifo::DeltaFifo::pop) and of the bare [`Controller`](crate::controller::Controller), whose
-//! panics are the caller's own (CT-06), and what implements one of this crate's traits for storage or transport.
+//! A panic is counted and logged with the kind of the function, and is an error of that one call. The cache, the queue and
+//! other users are not affected.
+//!
+//! Not here: the callbacks of [`DeltaFifo::pop`](crate::delta_fifo::DeltaFifo::pop) and of the bare
+//! [`Controller`](crate::controller::Controller), whose panics are passed to the caller (CT-06), and implementations of this
+//! crate's traits for storage and transport.
 
 use std::any::Any;
 use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much of a panic's message is kept.
+/// How many bytes of a panic's message are kept.
 const MAX_MESSAGE: usize = 1024;
 
-/// What a function is for.
+/// The kind of a user's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UserFunction {
-    /// Files objects in an index.
+    /// Returns the values of an object in an index.
     Index,
-    /// Changes objects on their way in.
+    /// Changes objects before they are queued.
     Transformer,
-    /// Names objects.
+    /// Returns the key of an object.
     Key,
-    /// Handles notifications, or filters them before a handler.
+    /// Handles notifications, or filters them for a handler.
     Handler,
-    /// Hears of lists and watches that failed.
+    /// Called when a list or watch fails.
     WatchErrorHandler,
-    /// Hears of an informer's or a work queue's figures.
+    /// Receives the metrics of an informer or a work queue.
     Metrics,
     /// Changes the options of requests.
     Tweak,
@@ -35,13 +38,13 @@ pub enum UserFunction {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{function} panicked: {message}")]
 pub struct Panicked {
-    /// Which.
+    /// The kind of the function.
     pub function: UserFunction,
-    /// What it said.
+    /// The message of the panic.
     pub message: String,
 }
 
-/// How often functions of each kind panicked.
+/// How often functions of each kind have panicked.
 static N_PANICS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 
 /// Returns how often functions of this kind have panicked in this process.
@@ -50,7 +53,7 @@ pub fn n_panics(function: UserFunction) -> u64 {
     N_PANICS[function as usize].load(Ordering::Relaxed)
 }
 
-/// Calls a user's function about something, of which the log tells if it panics.
+/// Calls a user's function. If it panics, the log names `about`, the object of the call.
 pub(crate) fn call<T>(
     function: UserFunction,
     about: &dyn Display,
@@ -60,7 +63,7 @@ pub(crate) fn call<T>(
         N_PANICS[function as usize].fetch_add(1, Ordering::Relaxed);
         let message = message_of(&*panic);
         tracing::error!(%about, "{function} panicked: {message}");
-        // Whatever the function panicked with may panic again when it is dropped, and then nothing but leaking it helps.
+        // Dropping the panic's payload may panic again. Then that payload is leaked.
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
             std::mem::forget(again);
         }

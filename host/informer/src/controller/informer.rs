@@ -1,4 +1,4 @@
-//! An informer for one handler: nothing is shared, nothing waits between the queue and the handler.
+//! An informer for one handler, without a backlog between queue and handler: client-go's plain informer.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::object::Object;
 use crate::reflector;
 use crate::toolkit::cache::EventHandler;
 
-/// What [`process_deltas`] keeps objects in.
+/// The store that [`process_deltas`] keeps objects in.
 pub trait Store {
-    /// Stores an object under a key; returns the one that was there.
+    /// Stores an object under a key; returns the object that it replaced.
     ///
     /// # Errors
     ///
-    /// When it cannot be stored.
+    /// When the object cannot be stored.
     fn put(&mut self, key: &ObjectKey, object: Object) -> Result<Option<Object>, ProcessError>;
 
-    /// Removes the object of that key, with its last state if the deletion was seen; returns it.
+    /// Removes the object of that key and returns it. `last_state` is its final state, unless the delete event was missed.
     ///
     /// # Errors
     ///
-    /// When it cannot be removed.
+    /// When the object cannot be removed.
     fn delete(
         &mut self,
         key: &ObjectKey,
@@ -35,10 +35,10 @@ pub trait Store {
     ) -> Result<Option<Object>, ProcessError>;
 }
 
-/// A cache, and one handler that is called while the queue is locked, as client-go's plain informer does: a handler that is slow
-/// holds up the watch, one that panics ends [`Informer::run`] with its panic.
+/// A cache and one handler, which is called while the queue is locked, as in client-go's plain informer. A slow handler delays
+/// the watch; if the handler panics, [`Informer::run`] panics.
 ///
-/// For anything but a small program, [`SharedInformer`](crate::SharedInformer) is what is wanted.
+/// Meant for small programs; other programs should use [`SharedInformer`](crate::SharedInformer).
 pub struct Informer<H> {
     controller: Controller,
     fifo: Arc<DeltaFifo>,
@@ -46,12 +46,12 @@ pub struct Informer<H> {
     handler: H,
 }
 
-/// Applies the deltas of one object, oldest first: the store first, then the handler. Whether something is an add or an update, the
-/// store decides.
+/// Applies the deltas of one object, oldest first: each to the store first, then to the handler. The store decides whether a
+/// change is an add or an update.
 ///
 /// # Errors
 ///
-/// The store's. The rest of the deltas is dropped.
+/// When the store fails. The remaining deltas are dropped.
 pub fn process_deltas<S, H>(
     store: &mut S,
     handler: &mut H,
@@ -103,7 +103,7 @@ impl Store for IndexerWriter {
 // === impl Informer ===
 
 impl<H: EventHandler> Informer<H> {
-    /// Makes an informer that does nothing until it is run.
+    /// Returns an informer that does nothing until it is run.
     #[must_use]
     pub fn new(
         list_watch: Arc<dyn ListWatch>,
@@ -124,7 +124,7 @@ impl<H: EventHandler> Informer<H> {
         self.writer.indexer()
     }
 
-    /// Returns how far the handler has come, as it is and as it changes; among other things whether it has handled the whole
+    /// Returns how far the handler has come, as it is and as it changes: [`Watermark::has_synced`] once it has handled the whole
     /// first list.
     #[must_use]
     pub fn watermark(&self) -> watch::Receiver<Watermark> {
@@ -135,7 +135,7 @@ impl<H: EventHandler> Informer<H> {
     ///
     /// # Panics
     ///
-    /// When the handler does.
+    /// When the handler panics.
     pub async fn run(self, token: &CancellationToken) {
         let Self { controller, fifo: _, mut writer, mut handler } = self;
         let process = |key: &ObjectKey, deltas: &Deltas, is_in_initial_list: bool| {

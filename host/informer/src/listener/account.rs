@@ -1,53 +1,54 @@
-//! How many bytes of superseded states backlogs hold, and how many they may.
+//! Counts and limits the bytes of superseded states that backlogs hold.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the backlogs of one owner hold that no cache holds any more, in bytes of JSON text. Clones are the same account.
+/// Counts the bytes of JSON text of the states that the backlogs of one owner hold, but no cache holds any more. Clones are the
+/// same account.
 ///
-/// Each state counts in full, though others may hold it too. When the account is full nothing is refused or lost: notifications of one
-/// object merge, so that at most one superseded state of each object is added.
+/// Each state counts in full, even if others hold it too. While the account is full, no notification is refused or lost:
+/// notifications of one object merge, so that at most one superseded state of each object is added.
 #[derive(Clone, Debug)]
 pub struct BacklogAccount {
-    held: Arc<AtomicUsize>,
-    most: usize,
+    n_bytes: Arc<AtomicUsize>,
+    limit: usize,
 }
 
 // === impl BacklogAccount ===
 
 impl BacklogAccount {
-    /// Makes an account that is full when it holds so many bytes.
+    /// Returns an account that is full when it holds `limit` bytes.
     #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self { held: Arc::default(), most }
+    pub fn new(limit: usize) -> Self {
+        Self { n_bytes: Arc::default(), limit }
     }
 
-    /// Returns how many bytes it holds.
+    /// Returns how many bytes are charged.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.n_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it holds as much as it may.
+    /// Returns whether the limit is reached.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.held() >= self.most
+        self.held() >= self.limit
     }
 
-    pub(super) fn add(&self, n_bytes: usize) {
+    pub(super) fn charge(&self, n_bytes: usize) {
         if n_bytes > 0 {
-            self.held.fetch_add(n_bytes, Ordering::Relaxed);
+            self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn take_off(&self, n_bytes: usize) {
+    pub(super) fn refund(&self, n_bytes: usize) {
         if n_bytes > 0 {
-            self.held.fetch_sub(n_bytes, Ordering::Relaxed);
+            self.n_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
         }
     }
 }
 
-/// 64 MiB.
+/// An account with a limit of 64 MiB.
 impl Default for BacklogAccount {
     fn default() -> Self {
         Self::new(64 << 20)

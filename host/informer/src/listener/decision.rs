@@ -4,13 +4,13 @@
 //! a delete of its old state. A deleted object is matched by the state that the cache held, so a listener that received the
 //! object also receives its delete. An update that changes no declared field is skipped.
 //!
-//! [`ChangeCheck`](super::ChangeCheck) finds the answers that [`decide`] needs. A listener never receives objects of
+//! [`ChangeCheck`](super::ChangeCheck) finds the values that [`decide`] needs. A listener never receives objects of
 //! namespaces that it does not see ([`ListenerShared::notify`](super::ListenerShared::notify)).
 
 use super::change::Change;
 use super::notification::Notification;
 
-/// What a listener receives of a change.
+/// The notification that a listener receives of a change, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// The listener was not checked.

@@ -1,4 +1,4 @@
-//! How pending notifications of one object become one that spans them.
+//! Merges pending notifications of one object into one that spans them.
 //!
 //! | pending | + update | + delete | + add |
 //! |---|---|---|---|
@@ -7,19 +7,20 @@
 //! | delete | – | – | delete, then add |
 //! | delete, add | delete, add(newest) | delete | – |
 //!
-//! An update from one uid to another stands for the delete of the old object, which was missed, and the add of the new one. It merges with the
-//! new one's delete as these two would, so that no consumer hears of the end of an object that it does not know. If it was tried, it stays, and
-//! the delete behind it.
+//! An update from one uid to another stands for the delete of the old object, which was missed, and the add of the new one. It
+//! merges with the delete of the new object as these two would, so that no consumer receives the delete of an object that it
+//! does not know. If it was tried, both stay: the update and the delete behind it.
 //!
-//! An add that was tried and failed may have had effects, so its delete is told. The dashes cannot come about while the
-//! chain holds; they are mapped to what leaves the object in its newest state.
+//! An add that was tried and failed may have had effects, so its delete is delivered. The dashes cannot occur while the chain
+//! has no gaps; they are merged so that the object ends in its newest state.
 
 use super::backlog::Pending;
 use super::notification::Notification;
 use crate::object::Object;
 
-/// Appends `next` to the notifications in `merged`, which holds one or two of an object, merging where the table says so.
-/// Afterwards there are none, one, or a delete and an add; the delete may stand behind an update from one uid to another.
+/// Appends `next` to `merged`, which holds at most two notifications of an object, and merges as the table says. Afterwards
+/// `merged` is empty, or holds one notification, or a delete and an add; the delete may follow an update from one uid to
+/// another.
 pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
     let Some(last) = merged.pop() else {
         merged.push(next);
@@ -87,7 +88,7 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
     });
 }
 
-/// Takes an update from one object to another of its name apart.
+/// Splits an update from one object to another of its name into delete and add.
 fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
     let &Pending { notification: _, ticket, arrived, attempts, tried, counts_for_sync } = pending;
     let part = |notification, counts_for_sync| Pending {
@@ -103,10 +104,10 @@ fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
     [part(deleted, counts_for_sync), part(added, false)]
 }
 
-/// Merges a whole line of notifications.
-pub(super) fn fold(line: impl IntoIterator<Item = Pending>) -> Vec<Pending> {
+/// Merges all notifications that wait for an object.
+pub(super) fn fold(waiting: impl IntoIterator<Item = Pending>) -> Vec<Pending> {
     let mut merged = Vec::with_capacity(2);
-    for next in line {
+    for next in waiting {
         append(&mut merged, next);
     }
     merged

@@ -1,4 +1,4 @@
-//! What a listener is told, and how it answers.
+//! The notifications that a listener receives, and the outcomes that its consumer returns.
 
 use std::time::Duration;
 
@@ -7,67 +7,70 @@ use tokio::time::Instant;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// One thing that happened to one object, as a listener is told of it.
+/// One change of one object, as a listener receives it.
 #[derive(Clone, Debug)]
 pub enum Notification {
     /// The object appeared, or began to match.
     Added {
-        /// Its state.
+        /// The state of the object.
         object: Object,
-        /// It is part of the first list, or of a replay: not news.
+        /// The add is part of the first list, of a late listener's snapshot or of a replay.
         is_in_initial_list: bool,
     },
-    /// The object changed. `old` is what the notification before brought (over the declared fields, where there are any).
+    /// The object changed. `old` is the new state of the notification before; if the listener declares fields, it has the same
+    /// values in these.
     Updated {
         /// The state before.
         old: Object,
         /// The state after.
         new: Object,
     },
-    /// The object is gone, or ceased to match.
+    /// The object was deleted, or ceased to match.
     Deleted {
-        /// The last state that is known.
+        /// The last known state.
         object: Object,
-        /// The deletion itself was missed, so the last state may be stale.
+        /// The delete event was missed, so the last known state may be stale.
         final_state_unknown: bool,
     },
 }
 
-/// A notification on its way to the consumer. Its object is in flight until [`ListenerHandle::finish`](super::ListenerHandle::finish).
+/// A notification that the consumer has taken. Its object is in flight until
+/// [`ListenerHandle::finish`](super::ListenerHandle::finish).
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Names the object; what `finish` wants to hear.
+    /// The key of the object, for `finish`.
     pub key: ObjectKey,
-    /// What happened.
+    /// The change.
     pub notification: Notification,
-    /// How many tries of it (or of what was merged into it) failed since the object's last event.
+    /// How many deliveries of it, or of the notifications merged into it, failed since the object's last event.
     pub attempts: u32,
-    /// When the oldest of what was merged into it arrived.
+    /// When the oldest of the notifications merged into it was appended to the backlog.
     pub arrived: Instant,
 }
 
-/// How a delivery went.
+/// The outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was handled. The object's next notification may follow.
+    /// The notification was handled. The object's next notification may follow.
     Done,
-    /// It failed: it is to be delivered again once `after` has passed, with what happened to its object since merged in.
+    /// The delivery failed. It is repeated once `after` has passed, merged with later notifications of its object.
     Retry {
-        /// How long to wait. Other objects do not wait.
+        /// How long the object backs off. Other objects do not wait.
         after: Duration,
     },
-    /// It waits, merged with what follows, until the consumer asks for this very object with
-    /// [`ListenerHandle::take_deferred`](super::ListenerHandle::take_deferred). It does not count as tried.
+    /// The notification waits, merged with later ones, until the consumer asks for this object with
+    /// [`ListenerHandle::take_deferred`](super::ListenerHandle::take_deferred). It does not count as
+    /// an attempt.
     Defer,
-    /// It failed for good: it becomes a dead letter, tried again (merged into the current state) at the object's next event, at
-    /// a replay, or by [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
+    /// The delivery failed and is not retried: the object is parked. It is delivered again at the object's next event (merged
+    /// with it), at a replay, or by [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
     Park,
 }
 
 // === impl Delivery ===
 
 impl Delivery {
-    /// Returns how long the oldest of what was merged into it has waited until now.
+    /// Returns for how long the oldest of the notifications merged into it has waited.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.arrived.elapsed()
@@ -77,7 +80,7 @@ impl Delivery {
 // === impl Notification ===
 
 impl Notification {
-    /// Returns the newest state that the notification carries.
+    /// Returns the newest state in the notification.
     #[must_use]
     pub fn object(&self) -> &Object {
         match self {
@@ -86,7 +89,7 @@ impl Notification {
         }
     }
 
-    /// Returns the state before: that of updates and deletes.
+    /// Returns the state before an update or delete.
     #[must_use]
     pub fn old(&self) -> Option<&Object> {
         match self {
@@ -95,9 +98,9 @@ impl Notification {
         }
     }
 
-    /// Returns the state after: that of adds and updates.
+    /// Returns the state after an add or update.
     #[must_use]
-    #[expect(clippy::new_ret_no_self, reason = "the word that goes with old; nothing is made here")]
+    #[expect(clippy::new_ret_no_self, reason = "returns the new state, as `old` the old one")]
     pub fn new(&self) -> Option<&Object> {
         match self {
             Self::Added { object, .. } | Self::Updated { new: object, .. } => Some(object),

@@ -10,7 +10,7 @@ impl SharedInformer {
     /// Adds a handler, at any time. It receives the objects in the cache as initial adds.
     ///
     /// Returns the future that calls the handler, which ends when the informer stops or the handler is removed. Dropping the
-    /// future removes the handler. [`Handling::registration`] tells whether the handler has synced and removes it. A handler
+    /// future removes the handler. [`Handling::registration`] returns whether the handler has synced, and removes it. A handler
     /// that is added twice is called twice.
     ///
     /// ```

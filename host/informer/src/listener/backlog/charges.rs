@@ -1,4 +1,4 @@
-//! What a backlog charges to its account: states that the cache no longer holds, but a notification does.
+//! The charges of a backlog to its account, for states that a notification holds but the cache no longer does.
 
 use std::collections::VecDeque;
 
@@ -40,13 +40,13 @@ impl Backlog {
     /// Charges bytes to the account.
     pub(super) fn charge(&mut self, n_bytes: usize) {
         self.charged += n_bytes;
-        self.account.add(n_bytes);
+        self.account.charge(n_bytes);
     }
 
     /// Takes bytes off the account.
     pub(super) fn refund(&mut self, n_bytes: usize) {
         self.charged -= n_bytes;
-        self.account.take_off(n_bytes);
+        self.account.refund(n_bytes);
     }
 }
 

@@ -1,7 +1,8 @@
-//! The clauses CT-…, and upstream's cases of the low-level controller, each under its name.
+//! The clauses CT-…, and client-go's tests of the low-level controller, each under its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oarlock_wait_until::LIMIT;
 use parking_lot::Mutex;
 
 use super::*;
@@ -9,7 +10,7 @@ use crate::delta_fifo::{Config, Delta};
 use crate::indexer::IndexerWriter;
 use crate::testing::{Draft, FakeListWatch};
 
-/// A controller with a cache beside it, as one would put them together by hand.
+/// A controller, and a cache that the callback writes.
 struct ByHand {
     fake: FakeListWatch,
     controller: Controller,
@@ -27,7 +28,7 @@ impl ByHand {
         Self { fake, controller, writer: Mutex::new(writer), fifo }
     }
 
-    /// Stores what the delta says; answers what was there.
+    /// Applies a delta to the cache; returns whether the object was there.
     fn store(&self, key: &ObjectKey, delta: &Delta) -> bool {
         let mut writer = self.writer.lock();
         match delta {
@@ -40,7 +41,7 @@ impl ByHand {
 
 // Conformance: 1.1
 #[tokio::test(start_paused = true)]
-async fn example_the_parts_put_together_by_hand() {
+async fn example_a_controller_with_a_cache_of_its_own() {
     let it = ByHand::new();
     for name in ["a-hello", "b-controller", "c-framework"] {
         it.fake.put(name);
@@ -94,18 +95,20 @@ fn hammer_controller_by_three_threads() {
             });
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(it.controller.run(&token, |key, deltas, _| {
+        let run = it.controller.run(&token, |key, deltas, _| {
             assert_eq!(it.fifo.key_of(deltas).unwrap(), *key, "no key errors");
             for delta in deltas.as_slice() {
                 it.store(key, delta);
             }
-            // Cancelled in the middle of it, once there is nothing to hammer any more.
+            // Cancels while events arrive, once all threads are done.
             if *is_done.lock() == 3 && it.controller.has_synced() {
                 token.cancel();
             }
-            it.fake.put("ns/goes-on");
+            it.fake.put("ns/one-more");
             Ok(Processed::Done)
-        }));
+        });
+        let run = async { tokio::time::timeout(LIMIT, run).await };
+        runtime.block_on(run).unwrap_or_else(|_| panic!("{} threads are done", is_done.lock()));
     });
     assert!(it.controller.has_synced());
     assert_ne!(it.controller.last_resource_version(), "");
@@ -113,10 +116,10 @@ fn hammer_controller_by_three_threads() {
 
 // Conformance: 1.4
 #[tokio::test(start_paused = true)]
-async fn update_is_seen_as_far_as_it_is_there_when_looked_at() {
+async fn updates_never_go_back_and_each_object_is_deleted_once() {
     let it = ByHand::new();
     let draft = |name: &str, state: &str| Draft::new(name).label("state", state);
-    // What was there before, and what came after the start.
+    // Objects from before and after the start.
     let change = async {
         for (number, (from, to)) in [("a", "b"), ("c", "d"), ("e", "f")].into_iter().enumerate() {
             let name = format!("ns/{number}");
@@ -160,7 +163,7 @@ async fn update_is_seen_as_far_as_it_is_there_when_looked_at() {
 
 // Conformance: G.37
 #[tokio::test(start_paused = true)]
-async fn what_is_queued_at_the_end_is_not_processed_ct_03() {
+async fn keys_that_are_queued_at_the_stop_are_not_processed_ct_03() {
     let it = ByHand::new();
     for i in 0..10 {
         it.fake.put(&*format!("ns/{i}"));
@@ -178,12 +181,12 @@ async fn what_is_queued_at_the_end_is_not_processed_ct_03() {
         .await;
     assert_eq!((processed, it.fifo.len()), (3, 7));
     assert!(!it.controller.has_synced());
-    // Closed, and single use.
+    // The queue is closed, and the controller runs once.
     it.controller.run(&CancellationToken::new(), |_, _, _| panic!("a controller runs once")).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_processed_is_lost_and_the_rest_is_not_ct_02() {
+async fn deltas_that_fail_are_dropped_and_later_ones_processed_ct_02() {
     let it = ByHand::new();
     for name in ["ns/a", "ns/bad", "ns/c"] {
         it.fake.put(name);
@@ -208,7 +211,7 @@ async fn what_cannot_be_processed_is_lost_and_the_rest_is_not_ct_02() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_callback_may_put_deltas_back_df_42() {
+async fn a_process_callback_may_requeue_deltas_df_42() {
     let it = ByHand::new();
     it.fake.put("ns/a");
     it.fake.put("ns/b");

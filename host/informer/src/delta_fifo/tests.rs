@@ -50,7 +50,7 @@ fn knowing(objects: &[Object]) -> DeltaFifo {
     DeltaFifo::new(Config { known_objects: Some(Arc::new(known)), ..Config::default() })
 }
 
-/// Writes deltas down: A, U, D, R, S with the version, T for a tombstone.
+/// Formats deltas: A, U, D, R, S with the version, T for a tombstone.
 fn text(deltas: &Deltas) -> String {
     let one = |delta: &Delta| {
         let letter = match delta {
@@ -67,7 +67,7 @@ fn text(deltas: &Deltas) -> String {
     deltas.as_slice().iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// Pops all there is and writes it down.
+/// Pops all keys and formats their deltas.
 fn pop_all(fifo: &DeltaFifo) -> Vec<String> {
     let mut popped = Vec::new();
     let mut pop = || {
@@ -102,7 +102,7 @@ fn a_queued_key_keeps_its_place_df_01() {
 }
 
 #[test]
-fn the_better_of_two_deletions_survives_df_02() {
+fn of_two_deletes_the_one_with_the_final_state_is_kept_df_02() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.delete(object("a", 2)).unwrap();
@@ -112,16 +112,16 @@ fn the_better_of_two_deletions_survives_df_02() {
     fifo.add(object("b", 1)).unwrap();
     fifo.delete_tombstone(tombstone("b", 1));
     fifo.delete(object("b", 2)).unwrap();
-    assert_eq!(queued(&fifo, "b"), "A1 D2", "a tombstone gives way");
+    assert_eq!(queued(&fifo, "b"), "A1 D2", "a final state replaces a tombstone");
 
     fifo.add(object("c", 1)).unwrap();
     fifo.delete_tombstone(tombstone("c", 1));
     fifo.delete_tombstone(tombstone("c", 2));
-    assert_eq!(queued(&fifo, "c"), "A1 T2", "of two tombstones the newer");
+    assert_eq!(queued(&fifo, "c"), "A1 T2", "the newer of two tombstones is kept");
 }
 
 #[test]
-fn only_the_last_two_are_compared_df_03() {
+fn only_the_last_two_deltas_are_compared_df_03() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.delete(object("a", 2)).unwrap();
@@ -131,7 +131,7 @@ fn only_the_last_two_are_compared_df_03() {
 }
 
 #[test]
-fn a_delete_of_what_nobody_knows_is_ignored_df_04() {
+fn a_delete_of_an_unknown_object_is_ignored_df_04() {
     let fifo = without_known_objects();
     fifo.delete(object("a", 1)).unwrap();
     assert_eq!(pop_all(&fifo), [""; 0]);
@@ -143,7 +143,7 @@ fn a_delete_of_what_nobody_knows_is_ignored_df_04() {
 }
 
 #[test]
-fn a_delete_behind_a_delete_collapses_df_05() {
+fn two_deletes_in_a_row_become_one_df_05() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.delete(object("a", 2)).unwrap();
@@ -152,7 +152,7 @@ fn a_delete_behind_a_delete_collapses_df_05() {
 }
 
 #[test]
-fn the_transformer_runs_once_and_never_for_tombstones_and_resync_df_06() {
+fn the_transformer_runs_once_per_object_and_not_on_tombstones_or_resync_df_06() {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let transformer: Transformer = {
         let calls = calls.clone();
@@ -177,7 +177,7 @@ fn the_transformer_runs_once_and_never_for_tombstones_and_resync_df_06() {
 }
 
 #[test]
-fn what_the_transformer_refuses_is_not_queued_df_07() {
+fn an_object_that_the_transformer_rejects_is_not_queued_df_07() {
     let transformer: Transformer = Arc::new(|object: Object| match object.key().name() {
         "bad" => Err(TransformError("no".into())),
         _ => Ok(object),
@@ -191,7 +191,7 @@ fn what_the_transformer_refuses_is_not_queued_df_07() {
 }
 
 #[tokio::test]
-async fn every_enqueue_wakes_all_who_wait_df_08() {
+async fn each_change_wakes_all_waiting_pops_df_08() {
     let fifo = without_known_objects();
     let mut first = Box::pin(fifo.pop(|_, _, _| Processed::Done));
     let mut second = Box::pin(fifo.pop(|_, _, _| Processed::Done));
@@ -204,7 +204,7 @@ async fn every_enqueue_wakes_all_who_wait_df_08() {
 }
 
 #[test]
-fn a_list_is_queued_as_replaced_even_behind_a_delete_df_10() {
+fn a_listed_object_is_queued_as_replaced_even_after_a_delete_df_10() {
     let fifo = without_known_objects();
     fifo.add(object("a", 10)).unwrap();
     fifo.delete(object("a", 11)).unwrap();
@@ -214,7 +214,7 @@ fn a_list_is_queued_as_replaced_even_behind_a_delete_df_10() {
 
 // Conformance: G.10
 #[test]
-fn what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest_df_11() {
+fn a_queued_object_that_is_not_listed_is_deleted_without_nested_tombstones_df_11() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.update(object("a", 2)).unwrap();
@@ -225,12 +225,12 @@ fn what_is_queued_but_not_listed_is_gone_and_tombstones_do_not_nest_df_11() {
     fifo.replace(vec![]).unwrap();
     assert_eq!(queued(&fifo, "a"), "A1 U2 T2");
     assert_eq!(queued(&fifo, "b"), "A1 T7");
-    assert_eq!(queued(&fifo, "c"), "A1 D2", "the list ended in a delete and does not grow");
+    assert_eq!(queued(&fifo, "c"), "A1 D2", "the deltas end in a delete already");
 }
 
 // Conformance: 2.13
 #[test]
-fn what_is_known_but_neither_listed_nor_queued_is_gone_df_12() {
+fn a_known_object_that_is_neither_listed_nor_queued_is_deleted_df_12() {
     let fifo = knowing(&[object("foo", 5), object("bar", 6), object("baz", 7)]);
     fifo.delete(object("baz", 10)).unwrap();
     fifo.replace(vec![object("foo", 5)]).unwrap();
@@ -238,7 +238,7 @@ fn what_is_known_but_neither_listed_nor_queued_is_gone_df_12() {
 }
 
 #[test]
-fn old_keys_then_the_list_then_the_known_that_are_gone_df_13() {
+fn replace_keeps_queued_keys_first_then_the_list_then_deletes_df_13() {
     let fifo = knowing(&[object("k1", 1), object("k2", 1)]);
     fifo.add(object("q", 1)).unwrap();
     fifo.replace(vec![object("z", 2), object("a", 2), object("q", 2)]).unwrap();
@@ -246,7 +246,7 @@ fn old_keys_then_the_list_then_the_known_that_are_gone_df_13() {
 }
 
 #[test]
-fn resync_queues_what_is_known_and_has_nothing_queued_df_20() {
+fn a_resync_queues_known_objects_that_are_not_queued_df_20() {
     let fifo = without_known_objects();
     fifo.resync();
     assert!(fifo.is_empty());
@@ -259,7 +259,7 @@ fn resync_queues_what_is_known_and_has_nothing_queued_df_20() {
 }
 
 #[test]
-fn a_first_change_populates_and_a_resync_does_not_df_30() {
+fn a_change_before_any_list_makes_the_queue_synced_and_a_resync_does_not_df_30() {
     let fifo = knowing(&[object("a", 1)]);
     fifo.resync();
     assert!(!fifo.has_synced());
@@ -272,7 +272,7 @@ fn a_first_change_populates_and_a_resync_does_not_df_30() {
 }
 
 #[test]
-fn synced_once_the_first_list_and_its_deletions_are_popped_df_31_df_32() {
+fn the_queue_has_synced_once_the_first_list_and_its_deletes_are_popped_df_31_df_32() {
     let fifo = knowing(&[object("gone", 1)]);
     fifo.replace(vec![object("a", 1), object("a", 2), object("b", 1)]).unwrap();
     for _ in 0..3 {
@@ -281,16 +281,16 @@ fn synced_once_the_first_list_and_its_deletions_are_popped_df_31_df_32() {
     }
     assert!(fifo.has_synced());
     fifo.replace(vec![object("c", 1)]).unwrap();
-    assert!(fifo.has_synced(), "sticky");
+    assert!(fifo.has_synced(), "it stays synced");
 
     let fifo = without_known_objects();
     fifo.replace(vec![]).unwrap();
-    assert!(fifo.has_synced(), "nothing to wait for");
+    assert!(fifo.has_synced(), "an empty list needs no pop");
 }
 
 // Conformance: G.11
 #[test]
-fn the_synced_signal_comes_after_the_last_item_is_processed_df_33() {
+fn the_queue_has_not_synced_while_the_last_key_is_processed_df_33() {
     let fifo = without_known_objects();
     fifo.replace(vec![object("a", 1)]).unwrap();
     let watermark = fifo.watermark();
@@ -303,7 +303,7 @@ fn the_synced_signal_comes_after_the_last_item_is_processed_df_33() {
 }
 
 #[test]
-fn all_of_the_first_list_is_initial_its_deletions_too_df_34() {
+fn objects_and_deletes_of_the_first_list_are_initial_df_34() {
     let fifo = knowing(&[object("gone", 1)]);
     fifo.replace(vec![object("a", 1)]).unwrap();
     fifo.add(object("b", 1)).unwrap();
@@ -312,7 +312,7 @@ fn all_of_the_first_list_is_initial_its_deletions_too_df_34() {
 
 // Conformance: 2.20
 #[tokio::test]
-async fn pop_waits_and_a_closed_queue_is_drained_first_df_40() {
+async fn a_closed_queue_is_drained_before_pop_fails_df_40() {
     let fifo = without_known_objects();
     let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(fifo.pop(|_, _, _| Processed::Done))).collect();
     for pop in &mut waiting {
@@ -328,7 +328,7 @@ async fn pop_waits_and_a_closed_queue_is_drained_first_df_40() {
 }
 
 #[test]
-fn requeued_deltas_go_back_unless_their_key_is_queued_again_df_42() {
+fn requeued_deltas_return_to_the_end_unless_their_key_is_queued_again_df_42() {
     let fifo = without_known_objects();
     fifo.add(object("a", 1)).unwrap();
     fifo.add(object("b", 1)).unwrap();
@@ -337,26 +337,26 @@ fn requeued_deltas_go_back_unless_their_key_is_queued_again_df_42() {
 }
 
 #[test]
-fn a_version_is_seen_once_all_before_it_is_processed() {
+fn the_watermark_shows_a_version_once_all_changes_before_it_are_processed() {
     let fifo = without_known_objects();
-    let seen = || fifo.watermark().borrow().resource_version().map(|version| version.to_owned());
+    let version = || fifo.watermark().borrow().resource_version().map(|version| version.to_owned());
     fifo.replace(vec![object("a", 1), object("b", 2)]).unwrap();
     fifo.mark("5");
     fifo.update(object("a", 6)).unwrap();
     fifo.mark("6");
     fifo.try_pop(|_, _, _| {
-        assert_eq!(seen(), None);
+        assert_eq!(version(), None);
         Processed::Done
     })
     .unwrap();
-    assert_eq!(seen(), None, "b is older than both versions");
+    assert_eq!(version(), None, "b was queued before both versions");
     assert_eq!(pop_all(&fifo).len(), 1);
-    assert_eq!(seen().as_deref(), Some("6"));
+    assert_eq!(version().as_deref(), Some("6"));
 }
 
 #[test]
-fn memory_is_given_back_after_a_burst() {
-    // In no order, and in that of a list.
+fn memory_is_freed_after_a_burst() {
+    // Names in no order, and names in the order of a list.
     for names in [|i: u32| i.to_string(), |i: u32| format!("{i:05}")] {
         let fifo = without_known_objects();
         fifo.replace((0..10_000).map(|i| object(&names(i), 1)).collect()).unwrap();
@@ -369,11 +369,11 @@ fn memory_is_given_back_after_a_burst() {
     }
 }
 
-/// A list stands in the queue as it came; what is told of one of its objects joins it there.
+/// Changes of an object in a queued list join it at its place.
 #[test]
-fn marks_and_order_hold_over_a_list_that_is_still_queued() {
+fn order_and_watermark_are_right_while_a_list_is_queued() {
     let fifo = without_known_objects();
-    let seen = || fifo.watermark().borrow().resource_version().map(|version| version.to_owned());
+    let version = || fifo.watermark().borrow().resource_version().map(|version| version.to_owned());
     fifo.add(object("z/z", 1)).unwrap();
     fifo.mark("1");
     fifo.replace(["a-b/x", "a/x", "a/y", "z/z"].map(|name| object(name, 2)).to_vec()).unwrap();
@@ -384,7 +384,7 @@ fn marks_and_order_hold_over_a_list_that_is_still_queued() {
     let mut popped = Vec::new();
     while fifo
         .try_pop(|key, deltas, _| {
-            popped.push(format!("{key}:{} after {:?}", deltas.as_slice().len(), seen()));
+            popped.push(format!("{key}:{} after {:?}", deltas.as_slice().len(), version()));
             Processed::Done
         })
         .unwrap()
@@ -396,11 +396,11 @@ fn marks_and_order_hold_over_a_list_that_is_still_queued() {
     a/y:2 after Some("1")
     new:1 after Some("2")
     "#);
-    assert_eq!(seen().as_deref(), Some("4"));
+    assert_eq!(version().as_deref(), Some("4"));
 }
 
 #[test]
-fn a_key_that_is_dealt_with_in_part_stays_at_the_head() {
+fn a_key_that_is_processed_in_part_stays_at_the_head() {
     let fifo = without_known_objects();
     let popped = std::cell::RefCell::new(Vec::new());
     let pop = |n_done: usize| {
@@ -412,12 +412,12 @@ fn a_key_that_is_dealt_with_in_part_stays_at_the_head() {
     };
     fifo.replace(vec![object("a", 1), object("b", 1)]).unwrap();
     assert!(pop(0));
-    // What comes meanwhile follows, also a whole list.
+    // Later changes and lists follow.
     fifo.update(object("a", 2)).unwrap();
     fifo.update(object("c", 2)).unwrap();
     assert!(pop(1));
     fifo.replace(vec![object("a", 2), object("b", 1), object("c", 2)]).unwrap();
-    assert!(pop(1) && pop(9) && !fifo.has_synced(), "of the first list b has not been popped");
+    assert!(pop(1) && pop(9) && !fifo.has_synced(), "b of the first list has not been popped");
     assert!(pop(9) && fifo.has_synced());
     assert!(pop(9) && !pop(9));
     let expected = ["a R1", "a R1 U2", "a U2 R2", "a R2", "b R1 R1", "c U2 R2"];

@@ -1,9 +1,9 @@
-//! What a listener promises, over a real processor and without an API server.
+//! Tests of listeners with a real processor and without an API server.
 
-mod exchange;
 mod matching;
 mod model;
 mod registration;
+mod replay;
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::object::Object;
 use crate::processor::DeltaHandler;
 use crate::testing::Draft;
 
-/// A cache and its listeners; what is put into it is processed at once.
+/// A cache and its listeners. Changes are processed at once.
 pub(super) struct Bench {
     fifo: Arc<DeltaFifo>,
     pub(super) processor: Arc<Processor>,
@@ -58,13 +58,13 @@ impl Bench {
         self.process();
     }
 
-    /// Takes an object as it is in a watch event.
+    /// Applies the object of a watch event.
     fn update(&self, object: Object) {
         self.fifo.update(object).unwrap();
         self.process();
     }
 
-    /// Takes a last state as it is in a watch event.
+    /// Applies the final state of a delete event.
     fn deleted(&self, object: Object) {
         self.fifo.delete(object).unwrap();
         self.process();
@@ -112,7 +112,7 @@ pub(super) fn object(name: &str, version: u32) -> Object {
     at(&name.into(), version)
 }
 
-/// Writes a notification down: `add a@1 (initial)`, `update a@1→2`, `delete a@3 (unknown)`.
+/// Formats a notification: `add a@1 (initial)`, `update a@1→2`, `delete a@3 (unknown)`.
 pub(crate) fn outline(notification: &Notification) -> String {
     let key = notification.object().key();
     match notification {
@@ -135,22 +135,22 @@ fn take(listener: &mut Listener) -> Option<Delivery> {
     listener.next().now_or_never().flatten()
 }
 
-/// Takes the next notification, writes it down, and leaves it in flight.
+/// Takes the next notification, formats it, and leaves it in flight.
 fn peek(listener: &mut Listener) -> String {
     take(listener).map(|delivery| outline(&delivery.notification)).unwrap_or_default()
 }
 
-/// Takes and finishes all that is ready.
+/// Takes and finishes all ready notifications.
 fn drain(listener: &mut Listener) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     while let Some(delivery) = take(listener) {
-        told.push(outline(&delivery.notification));
+        received.push(outline(&delivery.notification));
         listener.finish(&delivery.key, Outcome::Done);
     }
-    told
+    received
 }
 
-/// Takes the next notification and fails it; it comes again after a second.
+/// Takes the next notification and fails it; its object backs off for a second.
 fn fail(listener: &mut Listener) -> String {
     let delivery = take(listener).unwrap();
     listener.finish(&delivery.key, Outcome::Retry { after: Duration::from_secs(1) });
@@ -174,7 +174,7 @@ fn second() -> Duration {
 // Order.
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_told_in_the_order_in_which_it_came() {
+async fn notifications_are_delivered_in_the_order_in_which_they_came() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["a", "b", "a", "c", "b"] {
@@ -188,7 +188,7 @@ async fn everything_is_told_in_the_order_in_which_it_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_in_flight_holds_up_itself_alone_pl_03() {
+async fn an_object_in_flight_delays_no_other_object_pl_03() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["a", "a", "b"] {
@@ -202,7 +202,7 @@ async fn an_object_in_flight_holds_up_itself_alone_pl_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_backs_off_holds_up_itself_alone_pl_03() {
+async fn an_object_in_back_off_delays_no_other_object_pl_03() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["a", "b"] {
@@ -217,7 +217,7 @@ async fn an_object_that_backs_off_holds_up_itself_alone_pl_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn next_wakes_for_what_comes_later_and_may_be_dropped() {
+async fn next_waits_for_a_notification_and_may_be_cancelled() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     {
@@ -240,7 +240,7 @@ async fn next_wakes_for_what_comes_later_and_may_be_dropped() {
 // Merging.
 
 #[tokio::test(start_paused = true)]
-async fn up_to_the_limit_everything_is_told_separately_beyond_it_objects_merge_pl_01() {
+async fn notifications_merge_per_object_beyond_the_limit_only_pl_01() {
     let mut bench = Bench::new();
     let mut listener = bench.listen(ListenerConfig { backlog_limit: 4, ..ListenerConfig::default() });
     for name in ["a", "a", "b", "b"] {
@@ -250,15 +250,15 @@ async fn up_to_the_limit_everything_is_told_separately_beyond_it_objects_merge_p
     for _ in 0..100 {
         bench.put("a");
     }
-    // Merging makes room, so every other one merges with the two before it.
+    // Merging makes room, so every second notification merges with the two before it.
     assert_eq!(listener.stats().merged, 100);
     bench.put("c");
-    let told = drain(&mut listener);
-    assert_eq!(told, ["add a@103", "add b@3", "update b@3→4", "update a@103→104", "add c@105"]);
+    let received = drain(&mut listener);
+    assert_eq!(received, ["add a@103", "add b@3", "update b@3→4", "update a@103→104", "add c@105"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_bounded_by_the_limit_and_two_per_object() {
+async fn the_backlog_holds_at_most_the_limit_plus_two_per_object() {
     let mut bench = Bench::new();
     let mut listener = bench.listen(ListenerConfig { backlog_limit: 10, ..ListenerConfig::default() });
     for round in 0..50 {
@@ -276,7 +276,7 @@ async fn what_waits_is_bounded_by_the_limit_and_two_per_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_zero_tells_the_newest_only() {
+async fn with_a_limit_of_zero_only_the_newest_state_is_delivered() {
     let mut bench = Bench::new();
     let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
     for _ in 0..5 {
@@ -288,7 +288,7 @@ async fn a_limit_of_zero_tells_the_newest_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn memory_is_given_back_after_a_burst_pl_02() {
+async fn memory_is_freed_after_a_burst_pl_02() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for i in 0..5000 {
@@ -301,7 +301,7 @@ async fn memory_is_given_back_after_a_burst_pl_02() {
 // Failures.
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_merges_with_what_follows() {
+async fn a_failed_notification_merges_with_later_ones() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -323,7 +323,7 @@ async fn what_failed_merges_with_what_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_that_failed_is_told_its_delete() {
+async fn the_delete_after_a_failed_add_is_delivered() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -334,7 +334,7 @@ async fn an_add_that_failed_is_told_its_delete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_letter_waits_for_the_objects_next_event() {
+async fn a_parked_object_waits_for_its_next_event() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -351,7 +351,7 @@ async fn a_dead_letter_waits_for_the_objects_next_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_letter_whose_object_has_news_is_tried_again_at_once() {
+async fn an_object_with_later_notifications_is_not_parked() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -363,7 +363,7 @@ async fn a_dead_letter_whose_object_has_news_is_tried_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dead_letters_are_tried_again_on_request() {
+async fn parked_objects_are_retried_on_request() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -376,7 +376,7 @@ async fn dead_letters_are_tried_again_on_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_backlog_goes_from_one_consumer_to_the_next() {
+async fn abandoned_deliveries_go_to_the_next_consumer() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["a", "b", "a"] {
@@ -389,7 +389,7 @@ async fn a_backlog_goes_from_one_consumer_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finishing_what_is_not_in_flight_is_ignored() {
+async fn finish_ignores_objects_that_are_not_in_flight() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -399,7 +399,7 @@ async fn finishing_what_is_not_in_flight_is_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stats_say_how_old_the_oldest_is() {
+async fn stats_have_the_age_of_the_oldest_notification() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -413,7 +413,7 @@ async fn stats_say_how_old_the_oldest_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dying_object_is_told_whatever_fields_were_declared() {
+async fn a_change_of_deletion_timestamp_is_delivered_despite_declared_fields() {
     let mut bench = Bench::new();
     let fields = vec!["/spec".parse().unwrap()];
     let mut listener = bench.listen(ListenerConfig { fields, ..ListenerConfig::default() });

@@ -1,4 +1,4 @@
-//! The informer as a whole over a fake API server: the clauses SI-…, CT-…, PD-… and the upstream cases 1 and 20.
+//! The informer with a fake API server: the clauses SI-…, CT-… and PD-…, and client-go's cases 1 and 20.
 
 mod another_text;
 mod gaps;
@@ -14,6 +14,7 @@ mod upstream;
 use std::pin::pin;
 
 use futures::FutureExt;
+use oarlock_wait_until::{LIMIT, yield_until};
 
 use super::*;
 use crate::delta_fifo;
@@ -24,7 +25,7 @@ use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::testing::{Draft, FakeListWatch, errors};
 
-/// By a paused clock.
+/// A deadline of the paused clock.
 const A_DAY: Duration = Duration::from_secs(86_400);
 
 fn config() -> Config {
@@ -35,7 +36,7 @@ fn informer(fake: &FakeListWatch) -> SharedInformer {
     SharedInformer::new(Arc::new(fake.clone()), config())
 }
 
-/// Runs an informer beside a test, and stops it at the end.
+/// Runs an informer concurrently with a test, and stops it at the end.
 async fn run<T>(informer: &SharedInformer, test: impl Future<Output = T>) -> T {
     let token = CancellationToken::new();
     let run = informer.run(token.clone());
@@ -47,20 +48,20 @@ async fn run<T>(informer: &SharedInformer, test: impl Future<Output = T>) -> T {
     tokio::join!(run, test).1
 }
 
-/// Waits for so many notifications, finishing each.
-async fn told(listener: &mut Listener, n_notifications: usize) -> Vec<String> {
-    let mut told = Vec::new();
+/// Waits for this many notifications and finishes each.
+async fn receive(listener: &mut Listener, n_notifications: usize) -> Vec<String> {
+    let mut received = Vec::new();
     for _ in 0..n_notifications {
         let next = tokio::time::timeout(A_DAY, listener.next()).await;
-        let next = next.unwrap_or_else(|_| panic!("nothing follows {told:?}"));
+        let next = next.unwrap_or_else(|_| panic!("no notification after {received:?}"));
         let Some(delivery) = next else { break };
-        told.push(outline(&delivery.notification));
+        received.push(outline(&delivery.notification));
         listener.finish(&delivery.key, Outcome::Done);
     }
-    told
+    received
 }
 
-/// Lets everything happen that can happen now.
+/// Lets the other futures run until none can make progress without the clock.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -68,21 +69,21 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adds_updates_and_deletes_reach_cache_and_listener_pd_01_pd_02() {
+async fn the_cache_and_the_listener_receive_adds_updates_and_deletes_pd_01_pd_02() {
     let fake = FakeListWatch::pods();
     fake.put("ns/listed");
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut listener, 1).await, ["add ns/listed@2 (initial)"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/listed@2 (initial)"]);
         assert!(listener.wait_for_sync().await && informer.wait_for_sync().await);
         fake.until_watches(1).await;
         fake.put("ns/new");
-        assert_eq!(told(&mut listener, 1).await, ["add ns/new@3"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/new@3"]);
         fake.put("ns/listed");
-        assert_eq!(told(&mut listener, 1).await, ["update ns/listed@2→4"]);
+        assert_eq!(receive(&mut listener, 1).await, ["update ns/listed@2→4"]);
         fake.delete("ns/new");
-        assert_eq!(told(&mut listener, 1).await, ["delete ns/new@5"]);
+        assert_eq!(receive(&mut listener, 1).await, ["delete ns/new@5"]);
         assert_eq!(informer.indexer().keys(), [ObjectKey::new("ns", "listed")]);
         assert_eq!(&*informer.indexer().resource_version(), "5");
         assert_eq!(informer.last_resource_version(), "5");
@@ -92,7 +93,7 @@ async fn adds_updates_and_deletes_reach_cache_and_listener_pd_01_pd_02() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cache_holds_what_a_listener_is_told_pd_03() {
+async fn the_cache_holds_each_state_before_a_listener_receives_it_pd_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -110,7 +111,7 @@ async fn the_cache_holds_what_a_listener_is_told_pd_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_finds_what_was_deleted_added_and_changed_meanwhile() {
+async fn a_relist_delivers_missed_deletes_adds_and_updates() {
     let fake = FakeListWatch::pods();
     for name in ["ns/changed", "ns/gone", "ns/same"] {
         fake.put(name);
@@ -120,41 +121,41 @@ async fn a_relist_finds_what_was_deleted_added_and_changed_meanwhile() {
         .add_listener(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() })
         .unwrap();
     run(&informer, async {
-        told(&mut listener, 3).await;
+        receive(&mut listener, 3).await;
         fake.until_watches(1).await;
         fake.delete_unseen("ns/gone");
         fake.put_unseen("ns/changed");
         fake.put_unseen("ns/new");
         fake.expire_history();
         fake.close_watches();
-        let mut told = told(&mut listener, 4).await;
-        told.sort();
+        let mut received = receive(&mut listener, 4).await;
+        received.sort();
         let expected = [
             "add ns/new@7",
             "delete ns/gone@3 (unknown)",
             "update ns/changed@2→6",
-            // An informer without resync marks nobody as not syncing (RS-08).
+            // Without a resync period, listeners stay marked as resyncing (RS-08).
             "update ns/same@4→4",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(received, expected);
         assert_eq!(informer.status().relists, 1);
     })
     .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_watch_goes_on_where_it_was() {
+async fn a_dropped_watch_resumes_from_its_last_version() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
         fake.until_watches(1).await;
         fake.put("ns/a");
-        assert_eq!(told(&mut listener, 1).await, ["add ns/a@2"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/a@2"]);
         fake.put_unseen("ns/a");
         fake.delete_unseen("ns/a");
         fake.close_watches();
-        assert_eq!(told(&mut listener, 2).await, ["update ns/a@2→3", "delete ns/a@4"]);
+        assert_eq!(receive(&mut listener, 2).await, ["update ns/a@2→3", "delete ns/a@4"]);
         assert_eq!(informer.status().relists, 0);
     })
     .await;
@@ -168,7 +169,7 @@ async fn a_missed_recreation_is_one_update_pd_07() {
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        told(&mut listener, 1).await;
+        receive(&mut listener, 1).await;
         fake.until_watches(1).await;
         fake.delete_unseen("ns/a");
         fake.put_unseen(Draft::new("ns/a").uid("second"));
@@ -184,7 +185,7 @@ async fn a_missed_recreation_is_one_update_pd_07() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_listener_is_told_all_and_a_removed_one_nothing_more_si_10() {
+async fn a_late_listener_receives_all_objects_and_a_removed_one_no_more_si_10() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut early = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -192,11 +193,11 @@ async fn a_late_listener_is_told_all_and_a_removed_one_nothing_more_si_10() {
         fake.until_watches(1).await;
         fake.put("ns/a");
         fake.put("ns/b");
-        told(&mut early, 2).await;
+        receive(&mut early, 2).await;
         let mut late = informer.add_listener(ListenerConfig::default()).unwrap();
         fake.put("ns/a");
         assert_eq!(
-            told(&mut late, 3).await,
+            receive(&mut late, 3).await,
             ["add ns/a@2 (initial)", "add ns/b@3 (initial)", "update ns/a@2→4"]
         );
         assert!(late.has_synced());
@@ -204,7 +205,7 @@ async fn a_late_listener_is_told_all_and_a_removed_one_nothing_more_si_10() {
         drop(early);
         assert_eq!(informer.status().listeners, 1);
         fake.delete("ns/b");
-        assert_eq!(told(&mut late, 1).await, ["delete ns/b@5"]);
+        assert_eq!(receive(&mut late, 1).await, ["delete ns/b@5"]);
     })
     .await;
 }
@@ -223,7 +224,7 @@ async fn an_empty_resource_syncs_si_05() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn started_once_stopped_once_si_01_si_03() {
+async fn an_informer_starts_once_and_stops_once_si_01_si_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
@@ -263,7 +264,7 @@ async fn an_informer_whose_future_is_dropped_has_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_queued_at_the_end_is_not_processed_ct_03() {
+async fn keys_that_are_queued_at_the_stop_are_not_processed_ct_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     run(&informer, informer.wait_for_sync()).await;
@@ -272,7 +273,7 @@ async fn what_is_queued_at_the_end_is_not_processed_ct_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_tells_everything_again_to_those_who_asked_rs_06() {
+async fn a_resync_delivers_all_objects_to_listeners_that_requested_it_rs_06() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     let config = Config { resync_period: Duration::from_secs(10), ..config() };
@@ -282,17 +283,19 @@ async fn a_resync_tells_everything_again_to_those_who_asked_rs_06() {
     let mut often = informer.add_listener(resync(10)).unwrap();
     let mut never = informer.add_listener(resync(0)).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut often, 3).await, ["add ns/a@2 (initial)", "update ns/a@2→2", "update ns/a@2→2"]);
-        assert_eq!(told(&mut never, 1).await, ["add ns/a@2 (initial)"]);
+        assert_eq!(
+            receive(&mut often, 3).await,
+            ["add ns/a@2 (initial)", "update ns/a@2→2", "update ns/a@2→2"]
+        );
+        assert_eq!(receive(&mut never, 1).await, ["add ns/a@2 (initial)"]);
         assert!(never.next().now_or_never().is_none());
-        assert_eq!(fake.n_listings(), 1, "RS-10: the server is not asked");
+        assert_eq!(fake.n_listings(), 1, "RS-10: a resync sends no request");
     })
     .await;
 }
 
-/// Wherever it is said.
 #[tokio::test(start_paused = true)]
-async fn a_resync_period_of_the_reflectors_config_is_heeded() {
+async fn the_shorter_resync_period_of_informer_and_reflector_counts() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     for (own, of_reflector, expected) in [
         (0, seconds(10), 10),
@@ -308,9 +311,9 @@ async fn a_resync_period_of_the_reflectors_config_is_heeded() {
         let informer = SharedInformer::new(Arc::new(fake.clone()), config);
         let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
         run(&informer, async {
-            told(&mut listener, 1).await;
+            receive(&mut listener, 1).await;
             let begun = tokio::time::Instant::now();
-            assert_eq!(told(&mut listener, 1).await, ["update ns/a@2→2"]);
+            assert_eq!(receive(&mut listener, 1).await, ["update ns/a@2→2"]);
             assert!(begun.elapsed().as_secs() <= expected, "{:?}", begun.elapsed());
         })
         .await;
@@ -322,7 +325,7 @@ async fn a_version_is_seen_once_the_cache_holds_it() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     run(&informer, async {
-        assert_eq!(informer.wait_until_seen("1").await, Ok(()), "by the list");
+        assert_eq!(informer.wait_until_seen("1").await, Ok(()), "the list has this version");
         fake.until_watches(1).await;
         let written = fake.put("ns/a");
         informer.wait_until_seen(&written.resource_version()).await.unwrap();
@@ -331,7 +334,7 @@ async fn a_version_is_seen_once_the_cache_holds_it() {
         let mut waiting = pin!(informer.wait_until_seen("3"));
         settle().await;
         assert!(waiting.as_mut().now_or_never().is_none());
-        // Something happened that this informer does not see, and a bookmark tells how far it is.
+        // A bookmark has the version of an event that this informer did not receive.
         fake.put_unseen("ns/b");
         fake.bookmark();
         assert_eq!(waiting.await, Ok(()));
@@ -342,7 +345,7 @@ async fn a_version_is_seen_once_the_cache_holds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_tells_of_the_resource_and_of_failures() {
+async fn the_status_shows_phase_failures_and_figures() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     fake.fail_watch(errors::not_found().into());
@@ -368,7 +371,7 @@ async fn status_tells_of_the_resource_and_of_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn indices_and_the_transformer_see_every_object() {
+async fn every_object_is_transformed_and_indexed() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").label("app", "web"));
     let transformer: Transformer = Arc::new(|object| {
@@ -395,7 +398,7 @@ async fn indices_and_the_transformer_see_every_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lister_names_what_it_did_not_find_ls_03() {
+async fn the_error_of_a_lister_names_resource_and_object_ls_03() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let error = informer.lister().get(&ObjectKey::new("ns", "a")).unwrap_err();
@@ -407,7 +410,7 @@ async fn a_lister_names_what_it_did_not_find_ls_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_keeps_the_objects_that_it_had() {
+async fn a_relist_keeps_unchanged_objects() {
     let fake = FakeListWatch::pods();
     let written = fake.put("ns/a");
     let informer = informer(&fake);
@@ -426,7 +429,7 @@ async fn a_relist_keeps_the_objects_that_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_listener_holds_up_nobody() {
+async fn a_slow_listener_does_not_delay_others() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let slow =
@@ -438,7 +441,7 @@ async fn a_slow_listener_holds_up_nobody() {
         for round in 0..500 {
             fake.put(&*format!("ns/{}", round % 5));
         }
-        assert_eq!(told(&mut fast, 500).await.len(), 500);
+        assert_eq!(receive(&mut fast, 500).await.len(), 500);
         let stats = slow.stats();
         assert!(stats.pending <= 20 && stats.merged >= 480, "{stats:?}");
     })
@@ -446,7 +449,7 @@ async fn a_slow_listener_holds_up_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_lets_others_have_their_turn() {
+async fn a_full_queue_lets_other_futures_run() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let core = &informer.core;
@@ -456,10 +459,14 @@ async fn a_full_queue_lets_others_have_their_turn() {
     let token = CancellationToken::new();
     let mut depths = Vec::new();
     let others = async {
-        while !core.fifo.is_empty() {
-            depths.push(core.fifo.len());
-            tokio::task::yield_now().await;
-        }
+        let is_empty = || match core.fifo.len() {
+            0 => Ok(()),
+            depth => {
+                depths.push(depth);
+                Err(depth)
+            }
+        };
+        yield_until("the queue is empty", LIMIT, is_empty).await;
         token.cancel();
     };
     tokio::join!(core.pop_until(&token), others);

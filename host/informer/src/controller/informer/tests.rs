@@ -1,4 +1,4 @@
-//! The clauses CT-06 and PD-…, and upstream's cases of the plain informer, each under its name.
+//! The clauses CT-06 and PD-…, and client-go's tests of the plain informer, each under its name.
 
 use std::panic::AssertUnwindSafe;
 
@@ -11,7 +11,7 @@ use crate::toolkit::cache::HandlerFunctions;
 
 type Calls = Arc<Mutex<Vec<String>>>;
 
-/// Writes down what it is told: names, versions and the label `state`.
+/// Records calls: names, versions and the label `state`.
 fn recording(calls: &Calls) -> HandlerFunctions {
     let state = |object: &Object| object.labels().remove("state").unwrap_or_default();
     let shown =
@@ -33,7 +33,7 @@ fn informer<H: EventHandler>(fake: &FakeListWatch, handler: H) -> Informer<H> {
     Informer::new(Arc::new(fake.clone()), reflector::Config::default(), None, handler)
 }
 
-/// Runs an informer beside a test, and stops it at the end.
+/// Runs an informer concurrently with a test, and stops it at the end.
 async fn run<H: EventHandler>(informer: Informer<H>, test: impl Future<Output = ()>) {
     let token = CancellationToken::new();
     let test = async {
@@ -43,6 +43,7 @@ async fn run<H: EventHandler>(informer: Informer<H>, test: impl Future<Output = 
     tokio::join!(informer.run(&token), test);
 }
 
+/// Waits for this many calls and returns them.
 async fn until(calls: &Calls, n_calls: usize) -> Vec<String> {
     let begun = tokio::time::Instant::now();
     while calls.lock().len() < n_calls {
@@ -130,14 +131,14 @@ async fn transforming_informer_shows_transformed_objects_only() {
         );
         let cached = indexer.get(&ObjectKey::new("ns", "before")).unwrap();
         assert!(cached.json().contains("\" ready\"") && cached.json().contains("\"resourceVersion\":\"\""));
-        assert_eq!(&*cached.resource_version(), "5", "no transformer blanks it (PD-43)");
+        assert_eq!(&*cached.resource_version(), "5", "a transformer cannot remove the version (PD-43)");
     })
     .await;
 }
 
 // Conformance: 1.13
 #[tokio::test(start_paused = true)]
-async fn reset_watch_tells_what_was_missed_once() {
+async fn after_a_reset_watch_missed_changes_are_delivered_once() {
     let fake = FakeListWatch::pods();
     fake.put("ns/first");
     let calls = Calls::default();
@@ -157,7 +158,7 @@ async fn reset_watch_tells_what_was_missed_once() {
     .await;
 }
 
-/// Refuses one version.
+/// A store that fails for one version.
 struct Refusing(IndexerWriter, &'static str);
 
 impl Store for Refusing {
@@ -186,7 +187,7 @@ async fn a_store_that_fails_drops_the_rest_of_the_list_pd_04_ct_02() {
     let calls = Calls::default();
     let mut handler = recording(&calls);
     let mut store = Refusing(IndexerWriter::new(), "3");
-    // One list of deltas in whose middle the store fails, and an object behind it.
+    // The store fails in the middle of the deltas of one key; another key follows.
     fifo.add(fake.put("ns/a")).unwrap();
     fifo.update(fake.put("ns/a")).unwrap();
     fifo.update(fake.put("ns/a")).unwrap();

@@ -1,4 +1,4 @@
-//! The queue against a model of it that knows nothing of objects: letters and versions, as `text` writes them down.
+//! Compares the queue with a model of letters and versions, as `text` formats them.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,13 +19,13 @@ enum Step {
     Close,
 }
 
-/// One delta: its letter and the version of what is last known of its object.
+/// One delta: its letter, and the version of the last known state of its object.
 type Entry = (char, u32);
 
-/// The queue, what its consumer knows, and what there is at the source.
+/// The model: the queue, the consumer's cache, and the objects at the source.
 #[derive(Clone, Debug)]
 struct Model {
-    /// Whether the queue is told what its consumer knows.
+    /// Whether the queue has `known_objects`.
     is_knowing: bool,
     version: u32,
     source: BTreeMap<u8, u32>,
@@ -34,7 +34,7 @@ struct Model {
     is_populated: bool,
     initial_population: usize,
     is_closed: bool,
-    /// What the last pop came to.
+    /// The result of the last pop.
     popped: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl ReferenceStateMachine for ModelOfTheQueue {
             6 => name.clone().prop_map(Step::Delete),
             2 => name.clone().prop_map(Step::Tombstone),
             1 => proptest::collection::vec(name.clone(), 0..5).prop_map(Step::Replace),
-            // As the API server sorts.
+            // In the order of the API server.
             2 => proptest::collection::btree_set(name, 0..5).prop_map(|names| Step::Replace(names.into_iter().collect())),
             2 => Just(Step::Resync),
             12 => Just(Step::Pop(Processed::Done)),
@@ -203,7 +203,7 @@ impl ReferenceStateMachine for ModelOfTheQueue {
 // === impl Queue ===
 
 impl Queue {
-    /// Pops one key as a consumer does that keeps what it is told; answers what it was.
+    /// Pops one key and stores its newest state in the consumer's cache; returns the popped deltas.
     fn pop(&self, processed: Processed) -> Option<String> {
         let mut shown = None;
         let popped = self.fifo.try_pop(|key, deltas, is_initial| {
@@ -272,7 +272,7 @@ impl StateMachineTest for QueueAndItsModel {
         assert_eq!(queue.fifo.watermark().borrow().has_synced(), model.has_synced());
     }
 
-    /// Whatever happened, once all is popped the consumer has what the source has.
+    /// Once all keys are popped, the consumer has the objects of the source.
     fn teardown(queue: Queue, model: Model) {
         while queue.pop(Processed::Done).is_some_and(|popped| popped != "closed") {}
         if model.is_knowing {
@@ -294,5 +294,5 @@ prop_state_machine! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_is_as_its_model(sequential 1..60 => QueueAndItsModel);
+    fn the_queue_behaves_as_its_model(sequential 1..60 => QueueAndItsModel);
 }

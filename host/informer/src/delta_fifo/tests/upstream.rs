@@ -1,11 +1,11 @@
-//! Upstream's cases of the queue that are more than one clause, each under its name.
+//! client-go's tests of the queue that cover more than one clause, each under its name.
 
 use std::thread;
 
 use super::*;
 
-/// Returns a transformer that refuses one name.
-fn refusing(name: &'static str) -> Transformer {
+/// Returns a transformer that rejects objects of one name.
+fn rejecting(name: &'static str) -> Transformer {
     Arc::new(move |object: Object| match object.key().name() == name {
         true => Err(TransformError("no".into())),
         false => Ok(object),
@@ -59,7 +59,7 @@ fn add_update_delete_is_one_pop_that_ends_in_the_delete() {
 
 // Conformance: 2.7
 #[test]
-fn enqueueing_with_lister_pops_what_is_done_to_known_objects() {
+fn enqueueing_with_lister_pops_changes_of_known_objects() {
     let fifo = knowing(&[object("foo", 5), object("bar", 6), object("baz", 7)]);
     fifo.add(object("foo", 10)).unwrap();
     fifo.update(object("bar", 15)).unwrap();
@@ -120,15 +120,15 @@ fn update_resync_race_has_no_stale_sync() {
     assert_eq!(pop_all(&fifo), ["foo: U6"]);
 }
 
-/// What fails is not queued, and what is not queued is not stored.
+/// An object that the transformer rejects is neither queued nor stored.
 // Conformance: G.60
 #[test]
-fn a_transformer_that_fails_call_by_call_df_07() {
+fn each_call_with_a_failing_transformer_returns_an_error_df_07() {
     let known = Arc::new(Known::default());
     known.0.write().insert(key("bad"), object("bad", 1));
     let config = || Config {
         known_objects: Some(known.clone()),
-        transformer: Some(refusing("bad")),
+        transformer: Some(rejecting("bad")),
         ..Config::default()
     };
     let is_refused = |result: Result<(), Error>| {
@@ -151,7 +151,7 @@ fn a_transformer_that_fails_call_by_call_df_07() {
     assert_eq!(pop_all(&fifo), ["good: R1 (initial)"]);
     assert_eq!(known.0.read()[&key("bad")].resource_version(), "1", "what is known stays as it was");
 
-    // Tombstones and resynced objects do not meet the transformer.
+    // The transformer does not run on tombstones and resynced objects.
     fifo.resync();
     assert_eq!(pop_all(&fifo), ["bad: S1 (initial)"]);
     fifo.delete_tombstone(tombstone("bad", 1));

@@ -1,4 +1,4 @@
-//! What many listeners want to know of one change: found out once, in slices, and without anyone waiting for it.
+//! Matching of one change for many listeners: once, in slices, and without delaying registrations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use super::*;
 use crate::processor::Tally;
 use crate::selector::{FieldCondition, FieldTest};
 
-/// What a plugin may declare at most.
+/// The limits of one plugin.
 const N_SUBSCRIPTIONS: usize = 32;
 const N_FIELDS: usize = 64;
 
-/// A large object; `n` stands in the last of its many entries.
+/// Returns a large object with `n` in the last of its many entries.
 fn large(name: &str, n: usize) -> Draft {
     let entries = (0..4_000).map(|i| (format!("key-{i}"), Value::from("x".repeat(200))));
     let last = ("last".to_owned(), Value::from(n.to_string()));
@@ -25,7 +25,7 @@ fn fields(from: usize) -> Vec<JsonPointer> {
     (from..from + N_FIELDS).map(|n| format!("/data/key-{n}").parse().unwrap()).collect()
 }
 
-/// The listeners of a plugin that declares as much as it may.
+/// Returns the listeners of a plugin that declares as many subscriptions and fields as the limits permit.
 fn wide_listeners(bench: &Bench) -> Vec<Listener> {
     let condition = |n: usize| {
         let pointer = format!("/data/key-{n}").parse().unwrap();
@@ -46,7 +46,7 @@ impl Bench {
         self.handler.lock().tally()
     }
 
-    /// What matching has cost since.
+    /// Returns the work of matching since `before`.
     fn cost_since(&self, before: Tally) -> Tally {
         let now = self.tally();
         Tally {
@@ -62,7 +62,7 @@ impl Bench {
         self.fifo.update(at(draft, self.version)).unwrap();
     }
 
-    /// Processes so much of what is queued as a slice of this much work allows; answers whether all is done.
+    /// Processes one slice of the queued changes; returns whether all are processed.
     fn process_slice(&self, work: usize) -> bool {
         if self.handler.lock().is_matching() {
             self.handler.lock().match_some(work);
@@ -73,23 +73,28 @@ impl Bench {
         });
         popped != Ok(true)
     }
+
+    /// Processes all queued changes in slices; returns how many slices that took.
+    fn process_in_slices(&self, work: usize) -> usize {
+        (0..1_000_000).find(|_| self.process_slice(work)).expect("a million slices are enough")
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_a_change_costs_one_walk_over_each_text_however_many_listeners_ask() {
+async fn promise_4_a_change_costs_one_walk_per_text_for_any_number_of_listeners() {
     let mut bench = Bench::new();
     let wide = wide_listeners(&bench);
     let mut narrow = bench
         .listen(ListenerConfig { fields: vec!["/data/last".parse().unwrap()], ..ListenerConfig::default() });
     let before = bench.tally();
     bench.put(large("a", 0));
-    assert_eq!(bench.cost_since(before).walks, 1, "for the conditions");
+    assert_eq!(bench.cost_since(before).walks, 1, "one walk for the conditions");
     let before = bench.tally();
     bench.put(large("a", 1));
-    assert_eq!(bench.cost_since(before).walks, 2, "the old text and the new one");
+    assert_eq!(bench.cost_since(before).walks, 2, "one walk over the old text and one over the new");
     let before = bench.tally();
     bench.put(Draft::new("a"));
-    assert_eq!(bench.cost_since(before).walks, 2, "also when all have news");
+    assert_eq!(bench.cost_since(before).walks, 2, "the same when all listeners receive the change");
     let before = bench.tally();
     bench.delete("a");
     assert_eq!(bench.cost_since(before).walks, 1);
@@ -97,12 +102,11 @@ async fn promise_4_a_change_costs_one_walk_over_each_text_however_many_listeners
     drop(wide);
     let before = bench.tally();
     bench.put(large("a", 0));
-    assert_eq!(bench.cost_since(before).walks, 0, "nobody has conditions any more");
+    assert_eq!(bench.cost_since(before).walks, 0, "no listener has conditions any more");
 }
 
-/// A listener that cannot see an object has nothing found out for it.
 #[tokio::test(start_paused = true)]
-async fn what_stands_in_other_namespaces_is_not_looked_at() {
+async fn objects_in_namespaces_that_no_listener_sees_are_not_matched() {
     let mut bench = Bench::new();
     let config = |namespace: &str| ListenerConfig {
         namespaces: Namespaces::one(namespace),
@@ -120,31 +124,27 @@ async fn what_stands_in_other_namespaces_is_not_looked_at() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_does_not_wait_for_what_is_being_matched() {
+async fn a_registration_does_not_wait_for_matching() {
     let mut bench = Bench::new();
     let mut wide = wide_listeners(&bench);
     bench.put(large("a", 0));
     bench.queue(&large("a", 1));
     while !bench.handler.lock().is_matching() {
-        assert!(!bench.process_slice(1_000), "it was to take more than one slice");
+        assert!(!bench.process_slice(1_000), "matching was to take more than one slice");
     }
-    // The change is in neither the snapshot nor told yet; then it is told once, to those who came before and to the new one.
+    // The snapshot does not contain the change. Afterwards each listener, the late one included, receives it once.
     let mut late = bench.listener();
     assert_eq!(drain(&mut late), ["add a@1 (initial)"]);
     drop(wide.pop());
-    let mut n_slices = 0;
-    while !bench.process_slice(1_000) {
-        n_slices += 1;
-    }
+    let n_slices = bench.process_in_slices(1_000);
     assert!(n_slices > 100, "{n_slices} slices");
     assert_eq!(drain(&mut late), ["update a@1→2"]);
-    assert_eq!(bench.tally().alone, 0, "nobody was asked while deltas were blocked");
-    assert_eq!(drain(&mut wide[0]), ["add a@1"], "no declared field of it changed");
+    assert_eq!(bench.tally().alone, 0, "no listener was checked while deltas were blocked");
+    assert_eq!(drain(&mut wide[0]), ["add a@1"], "no declared field changed");
 }
 
-/// However often others come and go meanwhile, a change is told.
 #[tokio::test(start_paused = true)]
-async fn a_change_is_told_though_listeners_come_all_the_time() {
+async fn a_change_is_delivered_though_listeners_are_added_all_the_time() {
     let mut bench = Bench::new();
     let mut first = bench.listen(ListenerConfig { fields: fields(0), ..ListenerConfig::default() });
     bench.put(large("a", 0));
@@ -152,19 +152,18 @@ async fn a_change_is_told_though_listeners_come_all_the_time() {
     let mut late = Vec::new();
     while !bench.process_slice(100_000) {
         late.push(bench.listen(ListenerConfig { fields: fields(late.len()), ..ListenerConfig::default() }));
-        assert!(late.len() < 1_000, "the change is never told");
+        assert!(late.len() < 1_000, "the change is never delivered");
     }
     assert_eq!(drain(&mut first), ["add a@1", "update a@1→2"]);
     for mut late in late {
-        let told = drain(&mut late);
+        let received = drain(&mut late);
         let (before, after) = (["add a@1 (initial)", "update a@1→2"], ["add a@2 (initial)"]);
-        assert!(told == before || told == after, "{told:?}");
+        assert!(received == before || received == after, "{received:?}");
     }
 }
 
-/// What comes for an object while it is matched follows.
 #[tokio::test(start_paused = true)]
-async fn what_comes_while_a_change_is_matched_follows_it() {
+async fn changes_that_arrive_while_a_change_is_matched_follow_it() {
     let mut bench = Bench::new();
     let mut listener = bench
         .listen(ListenerConfig { fields: vec!["/data/last".parse().unwrap()], ..ListenerConfig::default() });
@@ -175,13 +174,13 @@ async fn what_comes_while_a_change_is_matched_follows_it() {
     bench.queue(&Draft::new("b"));
     bench.version += 1;
     bench.fifo.delete(object("a", bench.version)).unwrap();
-    while !bench.process_slice(1_000) {}
-    let told = drain(&mut listener);
-    assert_eq!(told, ["add a@1", "update a@1→2", "update a@2→3", "delete a@5", "add b@4"]);
+    bench.process_in_slices(1_000);
+    let received = drain(&mut listener);
+    assert_eq!(received, ["add a@1", "update a@1→2", "update a@2→3", "delete a@5", "add b@4"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_that_change_while_a_change_is_matched_count() {
+async fn a_change_of_namespaces_during_matching_is_respected() {
     let mut bench = Bench::new();
     let none = || Namespaces::Only(Default::default());
     let config = |namespaces| ListenerConfig { fields: fields(0), namespaces, ..ListenerConfig::default() };
@@ -191,12 +190,12 @@ async fn namespaces_that_change_while_a_change_is_matched_count() {
     assert!(!bench.process_slice(1_000) && bench.handler.lock().is_matching());
     widened.set_namespaces(Namespaces::one("ns"));
     narrowed.set_namespaces(none());
-    while !bench.process_slice(1_000) {}
+    bench.process_in_slices(1_000);
     assert_eq!(drain(&mut widened), ["add ns/a@1 (initial)", "update ns/a@1→2"]);
     assert_eq!(drain(&mut narrowed), Vec::<String>::new());
 }
 
-// Promise 2 for listeners that come, see more or less, and begin anew while changes are matched.
+// Promise 2 for listeners that are added, change their namespaces or are replayed while changes are matched.
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -212,13 +211,13 @@ enum Step {
 
 const KEYS: [&str; 3] = ["a/x", "a/y", "b/x"];
 
-/// A listener, and the field of each object as it was told last.
+/// A listener, and the last received field of each object.
 struct Follower {
     listener: Listener,
     selects: bool,
     declares: bool,
-    told: BTreeMap<ObjectKey, String>,
-    /// It may be told of the end of what it knew before.
+    received: BTreeMap<ObjectKey, String>,
+    /// Objects of which it may receive a delete: it knew them before a replay or a change of namespaces.
     knew: BTreeSet<ObjectKey>,
 }
 
@@ -247,7 +246,7 @@ impl Follower {
             fields: if declares { vec!["/spec/field".parse().unwrap()] } else { vec![] },
             ..ListenerConfig::default()
         });
-        Self { listener, selects, declares, told: BTreeMap::new(), knew: BTreeSet::new() }
+        Self { listener, selects, declares, received: BTreeMap::new(), knew: BTreeSet::new() }
     }
 
     fn promised(&self, object: &Object) -> String {
@@ -262,14 +261,14 @@ impl Follower {
             let doing = outline(&notification);
             match &notification {
                 Notification::Added { object, .. } => {
-                    assert_eq!(self.told.insert(key.clone(), self.promised(object)), None, "{doing}");
+                    assert_eq!(self.received.insert(key.clone(), self.promised(object)), None, "{doing}");
                 }
                 Notification::Updated { old, new } => {
-                    let before = self.told.insert(key.clone(), self.promised(new));
+                    let before = self.received.insert(key.clone(), self.promised(new));
                     assert_eq!(before, Some(self.promised(old)), "{doing}");
                 }
                 Notification::Deleted { .. } => {
-                    assert!(self.told.remove(&key).is_some() || self.knew.remove(&key), "{doing}");
+                    assert!(self.received.remove(&key).is_some() || self.knew.remove(&key), "{doing}");
                 }
             }
             self.listener.finish(&key, Outcome::Done);
@@ -297,11 +296,11 @@ proptest! {
                     bench.version += 1;
                     bench.fifo.delete(object(KEYS[key], bench.version)).unwrap();
                 }
-                // So little that a change takes several.
+                // So little work that a change takes several slices.
                 Step::Slice => drop(bench.process_slice(100)),
                 Step::Listen { selects, declares } => {
                     let mut follower = Follower::new(&bench, selects, declares);
-                    // An initial add and a delete are a delete where they merge, as in a replay.
+                    // An initial add and a delete merge into the delete.
                     follower.knew.extend(indexer.keys());
                     followers.push(follower);
                 }
@@ -312,14 +311,14 @@ proptest! {
                     let follower = &mut followers[n];
                     let namespaces = to.map_or(Namespaces::All, Namespaces::one);
                     follower.listener.set_namespaces(namespaces.clone());
-                    follower.told.retain(|key, _| namespaces.contains(key.namespace()));
+                    follower.received.retain(|key, _| namespaces.contains(key.namespace()));
                     follower.knew.extend(indexer.keys());
                 }
                 Step::Replay(n) => {
                     let n = which(n, &followers);
                     let follower = &mut followers[n];
                     follower.listener.replay();
-                    follower.knew.extend(std::mem::take(&mut follower.told).into_keys());
+                    follower.knew.extend(std::mem::take(&mut follower.received).into_keys());
                     follower.knew.extend(indexer.keys());
                 }
                 Step::Drain(n) => {
@@ -328,7 +327,7 @@ proptest! {
                 }
             }
         }
-        while !bench.process_slice(100) {}
+        bench.process_in_slices(100);
         for follower in &mut followers {
             follower.drain();
             let namespaces = follower.listener.namespaces();
@@ -339,26 +338,26 @@ proptest! {
             let there = indexer.snapshot(&Namespaces::All).into_iter().filter(is_seen);
             let there: BTreeMap<_, _> =
                 there.map(|object| (object.key().clone(), follower.promised(&object))).collect();
-            prop_assert_eq!(&follower.told, &there);
+            prop_assert_eq!(&follower.received, &there);
         }
     }
 }
 
-// What backlogs hold.
+// Bytes that backlogs hold.
 
 fn with_account(account: &BacklogAccount) -> ListenerConfig {
     ListenerConfig { account: account.clone(), backlog_limit: 1_000_000, ..ListenerConfig::default() }
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_old_states_that_wait_are_billed_and_merge_beyond_the_bound() {
+async fn promise_4_old_states_are_charged_and_merge_while_the_account_is_full() {
     let mut bench = Bench::new();
     let length = at(&large("a", 0), 1).json_length();
     let account = BacklogAccount::new(3 * length);
     let mut listeners = [bench.listen(with_account(&account)), bench.listen(with_account(&account))];
     for n in 0..100 {
         bench.put(large("a", n));
-        // Beyond the bound each listener adds one state of each object.
+        // While the account is full, each listener adds one state of each object.
         assert!(account.held() <= (3 + 2) * length + 1_000, "{n}: {} of {length}", account.held());
     }
     let stats = listeners[0].stats();
@@ -366,17 +365,17 @@ async fn promise_4_old_states_that_wait_are_billed_and_merge_beyond_the_bound() 
     for listener in &mut listeners {
         assert_eq!(drain(listener).last().map(String::as_str).map(|last| last.ends_with("100")), Some(true));
     }
-    assert_eq!(account.held(), 0, "all was delivered");
+    assert_eq!(account.held(), 0, "all notifications were delivered");
     bench.put(large("a", 0));
     bench.delete("a");
     assert!(account.held() > 0);
     drop(listeners);
-    assert_eq!(account.held(), 0, "what is dropped is not held");
+    assert_eq!(account.held(), 0, "a dropped backlog is not charged");
 }
 
-/// An update that is skipped leaves what waits with a state that nothing else holds.
+/// After a skipped update, the waiting notification has a state that the cache no longer holds.
 #[tokio::test(start_paused = true)]
-async fn states_that_skipped_updates_supersede_are_billed_too() {
+async fn states_superseded_by_skipped_updates_are_charged() {
     let mut bench = Bench::new();
     let spec = |n: u32, other: u32| Draft::new("a").field("spec", json!(n)).field("other", json!(other));
     let length = at(&spec(1, 0), 1).json_length();
@@ -387,11 +386,15 @@ async fn states_that_skipped_updates_supersede_are_billed_too() {
     assert_eq!(account.held(), 0);
     for other in 1..9 {
         bench.put(spec(1, other));
-        assert_eq!(account.held(), length, "the first state, which waits");
+        assert_eq!(account.held(), length, "the first state, which a notification holds");
     }
     bench.put(spec(2, 0));
-    assert_eq!((account.held(), account.is_full()), (2 * length, true), "and the one before this");
+    assert_eq!((account.held(), account.is_full()), (2 * length, true), "and the state before the update");
     bench.put(spec(2, 1));
-    assert_eq!(drain(&mut listener), ["add a@1", "update a@9→11"], "beyond the bound with the newest state");
+    assert_eq!(
+        drain(&mut listener),
+        ["add a@1", "update a@9→11"],
+        "while the account is full, with the newest state"
+    );
     assert_eq!(account.held(), 0);
 }

@@ -1,7 +1,7 @@
-//! Promise 2 against whatever may happen: a chain per object, without a gap, that ends in what there is.
+//! Promise 2 in random scenarios: a chain without gaps per object, which ends in the object's current state.
 //!
-//! The model is the world: what objects there are and which of them the listener may see. What a consumer is told is checked against
-//! what it was told before, and at the end against the world. Backlogs merge at once, soon or never.
+//! The model is the world: the existing objects, and the ones that the listener sees. Each notification is checked against the
+//! notifications before, and in the end all of them against the world. Backlogs merge at once, soon or never.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use crate::testing::Draft;
 
 const KEYS: [&str; 4] = ["a/x", "a/y", "b/x", "b/y"];
 
-/// No backlog comes to this: nothing merges but what failed.
+/// A limit that no backlog reaches: only failed notifications merge.
 const NEVER_MERGES: usize = 1000;
 
 #[derive(Clone, Debug)]
 enum Step {
     Put(usize, Thing),
-    /// The object was deleted and created anew, and only the latter was seen.
+    /// The object was deleted and created again, and the delete was missed.
     Recreate(usize, Thing),
     Delete(usize),
-    /// The object was deleted, created anew and deleted again, and only the last was seen.
+    /// The object was deleted, created again and deleted again, and only the last delete was seen.
     DeleteAnother(usize),
-    /// What there is; true for what is another object of its name than before.
+    /// The existing objects; true for an object that was created again.
     Relist(BTreeMap<usize, bool>),
     Resync,
     Take,
@@ -55,7 +55,7 @@ enum End {
     Park,
 }
 
-/// An object, as far as listeners look at it.
+/// The parts of an object that filters read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Thing {
     matches: bool,
@@ -69,26 +69,26 @@ struct Setup {
     declares: bool,
 }
 
-/// What there is, and who sees it.
+/// The existing objects, and the namespace that the listener sees.
 #[derive(Clone, Debug)]
 struct World {
     setup: Setup,
     version: u32,
-    /// With their versions, and the versions at which they were created, which are their uids.
+    /// With their versions, and with the versions of their creation, which are their uids.
     things: BTreeMap<usize, (Thing, u32, u32)>,
     namespace: Option<&'static str>,
 }
 
-/// What the consumer knows, and what it must therefore be told.
+/// The consumer, and the objects that it knows.
 struct Consumer {
     bench: Bench,
     indexer: Indexer,
     listener: Listener,
     setup: Setup,
     /// The state of each object after the last delivery that was done.
-    told: BTreeMap<ObjectKey, Object>,
-    /// Objects of which a delete may come although no add was done: the add was tried, or was part of a snapshot, or
-    /// was told to the consumer before the replay.
+    received: BTreeMap<ObjectKey, Object>,
+    /// Objects of which a delete may come although no add was done: the add was tried, was part of a snapshot, or was
+    /// delivered before the replay.
     may_be_deleted: BTreeSet<ObjectKey>,
     in_flight: Vec<(Delivery, bool)>,
     runtime: Runtime,
@@ -101,17 +101,17 @@ struct ConsumerInTheWorld;
 // === impl World ===
 
 impl World {
-    /// What a consumer should have been told in the end, by key: the field if that is all it declared, else the version.
+    /// Returns what a consumer must have received in the end, by key: the declared field, or else the version.
     fn visible(&self) -> BTreeMap<String, String> {
         let Setup { selects, declares, .. } = self.setup;
         let sees = |key: &str| self.namespace.is_none_or(|namespace| key.starts_with(namespace));
         let things =
             self.things.iter().filter(|(key, (thing, ..))| sees(KEYS[**key]) && (!selects || thing.matches));
-        let told = |(thing, version, _): &(Thing, u32, u32)| match declares {
+        let received = |(thing, version, _): &(Thing, u32, u32)| match declares {
             true => thing.field.to_string(),
             false => version.to_string(),
         };
-        things.map(|(key, thing)| (KEYS[*key].to_owned(), told(thing))).collect()
+        things.map(|(key, thing)| (KEYS[*key].to_owned(), received(thing))).collect()
     }
 }
 
@@ -190,7 +190,7 @@ impl ReferenceStateMachine for ModelOfTheWorld {
     }
 }
 
-/// What every list has.
+/// The state of an object in a list.
 const LISTED: Thing = Thing { matches: true, field: 0 };
 
 fn draft(key: usize, thing: Thing) -> Draft {
@@ -209,7 +209,7 @@ fn pointer() -> JsonPointer {
 // === impl Consumer ===
 
 impl Consumer {
-    /// What it was told of an object, as far as it was promised.
+    /// Returns the part of an object that the listener must receive: the declared field, or else the version.
     fn promised(&self, object: &Object) -> String {
         match self.setup.declares {
             true => object.pointer(&pointer()).unwrap(),
@@ -231,20 +231,23 @@ impl Consumer {
         let key = &delivery.key;
         let doing = format!("{} (attempt {})", outline(&delivery.notification), delivery.attempts);
         assert!(self.in_flight.iter().all(|(other, _)| other.key != *key), "{doing}: already in flight");
-        let told = self.told.get(key);
+        let received = self.received.get(key);
         match &delivery.notification {
             Notification::Added { .. } => {
-                assert!(told.is_none(), "{doing}, but {told:?} was told");
+                assert!(received.is_none(), "{doing}, but {received:?} was received");
                 self.may_be_deleted.insert(key.clone());
             }
             Notification::Updated { old, .. } => {
-                let is_next = told.is_some_and(|told| self.promised(told) == self.promised(old));
-                assert!(is_next, "{doing}, but {told:?} was told");
+                let is_next = received.is_some_and(|received| self.promised(received) == self.promised(old));
+                assert!(is_next, "{doing}, but {received:?} was received");
             }
             Notification::Deleted { object, .. } => {
-                assert!(told.is_some() || self.may_be_deleted.contains(key), "{doing} out of the blue");
-                let is_it = told.is_none_or(|told| told.has_uid_of(object));
-                assert!(is_it, "{doing} of {}, but {} was told", object.uid(), told.unwrap().uid());
+                assert!(
+                    received.is_some() || self.may_be_deleted.contains(key),
+                    "{doing} of an unknown object"
+                );
+                let is_it = received.is_none_or(|received| received.has_uid_of(object));
+                assert!(is_it, "{doing} of {}, but {} was received", object.uid(), received.unwrap().uid());
             }
         }
         self.in_flight.push((delivery, false));
@@ -266,19 +269,19 @@ impl Consumer {
         if outcome == Outcome::Done && !is_stale {
             match delivery.notification {
                 Notification::Added { object, .. } | Notification::Updated { new: object, .. } => {
-                    self.told.insert(delivery.key.clone(), object);
+                    self.received.insert(delivery.key.clone(), object);
                 }
                 Notification::Deleted { .. } => {
-                    self.told.remove(&delivery.key);
+                    self.received.remove(&delivery.key);
                 }
             }
             self.may_be_deleted.remove(&delivery.key);
         }
     }
 
-    /// A fresh consumer knows nothing, and may be told of the end of whatever its predecessor knew.
+    /// A new consumer knows no object, and may receive deletes of the objects that the one before knew.
     fn forget_all(&mut self) {
-        self.may_be_deleted.extend(std::mem::take(&mut self.told).into_keys());
+        self.may_be_deleted.extend(std::mem::take(&mut self.received).into_keys());
         self.may_be_deleted.extend(self.indexer.keys());
         self.in_flight.iter_mut().for_each(|(_, is_stale)| *is_stale = true);
     }
@@ -287,7 +290,7 @@ impl Consumer {
         let namespaces = to.map_or(Namespaces::All, Namespaces::one);
         self.listener.set_namespaces(namespaces.clone());
         let is_visible = |key: &ObjectKey| namespaces.contains(key.namespace());
-        self.told.retain(|key, _| is_visible(key));
+        self.received.retain(|key, _| is_visible(key));
         self.may_be_deleted.retain(is_visible);
         self.may_be_deleted.extend(self.indexer.keys());
         for (delivery, is_stale) in &mut self.in_flight {
@@ -299,7 +302,7 @@ impl Consumer {
         self.runtime.block_on(tokio::time::advance(second()));
     }
 
-    /// Finishes everything there is.
+    /// Finishes all notifications.
     fn settle(&mut self) {
         while !self.in_flight.is_empty() {
             self.finish(0, End::Done);
@@ -343,9 +346,9 @@ impl StateMachineTest for ConsumerInTheWorld {
         });
         bench.relist(vec![thing_at(0, (LISTED, 0, 0))]);
         let may_be_deleted = indexer.keys().into_iter().collect();
-        let (told, in_flight) = (BTreeMap::new(), Vec::new());
+        let (received, in_flight) = (BTreeMap::new(), Vec::new());
         drop(entered);
-        Consumer { bench, indexer, listener, setup, told, may_be_deleted, in_flight, runtime }
+        Consumer { bench, indexer, listener, setup, received, may_be_deleted, in_flight, runtime }
     }
 
     fn apply(mut consumer: Consumer, world: &World, step: Step) -> Consumer {
@@ -401,7 +404,7 @@ impl StateMachineTest for ConsumerInTheWorld {
 
     fn check_invariants(consumer: &Consumer, _: &World) {
         let stats = consumer.listener.stats();
-        // Per object at most an update to another object that was tried, its delete, and another add.
+        // At most three per object: a tried update to another uid, its delete, and an add.
         assert!(stats.pending + stats.parked <= consumer.setup.backlog_limit + 3 * KEYS.len(), "{stats:?}");
         assert_eq!(stats.in_flight, consumer.in_flight.len());
     }
@@ -410,8 +413,9 @@ impl StateMachineTest for ConsumerInTheWorld {
         let handle = consumer.runtime.handle().clone();
         let _entered = handle.enter();
         consumer.settle();
-        let told = consumer.told.iter().map(|(key, told)| (key.to_string(), consumer.promised(told)));
-        assert_eq!(told.collect::<BTreeMap<_, _>>(), world.visible());
+        let received =
+            consumer.received.iter().map(|(key, received)| (key.to_string(), consumer.promised(received)));
+        assert_eq!(received.collect::<BTreeMap<_, _>>(), world.visible());
         assert!(consumer.listener.has_synced());
         let stats = consumer.listener.stats();
         let ListenerStats { pending, in_flight, backing_off, deferred, parked, .. } = stats;
@@ -426,5 +430,5 @@ prop_state_machine! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn promise_2_an_unbroken_chain(sequential 1..80 => ConsumerInTheWorld);
+    fn promise_2_each_object_has_a_chain_without_gaps(sequential 1..80 => ConsumerInTheWorld);
 }

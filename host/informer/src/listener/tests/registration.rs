@@ -1,9 +1,9 @@
-//! Coming, going, syncing and resyncing: the clauses SI-…, SY-… and RS-….
+//! Registration, removal, sync and resync: the clauses SI-…, SY-… and RS-….
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_late_listener_is_told_what_there_is_and_then_what_happens_si_10() {
+async fn a_late_listener_receives_initial_adds_and_then_changes_si_10() {
     let mut bench = Bench::new();
     for name in ["ns/b", "ns/a", "other/a"] {
         bench.put(name);
@@ -17,13 +17,13 @@ async fn a_late_listener_is_told_what_there_is_and_then_what_happens_si_10() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_becomes_visible_is_handled_before_the_listener_counts_as_synced_again() {
+async fn a_listener_that_sees_more_is_synced_again_after_the_new_initial_adds() {
     let mut bench = Bench::new();
     bench.put("ns/a");
     let config =
         ListenerConfig { namespaces: Namespaces::Only(Default::default()), ..ListenerConfig::default() };
     let mut listener = bench.listen(config);
-    assert!(listener.has_synced(), "it sees nothing, and has seen all of it");
+    assert!(listener.has_synced(), "it sees no namespace, so it has no initial adds");
     listener.set_namespaces(Namespaces::All);
     assert!(!listener.has_synced());
     assert_eq!(drain(&mut listener), ["add ns/a@1 (initial)"]);
@@ -31,7 +31,7 @@ async fn what_becomes_visible_is_handled_before_the_listener_counts_as_synced_ag
 }
 
 #[tokio::test(start_paused = true)]
-async fn listeners_are_independent_and_removable_si_12_si_20() {
+async fn a_removed_listener_does_not_affect_others_si_12_si_20() {
     let mut bench = Bench::new();
     let mut first = bench.listener();
     let second = bench.listener();
@@ -49,7 +49,7 @@ async fn listeners_are_independent_and_removable_si_12_si_20() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_stop_nobody_is_added_and_all_have_ended_si_03() {
+async fn a_stop_closes_all_listeners_and_admits_no_more_si_03() {
     let bench = Bench::new();
     let mut listener = bench.listener();
     bench.processor.stop();
@@ -60,7 +60,7 @@ async fn after_the_stop_nobody_is_added_and_all_have_ended_si_03() {
 // Sync.
 
 #[tokio::test(start_paused = true)]
-async fn synced_once_the_informer_is_and_all_initial_adds_are_finished_sy_01() {
+async fn a_listener_syncs_once_the_informer_has_and_all_initial_adds_are_finished_sy_01() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.relist(vec![object("a", 1), object("b", 1)]);
@@ -68,17 +68,17 @@ async fn synced_once_the_informer_is_and_all_initial_adds_are_finished_sy_01() {
     let second = take(&mut listener).unwrap();
     listener.finish(&first.key, Outcome::Done);
     assert!(!listener.has_synced());
-    // A failure is not the end of it, being given up is (SY-04).
+    // A failed initial add is not finished, a parked one is (SY-04).
     listener.finish(&second.key, Outcome::Retry { after: Duration::ZERO });
     assert!(!listener.has_synced());
     park(&mut listener);
     assert!(listener.has_synced());
     bench.put("c");
-    assert!(listener.has_synced(), "sticky");
+    assert!(listener.has_synced(), "it stays synced");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_initial_add_that_merged_into_a_delete_still_counts_sy_03() {
+async fn an_initial_add_that_merged_into_a_delete_counts_for_sync_sy_03() {
     let mut bench = Bench::new();
     let mut listener = bench.listen(ListenerConfig { backlog_limit: 0, ..ListenerConfig::default() });
     bench.relist(vec![object("a", 1)]);
@@ -89,7 +89,7 @@ async fn an_initial_add_that_merged_into_a_delete_still_counts_sy_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_list_syncs_at_once_sy_05() {
+async fn a_listener_syncs_at_once_with_an_empty_list_sy_05() {
     let mut bench = Bench::new();
     let listener = bench.listener();
     assert!(!listener.has_synced());
@@ -101,7 +101,7 @@ async fn an_empty_list_syncs_at_once_sy_05() {
 // Resync.
 
 #[tokio::test(start_paused = true)]
-async fn each_listener_resyncs_at_its_own_period_rs_02_rs_06() {
+async fn each_listener_is_resynced_at_its_own_period_rs_02_rs_06() {
     let mut bench = Bench::with_resync(second());
     let listen = |seconds: u64| {
         bench.listen(ListenerConfig {
@@ -115,17 +115,17 @@ async fn each_listener_resyncs_at_its_own_period_rs_02_rs_06() {
     for listener in &mut listeners {
         assert_eq!(drain(listener), ["add a@1"]);
     }
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 1..=6 {
         tokio::time::advance(second()).await;
         bench.resync();
-        told.push(listeners.each_mut().map(|listener| drain(listener).len()));
+        received.push(listeners.each_mut().map(|listener| drain(listener).len()));
     }
-    assert_eq!(told, [[0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 0], [0, 1, 1]]);
+    assert_eq!(received, [[0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 0], [0, 1, 1]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_check_period_shrinks_before_the_start_and_holds_after_it_rs_03_rs_04() {
+async fn a_listener_shortens_the_check_period_before_the_start_only_rs_03_rs_04() {
     let bench = Bench::with_resync(Duration::from_secs(10));
     let resync =
         |seconds| ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() };
@@ -141,7 +141,7 @@ async fn the_check_period_shrinks_before_the_start_and_holds_after_it_rs_03_rs_0
 }
 
 #[tokio::test(start_paused = true)]
-async fn equal_versions_are_for_those_who_are_syncing_pd_41_pd_42_rs_08() {
+async fn only_resyncing_listeners_receive_updates_without_a_change_pd_41_pd_42_rs_08() {
     let mut bench = Bench::with_resync(second());
     let mut never =
         bench.listen(ListenerConfig { resync: Some(Duration::ZERO), ..ListenerConfig::default() });
@@ -149,7 +149,7 @@ async fn equal_versions_are_for_those_who_are_syncing_pd_41_pd_42_rs_08() {
     bench.relist(vec![object("a", 1)]);
     drain(&mut never);
     bench.relist(vec![object("a", 1)]);
-    assert_eq!(drain(&mut never), ["update a@1→1"], "new listeners are syncing until the first tick");
+    assert_eq!(drain(&mut never), ["update a@1→1"], "a new listener is resyncing until the first tick");
     bench.resync();
     bench.relist(vec![object("a", 1)]);
     assert_eq!(drain(&mut never), [""; 0]);

@@ -17,7 +17,7 @@ fn size(object: &Object) -> String {
     object.pointer(&"/spec/size".parse().unwrap()).unwrap()
 }
 
-/// What a server lists now, in whichever way it is asked.
+/// Makes the server list these objects.
 fn serve(fake: &FakeListWatch, items: Vec<Object>) {
     fake.answer_list(ListPage { resource_version: "9".into(), items, ..ListPage::default() });
 }
@@ -40,7 +40,7 @@ async fn sizes(listener: &mut Listener) -> (Option<String>, Option<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn another_text_at_the_same_version_reaches_cache_and_every_handler() {
-    // Longer, as long, shorter.
+    // A longer text, one of the same length, and a shorter one.
     for other in ["larger", "tiny!", "s"] {
         let fake = FakeListWatch::pods();
         fake.decline_watch_list();
@@ -55,11 +55,11 @@ async fn another_text_at_the_same_version_reaches_cache_and_every_handler() {
             informer.add_listener(ListenerConfig { fields, ..resync(Duration::ZERO) }).unwrap();
         run(&informer, async {
             for listener in [&mut resyncing, &mut never, &mut uninterested] {
-                told(listener, 2).await;
+                receive(listener, 2).await;
             }
-            // From now on a sync is for those alone who asked for one.
+            // From now on only listeners with a resync period receive updates without a change.
             tokio::time::sleep(Duration::from_secs(3601)).await;
-            assert_eq!(told(&mut resyncing, 2).await.len(), 2);
+            assert_eq!(receive(&mut resyncing, 2).await.len(), 2);
             assert!(never.next().now_or_never().is_none());
 
             serve(&fake, vec![widget("ns/a", "7", other), widget("ns/b", "8", "small")]);
@@ -70,10 +70,10 @@ async fn another_text_at_the_same_version_reaches_cache_and_every_handler() {
             for listener in [&mut resyncing, &mut never] {
                 assert_eq!(sizes(listener).await, (Some(small.clone()), Some(other.clone())));
             }
-            assert!(never.next().now_or_never().is_none(), "ns/b is as it was");
-            assert!(uninterested.next().now_or_never().is_none(), "no field of its has changed");
+            assert!(never.next().now_or_never().is_none(), "ns/b has not changed");
+            assert!(uninterested.next().now_or_never().is_none(), "no declared field has changed");
 
-            // The chain goes on from there.
+            // The chain continues from this state.
             serve(&fake, vec![widget("ns/a", "10", "huge"), widget("ns/b", "8", "small")]);
             relist(&fake).await;
             assert_eq!(sizes(&mut never).await, (Some(other), Some("\"huge\"".to_owned())));
@@ -83,7 +83,7 @@ async fn another_text_at_the_same_version_reaches_cache_and_every_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_object_with_another_text_is_seen_as_well_and_one_with_the_same_stays_cold() {
+async fn a_cold_object_with_another_text_is_replaced_and_one_with_the_same_stays_cold() {
     let fake = FakeListWatch::pods();
     fake.decline_watch_list();
     let pods = |size: &str| -> Vec<Object> {
@@ -99,7 +99,7 @@ async fn a_cold_object_with_another_text_is_seen_as_well_and_one_with_the_same_s
         assert!(cold.compressed > 0 && cold.plain == 0, "{cold:?}");
         serve(&fake, pods("a"));
         relist(&fake).await;
-        assert_eq!(informer.status().memory.plain, 0, "nothing was kept that was there before");
+        assert_eq!(informer.status().memory.plain, 0, "unchanged objects stay compressed");
         serve(&fake, pods("b"));
         relist(&fake).await;
         let all = informer.indexer().list(None, &oarlock_label_selector::LabelSelector::everything());
@@ -108,16 +108,16 @@ async fn a_cold_object_with_another_text_is_seen_as_well_and_one_with_the_same_s
     .await;
 }
 
-/// Of a ServiceAccount, say, there is nothing but metadata.
+/// Tests an object with and one without fields beside its metadata.
 #[tokio::test(start_paused = true)]
-async fn the_other_form_of_a_version_is_no_news_even_if_it_says_the_same() {
+async fn the_same_version_with_other_content_is_not_delivered() {
     let fake = FakeListWatch::pods();
     fake.put("ns/only-metadata");
     fake.put(Draft::new("ns/whole").field("spec", json!({ "size": "small" })));
     let informer = SharedInformer::new(Arc::new(MetadataOnly(fake.clone())), config());
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        told(&mut listener, 2).await;
+        receive(&mut listener, 2).await;
         let full = Source { list_watch: Some(Arc::new(fake.clone())), type_meta: None };
         let number = informer.switch(full);
         assert!(informer.wait_for_source(number).await);

@@ -1,4 +1,4 @@
-//! What users' functions do never hurts the machinery: a panic in one is an error of that one call.
+//! Panics in functions of users: each is an error of that one call.
 
 use parking_lot::Mutex;
 
@@ -14,7 +14,7 @@ fn is_bad(object: &Object) -> bool {
     object.key().name().starts_with("bad")
 }
 
-/// Panics for objects whose names begin with `bad`, and files all others under `good`.
+/// Panics for objects whose names begin with `bad`, and returns `good` for all others.
 fn picky() -> IndexSource {
     IndexSource::Function(IndexFunction::new(|object| {
         assert!(!is_bad(object), "no idea what {} is", object.key());
@@ -31,7 +31,7 @@ fn key(name: &str) -> ObjectKey {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_panics_while_the_index_is_built_leaves_out_that_object() {
+async fn an_object_whose_index_function_panics_is_not_in_the_index() {
     let fake = FakeListWatch::pods();
     for name in ["ns/a", "ns/bad", "ns/c"] {
         fake.put(name);
@@ -39,7 +39,7 @@ async fn an_index_function_that_panics_while_the_index_is_built_leaves_out_that_
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        told(&mut listener, 3).await;
+        receive(&mut listener, 3).await;
         let counted = user_function::n_panics(UserFunction::Index);
         informer.add_index("picky", picky()).unwrap();
         assert!(user_function::n_panics(UserFunction::Index) > counted);
@@ -49,26 +49,26 @@ async fn an_index_function_that_panics_while_the_index_is_built_leaves_out_that_
         insta::assert_snapshot!(failures[&key("bad")], @"cannot be indexed: the index function panicked: no idea what ns/bad is");
         assert_eq!(informer.indexer().index_status("picky").unwrap().failed, 1);
 
-        // And for what comes next.
+        // The same for later objects.
         fake.until_watches(1).await;
         fake.put("ns/bad");
         fake.put("ns/bad-too");
         fake.put("ns/d");
-        assert_eq!(told(&mut listener, 3).await, ["update ns/bad@3→5", "add ns/bad-too@6", "add ns/d@7"]);
+        assert_eq!(receive(&mut listener, 3).await, ["update ns/bad@3→5", "add ns/bad-too@6", "add ns/d@7"]);
         assert_eq!(names(&by_index()), ["a", "c", "d"]);
         assert_eq!(informer.indexer().index_status("picky").unwrap().failed, 2);
-        assert!(informer.indexer().index("picky", &fake.put("ns/bad")).is_err(), "asked about it");
+        assert!(informer.indexer().index("picky", &fake.put("ns/bad")).is_err(), "the error names the object");
         fake.delete("ns/bad");
-        assert_eq!(told(&mut listener, 1).await.len(), 1);
+        assert_eq!(receive(&mut listener, 1).await.len(), 1);
         assert!(informer.remove_index("picky"));
         assert_eq!(informer.lifecycle(), Lifecycle::Started);
     })
     .await;
 }
 
-/// An index that was there before the first list, with several others.
+/// Tests an index that exists before the first list, with several others.
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_panics_for_everything_costs_nobody_else_anything() {
+async fn an_index_function_that_always_panics_does_not_affect_other_indices() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").label("app", "web"));
     let informer = informer(&fake);
@@ -85,7 +85,7 @@ async fn an_index_function_that_panics_for_everything_costs_nobody_else_anything
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transformer_that_panics_is_one_that_answers_an_error() {
+async fn a_transformer_that_panics_counts_as_failed() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     fake.put("ns/bad");
@@ -98,12 +98,12 @@ async fn a_transformer_that_panics_is_one_that_answers_an_error() {
         .unwrap();
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut listener, 1).await, ["add ns/a@2 (initial)"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/a@2 (initial)"]);
         assert!(informer.wait_for_sync().await);
         fake.until_watches(1).await;
         fake.put("ns/bad");
         fake.put("ns/b");
-        assert_eq!(told(&mut listener, 1).await, ["add ns/b@5"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/b@5"]);
         assert_eq!(waited(&informer, "5").await, Ok(()));
     })
     .await;
@@ -113,7 +113,7 @@ async fn waited(informer: &SharedInformer, version: &str) -> Result<(), WaitErro
     tokio::time::timeout(Duration::from_secs(60), informer.wait_until_seen(version)).await.unwrap()
 }
 
-/// Panics with what cannot even be dropped.
+/// A panic payload that panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -125,7 +125,7 @@ impl Drop for Bomb {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_or_a_handler_that_panics_is_called_for_what_comes_next() {
+async fn a_filter_or_handler_that_panics_is_called_for_later_objects() {
     let fake = FakeListWatch::pods();
     for name in ["ns/a", "ns/bad", "ns/bad-handled", "ns/c"] {
         fake.put(name);
@@ -171,7 +171,7 @@ impl InformerMetrics for Clumsy {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_error_handler_and_metrics_that_panic_stop_nothing() {
+async fn a_watch_error_handler_and_metrics_that_panic_do_not_stop_the_informer() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     fake.refuse_watch_lists();
@@ -185,11 +185,11 @@ async fn a_watch_error_handler_and_metrics_that_panic_stop_nothing() {
     informer.set_watch_error_handler(WatchErrorHandler::new(|_| panic!("not my day"))).unwrap();
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut listener, 1).await, ["add ns/a@2 (initial)"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/a@2 (initial)"]);
         assert!(informer.wait_for_sync().await);
         fake.until_watches(1).await;
         fake.put("ns/b");
-        assert_eq!(told(&mut listener, 1).await, ["add ns/b@3"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/b@3"]);
     })
     .await;
 }

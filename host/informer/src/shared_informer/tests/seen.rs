@@ -1,4 +1,4 @@
-//! Until when a version counts as seen: behind bookmarks that are lower, lists that are lower, and versions that are no numbers.
+//! `wait_until_seen` after bookmarks and lists of lower versions, and with versions that are not numbers.
 
 use super::*;
 use crate::list_watch::{Bookmark, ListPage, WatchEvent};
@@ -25,7 +25,7 @@ fn list(items: &[(&str, &str)], version: &str) -> ListPage {
     ListPage { resource_version: version.to_owned(), items, ..ListPage::default() }
 }
 
-/// An informer that lists `page` first, and whose watch is in the test's hands.
+/// Returns an informer that lists `page` first, and its watch, which the test controls.
 fn scripted(page: ListPage) -> (FakeListWatch, SharedInformer, ScriptedWatch) {
     let fake = FakeListWatch::pods();
     fake.decline_watch_list();
@@ -36,13 +36,13 @@ fn scripted(page: ListPage) -> (FakeListWatch, SharedInformer, ScriptedWatch) {
     (fake, informer, watch)
 }
 
-/// How waiting for a version ends; none if it does not.
+/// Returns the result of a wait for a version; none if it does not end.
 async fn waited(informer: &SharedInformer, version: &str) -> Option<Result<(), WaitError>> {
     tokio::time::timeout(PATIENCE, informer.wait_until_seen(version)).await.ok()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_is_cached_is_seen_behind_a_lower_bookmark() {
+async fn a_version_stays_seen_after_a_lower_bookmark() {
     let (_fake, informer, watch) = scripted(list(&[("ns/a", "2")], "2"));
     run(&informer, async {
         watch.send(Ok(WatchEvent::Added(pod("ns/b", "3")))).await;
@@ -52,16 +52,16 @@ async fn a_write_that_is_cached_is_seen_behind_a_lower_bookmark() {
         for version in ["1", "2", "3"] {
             assert_eq!(waited(&informer, version).await, Some(Ok(())), "{version}");
         }
-        assert_eq!(waited(&informer, "4").await, None, "what has not come is waited for");
+        assert_eq!(waited(&informer, "4").await, None, "version 4 has not arrived");
         watch.send(Ok(bookmark("4"))).await;
         assert_eq!(waited(&informer, "4").await, Some(Ok(())));
     })
     .await;
 }
 
-/// A bookmark without a version, or with one that is no number, takes nothing back either.
+/// Tests bookmarks without a version, and with one that is not a number.
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_that_says_nothing_takes_nothing_back() {
+async fn a_version_stays_seen_after_a_bookmark_without_a_number() {
     let (_fake, informer, watch) = scripted(list(&[("ns/a", "2")], "2"));
     run(&informer, async {
         for version in ["", "opaque"] {
@@ -70,19 +70,18 @@ async fn a_bookmark_that_says_nothing_takes_nothing_back() {
             assert_eq!(waited(&informer, "2").await, Some(Ok(())), "{version:?}");
         }
         let Some(Err(WaitError::NotComparable(error))) = waited(&informer, "3").await else {
-            panic!("nothing tells whether 3 was seen")
+            panic!("version 3 cannot be compared with \"opaque\"")
         };
         assert_eq!(error.0, "opaque");
         watch.send(Ok(WatchEvent::Added(pod("ns/b", "3")))).await;
         settle().await;
-        assert_eq!(waited(&informer, "3").await, Some(Ok(())), "comparable again");
+        assert_eq!(waited(&informer, "3").await, Some(Ok(())), "versions are comparable again");
     })
     .await;
 }
 
-/// Waits that began while a change was still queued are no different.
 #[tokio::test(start_paused = true)]
-async fn a_lower_bookmark_does_not_overtake_what_is_queued() {
+async fn a_lower_bookmark_does_not_hide_the_version_of_a_queued_change() {
     let fifo = delta_fifo::DeltaFifo::new(delta_fifo::Config::default());
     fifo.add(pod("ns/a", "3")).unwrap();
     fifo.mark("3");
@@ -93,9 +92,9 @@ async fn a_lower_bookmark_does_not_overtake_what_is_queued() {
     assert_eq!(watermark.borrow().has_reached(&"3".parse().unwrap()), Some(Ok(())));
 }
 
-/// An etcd that was restored from a backup: the watch ends, and the list is at a version of long ago.
+/// etcd was restored from a backup: the watch expires, and the list has a lower version.
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_when_a_list_goes_back_before_its_version() {
+async fn a_wait_ends_when_a_list_has_a_lower_version_than_before() {
     let (fake, informer, watch) = scripted(list(&[("ns/a", "90")], "100"));
     let restored = || async {
         fake.answer_list(list(&[("ns/a", "40")], "50"));
@@ -108,20 +107,20 @@ async fn a_wait_ends_when_a_list_goes_back_before_its_version() {
     };
     run(&informer, async {
         informer.wait_for_sync().await;
-        // A write of before the restore, which this informer has not heard of yet.
+        // A write from before the restore, which this informer has not received.
         let (waiting, again) = tokio::join!(waited(&informer, "103"), restored());
         let went_back = |wanted: &str, now: &str| {
             Some(Err(WaitError::WentBack { wanted: wanted.to_owned(), now: now.to_owned() }))
         };
-        assert_eq!(waiting, went_back("103", "50"), "it may never come");
+        assert_eq!(waiting, went_back("103", "50"), "the version may never come");
         assert_eq!(waited(&informer, "50").await, Some(Ok(())));
-        // Nothing tells whether this one is of before or after.
+        // This version may be from before or after the restore.
         assert_eq!(waited(&informer, "60").await, went_back("60", "50"));
         again.send(Ok(WatchEvent::Added(pod("ns/b", "60")))).await;
         settle().await;
-        assert_eq!(waited(&informer, "60").await, Some(Ok(())), "it has come");
+        assert_eq!(waited(&informer, "60").await, Some(Ok(())), "the version has arrived");
         assert_eq!(waited(&informer, "100").await, went_back("100", "60"));
-        assert_eq!(waited(&informer, "101").await, None, "of before nothing higher was heard of");
+        assert_eq!(waited(&informer, "101").await, None, "no version above 100 was seen before the restore");
         again.send(Ok(bookmark("101"))).await;
         settle().await;
         for version in ["100", "101"] {
@@ -131,9 +130,9 @@ async fn a_wait_ends_when_a_list_goes_back_before_its_version() {
     .await;
 }
 
-/// As servers of extension APIs may: there is no order, so there is no answer but whether it is this very version.
+/// Servers of extension APIs may have such versions, which have no order.
 #[tokio::test(start_paused = true)]
-async fn versions_that_are_no_numbers_are_an_error_and_no_endless_wait() {
+async fn a_wait_fails_if_versions_are_not_numbers() {
     for version in ["", "opaque"] {
         let (_fake, informer, watch) = scripted(list(&[("ns/a", "2")], version));
         run(&informer, async {

@@ -1,4 +1,4 @@
-//! An informer that goes over from metadata to full objects and back, under those who are told.
+//! Switches of the source, from metadata to full objects and back, with listeners.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn of_metadata(fake: &FakeListWatch) -> SharedInformer {
     SharedInformer::new(Arc::new(MetadataOnly(fake.clone())), config())
 }
 
-/// Follows a listener's chains and fails where one breaks.
+/// Checks that the chains of a listener have no gaps.
 #[derive(Default)]
 struct Follower {
     seen: BTreeMap<ObjectKey, String>,
@@ -50,7 +50,7 @@ impl Follower {
             let before = self.seen.get(&key).cloned();
             match &delivery.notification {
                 Notification::Added { object, .. } => {
-                    assert_eq!(before, None, "an add of {key}, which was there");
+                    assert_eq!(before, None, "an add of {key}, which exists");
                     self.seen.insert(key.clone(), object.resource_version().to_owned());
                 }
                 Notification::Updated { old, new } => {
@@ -58,7 +58,7 @@ impl Follower {
                     self.seen.insert(key.clone(), new.resource_version().to_owned());
                 }
                 Notification::Deleted { .. } => {
-                    assert!(before.is_some(), "a delete of {key}, which was not there");
+                    assert!(before.is_some(), "a delete of {key}, which does not exist");
                     self.seen.remove(&key);
                 }
             }
@@ -68,23 +68,23 @@ impl Follower {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_widening_is_not_told_and_brings_full_objects_to_the_late() {
+async fn promise_2_a_switch_to_full_objects_delivers_only_changed_objects() {
     let fake = FakeListWatch::pods();
     fake.put(pod("ns/a"));
     fake.put(pod("ns/b"));
     let informer = of_metadata(&fake);
     let mut early = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut early, 2).await.len(), 2);
+        assert_eq!(receive(&mut early, 2).await.len(), 2);
         let small = informer.status().bytes;
         fake.until_watches(1).await;
-        // Missed by the watch that is about to be closed: the list of the other source has them.
+        // The old watch misses these changes. The list of the new source has them.
         fake.put_unseen(pod("ns/b"));
         fake.put_unseen(pod("ns/c"));
         let number = informer.switch(full(&fake));
         assert!(informer.wait_for_source(number).await);
         assert!(cached(&informer).iter().all(is_full));
-        assert_eq!(told(&mut early, 2).await, ["update ns/b@3→4", "add ns/c@5"]);
+        assert_eq!(receive(&mut early, 2).await, ["update ns/b@3→4", "add ns/c@5"]);
         let mut late = informer.add_listener(ListenerConfig::default()).unwrap();
         for _ in 0..3 {
             let delivery = late.next().await.unwrap();
@@ -93,15 +93,15 @@ async fn promise_2_widening_is_not_told_and_brings_full_objects_to_the_late() {
         }
         fake.until_watches(2).await;
         fake.put(pod("ns/a"));
-        assert_eq!(told(&mut early, 1).await, ["update ns/a@2→6"], "nothing of ns/a in between");
+        assert_eq!(receive(&mut early, 1).await, ["update ns/a@2→6"], "the switch is no update of ns/a");
         drop(late);
 
         let number = informer.switch(metadata_of(&fake));
         assert!(informer.wait_for_source(number).await);
         assert!(!cached(&informer).iter().any(is_full));
-        assert_eq!(informer.status().bytes, small / 2 * 3, "the memory is given back");
+        assert_eq!(informer.status().bytes, small / 2 * 3, "the memory is freed");
         settle().await;
-        assert!(early.next().now_or_never().is_none(), "nobody is told of that");
+        assert!(early.next().now_or_never().is_none(), "no listener is notified of the switch");
         assert_eq!(fake.n_open_watches(), 1);
     })
     .await;
@@ -151,7 +151,7 @@ async fn promise_2_chains_hold_through_any_number_of_switches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_counts_as_held_only_when_its_list_is_in_the_cache() {
+async fn wait_for_source_returns_once_the_list_of_the_source_is_in_the_cache() {
     let fake = FakeListWatch::pods();
     fake.put(pod("ns/a"));
     let informer = of_metadata(&fake);
@@ -161,10 +161,10 @@ async fn a_source_counts_as_held_only_when_its_list_is_in_the_cache() {
         let number = informer.switch(full(&fake));
         settle().await;
         assert!(informer.wait_for_source(number).now_or_never().is_none());
-        // Another switch before the first came to anything: what counts is the last.
+        // A second switch before the first list: the list of the last source counts for both.
         let last = informer.switch(full(&fake));
         assert!(informer.wait_for_source(number).await && informer.wait_for_source(last).await);
     })
     .await;
-    assert!(!informer.wait_for_source(99.into()).await, "it has stopped");
+    assert!(!informer.wait_for_source(99.into()).await, "the informer has stopped");
 }

@@ -1,13 +1,13 @@
-//! What a transformer sees, and what it cannot do: take an object's identity away.
+//! Transformers in an informer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Upstream, a transformer that blanks the version makes every update look like a resync, and then some listeners are told of none.
+/// In client-go such a transformer makes each update look like a resync, and some listeners receive no updates.
 // Conformance: G.4
 #[tokio::test(start_paused = true)]
-async fn a_transformer_that_blanks_the_version_starves_nobody_pd_42_pd_43() {
+async fn listeners_receive_updates_from_a_transformer_that_removes_the_version_pd_42_pd_43() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     let transformer: Transformer = Arc::new(|object| {
@@ -24,17 +24,17 @@ async fn a_transformer_that_blanks_the_version_starves_nobody_pd_42_pd_43() {
     let mut often = informer.add_listener(resync(10)).unwrap();
     let mut never = informer.add_listener(resync(0)).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut often, 2).await, ["add ns/a@2 (initial)", "update ns/a@2→2"]);
-        assert_eq!(told(&mut never, 1).await, ["add ns/a@2 (initial)"]);
+        assert_eq!(receive(&mut often, 2).await, ["add ns/a@2 (initial)", "update ns/a@2→2"]);
+        assert_eq!(receive(&mut never, 1).await, ["add ns/a@2 (initial)"]);
         fake.put("ns/a");
-        assert_eq!(told(&mut never, 1).await, ["update ns/a@2→3"], "an update is an update");
-        assert_eq!(told(&mut often, 2).await, ["update ns/a@2→3", "update ns/a@3→3"]);
-        assert!(never.next().now_or_never().is_none(), "a resync is for those who asked");
+        assert_eq!(receive(&mut never, 1).await, ["update ns/a@2→3"], "the update is delivered");
+        assert_eq!(receive(&mut often, 2).await, ["update ns/a@2→3", "update ns/a@3→3"]);
+        assert!(never.next().now_or_never().is_none(), "this listener requested no resync");
     })
     .await;
 }
 
-/// Marks what it sees, and is no friend of objects named `bad`.
+/// Marks each object, and rejects objects named `bad`.
 fn marking(n_calls: &Arc<AtomicUsize>) -> Transformer {
     let n_calls = n_calls.clone();
     Arc::new(move |object| {
@@ -48,9 +48,9 @@ fn marking(n_calls: &Arc<AtomicUsize>) -> Transformer {
     })
 }
 
-/// Whether it comes as a list or as the beginning of a watch.
+/// Tests lists and streamed lists.
 #[tokio::test(start_paused = true)]
-async fn what_was_transformed_is_held_once_over_a_relist_and_transformed_once_each_time_rl_71() {
+async fn a_relist_transforms_each_object_once_and_keeps_the_cached_one_if_equal_rl_71() {
     for lists in [false, true] {
         let fake = FakeListWatch::pods();
         if lists {
@@ -78,9 +78,9 @@ async fn what_was_transformed_is_held_once_over_a_relist_and_transformed_once_ea
     }
 }
 
-/// ST-21: all of a list or nothing.
+/// ST-21: a list is stored whole or not at all.
 #[tokio::test(start_paused = true)]
-async fn a_list_that_the_transformer_refuses_changes_nothing_and_is_tried_again() {
+async fn a_list_that_the_transformer_rejects_changes_nothing_and_is_retried() {
     let fake = FakeListWatch::pods();
     fake.refuse_watch_lists();
     fake.put("ns/a");

@@ -1,4 +1,4 @@
-//! Objects that are created anew under the name of another, whatever becomes of the watch meanwhile.
+//! Objects that are deleted and created again under the same name, with watches that miss events.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::listener::Notification;
 use crate::names::TypeMeta;
 use crate::object::Object;
 
-/// What one handler was told, as far as its chains go: the uid and the version of what it knows.
+/// One handler, with the uid and version of each object that it knows.
 struct Handler {
     name: String,
     listener: Listener,
     known: BTreeMap<ObjectKey, (String, String)>,
-    /// One in so many notifications fails; 0 for none.
+    /// One in this many notifications fails; 0 for none.
     fails: u32,
-    /// Updates that change no declared field are skipped: of versions nothing is promised then.
+    /// Updates that change no declared field are skipped, so versions are not checked.
     declares_fields: bool,
-    /// Objects of which a delete may come though their add was never handled: it was tried, or was part of the first list.
+    /// Objects of which a delete may come although their add was not handled: it was tried, or was part of the first list.
     tried: BTreeMap<ObjectKey, String>,
     log: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl Handler {
         Self { name: name.to_owned(), listener, known, fails, declares_fields, tried, log: Vec::new() }
     }
 
-    /// Handles up to so many notifications.
+    /// Handles at most this many notifications.
     fn handle(&mut self, n_at_most: usize, random: &mut SmallRng) {
         for _ in 0..n_at_most {
             let Some(Some(delivery)) = self.listener.next().now_or_never() else { return };
@@ -81,7 +81,7 @@ impl Handler {
                 match (known, self.tried.get(key)) {
                     (Some((known, _)), _) => assert_eq!(*known, uid, "a delete: {}", story()),
                     (None, Some(tried)) => assert_eq!(*tried, uid, "a delete: {}", story()),
-                    // An initial add and its delete have merged.
+                    // An initial add and its delete merged.
                     (None, None) => {}
                 }
             }
@@ -94,9 +94,10 @@ fn draft(random: &mut SmallRng, key: &str) -> Draft {
     if random.random_bool(0.7) { draft.label("app", "web") } else { draft }
 }
 
-/// Relists, resyncs, recreations and cut watches, for handlers with and without resync, filters, failures and merging backlogs.
+/// Tests relists, resyncs, recreations and closed watches, for handlers with and without resync, filters, failures and merging
+/// backlogs.
 #[tokio::test(start_paused = true)]
-async fn promise_2_nobody_is_told_of_the_end_of_an_object_that_it_does_not_know() {
+async fn promise_2_no_handler_receives_the_delete_of_an_object_that_it_does_not_know() {
     for seed in 0..60 {
         let mut random = SmallRng::seed_from_u64(seed);
         let fake = FakeListWatch::pods();
@@ -136,7 +137,7 @@ async fn promise_2_nobody_is_told_of_the_end_of_an_object_that_it_does_not_know(
                     (0..3, _) => drop(fake.put(draft(&mut random, &key))),
                     (3..6, Some(_)) if is_unseen => drop(fake.delete_unseen(&key)),
                     (3..6, Some(_)) => drop(fake.delete(&key)),
-                    // Created anew while nobody looks; the draft has no uid of its own, so it gets another.
+                    // Created again unseen. The draft has no uid, so the object gets another one.
                     (6, Some(_)) => {
                         fake.delete_unseen(&key);
                         fake.put_unseen(draft(&mut random, &key));
@@ -144,7 +145,7 @@ async fn promise_2_nobody_is_told_of_the_end_of_an_object_that_it_does_not_know(
                     (7, _) => fake.close_watches(),
                     (8, _) => fake.reset_watches(),
                     (9, _) => tokio::time::sleep(Duration::from_millis(random.random_range(0..3000))).await,
-                    // A proxy that lost what came before.
+                    // A proxy that lost the events before.
                     (10, Some(object)) => {
                         let version = object.resource_version().to_string();
                         let other = Draft::new(&key).at(
@@ -161,7 +162,7 @@ async fn promise_2_nobody_is_told_of_the_end_of_an_object_that_it_does_not_know(
                     handler.handle(n_at_most, &mut random);
                 }
             }
-            // A list is the truth, whatever was lost on the way.
+            // The list repairs whatever was lost.
             tokio::time::sleep(Duration::from_secs(200)).await;
             fake.break_watches(errors::garbage);
             for _ in 0..20 {
@@ -172,7 +173,7 @@ async fn promise_2_nobody_is_told_of_the_end_of_an_object_that_it_does_not_know(
                 }
             }
             for handler in &handlers {
-                // The newest version is told only if a declared field has changed; that each object is told of is what counts.
+                // Updates that change no declared field are skipped, so only the objects are compared then.
                 let known = handler.known.clone().into_iter();
                 let shown = |(key, (uid, version)): (ObjectKey, (String, String))| {
                     (key, uid, if handler.declares_fields { String::new() } else { version })
@@ -191,15 +192,15 @@ async fn promise_2_nobody_is_told_of_the_end_of_an_object_that_it_does_not_know(
     }
 }
 
-/// As client-go's queue has it when nothing merges: the delete of the old object, the add of the new one, its delete.
+/// The queue has three deltas as in client-go: the delete of the old object, the add of the new one, and its delete.
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_whole_life_was_missed_but_for_its_end_is_told_of_as_an_object() {
+async fn an_object_of_which_only_the_delete_was_seen_is_added_and_deleted() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").uid("first"));
     let informer = informer(&fake);
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        told(&mut listener, 1).await;
+        receive(&mut listener, 1).await;
         fake.until_watches(1).await;
         let second = Draft::new("ns/a").at(&TypeMeta::new("v1", "Pod"), "second", "9");
         fake.send(&WatchEvent::Deleted(second));
@@ -216,9 +217,9 @@ async fn an_object_whose_whole_life_was_missed_but_for_its_end_is_told_of_as_an_
     .await;
 }
 
-/// What led to it: the relist's update from one object to the other waits in a full backlog when the delete comes.
+/// The relist's update from one uid to the other waits in a full backlog when the delete comes.
 #[tokio::test(start_paused = true)]
-async fn a_recreation_and_a_delete_that_merge_are_the_end_of_the_object_that_was_told_of() {
+async fn a_recreation_merged_with_a_delete_is_the_delete_of_the_known_object() {
     for limit in [0, 1024] {
         let fake = FakeListWatch::pods();
         fake.put(Draft::new("ns/a").uid("first"));
@@ -226,7 +227,7 @@ async fn a_recreation_and_a_delete_that_merge_are_the_end_of_the_object_that_was
         let config = ListenerConfig { backlog_limit: limit, ..ListenerConfig::default() };
         let mut listener = informer.add_listener(config).unwrap();
         run(&informer, async {
-            told(&mut listener, 1).await;
+            receive(&mut listener, 1).await;
             fake.until_watches(1).await;
             fake.delete_unseen("ns/a");
             fake.put_unseen(Draft::new("ns/a").uid("second"));

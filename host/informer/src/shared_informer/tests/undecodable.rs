@@ -1,4 +1,4 @@
-//! An object that cannot be decoded, from the bytes on the wire to cache, handlers and status.
+//! Objects that cannot be decoded, from the bytes of a response to cache, listeners and status.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use crate::api_list_watch::{self, ApiListWatch};
 use crate::names::TypeMeta;
 use crate::reflector::Phase;
 
-/// What a server says, request by request: lists, and watches that stay open behind their events.
+/// A server with scripted responses: lists, and watches that stay open after their events.
 struct Server {
     lists: Arc<Mutex<Vec<String>>>,
     n_lists: Arc<Mutex<usize>>,
@@ -21,7 +21,7 @@ struct Server {
 }
 
 impl Server {
-    /// Serves these items, and this event to the first watch. Lists only.
+    /// Returns an informer of this server, which lists instead of streaming.
     fn informer(&self) -> SharedInformer {
         let (lists, n_lists, watch) = (self.lists.clone(), self.n_lists.clone(), self.watch.clone());
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -65,14 +65,14 @@ const A_AND_B: &str = r#"{"metadata":{"name":"a","namespace":"ns","uid":"ua","re
     {"metadata":{"name":"b","namespace":"ns","uid":"ub","resourceVersion":"8"}}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_cannot_be_decoded_is_told_after_the_next_list() {
+async fn a_delete_that_cannot_be_decoded_is_delivered_after_the_next_list() {
     let deleted = format!("{{\"type\":\"DELETED\",\"object\":{BAD_A}}}\n");
     let server = Server::new(&[A_AND_B, B], &[&deleted]);
     let informer = server.informer();
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        told(&mut listener, 2).await;
-        assert_eq!(told(&mut listener, 2).await, ["update ns/b@8→8", "delete ns/a@7 (unknown)"]);
+        receive(&mut listener, 2).await;
+        assert_eq!(receive(&mut listener, 2).await, ["update ns/b@8→8", "delete ns/a@7 (unknown)"]);
         assert_eq!(informer.indexer().keys(), [ObjectKey::new("ns", "b")]);
         settle().await;
         let status = informer.status();
@@ -84,16 +84,16 @@ async fn a_deletion_that_cannot_be_decoded_is_told_after_the_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_decoded_keeps_its_last_state_and_nobody_cleans_up_behind_it() {
+async fn an_object_that_cannot_be_decoded_keeps_its_last_state_and_is_not_deleted() {
     let listed = format!("{BAD_A},{B}");
     let broken = "{\"type\":\"MODIFIED\",\"object\":{\n".to_owned();
     let server = Server::new(&[A_AND_B, &listed], &[&broken]);
     let informer = server.informer();
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        told(&mut listener, 2).await;
-        // The list has what it had, as far as anyone can tell: those are syncs.
-        assert_eq!(told(&mut listener, 2).await, ["update ns/a@7→7", "update ns/b@8→8"]);
+        receive(&mut listener, 2).await;
+        // The relist changes nothing, so these updates are from one version to the same.
+        assert_eq!(receive(&mut listener, 2).await, ["update ns/a@7→7", "update ns/b@8→8"]);
         settle().await;
         let status = informer.status();
         assert_eq!((&status.phase, status.objects, status.undecodable), (&Phase::Watching, 2, 1));
@@ -106,7 +106,7 @@ async fn an_object_that_cannot_be_decoded_keeps_its_last_state_and_nobody_cleans
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_list_with_a_bad_object_syncs_with_all_the_others() {
+async fn a_first_list_with_an_undecodable_object_syncs_with_all_others() {
     let listed = format!("{BAD_A},{B}");
     let server = Server::new(&[&listed], &[]);
     let informer = server.informer();

@@ -9,15 +9,15 @@ fn resync(seconds: u64) -> ListenerConfig {
     ListenerConfig { resync: Some(Duration::from_secs(seconds)), ..ListenerConfig::default() }
 }
 
-/// Returns what can be taken now, finishing each.
+/// Takes and finishes all ready notifications.
 async fn drain(listener: &mut Listener) -> Vec<String> {
     settle().await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     while let Some(Some(delivery)) = listener.next().now_or_never() {
-        told.push(outline(&delivery.notification));
+        received.push(outline(&delivery.notification));
         listener.finish(&delivery.key, Outcome::Done);
     }
-    told
+    received
 }
 
 /// Runs a future on a thread that has no runtime.
@@ -63,7 +63,7 @@ async fn listener_resync_periods() {
     let mut listeners = [0, 2, 3].map(|seconds| informer.add_listener(resync(seconds)).unwrap());
     run(&informer, async {
         for listener in &mut listeners {
-            told(listener, 2).await;
+            receive(listener, 2).await;
         }
         let both = ["update ns/pod1@2→2", "update ns/pod2@3→3"];
         let [never, two, three] = &mut listeners;
@@ -110,18 +110,18 @@ async fn shared_informer_error_handling() {
     fake.decline_watch_list();
     fake.fail_list(errors::status(418, "Teapot", "Access Denied").into());
     let informer = informer(&fake);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let telling = told.clone();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let recorded = received.clone();
     let handler = WatchErrorHandler::new(move |error| {
-        telling.lock().push(error.api_error().map(ToString::to_string));
+        recorded.lock().push(error.api_error().map(ToString::to_string));
     });
     informer.set_watch_error_handler(handler).unwrap();
     run(&informer, async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let told = std::mem::take(&mut *told.lock());
-        let [Some(message)] = &told[..] else { panic!("{told:?}") };
+        let received = std::mem::take(&mut *received.lock());
+        let [Some(message)] = &received[..] else { panic!("{received:?}") };
         assert!(message.contains("Access Denied"), "{message}");
-        assert!(informer.wait_for_sync().await, "it goes on");
+        assert!(informer.wait_for_sync().await, "the informer retries");
     })
     .await;
 }
@@ -166,7 +166,7 @@ async fn shared_informer_transformer() {
     informer.set_transformer(transformer("\"pod", "\"POD")).unwrap();
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
-        assert_eq!(told(&mut listener, 2).await, ["add ns/POD1@2 (initial)", "add ns/POD2@3 (initial)"]);
+        assert_eq!(receive(&mut listener, 2).await, ["add ns/POD1@2 (initial)", "add ns/POD2@3 (initial)"]);
         assert_eq!(informer.indexer().keys(), ["POD1", "POD2"].map(|name| ObjectKey::new("ns", name)));
     })
     .await;
@@ -180,7 +180,7 @@ async fn shared_informer_remove_handler() {
     assert_eq!(informer.status().listeners, 2);
     assert!(informer.remove_listener(&second));
     assert_eq!(informer.status().listeners, 1);
-    assert!(!informer.remove_listener(&second), "removing it again does nothing");
+    assert!(!informer.remove_listener(&second), "the second removal does nothing");
     second.remove();
     assert!(informer.remove_listener(&first));
     assert_eq!(informer.status().listeners, 0);
@@ -197,7 +197,7 @@ async fn shared_informer_remove_foreign_handler() {
     assert!(!other.remove_listener(&listener));
     assert_eq!((informer.status().listeners, other.status().listeners), (1, 1));
     run(&informer, async {
-        assert_eq!(told(&mut listener, 1).await, ["add ns/a@2 (initial)"], "unaffected");
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/a@2 (initial)"], "unaffected");
         assert!(informer.remove_listener(&listener));
         assert!(listener.next().await.is_none());
     })
@@ -223,7 +223,7 @@ async fn add_and_remove_on_stopped_shared_informer() {
     run(&informer, async {}).await;
     let error = informer.add_listener(ListenerConfig::default()).unwrap_err();
     assert!(error.to_string().ends_with("was not added to shared informer because it has stopped already"));
-    assert!(!informer.remove_listener(&listener), "it is gone with the informer");
+    assert!(!informer.remove_listener(&listener), "the stop removed the listener");
     let error = informer.add_index("late", IndexSource::OwnerUid).unwrap_err();
     insta::assert_snapshot!(error, @r#"index "late" was not added because the informer has stopped already"#);
 }
@@ -237,7 +237,7 @@ async fn remove_while_active() {
     run(&informer, async {
         fake.until_watches(1).await;
         fake.put("ns/pod1");
-        assert_eq!(told(&mut listener, 1).await, ["add ns/pod1@2"]);
+        assert_eq!(receive(&mut listener, 1).await, ["add ns/pod1@2"]);
         assert!(informer.remove_listener(&listener));
         fake.put("ns/pod2");
         settle().await;
@@ -246,7 +246,7 @@ async fn remove_while_active() {
     .await;
 }
 
-/// There are no tasks to leak; what could stay is a listener that waits for ever, or keeps the informer in memory.
+/// An informer has no tasks to leak. A listener could wait for ever, or keep the informer in memory.
 // Conformance: 20.20
 #[tokio::test(start_paused = true)]
 async fn shutdown_leaves_nothing_behind() {
@@ -260,8 +260,8 @@ async fn shutdown_leaves_nothing_behind() {
         if is_run {
             run(&informer, async {
                 let mut listener = listener.take().unwrap_or_else(add);
-                told(&mut listener, 1).await;
-                // It would wait for ever; the end of the informer ends it.
+                receive(&mut listener, 1).await;
+                // This wait ends only because the informer stops.
                 tokio::join!(async { assert!(listener.next().await.is_none()) }, async {
                     informer.core.processor.stop();
                 });

@@ -1,9 +1,9 @@
-//! Replay, inheritance and changes of the namespaces.
+//! Replays, inherited deletes, changes of the visible namespaces, and deferred objects.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_replay_tells_what_there_is_and_keeps_deletes_of_what_is_gone() {
+async fn a_replay_delivers_existing_objects_and_keeps_deletes_of_others() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["kept", "gone", "parked", "back"] {
@@ -13,22 +13,22 @@ async fn a_replay_tells_what_there_is_and_keeps_deletes_of_what_is_gone() {
     bench.put("kept");
     bench.delete("gone");
     bench.put("parked");
-    bench.put("untold");
-    bench.delete("untold");
+    bench.put("brief");
+    bench.delete("brief");
     bench.delete("back");
     bench.put("back");
     listener.replay();
     assert!(!listener.has_synced());
-    let told = drain(&mut listener);
+    let received = drain(&mut listener);
     assert_eq!(
-        told,
+        received,
         ["delete gone@6", "add back@11 (initial)", "add kept@5 (initial)", "add parked@7 (initial)"]
     );
     assert!(listener.has_synced());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replay_brings_dead_letters_back_as_they_are_now() {
+async fn a_replay_delivers_parked_objects_in_their_current_state() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -44,7 +44,7 @@ async fn a_replay_brings_dead_letters_back_as_they_are_now() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_replay_what_was_in_flight_is_retried_only_if_it_is_a_delete_of_what_is_gone() {
+async fn after_a_replay_only_deletes_of_missing_objects_are_retried() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     for name in ["here", "gone", "back"] {
@@ -66,7 +66,7 @@ async fn after_a_replay_what_was_in_flight_is_retried_only_if_it_is_a_delete_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trap_is_followed_by_a_replay() {
+async fn a_replay_ends_back_off() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -75,11 +75,11 @@ async fn a_trap_is_followed_by_a_replay() {
     bench.delete("b");
     assert_eq!(fail(&mut listener), "delete b@3 (attempt 0)");
     listener.replay();
-    assert_eq!(drain(&mut listener), ["delete b@3", "add a@1 (initial)"], "the back-off is over, too");
+    assert_eq!(drain(&mut listener), ["delete b@3", "add a@1 (initial)"], "the back-off has ended");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_that_waits_beside_a_snapshot_is_inherited() {
+async fn a_delete_during_a_snapshot_is_inherited() {
     let mut bench = Bench::new();
     let mut old = bench.listener();
     bench.put("gone");
@@ -93,7 +93,7 @@ async fn a_delete_that_waits_beside_a_snapshot_is_inherited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_listener_inherits_the_deletes_of_the_old() {
+async fn a_new_listener_inherits_the_deletes_of_the_old_one() {
     let mut bench = Bench::new();
     let mut old = bench.listener();
     for name in ["ns/gone", "ns/tried", "ns/here", "other/gone"] {
@@ -116,7 +116,7 @@ async fn a_new_listener_inherits_the_deletes_of_the_old() {
 // Namespaces.
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_sees_more_is_told_adds_and_one_that_sees_less_forgets() {
+async fn visible_objects_arrive_as_adds_and_invisible_ones_are_forgotten() {
     let mut bench = Bench::new();
     for name in ["a/x", "b/x", "c/x"] {
         bench.put(name);
@@ -147,7 +147,7 @@ async fn a_listener_that_sees_more_is_told_adds_and_one_that_sees_less_forgets()
 }
 
 #[tokio::test(start_paused = true)]
-async fn narrowing_ends_the_wait_for_initial_adds_that_will_not_come() {
+async fn a_listener_does_not_wait_for_initial_adds_that_became_invisible() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.relist(vec![object("a/x", 1), object("b/x", 1), object("c/x", 1)]);
@@ -161,7 +161,7 @@ async fn narrowing_ends_the_wait_for_initial_adds_that_will_not_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deferred_object_waits_until_it_is_asked_for_and_holds_up_no_other() {
+async fn a_deferred_object_waits_for_take_deferred_and_delays_no_other() {
     let mut bench = Bench::new();
     let mut listener = bench.listener();
     bench.put("a");
@@ -182,7 +182,7 @@ async fn a_deferred_object_waits_until_it_is_asked_for_and_holds_up_no_other() {
     listener.finish(&key("a"), Outcome::Defer);
     assert_eq!(listener.release_deferred(), 1);
     assert_eq!(drain(&mut listener), ["add a@4"]);
-    // A replay brings it back among all others; a delete of it that was deferred is kept.
+    // A replay delivers the object with all others, and keeps a deferred delete.
     bench.put("a");
     defer(&mut listener);
     bench.delete("b");

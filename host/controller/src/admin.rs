@@ -1,6 +1,7 @@
-//! The pages for probes, Prometheus and people: `/livez`, `/readyz`, `/metrics`, `/plugins`, and `/`, which names them.
+//! The admin pages: `/livez`, `/readyz`, `/metrics`, `/plugins`, and `/`, which links them.
 //!
-//! They are read-only and carry no secrets; they know nobody's right to see them, so bind them where only the cluster looks.
+//! The pages are read-only and contain no secrets. They check no credentials, so bind them to an address that
+//! only the cluster can reach.
 
 mod healthz;
 
@@ -22,29 +23,29 @@ use crate::metrics::{Exposition, Metrics};
 use crate::report::{self, HostEvent, Reporter};
 use crate::status::{PluginStatus, RefusedFile, StatusRegistry};
 
-/// Why the pages are not served.
+/// Why the pages cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Someone else listens there.
+    /// Another process listens on the address.
     #[error(
-        "{address} is in use; stop what listens there, or choose another port with --admin-addr (port 0 takes any free one)"
+        "another process listens on {address}: stop it, or choose another port with --admin-addr (port 0 takes any free port)"
     )]
     AddressInUse {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
-    /// The address is not to be had.
+    /// The system refuses the address.
     #[error("cannot listen on {address}")]
     Bind {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What the pages show.
+/// Serves the pages from the state of these parts.
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) statuses: StatusRegistry,
@@ -62,7 +63,7 @@ struct PluginsPage {
     budget: BudgetView,
 }
 
-/// Binds the address of the pages, so that a port in use is known before anything is started.
+/// Binds the address of the pages, so that a port in use is an error before the host starts.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => Error::AddressInUse { address },
@@ -80,7 +81,7 @@ impl Admin {
         }
         let serving = axum::serve(listener, self.router()).with_graceful_shutdown(token.cancelled_owned());
         if let Err(error) = serving.await {
-            tracing::error!(%error, "the admin pages are no longer served");
+            tracing::error!(%error, "serving the admin pages failed");
         }
     }
 
@@ -99,12 +100,12 @@ impl Admin {
 
 async fn index() -> Html<String> {
     let pages = [
-        ("/livez?verbose", "whether the host lives, for a liveness probe"),
-        ("/readyz?verbose", "whether the host is ready, for a readiness probe"),
-        ("/metrics", "figures, for Prometheus"),
-        ("/plugins", "what each plugin and each watch is at, as JSON"),
+        ("/livez?verbose", "liveness of the host, for a liveness probe"),
+        ("/readyz?verbose", "readiness of the host, for a readiness probe"),
+        ("/metrics", "metrics, for Prometheus"),
+        ("/plugins", "status of each plugin and each informer, as JSON"),
     ];
-    let links = pages.map(|(path, what)| format!("<li><a href=\"{path}\">{path}</a>: {what}</li>\n"));
+    let links = pages.map(|(path, text)| format!("<li><a href=\"{path}\">{path}</a>: {text}</li>\n"));
     let version = env!("CARGO_PKG_VERSION");
     let head = "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Oarlock</title>\n";
     Html(format!("{head}<h1>Oarlock {version}</h1>\n<ul>\n{}</ul>\n</html>\n", links.concat()))
@@ -115,7 +116,7 @@ async fn livez(State(admin): State<Admin>, Query(query): Query<Vec<(String, Stri
 }
 
 async fn readyz(State(admin): State<Admin>, Query(query): Query<Vec<(String, String)>>) -> Response {
-    // A plugin that waits is no reason for the host not to be ready, but worth a line.
+    // A plugin that waits does not make the host unready. The page names it.
     let waiting = admin.statuses.snapshot().into_iter().filter(|plugin| !plugin.waits_for.is_empty());
     let waiting: Vec<_> =
         waiting.map(|plugin| format!("{} waits for {}", plugin.name, plugin.waits_for.join(", "))).collect();

@@ -1,7 +1,8 @@
-//! The small file that stands for one plugin: which component, as whom, with what configuration and limits.
+//! Plugin files: each names the component, the ServiceAccount, the configuration and the limits of one
+//! plugin.
 //!
-//! A file is read, checked and resolved here; whether the component and the ServiceAccount exist is not looked at.
-//! Every error names file, line and key, since a person has to mend it.
+//! This module reads and validates files and resolves paths. It does not check whether the component and the
+//! ServiceAccount exist. Every error names the file, and line and key where known.
 
 mod bounded;
 mod error;
@@ -19,42 +20,42 @@ use serde::Deserialize;
 pub use self::error::Error;
 use crate::{account::Account, regular_file};
 
-/// One plugin as its operator wrote it down, checked, with nothing left to default.
+/// A validated plugin file, with all defaults applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginFile {
-    /// The file that this was read from.
+    /// The path of the plugin file.
     pub path: PathBuf,
-    /// The plugin's name, a DNS label, unique in the host.
+    /// The name of the plugin: a DNS label, unique in the host.
     pub name: String,
-    /// The component, resolved against the file's folder.
+    /// The path of the component, resolved against the folder of the plugin file.
     pub component: PathBuf,
-    /// Whom the plugin acts as.
+    /// The ServiceAccount that the plugin acts as.
     pub service_account: Account,
-    /// What the plugin reads through its `config` import: a JSON object.
+    /// The JSON object that the plugin reads through its `config` import.
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// What the plugin may use up.
+    /// The limits of the plugin.
     pub limits: Limits,
-    /// The plugin is told things but its writes answer `suspended`.
+    /// Whether writes of the plugin fail with `suspended`. Notifications are delivered as usual.
     pub suspend: bool,
 }
 
-/// What a folder of plugin files holds.
+/// The plugin files that were read, and the errors of the others.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// The good files, in the order of their paths.
+    /// The valid files, sorted by path.
     pub files: Vec<PluginFile>,
-    /// What is wrong with the others.
+    /// The errors of the other files.
     pub errors: Vec<Error>,
 }
 
-/// The file's text, as serde sees it.
+/// A plugin file before validation.
 #[derive(Deserialize)]
 #[serde(
     deny_unknown_fields,
     rename_all = "camelCase",
     expecting = "a mapping with the keys `name`, `component` and `serviceAccount`"
 )]
-struct Raw {
+struct RawFile {
     name: String,
     component: PathBuf,
     service_account: Account,
@@ -66,28 +67,28 @@ struct Raw {
     suspend: bool,
 }
 
-/// What the files do not say.
+/// Facts beside the files that reading them depends on.
 #[derive(Clone, Copy, Default)]
 pub struct Circumstances<'a> {
-    /// The plugins that there are, and the file of each: it keeps its name against any other file.
+    /// The loaded plugins, and the file of each. A plugin keeps its name if another file uses it.
     pub owners: Option<&'a BTreeMap<String, PathBuf>>,
-    /// Whom a plugin of this name acts as that is a component without a plugin file. None where there is no such plugin.
+    /// Returns the account for a component without a plugin file. Without it such components are refused.
     pub account_of: Option<AccountOf<'a>>,
 }
 
-/// Says whom a plugin of this name acts as; none where that is not to be had.
+/// Returns the account of a plugin of this name, or none.
 pub type AccountOf<'a> = &'a dyn Fn(&str) -> Option<Account>;
 
-/// Files that other tools own and that may lie in a folder of plugins.
+/// Files of other tools that may lie in a folder of plugins.
 const FOREIGN: &[&str] =
     &["Cargo.toml", "pyproject.toml", "rust-toolchain.toml", "rustfmt.toml", "clippy.toml"];
 
 // === impl PluginFile ===
 
 impl PluginFile {
-    /// Reads one plugin file, YAML or TOML by its extension.
+    /// Reads one plugin file: YAML or TOML, by its extension.
     ///
-    /// A folder stands for the `plugin.yaml`, `plugin.yml` or `plugin.toml` in it.
+    /// For a folder it reads the `plugin.yaml`, `plugin.yml` or `plugin.toml` in it.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let path = match plugin_file_in(path) {
             Some(inner) => inner,
@@ -102,7 +103,8 @@ impl PluginFile {
         Self::parse(&path, &text)
     }
 
-    /// Makes the plugin that a component without a plugin file stands for: named like the file, without configuration.
+    /// Returns the plugin for a component without a plugin file: named after the component, without
+    /// configuration.
     fn of_component(path: &Path, account_of: AccountOf<'_>) -> Result<Self, Error> {
         let refused = || Error::BareComponent { path: path.to_owned() };
         let name = names::dns_label_from(&path.file_stem().unwrap_or_default().to_string_lossy());
@@ -118,20 +120,20 @@ impl PluginFile {
         })
     }
 
-    /// Reads the text of a plugin file that lies, or would lie, at `path`.
+    /// Parses and validates the text of a plugin file. `path` need not exist.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         if let Some(line) = bounded::too_deep(text) {
             let place = error::Place { line, column: 0 };
             return Err(Error::Parse { path: path.to_owned(), place, message: bounded::nesting_message() });
         }
-        let raw: Raw = match path.extension().and_then(|extension| extension.to_str()) {
+        let raw: RawFile = match path.extension().and_then(|extension| extension.to_str()) {
             Some("yaml" | "yml") => {
                 serde_norway::from_str(text).map_err(|error| Error::from_yaml(path, &error))?
             }
             Some("toml") => toml::from_str(text).map_err(|error| Error::from_toml(path, text, &error))?,
             _ => return Err(Error::Extension { path: path.to_owned() }),
         };
-        let Raw { name, component, service_account, config, limits, suspend } = raw;
+        let RawFile { name, component, service_account, config, limits, suspend } = raw;
 
         let invalid = |key: &'static str, value: &str, why: names::Invalid| Error::Name {
             path: path.to_owned(),
@@ -161,23 +163,23 @@ impl PluginFile {
     }
 }
 
-/// Reads every plugin file in a folder and goes on past the bad ones.
+/// Reads every plugin file in a folder. Invalid files become errors in the result.
 ///
-/// A plugin file is a `.yaml`, `.yml` or `.toml` file directly in the folder, or the `plugin.*` file of a folder
-/// inside it. Of two plugins of one name the first path wins, the other is an error.
+/// A plugin file is a `.yaml`, `.yml` or `.toml` file directly in the folder, or the `plugin.*` file of a
+/// folder inside it. If two files have the same plugin name, the second by path is an error.
 pub fn load_dir(dir: &Path) -> Result<Loaded, Error> {
     Ok(load_all(plugin_files_below(dir)?, Circumstances::default()))
 }
 
-/// Reads what each path stands for, and goes on past what is bad.
+/// Reads the plugin files at all paths. Invalid files become errors in the result.
 ///
-/// A path is a plugin file, the folder of one plugin, or a folder of plugins as [`load_dir`] takes it.
+/// A path is a plugin file, the folder of one plugin, or a folder of plugins as for [`load_dir`].
 #[must_use]
 pub fn load_paths(paths: &[PathBuf]) -> Loaded {
     load_paths_under(paths, Circumstances::default())
 }
 
-/// The same where plugins run already, or where a component needs no plugin file.
+/// As [`load_paths`], under the given circumstances.
 #[must_use]
 pub fn load_paths_under(paths: &[PathBuf], circumstances: Circumstances<'_>) -> Loaded {
     let mut files = Vec::new();
@@ -200,7 +202,7 @@ pub fn load_paths_under(paths: &[PathBuf], circumstances: Circumstances<'_>) -> 
 
 fn load_all(mut paths: Vec<PathBuf>, circumstances: Circumstances<'_>) -> Loaded {
     let Circumstances { owners, account_of } = circumstances;
-    // A file may be named twice, by itself and by its folder.
+    // A file may be named twice: by its own path and by its folder.
     let mut seen = BTreeSet::new();
     paths.retain(|path| {
         let file = plugin_file_in(path).unwrap_or_else(|| path.clone());
@@ -212,21 +214,21 @@ fn load_all(mut paths: Vec<PathBuf>, circumstances: Circumstances<'_>) -> Loaded
         None => Err(Error::BareComponent { path: path.clone() }),
     };
     let read_safely = |path: &PathBuf| {
-        // A file that makes a parser panic is that file's trouble.
+        // A panic of a parser is an error of that file only.
         catch_unwind(AssertUnwindSafe(|| read(path))).unwrap_or_else(|_| {
-            let message = "the file cannot be parsed: the parser failed".to_owned();
+            let message = "the file cannot be parsed: the parser panicked".to_owned();
             Err(Error::Parse { path: path.clone(), place: error::Place::default(), message })
         })
     };
     let read: Vec<_> = paths.iter().map(read_safely).collect();
-    // The file of a plugin that is there keeps its name, also while it is malformed.
-    let is_there = |name: &str, owner: &Path| {
+    // A loaded plugin keeps its name while its file exists, even if the file is malformed.
+    let still_owns = |name: &str, owner: &Path| {
         read.iter().any(|it| match it {
             Ok(file) => file.path == owner && file.name == name,
             Err(error) => error.path() == owner,
         })
     };
-    let owners = owners.into_iter().flatten().filter(|(name, owner)| is_there(name, owner));
+    let owners = owners.into_iter().flatten().filter(|(name, owner)| still_owns(name, owner));
     let mut taken: BTreeMap<String, PathBuf> =
         owners.map(|(name, owner)| (name.clone(), owner.clone())).collect();
     let mut loaded = Loaded::default();
@@ -249,16 +251,17 @@ fn load_all(mut paths: Vec<PathBuf>, circumstances: Circumstances<'_>) -> Loaded
     loaded
 }
 
-/// Whether a path looks like a plugin's file: by its extension, hidden and foreign files aside.
+/// Returns whether a path has the extension of a plugin file, and is neither hidden nor a file of another
+/// tool.
 #[must_use]
 pub fn is_plugin_file(path: &Path) -> bool {
-    // A name need not be text, as long as its extension is.
+    // The name may contain bytes that are not UTF-8.
     let Some(name) = path.file_name() else { return false };
     let known = matches!(path.extension().and_then(|it| it.to_str()), Some("yaml" | "yml" | "toml"));
     known && !is_hidden(path) && !FOREIGN.iter().any(|foreign| name == *foreign)
 }
 
-/// Whether a path looks like a component: by its extension.
+/// Returns whether a path has the extension of a component, and is not a folder.
 #[must_use]
 pub fn is_component(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "wasm") && !path.is_dir()
@@ -276,7 +279,7 @@ fn plugin_files_below(dir: &Path) -> Result<Vec<PathBuf>, Error> {
         if let Some(inner) = plugin_file_in(&path).filter(|_| !is_hidden(&path)) {
             paths.push(inner);
         } else if is_plugin_file(&path) {
-            // A folder of such a name is refused in words, rather than overlooked.
+            // This includes a folder with such a name, so that it is an error and not ignored.
             paths.push(path);
         }
     }
@@ -288,7 +291,7 @@ fn plugin_file_in(folder: &Path) -> Option<PathBuf> {
     ["plugin.yaml", "plugin.yml", "plugin.toml"]
         .iter()
         .map(|name| folder.join(name))
-        // Also what is no regular file, or a link that leads nowhere: reading it says so.
+        // This includes a FIFO or a dangling link, so that reading it is an error.
         .find(|path| path.symlink_metadata().is_ok() && !path.is_dir())
 }
 

@@ -1,7 +1,7 @@
-//! What the API server serves: the kind, scope and verbs of a resource.
+//! Discovery: the kind, scope and verbs of the resources that the API server serves.
 //!
-//! A resource that is not served is no error here but a state: a CustomResourceDefinition may come later. So absence is
-//! never kept, and presence only for [`KNOWN_FOR`].
+//! A resource that is not served is not an error, because its CustomResourceDefinition may be created later.
+//! So absence is never cached, and presence only for [`KNOWN_FOR`].
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,57 +11,58 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-/// How long what a group serves is taken as known.
+/// How long the resources of a group version are cached.
 pub const KNOWN_FOR: Duration = Duration::from_secs(30);
 
-/// How long the API server may take to answer.
+/// The timeout of one discovery request.
 pub const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A resource as the API server serves it.
+/// A resource that the API server serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Served {
-    /// Such as `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: String,
-    /// Such as `apps/v1`.
+    /// The API version, such as `apps/v1`.
     pub api_version: String,
-    /// Whether its objects live in namespaces.
+    /// Whether the resource is namespaced.
     pub namespaced: bool,
-    /// What can be done with it, such as `list`.
+    /// The verbs, such as `list`.
     pub verbs: Vec<String>,
-    /// Its subresources, such as `status`.
+    /// The subresources, such as `status`.
     pub subresources: Vec<String>,
 }
 
-/// Why it is not known what is served.
+/// Why discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server cannot be reached or does not answer in time.
-    #[error("the API server cannot be asked what {group_version} serves: {reason}")]
+    /// The API server is unreachable, fails, or does not answer in time.
+    #[error("discovery of {group_version} failed: {reason}")]
     Unavailable {
-        /// Such as `apps/v1`.
+        /// The group version, such as `apps/v1`.
         group_version: String,
-        /// What went wrong.
+        /// The error.
         reason: String,
     },
-    /// The host's account may not ask.
+    /// The host's account may not use discovery.
     #[error(
-        "the host may not ask what {group_version} serves (ClusterRole system:discovery allows it): {reason}"
+        "the host's account may not discover {group_version}: {reason}. Fix: bind the ClusterRole system:discovery to it"
     )]
     Forbidden {
-        /// Such as `apps/v1`.
+        /// The group version, such as `apps/v1`.
         group_version: String,
-        /// What the API server says.
+        /// The answer of the API server.
         reason: String,
     },
 }
 
-/// Asks, and remembers for a while. Shared by all plugins.
+/// Discovers resources and caches them for a while. Shared by all plugins.
 pub struct Discovery {
     client: kube::Client,
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<HashMap<String, KnownGroup>>,
 }
 
-struct Known {
+/// The resources of one group version, by plural name.
+struct KnownGroup {
     asked: Instant,
     resources: Arc<HashMap<String, Served>>,
 }
@@ -69,13 +70,13 @@ struct Known {
 // === impl Discovery ===
 
 impl Discovery {
-    /// Makes one that asks over `client`.
+    /// Makes a discovery that uses `client`, with an empty cache.
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
         Self { client, known: Mutex::default() }
     }
 
-    /// Returns what is known of a resource; none while it is not served.
+    /// Returns a resource, from the cache if possible; none if it is not served.
     pub async fn resolve(&self, resource: &GroupVersionResource) -> Result<Option<Served>, Error> {
         let group_version = resource.api_version().to_string();
         let plural: &str = &resource.resource;
@@ -88,11 +89,11 @@ impl Discovery {
         if known.is_some() {
             return Ok(known);
         }
-        self.resolve_anew(resource).await
+        self.resolve_uncached(resource).await
     }
 
-    /// Asks, whatever is known of a resource.
-    pub async fn resolve_anew(&self, resource: &GroupVersionResource) -> Result<Option<Served>, Error> {
+    /// Returns a resource without use of the cache; none if it is not served.
+    pub async fn resolve_uncached(&self, resource: &GroupVersionResource) -> Result<Option<Served>, Error> {
         let group_version = resource.api_version().to_string();
         let asked = Instant::now();
         let Some(list) = self.ask(&group_version).await? else {
@@ -101,11 +102,11 @@ impl Discovery {
         };
         let resources = Arc::new(tabulate(&group_version, list.resources));
         let served = resources.get(&*resource.resource).cloned();
-        self.known.lock().insert(group_version, Known { asked, resources });
+        self.known.lock().insert(group_version, KnownGroup { asked, resources });
         Ok(served)
     }
 
-    /// Returns the group's other versions that have a resource of this name, the preferred one first.
+    /// Returns the other versions of the group that serve the resource, the preferred one first.
     pub async fn other_versions(&self, resource: &GroupVersionResource) -> Result<Vec<String>, Error> {
         if resource.group.is_empty() {
             return Ok(Vec::new());
@@ -125,7 +126,7 @@ impl Discovery {
     }
 
     async fn ask(&self, group_version: &str) -> Result<Option<APIResourceList>, Error> {
-        // A group version without a slash is one of the core group.
+        // A group version without a slash belongs to the core group.
         let root = if group_version.contains('/') { "/apis" } else { "/api" };
         self.get(group_version, &format!("{root}/{group_version}")).await
     }
@@ -138,7 +139,7 @@ impl Discovery {
         let answer = tokio::time::timeout(ASK_TIMEOUT, self.client.request(request)).await;
         match answer {
             Ok(Ok(list)) => Ok(Some(list)),
-            // For a group that it does not know, the API server answers in plain text: only the code says so.
+            // For an unknown group the API server answers in plain text, so only the status code counts.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => Err(Error::Forbidden {
                 group_version: group_version.to_owned(),
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn presence_is_kept_a_while_and_absence_never() {
+    async fn presence_is_cached_for_a_while_and_absence_never() {
         let served = Arc::new(AtomicUsize::new(0));
         let api = FakeApi::new({
             let served = Arc::clone(&served);
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_core_group_has_a_path_of_its_own() {
+    async fn the_core_group_is_discovered_at_its_own_path() {
         let api = FakeApi::new(|_| Reply::status(404, "NotFound", "not here"));
         let pods = GroupVersionResource::new("", "v1", "pods");
         assert_eq!(Discovery::new(api.client()).resolve(&pods).await.unwrap(), None);
@@ -223,18 +224,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_group_that_is_not_served_is_absent_though_the_answer_is_plain_text() {
+    async fn a_404_in_plain_text_means_that_the_group_is_not_served() {
         let api = FakeApi::new(|_| Reply::json(404, "404 page not found\n"));
         assert_eq!(Discovery::new(api.client()).resolve(&deployments()).await.unwrap(), None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_and_a_failure_are_told_apart() {
+    async fn a_403_and_a_timeout_are_different_errors() {
         let api = FakeApi::new(|_| Reply::status(403, "Forbidden", "no"));
         let error = Discovery::new(api.client()).resolve(&deployments()).await.unwrap_err();
-        insta::assert_snapshot!(error, @"the host may not ask what apps/v1 serves (ClusterRole system:discovery allows it): no");
+        insta::assert_snapshot!(error, @"the host's account may not discover apps/v1: no. Fix: bind the ClusterRole system:discovery to it");
         let api = FakeApi::new(|_| Reply::Never);
         let error = Discovery::new(api.client()).resolve(&deployments()).await.unwrap_err();
-        insta::assert_snapshot!(error, @"the API server cannot be asked what apps/v1 serves: no answer within 10 s");
+        insta::assert_snapshot!(error, @"discovery of apps/v1 failed: no answer within 10 s");
     }
 }

@@ -1,9 +1,10 @@
-//! Whether the host is ready: whether what *it* needs works.
+//! The liveness and readiness of the host.
 //!
-//! One plugin's resource that is gone, or that its account may not see, is that plugin's trouble, shown at `/plugins` and in the metrics.
-//! The host is not ready while it has not looked at its plugins once, while a watch that it needs itself (the
-//! namespaces, for the gate) is dead, or while no watch at all gets through. One that stands by, so that another may run the plugins, is
-//! ready without having looked at any; a leader that has not noticed that its lease ran out is not even alive.
+//! The host is not ready until it has read its plugin files once, while a watch that it needs itself (the
+//! namespaces, for the gate) is dead, or while all watches fail because the API server is unreachable. A
+//! resource that is absent, or that a plugin's account may not see, does not count: `/plugins` and the
+//! metrics show it. A host that stands by for a leader is ready although it has read no plugin files. A
+//! leader that did not notice that its Lease expired is not live.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,47 +14,47 @@ use oarlock_leader_election::HealthCheck;
 
 use crate::informers::{InformerView, Informers};
 
-/// A watch that has been in trouble this long is dead. Below it, it is the ordinary life of a network.
+/// A watch that has failed for this long is dead. Shorter failures are normal in a network.
 pub const DEAD_AFTER: Duration = Duration::from_secs(30);
 
-/// Knows whether the host is ready. Cheap to clone.
+/// Computes the checks for liveness and readiness. Cheap to clone: clones share the state.
 #[derive(Clone)]
 pub struct Health {
-    plugins_looked_at: Arc<AtomicBool>,
+    has_read_plugin_files: Arc<AtomicBool>,
     informers: Informers,
     election: Arc<OnceLock<HealthCheck>>,
 }
 
-/// One thing that has to hold.
+/// One check of liveness or readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What it is called, in `?exclude=` too.
+    /// Its name, also for `?exclude=`.
     pub name: &'static str,
-    /// Why it does not hold; nothing when it does.
+    /// Why it fails; empty when it passes.
     pub failures: Vec<String>,
 }
 
 // === impl Health ===
 
 impl Health {
-    /// Makes one that is not ready yet.
+    /// Makes the checks of a host that is not ready yet.
     #[must_use]
     pub(crate) fn new(informers: Informers) -> Self {
-        Self { plugins_looked_at: Arc::default(), informers, election: Arc::default() }
+        Self { has_read_plugin_files: Arc::default(), informers, election: Arc::default() }
     }
 
-    /// Notes that the plugin files have been looked at.
-    pub(crate) fn plugins_looked_at(&self) {
-        self.plugins_looked_at.store(true, Ordering::Release);
+    /// Notes that the plugin files have been read.
+    pub(crate) fn plugin_files_read(&self) {
+        self.has_read_plugin_files.store(true, Ordering::Release);
     }
 
-    /// Notes that plugins are run only when this election is won.
+    /// Notes that the host runs plugins only after it won this election, and counts as ready before.
     pub(crate) fn stands_by(&self, election: HealthCheck) {
         let _ = self.election.set(election);
-        self.plugins_looked_at();
+        self.plugin_files_read();
     }
 
-    /// Returns what makes the host live. It should be started anew when one of these fails.
+    /// Returns the checks of liveness. If one fails, the host should be restarted.
     #[must_use]
     pub fn live(&self) -> Vec<Check> {
         let election = self.election.get().map(|election| {
@@ -62,10 +63,10 @@ impl Health {
         [Check::new("ping", None)].into_iter().chain(election).collect()
     }
 
-    /// Returns what makes the host ready: all of these.
+    /// Returns the checks of readiness. The host is ready if all pass.
     #[must_use]
     pub fn ready(&self) -> Vec<Check> {
-        checks(self.plugins_looked_at.load(Ordering::Acquire), &self.informers.views())
+        checks(self.has_read_plugin_files.load(Ordering::Acquire), &self.informers.views())
     }
 }
 
@@ -76,26 +77,26 @@ impl Check {
         Self { name, failures: failures.into_iter().collect() }
     }
 
-    /// Whether it holds.
+    /// Returns whether the check passes.
     #[must_use]
-    pub fn holds(&self) -> bool {
+    pub fn passes(&self) -> bool {
         self.failures.is_empty()
     }
 }
 
-fn checks(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<Check> {
-    let not_looked = "the plugin files have not been looked at yet".to_owned();
+fn checks(has_read_plugin_files: bool, informers: &[InformerView]) -> Vec<Check> {
+    let not_read = "the host has not read the plugin files yet".to_owned();
     let mut reasons = Vec::new();
     for view in informers.iter().filter(|view| view.needed_by_host) {
         match view.trouble_for {
             Some(trouble) if trouble >= DEAD_AFTER => reasons.push(format!(
-                "the watch of {}, which the host needs, has been dead for {} s: {}",
+                "the host needs the watch of {}, which has failed for {} s: {}",
                 view.resource,
                 trouble.as_secs(),
-                view.last_error.as_deref().unwrap_or("no error known"),
+                view.last_error.as_deref().unwrap_or("unknown error"),
             )),
             _ if !view.synced => {
-                reasons.push(format!("{}, which the host needs, is not synced", view.resource));
+                reasons.push(format!("the host needs {}, which is not synced", view.resource));
             }
             _ => {}
         }
@@ -104,10 +105,10 @@ fn checks(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<Check> {
     let is_cut_off =
         |view: &InformerView| view.unreachable && view.trouble_for.is_some_and(|it| it >= DEAD_AFTER);
     let cut_off = !informers.is_empty() && informers.iter().all(is_cut_off);
-    let cut_off = cut_off.then(|| "no watch gets through to the API server".to_owned());
+    let cut_off = cut_off.then(|| "all watches fail: the API server is unreachable".to_owned());
     vec![
         Check::new("ping", None),
-        Check::new("plugin-files", (!plugins_looked_at).then_some(not_looked)),
+        Check::new("plugin-files", (!has_read_plugin_files).then_some(not_read)),
         informer_sync,
         Check::new("api-server", cut_off),
     ]
@@ -117,8 +118,8 @@ fn checks(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<Check> {
 mod tests {
     use super::*;
 
-    fn reasons(plugins_looked_at: bool, informers: &[InformerView]) -> Vec<String> {
-        checks(plugins_looked_at, informers).into_iter().flat_map(|check| check.failures).collect()
+    fn reasons(has_read_plugin_files: bool, informers: &[InformerView]) -> Vec<String> {
+        checks(has_read_plugin_files, informers).into_iter().flat_map(|check| check.failures).collect()
     }
 
     fn view(resource: &str) -> InformerView {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn promise_8_a_dead_watch_that_the_host_needs_is_not_ready() {
+    fn promise_8_the_host_is_not_ready_while_a_watch_that_it_needs_is_dead() {
         let dead = InformerView {
             trouble_for: Some(DEAD_AFTER),
             last_error: Some("connection refused".to_owned()),
@@ -165,14 +166,14 @@ mod tests {
         };
         insta::assert_snapshot!(
             reasons(true, &[dead, view("v1/pods")]).join("\n"),
-            @"the watch of v1/namespaces, which the host needs, has been dead for 30 s: connection refused"
+            @"the host needs the watch of v1/namespaces, which has failed for 30 s: connection refused"
         );
-        let shaky = InformerView { trouble_for: Some(DEAD_AFTER / 2), ..namespaces() };
-        assert!(reasons(true, &[shaky, view("v1/pods")]).is_empty());
+        let briefly_failing = InformerView { trouble_for: Some(DEAD_AFTER / 2), ..namespaces() };
+        assert!(reasons(true, &[briefly_failing, view("v1/pods")]).is_empty());
     }
 
     #[test]
-    fn promise_8_one_plugins_resource_that_is_gone_is_no_reason() {
+    fn promise_8_the_host_is_ready_while_a_resource_of_one_plugin_is_absent() {
         let gone = InformerView {
             phase: "absent",
             synced: false,
@@ -183,16 +184,16 @@ mod tests {
     }
 
     #[test]
-    fn promise_8_no_watch_at_all_is_a_reason() {
+    fn promise_8_the_host_is_not_ready_while_all_watches_fail() {
         let cut_off = |view| InformerView { trouble_for: Some(DEAD_AFTER), unreachable: true, ..view };
         let reasons = reasons(true, &[cut_off(view("v1/pods"))]);
-        assert_eq!(reasons, ["no watch gets through to the API server"]);
+        assert_eq!(reasons, ["all watches fail: the API server is unreachable"]);
     }
 
     #[test]
-    fn nothing_is_ready_before_the_first_look() {
-        assert_eq!(reasons(false, &[namespaces()]), ["the plugin files have not been looked at yet"]);
+    fn the_host_is_not_ready_before_it_read_the_plugin_files_and_synced() {
+        assert_eq!(reasons(false, &[namespaces()]), ["the host has not read the plugin files yet"]);
         let unsynced = InformerView { synced: false, ..namespaces() };
-        assert_eq!(reasons(true, &[unsynced]), ["v1/namespaces, which the host needs, is not synced"]);
+        assert_eq!(reasons(true, &[unsynced]), ["the host needs v1/namespaces, which is not synced"]);
     }
 }

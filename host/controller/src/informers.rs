@@ -1,11 +1,12 @@
-//! One informer per resource, however many want it (promise 1), for as long as somebody does.
+//! The informers of the host: one for each resource, shared by all its users (promise 1).
 //!
-//! Whoever wants a resource holds a [`InformerHandle`], for full objects or for their metadata. The first handle starts the informer's task,
-//! the last one's end closes the watch and gives the memory back. In between the informer holds full objects while anybody wants them, metadata
-//! otherwise. A resource that the API server does not serve is a state, looked at again until it appears: the informer begins
-//! then, or goes on, and all who wait get it.
+//! A user of a resource has an [`InformerHandle`], for full objects or for metadata. The first handle starts
+//! the informer's task; when the last one is dropped, the watch is closed and the memory freed. In between,
+//! the cache has full objects while a handle wants them, metadata otherwise. A resource that the API server
+//! does not serve is a state and not an error: the host probes until it is served, then the informer starts
+//! or continues.
 //!
-//! All informers together have a [budget](Limits), of which no plugin gets all.
+//! All informers together have a [budget](Limits). One plugin alone may use only a part of it.
 
 mod budget;
 mod informer_handle;
@@ -36,8 +37,8 @@ pub use self::view::InformerView;
 use crate::report::{HostEvent, Reporter};
 use crate::tasks::{Criticality, Tasks};
 
-/// How often it is looked whether the caches have grown beyond the budget.
-const LOOK_AT_BUDGET: Duration = Duration::from_secs(5);
+/// The interval at which the size of the caches is compared with the budget.
+const BUDGET_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// All informers of the host. Cheap to clone.
 #[derive(Clone)]
@@ -45,12 +46,12 @@ pub struct Informers {
     shared: Arc<InformersShared>,
 }
 
-/// Who wants a resource.
+/// The user of an informer.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Purpose {
-    /// The host itself cannot do without it.
+    /// The host itself, which needs it.
     Host,
-    /// A plugin of this name.
+    /// The plugin of this name.
     Plugin(Arc<str>),
 }
 
@@ -66,7 +67,7 @@ struct InformersShared {
 // === impl Informers ===
 
 impl Informers {
-    /// Makes a set without informers.
+    /// Makes an empty set of informers.
     #[must_use]
     pub fn new(tasks: Tasks, reporter: Reporter, source: Arc<dyn ResourceSource>, limits: Limits) -> Self {
         let entries = Mutex::default();
@@ -74,11 +75,12 @@ impl Informers {
         Self { shared: Arc::new(InformersShared { tasks, reporter, source, limits, ledger, entries }) }
     }
 
-    /// Returns the right to a resource's informer, starting it if nobody had one.
+    /// Returns a handle of a resource's informer, and starts the informer if this is the first handle.
     ///
     /// # Errors
     ///
-    /// When that would begin an informer, or full objects in place of metadata, and the budget has no room. The host itself is never refused.
+    /// If that would start an informer, or load full objects in place of metadata, and the budget has no
+    /// room. The host itself is never refused.
     pub fn acquire(
         &self,
         resource: &GroupVersionResource,
@@ -86,7 +88,7 @@ impl Informers {
         content: Content,
     ) -> Result<InformerHandle, Refused> {
         let usage = self.shared.usage();
-        // What a plugin wants alone already. The same resource again takes nothing more of its share.
+        // The usage of the plugin alone. Another handle of a resource that it already has takes nothing more.
         let share = match &purpose {
             Purpose::Host => None,
             Purpose::Plugin(_) => self.shared.usage_of(&purpose, resource),
@@ -95,8 +97,8 @@ impl Informers {
         let is_new = !entries.contains_key(resource);
         let is_wider = || {
             entries.get(resource).is_some_and(|entry| {
-                // What is held need not be made room for, even if nobody wants it at the moment.
-                content > entry.state.lock().wanted().max(*entry.held.borrow())
+                // Full objects that are still cached need no more room, even if no handle wants them now.
+                content > entry.state.lock().wanted().max(*entry.content.borrow())
             })
         };
         let excess = match purpose {
@@ -105,17 +107,17 @@ impl Informers {
             Purpose::Plugin(_) if is_wider() => self.shared.limits.no_room_for_more(&usage),
             Purpose::Plugin(_) => None,
         };
-        // What others want too costs nobody anything more.
+        // An informer that other users share takes nothing from this plugin's share.
         let no_share_left = || share.and_then(|usage| self.shared.limits.no_share_left(&usage));
         let excess = excess.or_else(|| if is_new { no_share_left() } else { None });
         if let Some(excess) = excess {
-            self.shared.ledger.refuse();
+            self.shared.ledger.count_refusal();
             let objects = if content == Content::Full { "full objects of " } else { "" };
-            return Err(Refused { what: format!("{objects}{resource}"), excess });
+            return Err(Refused { wanted: format!("{objects}{resource}"), excess });
         }
         let entry =
             entries.entry(resource.clone()).or_insert_with(|| Arc::new(ResourceEntry::new(resource))).clone();
-        let id = entry.enter(purpose.clone(), content);
+        let id = entry.add_user(purpose.clone(), content);
         let mut state = entry.state.lock();
         if state.task.is_none() {
             let (shared, entry) = (self.shared.clone(), entry.clone());
@@ -127,7 +129,7 @@ impl Informers {
         Ok(InformerHandle { shared: self.shared.clone(), entry, id, purpose, content })
     }
 
-    /// Every informer's state, by resource.
+    /// Returns the status of every informer, sorted by resource.
     #[must_use]
     pub fn views(&self) -> Vec<InformerView> {
         let mut entries = self.shared.entries();
@@ -135,7 +137,7 @@ impl Informers {
         entries.iter().map(|entry| entry.view()).collect()
     }
 
-    /// The budget, and what of it is used.
+    /// Returns the budget and its usage.
     #[must_use]
     pub fn budget(&self) -> BudgetView {
         let usage = self.shared.usage();
@@ -152,25 +154,26 @@ impl Informers {
         }
     }
 
-    /// Says when the caches have grown beyond the budget, and when they are back, until the token is cancelled.
+    /// Reports when the caches exceed the budget and when they are within it again, until the token is
+    /// cancelled.
     pub async fn watch_budget(&self, token: CancellationToken) {
-        let mut told = None;
+        let mut reported = None;
         loop {
             tokio::select! {
                 biased;
                 () = token.cancelled() => return,
-                () = tokio::time::sleep(LOOK_AT_BUDGET) => {}
+                () = tokio::time::sleep(BUDGET_CHECK_INTERVAL) => {}
             }
             let excess = self.shared.limits.exceeded_by(&self.shared.usage());
             let now: Option<Resource> = excess.map(|excess| excess.of);
-            if now == told {
+            if now == reported {
                 continue;
             }
             self.shared.reporter.report(match excess {
                 Some(excess) => HostEvent::OverBudget { message: excess.to_string(), hint: excess.hint() },
                 None => HostEvent::WithinBudget,
             });
-            told = now;
+            reported = now;
         }
     }
 }
@@ -182,7 +185,7 @@ impl InformersShared {
         self.entries.lock().values().cloned().collect()
     }
 
-    /// What the informers take up that this user wants alone; none if it wants this resource already.
+    /// Returns the usage of the informers that only this user has; none if it has this resource already.
     fn usage_of(&self, user: &Purpose, resource: &GroupVersionResource) -> Option<Usage> {
         let mut sum = Usage::default();
         for entry in self.entries() {
@@ -198,7 +201,7 @@ impl InformersShared {
         Some(sum)
     }
 
-    /// What all caches take up together.
+    /// Returns the usage of all informers together.
     fn usage(&self) -> Usage {
         let entries = self.entries();
         let sum = |sum: Usage, entry: &Arc<ResourceEntry>| {

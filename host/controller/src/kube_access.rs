@@ -1,7 +1,8 @@
-//! Kubernetes as one plugin sees it.
+//! The access of one plugin to Kubernetes: the imports `cache`, `client`, `work-queue` and `events`.
 //!
-//! Reads of the cache pass the gate; live requests go out as the plugin's account; the queue and the Events are the
-//! plugin's own. One [`PluginAccess`] belongs to one generation of a plugin and knows what its `describe` declared.
+//! Reads of the cache pass the gate; live requests impersonate the plugin's account; the work queue and the
+//! Events are the plugin's own. A [`PluginAccess`] belongs to one generation of a plugin and allows what its
+//! `describe` declared.
 
 mod cache;
 mod continue_token;
@@ -38,40 +39,40 @@ pub use self::{
 };
 use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
 
-/// How many requests a plugin may make.
+/// The default rate of a plugin's requests.
 pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
 
-/// What a plugin's access is made of.
+/// The parts of a plugin's access.
 pub struct Parts {
-    /// The plugin's name: field manager of its writes, source of its Events.
+    /// The name of the plugin: the field manager of its writes, the source of its Events.
     pub plugin: Arc<str>,
-    /// Which loaded version of it.
+    /// The generation of the plugin.
     pub generation: u64,
-    /// Whom it acts as.
+    /// The account that it acts as.
     pub identity: Identity,
-    /// The host's client. Every request made here impersonates the account.
+    /// The client of the host. Every request impersonates the account.
     pub client: kube::Client,
-    /// Decides what may be read.
+    /// Decides which reads are allowed.
     pub gate: Arc<Gate>,
-    /// Knows what is served.
+    /// Resolves resources.
     pub discovery: Arc<Discovery>,
-    /// By the name of the declared read.
+    /// The declared reads, by name.
     pub readers: BTreeMap<String, Reader>,
-    /// As declared.
+    /// The declared indices.
     pub indices: Vec<Index>,
     /// The plugin's work queue.
     pub queue: PluginQueue,
-    /// How many requests it may make.
+    /// The rate of its requests.
     pub rate: Rate,
-    /// What the host may keep for it.
+    /// The account of the bytes that the host keeps for it.
     pub host_bytes: HostBytes,
-    /// Where its writes are counted.
+    /// The counters of its writes.
     pub writes: Writes,
-    /// Writes answer `suspended`.
+    /// Whether writes fail with `suspended`.
     pub suspended: bool,
 }
 
-/// What one generation of a plugin may read, write and enqueue.
+/// The reads, writes and queue of one generation of a plugin.
 pub struct PluginAccess {
     cache: Cache,
     requester: Arc<Requester>,
@@ -83,9 +84,11 @@ pub struct PluginAccess {
 // === impl PluginAccess ===
 
 impl PluginAccess {
-    /// Makes it, and the recorder of its Events, which has to be run on a task.
+    /// Returns the access, and the recorder of its Events, which has to run on a task.
     ///
-    /// Fails when an index was declared over a read that was not, or with a malformed pointer.
+    /// # Errors
+    ///
+    /// If an index is declared over an undeclared read, or with a malformed pointer.
     pub fn new(parts: Parts) -> Result<(Self, Recorder), Error> {
         let Parts {
             plugin,
@@ -110,19 +113,20 @@ impl PluginAccess {
         Ok((Self { cache, requester, emitter, queue, suspended }, recorder))
     }
 
-    /// Builds the declared indices over what is cached already. Otherwise the first read through an index does.
+    /// Builds the declared indices of caches that exist already. Otherwise the first read through an index
+    /// builds it.
     pub async fn build_indices(&self) {
         self.cache.build_indices().await;
     }
 
-    /// Remembers the version that a write was answered with, so that the plugin can wait for it.
+    /// Records the version that a write returned, so that the plugin can wait for it.
     fn remember(
         &self,
         target: &GroupVersionResource,
         written: Result<Written, Error>,
     ) -> Result<Written, Error> {
         if let Ok(written) = &written {
-            self.cache.own_versions.answered(target, &written.resource_version);
+            self.cache.own_versions.record(target, &written.resource_version);
         }
         written
     }
@@ -130,9 +134,7 @@ impl PluginAccess {
     fn may_write(&self) -> Result<(), Error> {
         if self.suspended {
             let plugin = &self.requester.plugin;
-            return Err(Error::Suspended(format!(
-                "the operator has suspended the writes of plugin {plugin}"
-            )));
+            return Err(Error::Suspended(format!("the operator suspended the writes of plugin {plugin}")));
         }
         Ok(())
     }
@@ -185,7 +187,7 @@ impl KubeAccess for PluginAccess {
 
     async fn client_get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
         let text = self.requester.get(target, key).await?;
-        self.cache.own_versions.answered(target, &write::version_of(&text));
+        self.cache.own_versions.record(target, &write::version_of(&text));
         Ok(text)
     }
 

@@ -1,7 +1,9 @@
-//! Everything that Prometheus is shown. What is counted is counted here, what is asked for is in [`scrape`].
+//! The metrics of the host. Counters and histograms that the host updates are here; [`scrape`] has the series
+//! that are computed at each scrape.
 //!
-//! Series of a plugin carry `plugin`, those of a watch `resource`; both kinds go when the plugin or the watch goes. Names follow
-//! Prometheus's rules (one unit a family, base units, `_total`), which `metrics/tests/lint.rs` checks over the real page.
+//! Series about a plugin have the label `plugin`, those about an informer the label `resource`; they are
+//! removed with the plugin or the informer. Names follow the rules of Prometheus (base units, one unit per
+//! family, `_total`), which `metrics/tests/lint.rs` checks on the real page.
 
 mod exposition;
 mod guests;
@@ -35,10 +37,10 @@ pub use self::writes::Writes;
 /// The host's metrics. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
-    shared: Arc<Shared>,
+    shared: Arc<MetricsShared>,
 }
 
-struct Shared {
+struct MetricsShared {
     registry: Registry,
     plugins: Plugins,
     guests: Guests,
@@ -46,7 +48,7 @@ struct Shared {
     leads: Family<LeaseLabels, Gauge>,
 }
 
-/// What is counted of plugins.
+/// The series that are updated by calls of plugins.
 struct Plugins {
     calls: Family<CallLabels, Counter>,
     call_duration: Family<FunctionLabels, Histogram, fn() -> Histogram>,
@@ -58,13 +60,13 @@ struct Plugins {
     described: Family<PluginLabels, Counter<f64, AtomicU64>>,
 }
 
-/// The series of the guests' own, by plugin; they outlive a generation.
+/// The series that guests define themselves, by plugin. They outlive a generation.
 type Guests = Arc<Mutex<BTreeMap<Arc<str>, Arc<GuestMetrics>>>>;
 
-/// The writes of each plugin.
+/// The counters of writes, by plugin.
 type AllWrites = Arc<Mutex<BTreeMap<Arc<str>, Writes>>>;
 
-/// Tells of the keys in one plugin's work queue.
+/// The metrics of one plugin's work queue.
 struct Keys {
     plugin: Arc<str>,
     metrics: Metrics,
@@ -108,22 +110,22 @@ struct LeaseLabels {
 const FUNCTIONS: [&str; 5] = ["on-add", "on-update", "on-delete", "on-synced", "reconcile"];
 const OUTCOMES: [&str; 4] = ["done", "retry", "parked", "lost"];
 
-/// The queues in which a plugin's work waits.
+/// The values of the label `queue`.
 const NOTIFICATIONS: &str = "notifications";
 const KEYS: &str = "keys";
 
 // === impl Metrics ===
 
 impl Metrics {
-    /// Makes the registry, which asks the given parts when it is scraped.
+    /// Makes the registry. A scrape reads the status registry, the informers and the reporter.
     #[must_use]
     pub(crate) fn new(statuses: StatusRegistry, informers: Informers, reporter: Reporter) -> Self {
         let mut registry = Registry::default();
         let plugins = Plugins::new();
         plugins.register(&mut registry);
         let leads = Family::default();
-        // As in client-go.
-        let help = "Whether this host leads by the Lease: 1 or 0";
+        // The name is that of client-go, behind the prefix.
+        let help = "1 while this host holds the Lease, otherwise 0";
         registry.register("oarlock_leader_election_master_status", help, leads.clone());
         let (guests, writes) = (Guests::default(), AllWrites::default());
         registry.register_collector(Box::new(scrape::Scrape {
@@ -133,10 +135,10 @@ impl Metrics {
             guests: guests.clone(),
             writes: writes.clone(),
         }));
-        Self { shared: Arc::new(Shared { registry, plugins, guests, writes, leads }) }
+        Self { shared: Arc::new(MetricsShared { registry, plugins, guests, writes, leads }) }
     }
 
-    /// Counts one call that came back with an answer.
+    /// Counts one call that returned, with its outcome and duration.
     pub(crate) fn called(
         &self,
         plugin: &Arc<str>,
@@ -150,28 +152,28 @@ impl Metrics {
         plugins.call_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Notes for how long a notification waited for its first call.
+    /// Observes how long a notification waited for its first call.
     pub(crate) fn waited(&self, plugin: &Arc<str>, waited: Duration) {
         self.left_queue(plugin, NOTIFICATIONS, waited);
     }
 
-    /// Counts one instance that was lost.
+    /// Counts one lost instance.
     pub(crate) fn lost(&self, plugin: &Arc<str>, reason: &'static str) {
         self.shared.plugins.lost.get_or_create(&LostLabels { plugin: plugin.clone(), reason }).inc();
     }
 
-    /// Counts one fresh instance in the place of a lost one.
+    /// Counts one fresh instance that replaced a lost one.
     pub(crate) fn restarted(&self, plugin: &Arc<str>) {
         self.shared.plugins.restarts.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
     }
 
-    /// Notes how long it took to have a plugin's component compiled, or found compiled.
+    /// Observes the time to compile a component, or to find its compiled code.
     pub(crate) fn compiled(&self, plugin: &Arc<str>, took: Duration) {
         let labels = PluginLabels { plugin: plugin.clone() };
         self.shared.plugins.compile_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Counts how long a guest computed to describe itself.
+    /// Adds the CPU time of a guest's `describe`.
     pub(crate) fn described(&self, plugin: &Arc<str>, computed: Duration) {
         let labels = PluginLabels { plugin: plugin.clone() };
         self.shared.plugins.described.get_or_create(&labels).inc_by(computed.as_secs_f64());
@@ -182,28 +184,28 @@ impl Metrics {
         self.shared.plugins.panics.get_or_create(&PluginLabels { plugin: plugin.clone() }).inc();
     }
 
-    /// Shows whether the host leads by the Lease of this name.
+    /// Sets whether this host holds the Lease of this name.
     pub(crate) fn leads(&self, lease: &str, does_lead: bool) {
         self.shared.leads.get_or_create(&LeaseLabels { name: lease.to_owned() }).set(i64::from(does_lead));
     }
 
-    /// Returns where the guests of a plugin keep their series.
+    /// Returns the series that the guests of a plugin define.
     pub(crate) fn guest(&self, plugin: &Arc<str>, account: &HostBytes) -> Arc<GuestMetrics> {
         let fresh = || Arc::new(GuestMetrics::charged_to(account.clone()));
         self.shared.guests.lock().entry(plugin.clone()).or_insert_with(fresh).clone()
     }
 
-    /// Returns where the writes of a plugin are counted.
+    /// Returns the counters of a plugin's writes.
     pub(crate) fn writes(&self, plugin: &Arc<str>) -> Writes {
         self.shared.writes.lock().entry(plugin.clone()).or_default().clone()
     }
 
-    /// Returns what is told of the keys in a plugin's work queue.
+    /// Returns the metrics of a plugin's work queue.
     pub(crate) fn work_queue(&self, plugin: &Arc<str>) -> Arc<dyn WorkQueueMetrics> {
         Arc::new(Keys { plugin: plugin.clone(), metrics: self.clone() })
     }
 
-    /// Drops every series of a plugin that is gone.
+    /// Removes every series of a plugin.
     pub(crate) fn forget(&self, plugin: &Arc<str>) {
         self.shared.guests.lock().remove(plugin);
         self.shared.writes.lock().remove(plugin);
@@ -227,7 +229,7 @@ impl Metrics {
         plugins.described.remove(&labels);
     }
 
-    /// Writes the page in the format that was asked for.
+    /// Returns the page in one of the formats.
     pub(crate) fn page(&self, exposition: Exposition) -> Result<String, fmt::Error> {
         let mut page = String::new();
         text::encode(&mut page, &self.shared.registry)?;
@@ -244,9 +246,9 @@ impl Metrics {
 
 impl Plugins {
     fn new() -> Self {
-        // From 50 µs, a call that does next to nothing, to 14 min, beyond any deadline.
+        // From 50 µs, a call that does almost nothing, to 14 min, beyond any deadline.
         let quick: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_05, 4.0, 13));
-        // From a millisecond, a component that is found compiled, to 4.5 min.
+        // From 1 ms, a component whose compiled code is found, to 4.5 min.
         let slow: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 4.0, 10));
         Self {
             calls: Family::default(),
@@ -271,21 +273,21 @@ impl Plugins {
             restarts,
             described,
         } = self;
-        let help = "Calls of the plugin, by function and by how they ended";
+        let help = "Calls of the plugin, by function and outcome";
         registry.register("oarlock_plugin_calls", help, calls.clone());
-        let help = "How long calls of the plugin took";
+        let help = "Duration of the plugin's calls, by function";
         registry.register("oarlock_plugin_call_duration_seconds", help, call_duration.clone());
-        let help = "How long notifications and keys waited for their first call";
+        let help = "Time that notifications and keys waited for their first call";
         registry.register("oarlock_plugin_queue_duration_seconds", help, queue_duration.clone());
-        let help = "How long it took to compile the plugin's component, or to find it compiled";
+        let help = "Time to compile the plugin's component, or to find its compiled code";
         registry.register("oarlock_plugin_compile_duration_seconds", help, compile_duration.clone());
-        let help = "Instances of the plugin lost to traps, deadlines and limits";
+        let help = "Instances of the plugin that were lost, by reason: trap, deadline, a limit";
         registry.register("oarlock_plugin_instances_lost", help, lost.clone());
-        let help = "Panics of the host in tasks that serve the plugin";
+        let help = "Panics of the host in tasks that serve the plugin. Each is a bug of the host";
         registry.register("oarlock_plugin_host_panics", help, panics.clone());
-        let help = "Fresh instances of the plugin in the place of lost ones";
+        let help = "Fresh instances of the plugin that replaced lost ones";
         registry.register("oarlock_plugin_restarts", help, restarts.clone());
-        let help = "How long the plugin computed to describe itself";
+        let help = "CPU time of the plugin's function describe";
         registry.register("oarlock_plugin_describe_seconds", help, described.clone());
     }
 }

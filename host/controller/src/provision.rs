@@ -1,46 +1,49 @@
-//! Giving a plugin's account its rights before the plugin runs.
+//! The interface that grants a plugin's account its rights before the plugin runs.
 //!
-//! In a cluster an operator does that, with what `oarlock rbac` prints. `oarlock dev` does it by itself, against its own API
-//! server only.
+//! In a cluster the operator grants them, with the output of `oarlock rbac`. `oarlock dev` grants them
+//! itself, in its own API server only.
 
 use async_trait::async_trait;
 
 use crate::account::Account;
 use crate::rbac::Needs;
 
-/// Called with every new generation of a plugin, after it described itself and before anything is asked on its behalf.
+/// Grants rights. Called for every new generation of a plugin, after `describe` and before the first request
+/// on its behalf.
 #[async_trait]
 pub trait Provision: Send + Sync {
-    /// Sees to it that the account exists and has the rights. An error is shown to the operator, and the
-    /// generation is not switched to.
+    /// Creates the account and grants the rights. On an error the host reports it and does not switch to the
+    /// generation.
     async fn provision(&self, needs: &Needs) -> Result<(), Error>;
 
-    /// Whom a plugin of this name acts as that is a component without a plugin file. None refuses such a component.
+    /// Returns the account of a plugin that is a component without a plugin file. None refuses such a
+    /// component.
     fn account_of(&self, _plugin: &str) -> Option<Account> {
         None
     }
 
-    /// What makes the plugin act, for a person who tries it out. Asked for after each of its generations that came to serve.
+    /// Returns a command with which a developer can try the plugin out. Called after each switch to a
+    /// generation.
     fn example(&self, _plugin: &str) -> Option<Example> {
         None
     }
 }
 
-/// A way to make a plugin act.
+/// A command that shows a plugin at work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// What it shows, or why there is no command.
+    /// The effect of the command, or why there is none.
     pub text: String,
-    /// What to type.
+    /// The command, for a shell.
     pub command: Option<String>,
 }
 
-/// Why a plugin's account could not be given its rights.
+/// Why the rights of a plugin's account could not be granted.
 #[derive(Debug, thiserror::Error)]
-#[error("the rights of ServiceAccount {account} could not be set up: {reason}")]
+#[error("cannot grant the rights of the ServiceAccount {account}: {reason}")]
 pub struct Error {
-    /// Whose.
+    /// The account.
     pub account: Account,
-    /// What went wrong.
+    /// The error.
     pub reason: String,
 }

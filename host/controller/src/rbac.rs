@@ -1,8 +1,9 @@
-//! The rights that a plugin's account and the host's own account need, as Kubernetes objects.
+//! The rights that plugins' accounts and the host's own account need, as Kubernetes objects.
 //!
-//! What a plugin declares in `describe` becomes a Role or ClusterRole for its account, and the host gets what it takes to
-//! serve it: to list and watch those resources, to ask what accounts may do, and to impersonate exactly the accounts that
-//! were named. Nothing here is ever a `*`, and printing grants nothing: an operator applies it, or trims it first.
+//! The resources that a plugin declares in `describe` become a Role or ClusterRole for its account. The
+//! host's account gets the rights to list and watch those resources, to create SubjectAccessReviews, and to
+//! impersonate exactly the named accounts. No rule contains a `*`. Printing a manifest grants nothing: the
+//! operator reviews and applies it.
 
 mod apply;
 mod risks;
@@ -29,39 +30,39 @@ use crate::{account::Account, report::OneLine};
 /// The name of the host's own roles and bindings.
 const HOST_ROLE: &str = "oarlock-host";
 
-/// Namespaces that every cluster has.
+/// The namespaces that every cluster has.
 const BUILT_IN: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// What rights are derived from.
+/// The facts about a plugin from which its rights are derived.
 #[derive(Debug, Clone)]
 pub struct Needs {
     /// The plugin's name.
     pub plugin: String,
-    /// Whom it acts as.
+    /// The account that it acts as.
     pub account: Account,
-    /// What it says of itself.
+    /// The result of its `describe`.
     pub description: Description,
     /// Whether it records Kubernetes Events.
     pub emits_events: bool,
 }
 
-/// Objects to apply, in an order in which they can be.
+/// Objects to apply, in the order in which they can be applied.
 #[derive(Debug, Clone, Default)]
 pub struct Manifest {
     sections: Vec<Section>,
 }
 
-/// Why no rights are printed for a plugin.
+/// Why the rights of a plugin cannot be derived.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It asks for everything of a kind.
+    /// The plugin declares a wildcard.
     #[error(
-        "plugin {plugin} declares `*` as {what}: rights are given by name only, so declare what it needs"
+        "plugin {plugin} declares `*` as {what}. Rights are granted by name only. Fix: name each {what} that the plugin needs"
     )]
     Wildcard {
         /// The plugin's name.
         plugin: String,
-        /// `a group`, `a resource` and so on.
+        /// `group`, `resource` and so on.
         what: &'static str,
     },
 }
@@ -69,7 +70,7 @@ pub enum Error {
 #[derive(Debug, Clone)]
 struct Section {
     comment: String,
-    /// What whoever applies it should know of.
+    /// The risks of applying it.
     warnings: Vec<String>,
     items: Vec<Item>,
 }
@@ -84,7 +85,7 @@ enum Item {
     RoleBinding(RoleBinding),
 }
 
-/// Returns what the plugins' accounts need.
+/// Returns the rights that the plugins' accounts need.
 pub fn for_plugins(plugins: &[Needs]) -> Result<Manifest, Error> {
     let mut manifest = Manifest::default();
     let mut made = BTreeSet::new();
@@ -102,7 +103,7 @@ pub fn for_plugins(plugins: &[Needs]) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// Returns what the host's own account needs in order to serve these plugins.
+/// Returns the rights that the host's own account needs for these plugins.
 pub fn for_host(host: &Account, plugins: &[Needs]) -> Result<Manifest, Error> {
     let mut rules = Rules::default();
     rules.allow(Place::Everywhere, "", "namespaces", &["list", "watch"]);
@@ -122,7 +123,8 @@ pub fn for_host(host: &Account, plugins: &[Needs]) -> Result<Manifest, Error> {
     Ok(Manifest { sections: vec![Section { comment, warnings, items }] })
 }
 
-/// Says where the host gets a right everywhere although the plugins name single namespaces.
+/// Returns a warning for each resource that the host watches everywhere although the plugins name single
+/// namespaces.
 fn wider_than_named(plugins: &[Needs]) -> Vec<String> {
     let mut named: BTreeMap<(&str, &str), Option<BTreeSet<&str>>> = BTreeMap::new();
     for (target, namespaces) in plugins.iter().flat_map(Needs::watched) {
@@ -140,19 +142,20 @@ fn wider_than_named(plugins: &[Needs]) -> Vec<String> {
             let dot = if group.is_empty() { "" } else { "." };
             Some(format!(
                 "the host lists and watches {plural}{dot}{group} in all namespaces, although the plugins name only {}: one watch \
-                 serves all plugins, and each sees only what its own account may",
+                 serves all plugins, and each plugin reads only what its own account may read",
                 places.join(", ")
             ))
         })
         .collect()
 }
 
-/// Returns what the host's own account needs in order to compete for a Lease, and to tell of it in Events.
+/// Returns the rights that the host's own account needs for a leader election: to hold a Lease and record
+/// Events about it.
 #[must_use]
 pub fn for_election(host: &Account, namespace: &str, lease: &str) -> Manifest {
     let mut rules = Rules::default();
     let here = Place::Namespace(namespace.to_owned());
-    // What is made has no name yet, as far as the API server's rules go.
+    // A rule with a name does not allow `create`, because the API server does not know the name then.
     rules.allow(here.clone(), "coordination.k8s.io", "leases", &["create"]);
     rules.allow_named(namespace, "coordination.k8s.io", "leases", lease, &["get", "update"]);
     rules.allow(here, "", "events", &["create", "patch"]);
@@ -164,7 +167,7 @@ pub fn for_election(host: &Account, namespace: &str, lease: &str) -> Manifest {
 // === impl Needs ===
 
 impl Needs {
-    /// Everything that the plugin watches or reads, and where.
+    /// Returns each resource that the plugin watches or reads, with its namespaces.
     fn watched(
         &self,
     ) -> impl Iterator<Item = (&oarlock_plugin::contract::GroupVersionResource, &Namespaces)> {
@@ -177,27 +180,27 @@ impl Needs {
 // === impl Manifest ===
 
 impl Manifest {
-    /// Puts another manifest behind this one.
+    /// Appends another manifest.
     #[must_use]
     pub fn then(mut self, other: Self) -> Self {
         self.sections.extend(other.sections);
         self
     }
 
-    /// The namespaces that objects of this manifest live in.
+    /// Returns the namespaces of the objects.
     #[must_use]
     pub fn namespaces(&self) -> BTreeSet<String> {
         self.items().filter_map(|item| item.metadata().namespace.clone()).collect()
     }
 
-    /// What whoever applies this should know of before.
+    /// Returns the risks of applying the manifest.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.sections.iter().flat_map(|section| section.warnings.clone()).collect()
     }
 
-    /// Returns it as one stream of YAML documents with comments, for `kubectl apply -f -`. Its namespaces come first, but for
-    /// those that every cluster has.
+    /// Returns one stream of YAML documents with comments, for `kubectl apply -f -`. Namespaces come first,
+    /// except those that every cluster has.
     pub fn to_yaml(&self) -> Result<String, serde_norway::Error> {
         let mut yaml = String::new();
         let namespaces = self.namespaces();
@@ -205,8 +208,8 @@ impl Manifest {
         // Writing into a String cannot fail.
         if !namespaces.is_empty() {
             yaml.push_str(
-                "# The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,\n\
-                 # leave this part out: `kubectl delete` of a namespace deletes everything in it.\n",
+                "# The namespaces of the objects below. Existing ones are not changed. Leave this part out of `kubectl delete`:\n\
+                 # deleting a namespace deletes everything in it.\n",
             );
         }
         for name in namespaces {
@@ -248,7 +251,7 @@ impl Item {
 fn plugin_rules(needs: &Needs) -> Result<Rules, Error> {
     check(needs)?;
     let mut rules = Rules::default();
-    // `get` shows nothing that `list` does not, and live reads use it.
+    // Live reads use `get`, which reveals no more than `list`.
     for (target, namespaces) in needs.watched() {
         rules.allow(namespaces.into(), &target.group, &target.plural, &["get", "list", "watch"]);
     }
@@ -280,20 +283,20 @@ fn check(needs: &Needs) -> Result<(), Error> {
     let written = writes.iter().map(|write| (&write.target, &write.namespaces));
     for (target, namespaces) in needs.watched().chain(written) {
         if target.group.contains('*') {
-            return refuse("a group");
+            return refuse("group");
         }
         if target.plural.contains('*') {
-            return refuse("a resource");
+            return refuse("resource");
         }
         if matches!(namespaces, Namespaces::One(namespace) if namespace.contains('*')) {
-            return refuse("a namespace");
+            return refuse("namespace");
         }
     }
     if writes.iter().any(|write| write.subresource.contains('*')) {
-        return refuse("a subresource");
+        return refuse("subresource");
     }
     if writes.iter().any(|write| write.verbs.iter().any(|verb| verb.contains('*'))) {
-        return refuse("a verb");
+        return refuse("verb");
     }
     Ok(())
 }

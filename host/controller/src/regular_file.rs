@@ -1,7 +1,7 @@
-//! Reading a file that an operator, or a build, put somewhere: a regular file of bounded length, complete.
+//! Reads regular files of bounded length, completely or not at all.
 //!
-//! Nothing here waits for another process, as a FIFO does, or reads without an end, as `/dev/zero` does. A file system that does
-//! not answer still blocks: call it where the runtime, and the host's end, do not wait for it.
+//! Other kinds of files are errors: opening a FIFO waits for another process, and `/dev/zero` has no end. A
+//! file system that does not respond still blocks, so call these functions outside the runtime's own threads.
 
 use std::fs::{FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -11,32 +11,32 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-/// What the seconds of a time stamp leave out.
+/// The precision that whole seconds of a time stamp lack.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused it.
+    /// The system returned an error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is something else under a file's name.
+    /// The path is not a regular file.
     #[error("it is {0}, and only regular files are read")]
     NotRegular(&'static str),
-    /// It is longer than anything of its sort needs to be.
+    /// The file is longer than the limit.
     #[error("it has {bytes} bytes, more than the {limit} allowed")]
     TooLarge {
-        /// What it has.
+        /// Its length.
         bytes: u64,
-        /// What it may have.
+        /// The limit.
         limit: u64,
     },
-    /// Somebody writes it.
+    /// Another process changed the file meanwhile.
     #[error("it changed while it was read: is the program that writes it still running?")]
     Changing,
 }
 
-/// What a file looks like from outside: two versions of it that differ in nothing of this are taken for one.
+/// The metadata by which a changed file is recognised: versions with equal stamps count as the same.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stamp {
     modified: (i64, i64),
@@ -47,9 +47,9 @@ pub struct Stamp {
 
 /// Reads a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    // Looked at before it is opened, because opening a device may already do something.
+    // Check the kind before the file is opened: opening a device may have effects.
     check(&std::fs::metadata(path)?, limit)?;
-    // The path may lead elsewhere by now: opening a FIFO must not wait for who writes it.
+    // The path may point to another file by now: with these flags opening a FIFO does not wait for a writer.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let before = file.metadata()?;
@@ -64,7 +64,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
 
 fn check(metadata: &Metadata, limit: u64) -> Result<(), Error> {
     if !metadata.is_file() {
-        return Err(Error::NotRegular(called(metadata.file_type())));
+        return Err(Error::NotRegular(name_of(metadata.file_type())));
     }
     match metadata.len() {
         bytes if bytes > limit => Err(Error::TooLarge { bytes, limit }),
@@ -72,7 +72,7 @@ fn check(metadata: &Metadata, limit: u64) -> Result<(), Error> {
     }
 }
 
-fn called(kind: FileType) -> &'static str {
+fn name_of(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a folder"
     } else if kind.is_fifo() {
@@ -87,7 +87,7 @@ fn called(kind: FileType) -> &'static str {
 // === impl Error ===
 
 impl Error {
-    /// Whether nothing is there.
+    /// Returns whether the file does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
@@ -97,13 +97,13 @@ impl Error {
 // === impl Stamp ===
 
 impl Stamp {
-    /// Looks at a file; none when there is no such file, or it cannot be looked at.
+    /// Returns the stamp of a file; none if it does not exist or its metadata cannot be read.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().as_ref().map(Self::from)
     }
 
-    /// Whether the file was written less than this long ago, by the wall clock; also where it claims to be from the future.
+    /// Returns whether the file was modified less than this long ago by the wall clock, or in the future.
     #[must_use]
     pub fn is_younger_than(&self, age: Duration) -> bool {
         let Ok(seconds) = u64::try_from(self.modified.0) else { return false };
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    fn other_kinds_of_files_are_errors_and_block_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("file"), b"12345").unwrap();
@@ -145,12 +145,12 @@ mod tests {
         assert_eq!(refusal(&at("socket")), "it is a socket, and only regular files are read");
         std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
         assert!(read(&at("dangling"), 4).unwrap_err().is_not_found());
-        // A regular file whose length is not known before it is read.
+        // The metadata of this regular file has not its real length.
         assert!(matches!(read(Path::new("/proc/self/stat"), 1 << 20), Err(Error::Changing)));
     }
 
     #[test]
-    fn a_huge_file_takes_no_memory() {
+    fn a_file_beyond_the_limit_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("sparse")).unwrap();
         file.set_len(1 << 40).unwrap();

@@ -122,7 +122,7 @@ impl Reload {
             let Some(ReadFiles { loaded, stamps, folders }) = read else { return };
             watch.set(folders);
             self.apply(loaded, &stamps);
-            self.health.plugins_looked_at();
+            self.health.plugin_files_read();
             let mut again_at = None;
             loop {
                 tokio::select! {

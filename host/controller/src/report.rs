@@ -1,8 +1,10 @@
-//! What happens, as it happens: the typed stream behind every line that `oarlock run` and `oarlock dev` print.
+//! The events of the host and the channel to the printer: the source of every line that `oarlock run` and
+//! `oarlock dev` print.
 //!
-//! A [`Reporter`] is handed to every part of the host, [`Reports`] is read by one printer. The channel between them is bounded in bytes,
-//! and nobody ever waits for the printer: a line that finds the channel full is counted, and the count is a line once the printer
-//! reads again. The lines of one plugin fill a part of the channel only, those of all plugins leave room for the host's own.
+//! Every part of the host has a [`Reporter`]; one printer reads [`Reports`]. The channel between them is
+//! bounded in bytes. [`Reporter::report`] never waits: a line that does not fit is dropped and counted, and
+//! the printer gets the count as a line when it reads again. The lines of one generation of a plugin may take
+//! a quarter of the channel, those of all plugins three quarters.
 
 mod host_event;
 mod human;
@@ -21,54 +23,54 @@ pub use self::json::{to_json, write_json};
 pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
 
-/// How much is reported, and how.
+/// Which events are reported, and how much memory their lines may take.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Lines below this level are not made.
+    /// Events below this level make no line.
     pub level: Level,
-    /// How much memory the lines that wait for the printer may take: all together; those about plugins three quarters of it, those about one
-    /// generation of a plugin a quarter.
+    /// The memory that the lines in the channel may take. Lines about plugins may take three quarters of it,
+    /// lines about one generation of a plugin a quarter.
     pub max_bytes: usize,
 }
 
-/// One thing that happened. Serialises to one JSON object, displays as one line for people.
+/// One reported event. Serialises as one JSON object; displays as one line for people.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// When.
+    /// The time of the event.
     pub time: Timestamp,
-    /// What.
+    /// The event.
     pub event: HostEvent,
-    /// To which plugin; none when it is about the host.
+    /// The plugin that the event is about; none when it is about the host.
     pub plugin: Option<Arc<str>>,
-    /// To which loaded version of it.
+    /// The generation of that plugin.
     pub generation: Option<u64>,
 }
 
-/// Where lines go in. Cheap to clone; may be bound to one plugin.
+/// The sending end. Cheap to clone; may be bound to one generation of a plugin.
 #[derive(Clone, Debug)]
 pub struct Reporter {
-    shared: Arc<Shared>,
+    shared: Arc<ChannelState>,
     sender: mpsc::UnboundedSender<Waiting>,
     about: Option<About>,
 }
 
-/// Where lines come out.
+/// The receiving end.
 #[derive(Debug)]
 pub struct Reports {
-    shared: Arc<Shared>,
+    shared: Arc<ChannelState>,
     receiver: mpsc::UnboundedReceiver<Waiting>,
 }
 
-/// One generation of a plugin.
+/// The generation of a plugin that a reporter is bound to.
 #[derive(Clone, Debug)]
 struct About {
     plugin: Arc<str>,
     generation: u64,
-    /// What its lines take that wait.
+    /// The bytes of its lines in the channel.
     bytes: Arc<AtomicUsize>,
 }
 
-/// A line that waits for the printer, and what it takes.
+/// A line in the channel, and its bytes.
 #[derive(Debug)]
 struct Waiting {
     line: Line,
@@ -77,21 +79,23 @@ struct Waiting {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ChannelState {
     config: Config,
-    /// What all lines that wait take.
+    /// The bytes of all lines in the channel.
     bytes: AtomicUsize,
-    /// What those of them take that are about plugins.
+    /// The bytes of the lines about plugins.
     plugins_bytes: AtomicUsize,
+    /// Lines dropped since the last [`HostEvent::ReportsDropped`].
     dropped: AtomicU64,
+    /// Lines dropped since the start.
     dropped_ever: AtomicU64,
 }
 
-/// Makes the two ends.
+/// Returns the two ends of a channel.
 #[must_use]
 pub fn channel(config: Config) -> (Reporter, Reports) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ChannelState {
         config,
         bytes: AtomicUsize::new(0),
         plugins_bytes: AtomicUsize::new(0),
@@ -119,13 +123,14 @@ impl Reporter {
         Self { about: Some(about), ..self.clone() }
     }
 
-    /// Whether lines of this level are made at all.
+    /// Returns whether events of this level are reported.
     #[must_use]
     pub fn enabled(&self, level: Level) -> bool {
         level >= self.shared.config.level
     }
 
-    /// Reports one event. Never waits: when the channel is full, or nobody reads it any more, the line is counted instead.
+    /// Reports one event. Never waits: if the channel is full, or its receiver is gone, the line is dropped
+    /// and counted.
     pub fn report(&self, event: HostEvent) {
         if !self.enabled(event.level()) {
             return;
@@ -147,13 +152,13 @@ impl Reporter {
         }
     }
 
-    /// Lines that were counted instead of printed, since the start.
+    /// Returns the number of lines dropped since the start.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.dropped_ever.load(Ordering::Relaxed)
     }
 
-    /// What the lines that wait for the printer take.
+    /// Returns the bytes of the lines in the channel.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.shared.bytes.load(Ordering::Relaxed)
@@ -173,12 +178,12 @@ impl Reports {
                 self.shared.release(&waiting);
                 Some(waiting.line)
             }
-            // Lines may have been lost while the last ones were taken out.
+            // Lines may have been dropped since the last line was received.
             None => self.loss(),
         }
     }
 
-    /// Counts lines that were taken out and could not be printed.
+    /// Counts lines that were received and could not be printed.
     pub fn lost(&self, n_lines: u64) {
         self.shared.dropped(n_lines);
     }
@@ -190,10 +195,10 @@ impl Reports {
     }
 }
 
-// === impl Shared ===
+// === impl ChannelState ===
 
-impl Shared {
-    /// Takes so much of the channel, or nothing if there is not so much.
+impl ChannelState {
+    /// Reserves so many bytes of the channel, and returns whether it has them.
     fn admit(&self, bytes: usize, of_plugin: Option<&AtomicUsize>) -> bool {
         let max = self.config.max_bytes;
         let take = |account: &AtomicUsize, limit: usize| {

@@ -1,4 +1,4 @@
-//! The host, put together: made with everything it needs, run until it is told to end.
+//! The host process: builds its parts from a [`Config`] and runs them until it is asked to stop.
 
 mod candidate;
 
@@ -28,60 +28,60 @@ use crate::report::{HostEvent, Reporter};
 use crate::status::StatusRegistry;
 use crate::tasks::{self, Criticality, Tasks};
 
-/// What the host is made with.
+/// The configuration of the host.
 pub struct Config {
-    /// To the API server, as the host's own account. It should retry nothing by itself.
+    /// The client of the API server, with the host's own account. It should not retry requests itself.
     pub client: kube::Client,
-    /// The API server's address, for people.
+    /// The address of the API server, for messages.
     pub server: String,
     /// Plugin files, and folders of them.
     pub sources: Vec<PathBuf>,
-    /// Where to serve probes, metrics and status; see [`admin::bind`](crate::admin::bind).
+    /// The listener of the admin pages; see [`bind_admin`](crate::bind_admin).
     pub admin: Option<TcpListener>,
-    /// Where to say what happens.
+    /// The channel for host events.
     pub reporter: Reporter,
     /// How components are compiled and run.
     pub engine: EngineConfig,
-    /// How failures are retried.
+    /// When failed calls are made again.
     pub retry: RetryPolicy,
-    /// How lost instances are replaced.
+    /// When lost instances are replaced.
     pub restart: RestartPolicy,
-    /// Gives plugins' accounts their rights; none leaves that to the operator.
+    /// Grants the rights of plugins' accounts. Without it the operator has to grant them.
     pub provision: Option<Arc<dyn Provision>>,
-    /// What the caches may take up.
+    /// The budget of all caches.
     pub limits: Limits,
-    /// What is left out of them.
+    /// The fields that caches leave out of objects.
     pub prunings: Prunings,
-    /// Run plugins only while it leads; none runs them at once.
+    /// The leader election. Without it the host loads plugins at once.
     pub election: Option<Election>,
-    /// Swallows the n-th notification, counted from one. A fault on demand, for tests of those who look for faults.
+    /// Drops the n-th notification, counted from one. For tests of the tools that detect lost notifications.
     pub fault_swallow: Option<u64>,
-    /// Whether what informers have streamed in is compared with a list. For tests.
+    /// Whether informers compare a streamed initial list with a list request. For tests.
     pub consistency_check: ConsistencyCheck,
 }
 
-/// The host.
+/// The host, ready to run.
 pub struct Runtime {
     config: Config,
     engine: Engine,
 }
 
-/// Why the host ends, or does not begin.
+/// Why the host stopped or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// WebAssembly cannot be run here.
-    #[error("cannot run WebAssembly on this machine")]
+    /// The WebAssembly engine cannot be created.
+    #[error("cannot create the WebAssembly engine on this machine")]
     Engine(#[from] engine::Error),
-    /// The host's own watch was refused, which it never is.
+    /// The budget refused the host's own informer. It never does.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The election cannot work like this.
+    /// The configuration of the leader election is invalid.
     #[error(transparent)]
     Election(#[from] leader::ConfigError),
-    /// Another may run the plugins now.
-    #[error("the host no longer leads by the Lease {lease}: start it again, and it stands by")]
+    /// The host lost the Lease: another host may run the plugins now.
+    #[error("the host lost the Lease {lease}: start it again, and it stands by")]
     LeadershipLost {
-        /// Namespace and name.
+        /// The Lease, as namespace/name.
         lease: String,
     },
     /// A part of the host failed.
@@ -92,13 +92,14 @@ pub enum Error {
 // === impl Runtime ===
 
 impl Runtime {
-    /// Makes the host. Nothing runs yet.
+    /// Creates the host and its engine. Starts no task.
     pub fn new(config: Config) -> Result<Self, Error> {
         let engine = Engine::new(config.engine.clone())?;
         Ok(Self { config, engine })
     }
 
-    /// Runs the host until the token is cancelled or a part of it fails. Everything that it started is gone when this returns.
+    /// Runs the host until the token is cancelled or a part of it fails. All its tasks are gone when this
+    /// returns.
     pub async fn run(self, token: CancellationToken) -> Result<(), Error> {
         let Self { config, engine } = self;
         let Config {
@@ -128,7 +129,8 @@ impl Runtime {
             Criticality::Essential,
             |token| async move { budget.watch_budget(token).await },
         );
-        // The gate asks about each namespace where an account may not see all: the one watch that the host needs for itself.
+        // The gate asks about each namespace if an account may not read all of them. So the host itself needs
+        // this watch.
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         let namespaces = informers.acquire(&namespaces, Purpose::Host, Content::Metadata)?;
         let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces)));
@@ -175,12 +177,12 @@ impl Runtime {
             tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
         }
         let stopping = async {
-            // Whatever ends the host cancels this first.
+            // The token of the tasks is cancelled first, whatever stops the host.
             tasks.token().cancelled().await;
             reporter.report(HostEvent::HostStopping);
         };
         let (ended, ()) = tokio::join!(supervisor.run(), stopping);
-        // What the election ended for says more than that it ended.
+        // The reason why the election ended is the better error.
         match failure.lock().take() {
             Some(failure) => Err(failure),
             None => Ok(ended?),

@@ -1,8 +1,9 @@
 //! The status of every plugin: the source of `/plugins` and of the gauges in `/metrics`.
 //!
-//! The reloader and the dispatcher write state that changes rarely. State that changes with every event (the backlogs, the
-//! work queue, the bytes that the host keeps) is not written here: [`StatusRegistry::snapshot`] reads it from its owner. So a
-//! call that succeeds neither takes a lock of the registry nor reads the clock for it.
+//! The reloader and the dispatcher write state that changes rarely. State that changes with every event (the
+//! backlogs, the work queue, the bytes that the host keeps) is not written here: [`StatusRegistry::snapshot`]
+//! reads it from its owner. So a call that succeeds neither takes a lock of the registry nor reads the clock
+//! for it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -201,7 +202,8 @@ impl StatusRegistry {
         self.refused_files.lock().clone()
     }
 
-    /// Returns the status of every plugin, sorted by name. No lock of the registry is held while backlogs are read.
+    /// Returns the status of every plugin, sorted by name. No lock of the registry is held while backlogs are
+    /// read.
     #[must_use]
     pub fn snapshot(&self) -> Vec<PluginStatus> {
         let handles: Vec<_> = self.plugins.lock().values().cloned().collect();

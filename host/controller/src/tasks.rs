@@ -1,8 +1,9 @@
-//! The only place that spawns.
+//! Starts and supervises all tasks. No other file of this crate spawns.
 //!
-//! Every task has a name, a token that asks it to end, and a criticality. Its end is an event: an essential task that ends
-//! while nobody asked it to ends the process, because a host that has quietly lost a part is worse than one that
-//! is restarted. Tasks that serve one plugin are contained: a panic in one costs that plugin alone. [`Supervisor::run`] returns only when every task is gone.
+//! Every task has a name, a token that asks it to end, and a criticality. An essential task that ends without
+//! being asked ends the process: a host that silently lost a part is worse than a host that is restarted. A
+//! task that serves one plugin is contained: a panic in it affects that plugin alone. [`Supervisor::run`]
+//! returns when every task is gone.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -18,23 +19,24 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How often a shutdown that takes long says what it waits for.
+/// The interval at which a slow shutdown logs the tasks that it waits for.
 const SHUTDOWN_NOTICE: Duration = Duration::from_secs(5);
 
-/// What the end of a task means.
+/// The effect of a task's end on the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Criticality {
-    /// It runs until it is asked to end; ending earlier ends the process.
+    /// The task runs until it is asked to end. If it ends earlier, the process ends.
     Essential,
-    /// It may end when its work is done. A panic in it still ends the process: it is a bug of the host.
+    /// The task may end when its work is done. A panic in it still ends the process, because it is a bug of
+    /// the host.
     Finite,
 }
 
-/// Why the process ends although nobody asked it to.
+/// Why the process ends without being asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An essential task returned.
-    #[error("the task {name:?} ended although the host needs it")]
+    #[error("the task {name:?} ended, which the host needs")]
     Ended {
         /// The task's name.
         name: Arc<str>,
@@ -44,26 +46,26 @@ pub enum Error {
     Panicked {
         /// The task's name.
         name: Arc<str>,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 }
 
-/// Starts tasks. Cheap to clone.
+/// Starts tasks. Cheap to clone: clones belong to the same set.
 #[derive(Clone, Debug)]
 pub struct Tasks {
-    shared: Arc<Shared>,
+    shared: Arc<TasksShared>,
     token: CancellationToken,
 }
 
-/// The other end of [`Tasks`]: waits for the end, on request or not, and for every task to be gone.
+/// Waits for the end of a set of [`Tasks`].
 #[derive(Debug)]
 pub struct Supervisor {
     tasks: Tasks,
     failures: mpsc::UnboundedReceiver<Error>,
 }
 
-/// One running task. Dropping it leaves the task alone.
+/// One task. Dropping it does not end the task.
 #[derive(Clone, Debug)]
 pub struct Task {
     token: CancellationToken,
@@ -71,21 +73,21 @@ pub struct Task {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TasksShared {
     tracker: TaskTracker,
     failures: mpsc::UnboundedSender<Error>,
-    running: Mutex<Running>,
+    running: Mutex<RunningTasks>,
 }
 
 #[derive(Debug, Default)]
-struct Running {
+struct RunningTasks {
     next: u64,
     names: BTreeMap<u64, Arc<str>>,
 }
 
-/// Takes a task off the list, however it ends.
-struct Entry {
-    shared: Arc<Shared>,
+/// Removes a task from the list when it is dropped, however the task ends.
+struct TaskGuard {
+    shared: Arc<TasksShared>,
     id: u64,
     gone: CancellationToken,
 }
@@ -93,17 +95,17 @@ struct Entry {
 // === impl Tasks ===
 
 impl Tasks {
-    /// Makes a set of tasks that end when `token` is cancelled.
+    /// Makes an empty set of tasks, which all end when `token` is cancelled.
     #[must_use]
     pub fn new(token: CancellationToken) -> (Self, Supervisor) {
         let (sender, failures) = mpsc::unbounded_channel();
-        let shared = Shared { tracker: TaskTracker::new(), failures: sender, running: Mutex::default() };
+        let shared = TasksShared { tracker: TaskTracker::new(), failures: sender, running: Mutex::default() };
         let tasks = Self { shared: Arc::new(shared), token };
         (tasks.clone(), Supervisor { tasks, failures })
     }
 
-    /// Starts a task. `start` gets the token by which the task is asked to end; it is cancelled with the whole set,
-    /// and by [`Task::cancel`].
+    /// Starts a task. `start` gets the token that asks the task to end. The token is cancelled with the whole
+    /// set, and by [`Task::cancel`].
     pub fn spawn<F, Fut>(&self, name: impl Into<Arc<str>>, criticality: Criticality, start: F) -> Task
     where
         F: FnOnce(CancellationToken) -> Fut,
@@ -119,13 +121,13 @@ impl Tasks {
                 Ok(()) => return,
             };
             tracing::error!(%failure, "a task failed");
-            // Nobody listens any more only when the process ends already.
+            // The receiver is gone only while the process ends already.
             let _ = failures.send(failure);
         })
     }
 
-    /// Starts a task that serves one plugin, and may end when its work is done. A panic in it does not end the process: `on_panic` is
-    /// given what it said once the task is gone, to name it, count it, and see to the plugin.
+    /// Starts a task that serves one plugin, and may end when its work is done. A panic in it does not end
+    /// the process: `on_panic` is called with the message of the panic when the task is gone.
     pub fn spawn_contained<F, Fut>(
         &self,
         name: impl Into<Arc<str>>,
@@ -143,7 +145,8 @@ impl Tasks {
         })
     }
 
-    /// Starts a task, and says at its end how it ended (with what its panic said, if it did) and whether it was asked to.
+    /// Starts a task. At its end `at_end` is called with the message of its panic, if it panicked, and with
+    /// whether the task was asked to end.
     fn spawn_with<F, Fut>(
         &self,
         name: Arc<str>,
@@ -156,13 +159,13 @@ impl Tasks {
     {
         let token = self.token.child_token();
         let gone = CancellationToken::new();
-        let entry = Entry { shared: self.shared.clone(), id: self.shared.enter(&name), gone: gone.clone() };
+        let guard = TaskGuard { shared: self.shared.clone(), id: self.shared.add(&name), gone: gone.clone() };
         let asked = token.clone();
         let work = AssertUnwindSafe(start(token.clone())).catch_unwind();
         let task = async move {
             let ended = work.await.map_err(|panic| panic_message(panic.as_ref()));
             let was_asked = asked.is_cancelled();
-            drop(entry);
+            drop(guard);
             at_end(ended, was_asked);
         };
         #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
@@ -170,12 +173,12 @@ impl Tasks {
         Task { token, gone }
     }
 
-    /// Runs something that blocks, such as reading files, beside the runtime's own threads. None if it panicked.
+    /// Runs blocking work, such as reading files, on a thread of its own. Returns none if it panicked.
     pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// The names of the tasks that run now, oldest first.
+    /// Returns the names of the running tasks, oldest first.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         self.shared.running.lock().names.values().cloned().collect()
@@ -191,7 +194,8 @@ impl Tasks {
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Waits until the set's token is cancelled or a task fails, cancels the rest, and returns when the last task is gone.
+    /// Waits until the token of the set is cancelled or a task fails, cancels all tasks, and returns when the
+    /// last one is gone.
     pub async fn run(mut self) -> Result<(), Error> {
         let failure = tokio::select! {
             biased;
@@ -210,7 +214,7 @@ impl Supervisor {
                 _ = notice.tick() => tracing::warn!(tasks = ?self.tasks.names(), "still waiting for tasks to end"),
             }
         }
-        // A task that fails on its way out counts too, unless an earlier one is to blame.
+        // The first failure is returned, even one during the shutdown.
         match failure.or_else(|| self.failures.try_recv().ok()) {
             Some(failure) => Err(failure),
             None => Ok(()),
@@ -226,7 +230,7 @@ impl Task {
         self.token.cancel();
     }
 
-    /// Whether the task is gone.
+    /// Returns whether the task is gone.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.gone.is_cancelled()
@@ -238,10 +242,10 @@ impl Task {
     }
 }
 
-// === impl Shared ===
+// === impl TasksShared ===
 
-impl Shared {
-    fn enter(&self, name: &Arc<str>) -> u64 {
+impl TasksShared {
+    fn add(&self, name: &Arc<str>) -> u64 {
         let mut running = self.running.lock();
         running.next += 1;
         let id = running.next;
@@ -250,9 +254,9 @@ impl Shared {
     }
 }
 
-// === impl Entry ===
+// === impl TaskGuard ===
 
-impl Drop for Entry {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.shared.running.lock().names.remove(&self.id);
         self.gone.cancel();
@@ -274,19 +278,19 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_essential_task_that_ends_ends_everything() {
+    async fn an_essential_task_that_ends_early_ends_all_tasks() {
         let (tasks, supervisor) = Tasks::new(CancellationToken::new());
         let other =
             tasks.spawn("other", Criticality::Essential, |token| async move { token.cancelled().await });
         tasks.spawn("leaver", Criticality::Essential, |_| async {});
         let error = supervisor.run().await.unwrap_err();
-        assert_eq!(error.to_string(), "the task \"leaver\" ended although the host needs it");
+        assert_eq!(error.to_string(), "the task \"leaver\" ended, which the host needs");
         other.gone().await;
         assert!(tasks.names().is_empty());
     }
 
     #[tokio::test]
-    async fn a_panic_is_named() {
+    async fn the_error_of_a_panic_names_the_task() {
         let (tasks, supervisor) = Tasks::new(CancellationToken::new());
         tasks.spawn("clumsy", Criticality::Finite, |_| async { panic!("oops") });
         let error = supervisor.run().await.unwrap_err();
@@ -294,18 +298,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn promise_4_a_panic_in_a_contained_task_ends_nothing_else() {
+    async fn promise_4_a_panic_in_a_contained_task_ends_no_other_task() {
         let token = CancellationToken::new();
         let (tasks, supervisor) = Tasks::new(token.clone());
         let other =
             tasks.spawn("other", Criticality::Essential, |token| async move { token.cancelled().await });
-        let (sender, said) = tokio::sync::oneshot::channel();
+        let (sender, message) = tokio::sync::oneshot::channel();
         let contained = tasks.spawn_contained(
             "plugin p",
             |_| async { panic!("oops") },
             move |message| sender.send(message).unwrap(),
         );
-        assert_eq!(said.await.unwrap(), "oops");
+        assert_eq!(message.await.unwrap(), "oops");
         assert!(contained.is_gone() && !other.is_gone());
         assert_eq!(tasks.names().iter().map(|it| &**it).collect::<Vec<_>>(), ["other"]);
         token.cancel();
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_was_asked_to_end_is_no_failure() {
+    async fn an_essential_task_that_was_asked_to_end_is_not_a_failure() {
         let token = CancellationToken::new();
         let (tasks, supervisor) = Tasks::new(token.clone());
         let task = tasks.spawn("one", Criticality::Essential, |token| async move { token.cancelled().await });
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_finite_task_may_finish() {
+    async fn a_finite_task_that_ends_is_not_a_failure() {
         let token = CancellationToken::new();
         let (tasks, supervisor) = Tasks::new(token.clone());
         tasks.spawn("errand", Criticality::Finite, |_| async {}).gone().await;

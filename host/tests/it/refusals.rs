@@ -38,7 +38,7 @@ fn a_port_in_use_is_told_before_anything_begins() {
     insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: port PORT of 127.0.0.1 is in use: choose another port, or 0 for a free one");
     let said = run(folder.path(), &["dev", "--admin-addr", &format!("127.0.0.1:{port}")]);
     assert_eq!(said.code, Some(2));
-    insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: 127.0.0.1:PORT is in use; stop what listens there, or choose another port with --admin-addr (port 0 takes any free one)");
+    insta::assert_snapshot!(said.stderr.replace(&port, "PORT"), @"error: another process listens on 127.0.0.1:PORT: stop it, or choose another port with --admin-addr (port 0 takes any free port)");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no kubeconfig is left behind");
 }
 
@@ -64,7 +64,7 @@ fn what_is_not_there_is_named() {
     hint:  name plugin files, or folders of them, such as plugins/mirror
     error: --plugins absent does not exist
     hint:  name a folder of plugin files, the folder of one plugin, or a plugin file
-    error: empty: holds no plugin.yaml or plugin.toml
+    error: empty: contains no plugin.yaml or plugin.toml
     error: absent.wasm cannot be read: No such file or directory (os error 2)
     hint:  has the component been built?
     error: invalid value 'explode' for '--fault <ACTION[,KEY=VALUE]…>': unknown fault `explode`; the faults are close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, 429, 500, 401
@@ -83,7 +83,7 @@ fn a_component_without_a_plugin_file_needs_dev() {
         let said = run(folder.path(), args);
         assert_eq!(said.code, Some(2));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said.stderr, @"error: my.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)");
+            insta::assert_snapshot!(said.stderr, @"error: my.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none");
         }
     }
     let mut command = crate::rig::oarlock(folder.path());

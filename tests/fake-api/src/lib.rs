@@ -1,4 +1,4 @@
-//! An API server for unit tests: a function from request to reply, behind a real [`kube::Client`].
+//! A fake API server for unit tests: a function from request to reply, behind a real [`kube::Client`].
 
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, reason = "for tests only: a panic fails the test")]
@@ -9,9 +9,9 @@ use http::{HeaderMap, Method, Request, Response};
 use kube::client::Body;
 use parking_lot::Mutex;
 
-/// What the client sent.
+/// A request that the client sent.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SeenRequest {
     pub method: Method,
     pub path: String,
     pub query: String,
@@ -19,20 +19,20 @@ pub struct Seen {
     pub body: String,
 }
 
-/// What the server says.
+/// A reply of the server.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// This, at once.
+    /// A response, at once.
     Now { code: u16, body: String },
-    /// Nothing, ever.
+    /// No response, ever.
     Never,
 }
 
-/// The server. Clones are the same server.
+/// The fake server. Clones share the recorded requests.
 #[derive(Clone)]
 pub struct FakeApi {
-    requests: Arc<Mutex<Vec<Seen>>>,
-    answer: Arc<dyn Fn(&Seen) -> Reply + Send + Sync>,
+    requests: Arc<Mutex<Vec<SeenRequest>>>,
+    answer: Arc<dyn Fn(&SeenRequest) -> Reply + Send + Sync>,
 }
 
 // === impl Reply ===
@@ -57,7 +57,7 @@ impl Reply {
 // === impl FakeApi ===
 
 impl FakeApi {
-    pub fn new(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn new(answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self { requests: Arc::default(), answer: Arc::new(answer) }
     }
 
@@ -70,14 +70,14 @@ impl FakeApi {
         kube::Client::new(service, "default")
     }
 
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<SeenRequest> {
         self.requests.lock().clone()
     }
 
     async fn serve(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let body = body.collect_bytes().await.expect("a body made of bytes");
-        let seen = Seen {
+        let seen = SeenRequest {
             method: parts.method,
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),

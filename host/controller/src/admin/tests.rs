@@ -44,7 +44,7 @@ fn admin() -> Admin {
     }
 }
 
-fn handle(admin: &Admin) -> InformerHandle {
+fn namespaces_handle(admin: &Admin) -> InformerHandle {
     let namespaces = GroupVersionResource::new("", "v1", "namespaces");
     admin.informers.acquire(&namespaces, Purpose::Host, Content::Metadata).unwrap()
 }
@@ -62,13 +62,13 @@ async fn get(admin: &Admin, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn is_ready_when_what_the_host_needs_is_there() {
+async fn readyz_passes_when_the_namespaces_are_synced_and_the_plugin_files_read() {
     let admin = admin();
     assert_eq!(get(&admin, "/livez").await, (200, "ok\n".to_owned()));
-    let handle = handle(&admin);
+    let namespaces = namespaces_handle(&admin);
     assert_eq!(get(&admin, "/readyz").await.0, 503);
-    handle.synced().await;
-    admin.health.plugins_looked_at();
+    namespaces.synced().await;
+    admin.health.plugin_files_read();
     assert_eq!(get(&admin, "/readyz").await, (200, "ok\n".to_owned()));
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
     let handle = admin.statuses.register(status);
@@ -78,10 +78,10 @@ async fn is_ready_when_what_the_host_needs_is_there() {
 }
 
 #[tokio::test]
-async fn shows_plugins_and_metrics() {
+async fn the_pages_show_plugins_informers_budget_and_metrics() {
     let admin = admin();
-    let handle = handle(&admin);
-    handle.synced().await;
+    let namespaces = namespaces_handle(&admin);
+    namespaces.synced().await;
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
     admin.statuses.register(status);
     admin.metrics.called(&"p".into(), "on-add", "done", std::time::Duration::from_millis(1));
@@ -111,7 +111,7 @@ async fn shows_plugins_and_metrics() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_told_with_what_to_do() {
+async fn the_error_of_a_port_in_use_names_the_flag() {
     let taken = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let error = bind(taken.local_addr().unwrap()).await.unwrap_err();
     assert!(matches!(error, Error::AddressInUse { .. }));
@@ -119,11 +119,11 @@ async fn a_port_in_use_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_probe_names_each_check_as_kubernetes_does() {
+async fn probes_name_and_exclude_checks_as_kubernetes_does() {
     let admin = admin();
     insta::assert_snapshot!(get(&admin, "/readyz").await.1, @r"
     [+]ping ok
-    [-]plugin-files failed: the plugin files have not been looked at yet
+    [-]plugin-files failed: the host has not read the plugin files yet
     [+]informer-sync ok
     [+]api-server ok
     readyz check failed
@@ -138,7 +138,7 @@ async fn a_probe_names_each_check_as_kubernetes_does() {
     warn: some health checks cannot be excluded: no matches for "etcd"
     readyz check passed
     "#);
-    admin.health.plugins_looked_at();
+    admin.health.plugin_files_read();
     insta::assert_snapshot!(get(&admin, "/readyz?verbose=1").await.1, @r"
     [+]ping ok
     [+]plugin-files ok
@@ -156,7 +156,7 @@ async fn a_probe_names_each_check_as_kubernetes_does() {
 }
 
 #[tokio::test]
-async fn metrics_come_as_plain_text_unless_open_metrics_is_asked_for() {
+async fn metrics_have_the_text_format_unless_the_request_accepts_open_metrics() {
     let admin = admin();
     let open = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5";
     for (accept, content_type) in [
@@ -172,7 +172,7 @@ async fn metrics_come_as_plain_text_unless_open_metrics_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_first_page_links_what_there_is() {
+async fn the_first_page_links_every_other_page() {
     let admin = admin();
     let (status, page) = get(&admin, "/").await;
     assert_eq!(status, 200);
@@ -185,7 +185,7 @@ async fn the_first_page_links_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_refused_plugin_is_not_called_loading() {
+async fn the_plugins_page_shows_a_refused_plugin_without_control_characters() {
     let admin = admin();
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
     let handle = admin.statuses.register(status);
@@ -202,7 +202,7 @@ async fn a_refused_plugin_is_not_called_loading() {
     assert_eq!(page["plugins"][0]["phase"], "refused");
     assert_eq!(page["plugins"][0]["refused"]["message"], message);
     assert_eq!(page["refused-files"][0]["file"], "q.yaml");
-    // A version that serves goes on, whatever is wrong with the next.
+    // A version that serves keeps serving while the next one is refused.
     handle.update(|status| status.phase = crate::status::Phase::Serving);
     let page: serde_json::Value = serde_json::from_str(&get(&admin, "/plugins").await.1).unwrap();
     assert_eq!(page["plugins"][0]["phase"], "serving");

@@ -1,4 +1,4 @@
-//! Keeping a plugin's file from costing more than a plugin's file may: its nesting, and what its aliases expand to.
+//! Bounds the cost of reading a plugin file: its nesting, and the size of its expanded aliases.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A plugin's file is no longer than this, and neither is its `config` when all aliases in it are expanded.
+/// The largest plugin file, and the largest `config` after its aliases are expanded.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// So deep may brackets stand in each other. Parsers take time by the square of it.
+/// The deepest nesting of brackets. Parsers take time proportional to its square.
 const MAX_NESTING: usize = 64;
 
-/// Finds the line in which brackets are nested too deeply, if any.
+/// Returns the line in which brackets are nested too deeply, if any.
 ///
-/// Brackets in strings and comments count too: a text that opens so many without closing them is refused.
+/// Brackets in strings and comments count too.
 pub(super) fn too_deep(text: &str) -> Option<usize> {
     let (mut depth, mut line) = (0_usize, 1);
     for byte in text.bytes() {
@@ -29,12 +29,12 @@ pub(super) fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns why a text is too deep.
+/// Returns the message for brackets that are nested too deeply.
 pub(super) fn nesting_message() -> String {
     format!("more than {MAX_NESTING} brackets are open at once")
 }
 
-/// Reads the mapping `config`, whose size counts after aliases were expanded.
+/// Deserialises the mapping `config`, with a bound on its size after aliases are expanded.
 pub(super) fn mapping<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     let left = Cell::new(MAX_BYTES);
     deserializer.deserialize_map(Mapping(Budget { left: &left, depth: MAX_NESTING }))
@@ -46,10 +46,10 @@ struct Budget<'a> {
     depth: usize,
 }
 
-/// Any value.
+/// Deserialises any value within the budget.
 struct Any<'a>(Budget<'a>);
 
-/// A mapping, or nothing.
+/// Deserialises a mapping within the budget; an empty one for no value.
 struct Mapping<'a>(Budget<'a>);
 
 // === impl Budget ===
@@ -62,7 +62,7 @@ impl Budget<'_> {
                 Ok(())
             }
             None => Err(E::custom(format_args!(
-                "larger than {} KiB, with all its aliases expanded",
+                "larger than {} KiB after its aliases are expanded",
                 MAX_BYTES / 1024
             ))),
         }
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for Any<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value that JSON has")
+        f.write_str("any JSON value")
     }
 
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Value, E> {
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Any<'_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
-        // Before it is copied.
+        // The budget is checked before the text is copied.
         self.0.take(value.len())?;
         Ok(value.into())
     }

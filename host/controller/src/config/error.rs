@@ -1,4 +1,4 @@
-//! What can be wrong with a plugin's file, said so that a person can mend it.
+//! The errors of plugin files. Each names the place, and how to fix it where that is not obvious.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 use super::names;
 use crate::regular_file;
 
-/// Why a plugin's file was not taken.
+/// Why a plugin file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file or folder cannot be read.
@@ -16,82 +16,82 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: regular_file::Error,
     },
-    /// Bytes that are no text.
+    /// The file is not text.
     #[error("{}: is not UTF-8 text", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
     },
-    /// A component, where a plugin's file says what a component does not.
+    /// A component without a plugin file.
     #[error(
-        "{}: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` \
-         and `serviceAccount` (only `oarlock dev` runs a component without one)",
+        "{}: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` \
+         and `serviceAccount`, or use `oarlock dev`, which needs none",
         path.display()
     )]
     BareComponent {
         /// The component.
         path: PathBuf,
     },
-    /// A folder was named that holds no plugin file.
-    #[error("{}: holds no plugin.yaml or plugin.toml", path.display())]
+    /// A folder without a plugin file.
+    #[error("{}: contains no plugin.yaml or plugin.toml", path.display())]
     EmptyFolder {
         /// The folder.
         path: PathBuf,
     },
-    /// Neither YAML nor TOML by its name.
-    #[error("{}: a plugin's file ends in .yaml, .yml or .toml", path.display())]
+    /// The extension is neither that of YAML nor of TOML.
+    #[error("{}: the name of a plugin file must end in .yaml, .yml or .toml", path.display())]
     Extension {
         /// The file.
         path: PathBuf,
     },
-    /// The text is malformed, or a key is unknown, missing or of the wrong type.
+    /// The text is malformed, or a key is unknown, missing or has the wrong type.
     #[error("{}{place}: {message}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// Line and column, where known.
+        /// The line and column, where known.
         place: Place,
-        /// What is wrong, and what was perhaps meant.
+        /// The error, with a suggestion where there is one.
         message: String,
     },
-    /// A name that Kubernetes would not take.
-    #[error("{}{line}: {key} `{value}` is no valid name: {why}", path.display())]
+    /// A name that is invalid in Kubernetes.
+    #[error("{}{line}: {key} `{value}` is not a valid name: {why}", path.display())]
     Name {
         /// The file.
         path: PathBuf,
-        /// Where the value stands.
+        /// The line of the value.
         line: Place,
-        /// The key whose value it is.
+        /// The key of the value.
         key: &'static str,
         /// The value.
         value: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         why: names::Invalid,
     },
-    /// A limit that makes no sense.
+    /// A limit that is out of range.
     #[error("{}: {source}", path.display())]
     Limits {
         /// The file.
         path: PathBuf,
-        /// Which limit, and what would do.
+        /// The limit and its range.
         source: oarlock_plugin::limits::OutOfRange,
     },
-    /// Another file has a plugin of that name.
-    #[error("{}: a plugin named `{name}` stands in {} already", path.display(), first.display())]
+    /// Another file has the same plugin name.
+    #[error("{}: the plugin name `{name}` is already used in {}", path.display(), first.display())]
     Duplicate {
         /// This file.
         path: PathBuf,
         /// The plugin's name.
         name: String,
-        /// The file that was taken.
+        /// The file that keeps the name.
         first: PathBuf,
     },
 }
 
-/// Where in a file, as `:line:column`, as far as it is known.
+/// A place in a file. Displays as `:line:column`, as far as known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
     /// From 1; 0 where unknown.
@@ -100,7 +100,7 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Finds the first line that holds a value, to point at it.
+/// Returns the first line that contains a value.
 pub(super) fn line_of(text: &str, value: &str) -> Place {
     let line = text
         .lines()
@@ -112,7 +112,7 @@ pub(super) fn line_of(text: &str, value: &str) -> Place {
 // === impl Error ===
 
 impl Error {
-    /// The file or folder that the error is about.
+    /// Returns the path of the file or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -128,7 +128,7 @@ impl Error {
         }
     }
 
-    /// What is wrong, for those who name the file themselves.
+    /// Returns the message without the path, for callers that show the path themselves.
     #[must_use]
     pub fn detail(&self) -> String {
         let text = self.to_string();
@@ -150,7 +150,7 @@ impl Error {
             .location()
             .map_or(Place::default(), |location| Place { line: location.line(), column: location.column() });
         let text = error.to_string();
-        // The library repeats the place at the end of its text.
+        // The text of the library ends in the place.
         let message = match text.rfind(" at line ") {
             Some(end) if place.line > 0 => &text[..end],
             _ => &text,
@@ -168,9 +168,10 @@ impl Error {
     }
 }
 
-/// Rewrites serde's words into ours and adds a hint.
+/// Rewrites a message of serde for operators and adds a suggestion.
 ///
-/// Serde tells of unknown and missing keys in its text only. Should that wording change, the hint goes, the error stays.
+/// The key is only in serde's text. If a later version words it differently, the suggestion is missing, but
+/// not the error.
 fn explain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let path = message.split("unknown field").next().unwrap_or("").trim_end_matches(": ");
@@ -182,7 +183,7 @@ fn explain(message: &str) -> String {
             format!("unknown key `{key}`{within}{meant} (known keys: {})", known.join(", "))
         }
         ["serviceAccount"] if message.contains("missing field") => {
-            "the key `serviceAccount` is missing: every plugin acts as a ServiceAccount of its own, \
+            "the key `serviceAccount` is missing: every plugin acts as a ServiceAccount, \
              such as `serviceAccount: {namespace: oarlock-plugins, name: my-plugin}`"
                 .to_owned()
         }
@@ -192,23 +193,23 @@ fn explain(message: &str) -> String {
             format!("the key `{key}` is missing{within}")
         }
         _ if message == "recursion limit" => "it is nested too deeply".to_owned(),
-        _ => in_words(message.trim_end().replace('\n', "; ")),
+        _ => in_plain_words(message.trim_end().replace('\n', "; ")),
     }
 }
 
-/// Replaces what serde calls by the names of Rust's types.
-fn in_words(mut message: String) -> String {
+/// Replaces serde's terms and the names of Rust types.
+fn in_plain_words(mut message: String) -> String {
     const WORDS: [(&str, &str); 7] = [
-        ("repetition limit exceeded", "its aliases repeat too much"),
+        ("repetition limit exceeded", "its aliases expand to too much"),
         ("recursion limit exceeded", "it is nested too deeply"),
-        ("invalid type: unit value", "nothing is there"),
+        ("invalid type: unit value", "no value"),
         ("expected path string", "expected a path"),
         ("expected usize", "expected a whole number"),
         ("expected u32", "expected a whole number"),
         ("expected u64", "expected a whole number"),
     ];
-    for (theirs, ours) in WORDS {
-        message = message.replace(theirs, ours);
+    for (from, to) in WORDS {
+        message = message.replace(from, to);
     }
     message
 }

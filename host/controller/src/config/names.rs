@@ -1,17 +1,17 @@
-//! What Kubernetes takes for a name.
+//! The syntax of names in Kubernetes.
 
 use std::fmt;
 
-/// What is wrong with a name.
+/// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invalid {
-    /// Nothing there.
+    /// The name is empty.
     Empty,
-    /// Longer than this many characters.
+    /// The name is longer than this many characters.
     TooLong(usize),
-    /// Something other than lower-case letters, digits and `-` (and `.` in a subdomain).
+    /// A character other than a lower-case letter, a digit and `-` (and `.` in a subdomain).
     Character(char),
-    /// Begins or ends with something other than a letter or digit.
+    /// The first or last character is not a letter or digit.
     Edge,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn dns_subdomain(name: &str) -> Result<(), Invalid> {
     check(name, 253, &['-', '.'])
 }
 
-/// Makes a DNS label of any text, if it has a letter or digit.
+/// Returns a DNS label made from a text; none if the text has no letter or digit.
 pub(super) fn dns_label_from(text: &str) -> Option<String> {
     let plain = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(plain).collect();

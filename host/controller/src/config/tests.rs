@@ -21,7 +21,7 @@ fn toml_error(text: &str) -> String {
 }
 
 #[test]
-fn reads_yaml_and_resolves_the_component_against_the_file() {
+fn a_yaml_file_is_read_and_its_component_resolved_against_its_folder() {
     let file = PluginFile::parse(Path::new("plugins/hello/plugin.yaml"), GOOD).unwrap();
     assert_eq!(file.name, "hello");
     assert_eq!(file.component, Path::new("plugins/hello/../target/guests/hello.wasm"));
@@ -31,7 +31,7 @@ fn reads_yaml_and_resolves_the_component_against_the_file() {
 }
 
 #[test]
-fn reads_toml() {
+fn a_toml_file_is_read() {
     let text = "name = \"hello\"\ncomponent = \"/opt/hello.wasm\"\n\
                 serviceAccount = { namespace = \"a\", name = \"b.c\" }\n[config]\nx = 1\n";
     let file = PluginFile::parse(Path::new("hello.toml"), text).unwrap();
@@ -41,7 +41,7 @@ fn reads_toml() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_its_line_and_what_was_meant() {
+fn the_error_of_an_unknown_key_names_line_and_the_closest_known_key() {
     insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend)");
     insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend)");
     insta::assert_snapshot!(error(&GOOD.replace("  name: hello", "  nam: hello")), @"plugins/hello/plugin.yaml:5:3: unknown key `nam` in `serviceAccount`; did you mean `name`? (known keys: namespace, name)");
@@ -50,8 +50,8 @@ fn an_unknown_key_is_named_with_its_line_and_what_was_meant() {
 }
 
 #[test]
-fn a_missing_or_mistyped_key_is_named() {
-    insta::assert_snapshot!(error("name: hello\ncomponent: a.wasm\n"), @"plugins/hello/plugin.yaml:1:1: the key `serviceAccount` is missing: every plugin acts as a ServiceAccount of its own, such as `serviceAccount: {namespace: oarlock-plugins, name: my-plugin}`");
+fn the_error_of_a_missing_key_or_wrong_type_names_the_key() {
+    insta::assert_snapshot!(error("name: hello\ncomponent: a.wasm\n"), @"plugins/hello/plugin.yaml:1:1: the key `serviceAccount` is missing: every plugin acts as a ServiceAccount, such as `serviceAccount: {namespace: oarlock-plugins, name: my-plugin}`");
     insta::assert_snapshot!(error("component: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:1:1: the key `name` is missing");
     insta::assert_snapshot!(error("name: hello\ncomponent: a.wasm\nserviceAccount: {namespace: a}\n"), @"plugins/hello/plugin.yaml:3:17: the key `name` is missing in `serviceAccount`");
     insta::assert_snapshot!(error(&GOOD.replace("suspend: true", "suspend: maybe")), @r#"plugins/hello/plugin.yaml:9:10: suspend: invalid type: string "maybe", expected a boolean"#);
@@ -63,14 +63,14 @@ fn a_missing_or_mistyped_key_is_named() {
 }
 
 #[test]
-fn names_are_what_kubernetes_takes() {
-    insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: Hello\ncomp")), @"plugins/hello/plugin.yaml:1: name `Hello` is no valid name: 'H' is not allowed (lower-case letters, digits and '-' are)");
-    insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: hello-\ncomp")), @"plugins/hello/plugin.yaml:1: name `hello-` is no valid name: it must begin and end with a letter or digit");
-    insta::assert_snapshot!(error(&GOOD.replace("oarlock-plugins", "a.b")), @"plugins/hello/plugin.yaml:4: serviceAccount.namespace `a.b` is no valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
+fn names_must_be_valid_in_kubernetes() {
+    insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: Hello\ncomp")), @"plugins/hello/plugin.yaml:1: name `Hello` is not a valid name: 'H' is not allowed (lower-case letters, digits and '-' are)");
+    insta::assert_snapshot!(error(&GOOD.replace("name: hello\ncomp", "name: hello-\ncomp")), @"plugins/hello/plugin.yaml:1: name `hello-` is not a valid name: it must begin and end with a letter or digit");
+    insta::assert_snapshot!(error(&GOOD.replace("oarlock-plugins", "a.b")), @"plugins/hello/plugin.yaml:4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
 }
 
 #[test]
-fn a_folder_gives_its_good_files_and_tells_of_the_bad_ones() {
+fn a_folder_is_read_into_valid_files_and_errors() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);
@@ -91,27 +91,27 @@ fn a_folder_gives_its_good_files_and_tells_of_the_bad_ones() {
     let root = format!("{}/", dir.path().display());
     let errors: Vec<_> = loaded.errors.iter().map(|error| error.to_string().replace(&root, "")).collect();
     insta::assert_snapshot!(errors.join("\n"), @"
-    c.yml: a plugin named `hello` stands in a.yaml already
+    c.yml: the plugin name `hello` is already used in a.yaml
     d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend)
     ");
 
     assert!(load_dir(&dir.path().join("absent")).is_err());
     let empty = PluginFile::read(&dir.path().join("empty")).unwrap_err();
-    insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: holds no plugin.yaml or plugin.toml");
+    insta::assert_snapshot!(empty.to_string().replace(&root, ""), @"empty: contains no plugin.yaml or plugin.toml");
 }
 
 #[test]
-fn the_detail_leaves_the_file_out() {
+fn the_detail_of_an_error_leaves_the_path_out() {
     let detail = |text: &str| PluginFile::parse(Path::new("a: b/plugin.yaml"), text).unwrap_err().detail();
     insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend)");
-    insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is no valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
+    insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");
 }
 
 #[test]
-fn a_wrong_type_is_said_in_words() {
+fn the_error_of_a_wrong_type_names_the_expected_type() {
     insta::assert_snapshot!(error("name: a\ncomponent: a.wasm\nserviceAccount: hello\n"), @r#"plugins/hello/plugin.yaml:3:17: serviceAccount: invalid type: string "hello", expected a mapping such as {namespace: oarlock-plugins, name: my-plugin}"#);
-    insta::assert_snapshot!(error("name:\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml: name `` is no valid name: it is empty");
+    insta::assert_snapshot!(error("name:\ncomponent: a.wasm\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml: name `` is not a valid name: it is empty");
     insta::assert_snapshot!(error("name: a\ncomponent: [a]\nserviceAccount: {namespace: a, name: b}\n"), @"plugins/hello/plugin.yaml:2:12: component: invalid type: sequence, expected a path");
     insta::assert_snapshot!(error("just text\n"), @r#"plugins/hello/plugin.yaml:1:1: invalid type: string "just text", expected a mapping with the keys `name`, `component` and `serviceAccount`"#);
     insta::assert_snapshot!(error("- a\n"), @"plugins/hello/plugin.yaml:1:1: invalid type: sequence, expected a mapping with the keys `name`, `component` and `serviceAccount`");
@@ -123,7 +123,7 @@ fn a_wrong_type_is_said_in_words() {
 }
 
 #[test]
-fn nesting_and_aliases_cost_no_more_than_a_plugin_file_may() {
+fn nesting_and_expanded_aliases_are_bounded() {
     let with = |config: &str| format!("{}config: {config}\n", GOOD.split("config:").next().unwrap());
     let refused = |text: &str| {
         let error = PluginFile::parse(Path::new("p.yaml"), text).unwrap_err().to_string();
@@ -135,7 +135,7 @@ fn nesting_and_aliases_cost_no_more_than_a_plugin_file_may() {
     insta::assert_snapshot!(refused(&with(&"{a: ".repeat(many))), @"p.yaml:6: more than 64 brackets are open at once");
     insta::assert_snapshot!(refused(&with(&format!("\n  a: {}", "- ".repeat(many)))), @"p.yaml:7:6: block sequence entries are not allowed in this context");
     insta::assert_snapshot!(refused(&with(&format!("\n  a: {}1", "? ".repeat(many)))), @"p.yaml:7:6: mapping keys are not allowed in this context");
-    insta::assert_snapshot!(refused(&with(&format!("{{a: &a {:?}, b: [{}]}}", "x".repeat(1 << 19), "*a,".repeat(900)))), @"p.yaml:6:13: config.b[0]: larger than 1024 KiB, with all its aliases expanded");
+    insta::assert_snapshot!(refused(&with(&format!("{{a: &a {:?}, b: [{}]}}", "x".repeat(1 << 19), "*a,".repeat(900)))), @"p.yaml:6:13: config.b[0]: larger than 1024 KiB after its aliases are expanded");
     insta::assert_snapshot!(refused(&"- ".repeat(many)), @"p.yaml:1:1: invalid type: sequence, expected a mapping with the keys `name`, `component` and `serviceAccount`");
     let nested = refused(&with(&format!("\n  a:\n    {}1", "- ".repeat(many))));
     assert!(nested.ends_with("nested more than 64 levels deep"), "{nested}");
@@ -144,7 +144,7 @@ fn nesting_and_aliases_cost_no_more_than_a_plugin_file_may() {
         let before = format!("*a{},", n - 1).repeat(10);
         laughs.push_str(&format!("  a{n}: &a{n} [{before}]\n"));
     }
-    insta::assert_snapshot!(refused(&with(&laughs)), @"p.yaml: its aliases repeat too much");
+    insta::assert_snapshot!(refused(&with(&laughs)), @"p.yaml: its aliases expand to too much");
     let keys = format!("\n  a: &a {}\n", "k".repeat(1000)) + &"  b: {? *a : 1}\n".replace('b', "c");
     PluginFile::parse(Path::new("p.yaml"), &with(&keys)).unwrap();
     let toml = |rest: &str| {
@@ -158,7 +158,7 @@ fn nesting_and_aliases_cost_no_more_than_a_plugin_file_may() {
     insta::assert_snapshot!(toml(&format!("[config.{}]", vec!["a"; many].join("."))).unwrap_err(), @"p.toml: it is nested too deeply");
     toml("config.a.b.c = [[[1]]]").unwrap();
 
-    // What is large but fits is taken.
+    // A large file within the limits is accepted.
     let large = PluginFile::parse(Path::new("p.yaml"), &with(&format!("{{a: {:?}}}", "x".repeat(1_000_000))))
         .unwrap();
     assert_eq!(large.config["a"].as_str().unwrap().len(), 1_000_000);
@@ -169,7 +169,7 @@ fn nesting_and_aliases_cost_no_more_than_a_plugin_file_may() {
     assert!(PluginFile::parse(Path::new("p.yaml"), &with("")).unwrap().config.is_empty());
 }
 
-/// A folder, and what it gives under these circumstances: plugins by name and file, then errors.
+/// A folder of plugin files.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -189,50 +189,51 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    fn told(&self, paths: &[PathBuf], circumstances: Circumstances<'_>) -> String {
+    /// Loads the paths; returns the plugins by name and file, then the errors.
+    fn load(&self, paths: &[PathBuf], circumstances: Circumstances<'_>) -> String {
         let Loaded { files, errors } = load_paths_under(paths, circumstances);
         let files = files.iter().map(|file| format!("{} of {}", file.name, file.path.display()));
-        let told: Vec<_> = files.chain(errors.iter().map(ToString::to_string)).collect();
-        told.join("\n").replace(&format!("{}/", self.0.path().display()), "")
+        let lines: Vec<_> = files.chain(errors.iter().map(ToString::to_string)).collect();
+        lines.join("\n").replace(&format!("{}/", self.0.path().display()), "")
     }
 }
 
 #[test]
-fn a_file_that_sorts_first_does_not_take_a_plugins_name() {
+fn a_loaded_plugin_keeps_its_name_against_a_file_that_sorts_first() {
     let folder = Folder::new(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
     let all = [folder.0.path().to_owned()];
     let owners = BTreeMap::from([("hello".to_owned(), folder.at("b.yaml"))]);
     let running = Circumstances { owners: Some(&owners), ..Circumstances::default() };
-    insta::assert_snapshot!(folder.told(&all, running), @"
+    insta::assert_snapshot!(folder.load(&all, running), @"
     hello of b.yaml
-    a.yaml: a plugin named `hello` stands in b.yaml already
+    a.yaml: the plugin name `hello` is already used in b.yaml
     ");
-    // Not while its file is malformed or cannot be read, either.
+    // It also keeps its name while its file is malformed or empty.
     folder.write("b.yaml", "name: [");
-    insta::assert_snapshot!(folder.told(&all, running), @"
-    a.yaml: a plugin named `hello` stands in b.yaml already
+    insta::assert_snapshot!(folder.load(&all, running), @"
+    a.yaml: the plugin name `hello` is already used in b.yaml
     b.yaml:1:7: name: invalid type: sequence, expected a string
     ");
     folder.write("b.yaml", "");
-    insta::assert_snapshot!(folder.told(&all, running), @"
-    a.yaml: a plugin named `hello` stands in b.yaml already
+    insta::assert_snapshot!(folder.load(&all, running), @"
+    a.yaml: the plugin name `hello` is already used in b.yaml
     b.yaml:1:1: the key `name` is missing
     ");
-    // A file that is another plugin's now, or gone, owns the name no more.
+    // It loses its name when its file names another plugin, or is removed.
     folder.write("b.yaml", &GOOD.replace("name: hello\ncomp", "name: other\ncomp"));
-    insta::assert_snapshot!(folder.told(&all, running), @"
+    insta::assert_snapshot!(folder.load(&all, running), @"
     hello of a.yaml
     other of b.yaml
     ");
     std::fs::remove_file(folder.at("b.yaml")).unwrap();
-    insta::assert_snapshot!(folder.told(&all, running), @"hello of a.yaml");
-    // Named twice is no conflict with itself.
+    insta::assert_snapshot!(folder.load(&all, running), @"hello of a.yaml");
+    // A path that is named twice does not conflict with itself.
     let twice = [folder.0.path().to_owned(), folder.at("a.yaml")];
-    insta::assert_snapshot!(folder.told(&twice, Circumstances::default()), @"hello of a.yaml");
+    insta::assert_snapshot!(folder.load(&twice, Circumstances::default()), @"hello of a.yaml");
 }
 
 #[test]
-fn what_is_no_regular_file_is_refused_in_words_and_hangs_nothing() {
+fn paths_that_are_not_regular_files_are_errors_and_block_nothing() {
     use std::os::unix::{ffi::OsStrExt, fs::symlink};
 
     let folder = Folder::new(&[("good.yaml", GOOD)]);
@@ -249,7 +250,7 @@ fn what_is_no_regular_file_is_refused_in_words_and_hangs_nothing() {
     std::fs::write(not_utf8, GOOD.replace("name: hello\ncomp", "name: coffee\ncomp")).unwrap();
     std::fs::create_dir(folder.at(".hidden")).unwrap();
     folder.write(".hidden/plugin.yaml", GOOD);
-    insta::assert_snapshot!(folder.told(&all, Circumstances::default()), @"
+    insta::assert_snapshot!(folder.load(&all, Circumstances::default()), @"
     coffee of caf�.yaml
     hello of good.yaml
     bytes.yaml: is not UTF-8 text
@@ -262,20 +263,20 @@ fn what_is_no_regular_file_is_refused_in_words_and_hangs_nothing() {
 }
 
 #[test]
-fn a_component_alone_is_a_plugin_where_an_account_is_made_for_it() {
+fn a_component_without_a_plugin_file_is_a_plugin_if_it_gets_an_account() {
     let folder = Folder::new(&[("My_Plugin.v2.wasm", ""), ("---.wasm", "")]);
     let paths = [folder.at("My_Plugin.v2.wasm"), folder.at("---.wasm")];
-    insta::assert_snapshot!(folder.told(&paths, Circumstances::default()), @"
-    My_Plugin.v2.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)
-    ---.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)
+    insta::assert_snapshot!(folder.load(&paths, Circumstances::default()), @"
+    My_Plugin.v2.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none
+    ---.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none
     ");
     let account_of = |name: &str| format!("default/{name}").parse().ok();
-    let trying = Circumstances { account_of: Some(&account_of), ..Circumstances::default() };
-    insta::assert_snapshot!(folder.told(&paths, trying), @"
+    let dev = Circumstances { account_of: Some(&account_of), ..Circumstances::default() };
+    insta::assert_snapshot!(folder.load(&paths, dev), @"
     my-plugin-v2 of My_Plugin.v2.wasm
-    ---.wasm: a component needs a plugin file, which says whom it acts as: write one with the keys `name`, `component` and `serviceAccount` (only `oarlock dev` runs a component without one)
+    ---.wasm: a component needs a plugin file that names its ServiceAccount. Fix: write one with the keys `name`, `component` and `serviceAccount`, or use `oarlock dev`, which needs none
     ");
-    let file = &load_paths_under(&paths, trying).files[0];
+    let file = &load_paths_under(&paths, dev).files[0];
     assert_eq!(file.service_account.to_string(), "default/my-plugin-v2");
     assert_eq!(file.component, paths[0]);
 }

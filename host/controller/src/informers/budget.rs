@@ -1,96 +1,97 @@
-//! How much all informers together may take up.
+//! The budget of all informers together.
 //!
-//! The budget is a promise about what is *begun*: beyond it nobody gets a new informer, nor one that holds more of each object than before, and
-//! a first list that turns out not to fit is given up while nobody reads of it yet. What is held already is never dropped:
-//! others read it, a cache with holes would tell them that objects are gone, and dropping it all for a fresh list that is as large
-//! would be told to every plugin as the end of the world and gain nothing. So growth beyond the budget is said as loudly as can be, and left to the operator.
+//! The budget limits what is started. When it is used up, no new informer starts, and no informer changes
+//! from metadata to full objects; a first list that does not fit is aborted before any plugin reads it. A
+//! cache that already exists is never dropped: plugins read it, a cache with gaps would deliver deletes of
+//! existing objects, and a fresh list would be as large. So growth beyond the budget is only reported, as an
+//! error, and the operator has to act.
 //!
-//! No plugin gets all of it: three quarters are the most that one may begin of what it alone wants.
+//! One plugin may use three quarters of the budget for informers that no other plugin shares.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
-/// What all informers together may take up. The host's own come out of it but are never refused.
+/// The limits of all informers together. The host's own informers count, but are never refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Informers.
+    /// The number of informers.
     pub informers: usize,
-    /// Objects in all caches.
+    /// The number of objects in all caches.
     pub objects: usize,
-    /// Bytes that the caches take.
+    /// The memory of all caches, in bytes.
     pub bytes: usize,
 }
 
-/// What they take up.
+/// The usage of informers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
-    /// Informers.
+    /// The number of informers.
     pub informers: usize,
-    /// Objects in all caches.
+    /// The number of objects in all caches.
     pub objects: usize,
-    /// Bytes that the caches take.
+    /// The memory of all caches, in bytes.
     pub bytes: usize,
 }
 
-/// Of what there is too much.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Resource {
-    /// Informers.
+    /// The number of informers.
     Informers,
-    /// Cached objects.
+    /// Objects in caches.
     Objects,
-    /// Bytes of cached objects.
+    /// Memory of caches.
     Bytes,
 }
 
-/// The host's budget has no room for another subscription. Those that there are go on.
+/// The budget has no room for another informer or for full objects. Existing informers continue.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the host has no room for {what}: {excess}")]
+#[error("the budget has no room for {wanted}: {excess}")]
 pub struct Refused {
-    /// What was wanted, in words.
-    pub what: String,
-    /// What there is too much of.
+    /// What was requested, such as `full objects of v1/pods`.
+    pub wanted: String,
+    /// The limit that is reached or exceeded.
     pub excess: Excess,
 }
 
-/// What there is too much of, and how much.
+/// A limit that is reached or exceeded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Excess {
-    /// What.
+    /// The limited resource.
     pub of: Resource,
-    /// How much there is, or would be.
+    /// The usage, present or requested.
     pub used: usize,
-    /// How much there may be.
+    /// The limit.
     pub limit: usize,
-    /// Whether that is one plugin's share, not the whole.
+    /// Whether this is the limit of one plugin, not of all together.
     pub is_share: bool,
 }
 
-/// The budget as status and metrics show it.
+/// The budget and its usage, for status and metrics.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BudgetView {
-    /// Informers that there are.
+    /// The number of informers.
     pub informers: usize,
-    /// And may be.
+    /// Its limit.
     pub max_informers: usize,
-    /// Cached objects that there are.
+    /// The number of objects in all caches.
     pub objects: usize,
-    /// And may be.
+    /// Its limit.
     pub max_objects: usize,
-    /// Bytes that the caches take.
+    /// The memory of all caches, in bytes.
     pub bytes: usize,
-    /// And may take.
+    /// Its limit.
     pub max_bytes: usize,
-    /// Whether objects or bytes have grown beyond.
+    /// Whether objects or bytes exceed their limit.
     pub over: bool,
-    /// How often something was refused or given up for want of room.
+    /// How many handles were refused and lists aborted.
     pub refusals: usize,
 }
 
-/// What is on its way into the caches, and what was refused.
+/// Counts objects of lists that are not in a cache yet, and refusals.
 #[derive(Default)]
 pub(super) struct Ledger {
     arriving_objects: AtomicUsize,
@@ -101,21 +102,21 @@ pub(super) struct Ledger {
 // === impl Limits ===
 
 impl Limits {
-    /// Returns what has no room left for a new informer.
+    /// Returns the limit that a new informer would exceed.
     pub(super) fn no_room_for_informer(&self, usage: &Usage) -> Option<Excess> {
         let (used, limit) = (usage.informers + 1, self.informers);
         let informers = Excess { of: Resource::Informers, used, limit, is_share: false };
         (usage.informers >= self.informers).then_some(informers).or_else(|| self.no_room_for_more(usage))
     }
 
-    /// Returns what has no room left for more objects.
+    /// Returns the limit that is reached, so that no more objects may be loaded.
     pub(super) fn no_room_for_more(&self, usage: &Usage) -> Option<Excess> {
         let Self { informers: _, objects, bytes } = *self;
         let full = |of, used, limit| (used >= limit).then_some(Excess { of, used, limit, is_share: false });
         full(Resource::Objects, usage.objects, objects).or_else(|| full(Resource::Bytes, usage.bytes, bytes))
     }
 
-    /// Returns what one plugin has no room left for, of what it may begin alone.
+    /// Returns the limit of one plugin that another informer for it alone would exceed.
     pub(super) fn no_share_left(&self, of_plugin: &Usage) -> Option<Excess> {
         let Self { informers, objects, bytes } = *self;
         let quarters = |n: usize| n - n / 4;
@@ -125,7 +126,7 @@ impl Limits {
         Some(Excess { is_share: true, ..excess })
     }
 
-    /// Returns what is beyond its limit.
+    /// Returns the limit that is exceeded.
     pub(super) fn exceeded_by(&self, usage: &Usage) -> Option<Excess> {
         let Self { informers: _, objects, bytes } = *self;
         let over = |of, used, limit| (used > limit).then_some(Excess { of, used, limit, is_share: false });
@@ -133,8 +134,8 @@ impl Limits {
     }
 }
 
-/// Room for 256 resources, two million objects and 1 GiB, with 200,000 Pods or a million small objects well below it: as plain as
-/// numbers can be, so that an operator who knows the host's memory can do better.
+/// 256 informers, two million objects and 1 GiB. 200,000 Pods or a million small objects need well below 1
+/// GiB. An operator who knows the memory of the host can choose better limits.
 impl Default for Limits {
     fn default() -> Self {
         Self { informers: 256, objects: 2_000_000, bytes: 1 << 30 }
@@ -144,7 +145,7 @@ impl Default for Limits {
 // === impl Usage ===
 
 impl Usage {
-    /// Returns what they take up together with as many objects and bytes more.
+    /// Adds objects and bytes.
     pub(super) fn and(self, objects: usize, bytes: usize) -> Self {
         Self { objects: self.objects + objects, bytes: self.bytes + bytes, ..self }
     }
@@ -153,7 +154,7 @@ impl Usage {
 // === impl Excess ===
 
 impl Excess {
-    /// Returns what an operator can do about it.
+    /// Returns what the operator can do, as an imperative.
     #[must_use]
     pub fn hint(&self) -> String {
         let flag = match self.of {
@@ -162,9 +163,11 @@ impl Excess {
             Resource::Bytes => "--max-cache-bytes",
         };
         if self.is_share {
-            return format!("declare less in this plugin, or raise {flag}, of which no plugin gets all");
+            return format!(
+                "declare fewer resources in this plugin, or raise {flag}, of which one plugin gets three quarters"
+            );
         }
-        format!("raise {flag} if the host has the memory, ask for metadata only, or take other plugins out")
+        format!("raise {flag} if the host has the memory, declare metadata only, or remove other plugins")
     }
 }
 
@@ -172,17 +175,19 @@ impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { of, used, limit, is_share } = self;
         if *is_share {
-            f.write_str("one plugin alone may take no more: ")?;
+            f.write_str("the limit of one plugin is reached: ")?;
         }
         match of {
-            Resource::Informers => write!(f, "it would be informer {used} of {limit}"),
-            Resource::Objects => write!(f, "{used} objects of {limit} are cached"),
-            Resource::Bytes => write!(f, "the caches take {} of {}", Mebibytes(*used), Mebibytes(*limit)),
+            Resource::Informers => write!(f, "it would be informer {used} of at most {limit}"),
+            Resource::Objects => write!(f, "{used} objects are cached, the limit is {limit}"),
+            Resource::Bytes => {
+                write!(f, "the caches take {}, the limit is {}", Mebibytes(*used), Mebibytes(*limit))
+            }
         }
     }
 }
 
-/// Bytes, for people.
+/// Displays bytes for people.
 struct Mebibytes(usize);
 
 impl fmt::Display for Mebibytes {
@@ -195,18 +200,19 @@ impl fmt::Display for Mebibytes {
 // === impl Ledger ===
 
 impl Ledger {
-    pub(super) fn arrive(&self, objects: usize, bytes: usize) {
+    /// Adds objects of a list that are not in the cache yet.
+    pub(super) fn add_arriving(&self, objects: usize, bytes: usize) {
         self.arriving_objects.fetch_add(objects, Ordering::Relaxed);
         self.arriving_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What arrived is in a cache, where it is counted, or was given up.
-    pub(super) fn settle(&self, objects: usize, bytes: usize) {
+    /// Removes objects of a list, because the cache counts them now, or because the list was aborted.
+    pub(super) fn remove_arriving(&self, objects: usize, bytes: usize) {
         self.arriving_objects.fetch_sub(objects, Ordering::Relaxed);
         self.arriving_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn refuse(&self) {
+    pub(super) fn count_refusal(&self) {
         self.refusals.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -214,7 +220,7 @@ impl Ledger {
         self.refusals.load(Ordering::Relaxed)
     }
 
-    /// What is on its way, on top of what is there.
+    /// Returns a usage with the objects of lists that are not in a cache yet.
     pub(super) fn add_to(&self, usage: Usage) -> Usage {
         let arriving = |of: &AtomicUsize| of.load(Ordering::Relaxed);
         usage.and(arriving(&self.arriving_objects), arriving(&self.arriving_bytes))
@@ -226,24 +232,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_says_what_and_what_to_do() {
+    fn a_refusal_names_the_limit_and_the_flag() {
         let limits = Limits { informers: 2, objects: 10, bytes: 3 << 20 };
-        let told =
+        let refusal =
             |usage| limits.no_room_for_informer(&usage).map(|excess| format!("{excess}; {}", excess.hint()));
-        assert_eq!(told(Usage { informers: 1, objects: 9, bytes: 5 }), None);
-        insta::assert_snapshot!(told(Usage { informers: 2, objects: 0, bytes: 0 }).unwrap(), @"it would be informer 3 of 2; raise --max-informers if the host has the memory, ask for metadata only, or take other plugins out");
-        insta::assert_snapshot!(told(Usage { informers: 1, objects: 10, bytes: 0 }).unwrap(), @"10 objects of 10 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
-        insta::assert_snapshot!(told(Usage { informers: 1, objects: 1, bytes: 4 << 20 }).unwrap(), @"the caches take 4 MiB of 3 MiB; raise --max-cache-bytes if the host has the memory, ask for metadata only, or take other plugins out");
+        assert_eq!(refusal(Usage { informers: 1, objects: 9, bytes: 5 }), None);
+        insta::assert_snapshot!(refusal(Usage { informers: 2, objects: 0, bytes: 0 }).unwrap(), @"it would be informer 3 of at most 2; raise --max-informers if the host has the memory, declare metadata only, or remove other plugins");
+        insta::assert_snapshot!(refusal(Usage { informers: 1, objects: 10, bytes: 0 }).unwrap(), @"10 objects are cached, the limit is 10; raise --max-objects if the host has the memory, declare metadata only, or remove other plugins");
+        insta::assert_snapshot!(refusal(Usage { informers: 1, objects: 1, bytes: 4 << 20 }).unwrap(), @"the caches take 4 MiB, the limit is 3 MiB; raise --max-cache-bytes if the host has the memory, declare metadata only, or remove other plugins");
     }
 
     #[test]
-    fn one_plugin_does_not_get_all() {
+    fn one_plugin_alone_gets_three_quarters_of_the_budget() {
         let limits = Limits { informers: 4, objects: 100, bytes: 4 << 20 };
-        let told = |usage| limits.no_share_left(&usage).map(|excess| format!("{excess}; {}", excess.hint()));
-        assert_eq!(told(Usage { informers: 1, objects: 74, bytes: 3 << 10 }), None);
-        insta::assert_snapshot!(told(Usage { informers: 3, objects: 0, bytes: 0 }).unwrap(), @"one plugin alone may take no more: it would be informer 4 of 3; declare less in this plugin, or raise --max-informers, of which no plugin gets all");
-        insta::assert_snapshot!(told(Usage { informers: 1, objects: 75, bytes: 0 }).unwrap(), @"one plugin alone may take no more: 75 objects of 75 are cached; declare less in this plugin, or raise --max-objects, of which no plugin gets all");
-        insta::assert_snapshot!(told(Usage { informers: 1, objects: 0, bytes: 3 << 20 }).unwrap(), @"one plugin alone may take no more: the caches take 3 MiB of 3 MiB; declare less in this plugin, or raise --max-cache-bytes, of which no plugin gets all");
+        let refusal =
+            |usage| limits.no_share_left(&usage).map(|excess| format!("{excess}; {}", excess.hint()));
+        assert_eq!(refusal(Usage { informers: 1, objects: 74, bytes: 3 << 10 }), None);
+        insta::assert_snapshot!(refusal(Usage { informers: 3, objects: 0, bytes: 0 }).unwrap(), @"the limit of one plugin is reached: it would be informer 4 of at most 3; declare fewer resources in this plugin, or raise --max-informers, of which one plugin gets three quarters");
+        insta::assert_snapshot!(refusal(Usage { informers: 1, objects: 75, bytes: 0 }).unwrap(), @"the limit of one plugin is reached: 75 objects are cached, the limit is 75; declare fewer resources in this plugin, or raise --max-objects, of which one plugin gets three quarters");
+        insta::assert_snapshot!(refusal(Usage { informers: 1, objects: 0, bytes: 3 << 20 }).unwrap(), @"the limit of one plugin is reached: the caches take 3 MiB, the limit is 3 MiB; declare fewer resources in this plugin, or raise --max-cache-bytes, of which one plugin gets three quarters");
     }
 
     #[test]

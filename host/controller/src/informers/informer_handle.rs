@@ -1,4 +1,4 @@
-//! The right to a resource's informer.
+//! The handle by which a user keeps an informer running and reads it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,11 +9,12 @@ use oarlock_informer::{
 };
 
 use super::resource_entry::ResourceEntry;
-use super::resource_state::{Trouble, TroubleKind};
+use super::resource_state::{Problem, ProblemKind};
 use super::{InformersShared, Purpose};
 use crate::access::KnownNamespaces;
 
-/// The right to a resource's informer, with so much of each object. It runs while there is one; cloning makes another.
+/// A handle of a resource's informer, for full objects or for metadata. The informer runs while a handle
+/// exists. A clone is another handle.
 pub struct InformerHandle {
     pub(super) shared: Arc<InformersShared>,
     pub(super) entry: Arc<ResourceEntry>,
@@ -31,14 +32,14 @@ impl InformerHandle {
         &self.entry.resource
     }
 
-    /// Returns the informer; none while the resource has never been served. Whether its cache holds as much of each object as this handle is
-    /// for, [`InformerHandle::synced`] says.
+    /// Returns the informer; none if the resource was never served. Its cache may have metadata only, even
+    /// for a handle for full objects: wait for [`InformerHandle::synced`].
     #[must_use]
     pub fn informer(&self) -> Option<SharedInformer> {
         self.entry.informer.borrow().clone()
     }
 
-    /// Waits until the resource is served, be it for ever, and returns its informer.
+    /// Waits until the resource is served, without a limit of time, and returns its informer.
     pub async fn served(&self) -> SharedInformer {
         let mut informer = self.entry.informer.subscribe();
         loop {
@@ -46,55 +47,55 @@ impl InformerHandle {
                 return informer;
             }
             if informer.changed().await.is_err() {
-                // The sender is in what this handle holds.
+                // The sender lives as long as this handle.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Waits until the cache holds everything there is, and of each object as much as this handle is for. It does so for as long
-    /// as the handle lives.
+    /// Waits until the cache has all objects, with the content that this handle is for. The cache keeps that
+    /// content while the handle lives.
     pub async fn synced(&self) -> SharedInformer {
         let informer = self.served().await;
         if !informer.wait_for_sync().await {
-            // It has stopped, and with it the host or this handle's holder.
+            // The informer stopped, because the host is stopping.
             std::future::pending::<()>().await;
         }
-        // The sender is in what this handle holds.
-        let _ = self.entry.held.subscribe().wait_for(|held| *held >= self.content).await;
+        // The sender lives as long as this handle.
+        let _ = self.entry.content.subscribe().wait_for(|content| *content >= self.content).await;
         informer
     }
 
-    /// Says, in a few words, what there is to wait for; none when [`InformerHandle::synced`] would not wait.
+    /// Returns why [`InformerHandle::synced`] waits, for people; none if it does not wait.
     #[must_use]
     pub fn waits_for(&self) -> Option<String> {
-        let (trouble, over_budget) = {
+        let (problem, over_budget) = {
             let state = self.entry.state.lock();
-            (state.trouble.clone(), state.over_budget.clone())
+            (state.problem.clone(), state.over_budget.clone())
         };
         let has_synced = self.informer().is_some_and(|it| it.has_synced());
-        if has_synced && *self.entry.held.borrow() >= self.content {
+        if has_synced && *self.entry.content.borrow() >= self.content {
             return None;
         }
         let resource = &self.entry.resource;
         if let Some(message) = over_budget {
-            return Some(format!("room for {resource}: {message}"));
+            return Some(format!("room in the budget for {resource}: {message}"));
         }
-        Some(match trouble {
+        Some(match problem {
             None if has_synced => format!("the full objects of {resource}"),
             None => format!("the first list of {resource}"),
-            Some(Trouble { kind: TroubleKind::Absent, message, .. }) => format!("{resource}: {message}"),
-            Some(Trouble { kind: TroubleKind::Forbidden, message, .. }) => {
-                format!("{resource}, which the host may not watch: {message}")
+            Some(Problem { kind: ProblemKind::Absent, message, .. }) => format!("{resource}: {message}"),
+            Some(Problem { kind: ProblemKind::Forbidden, message, .. }) => {
+                format!("{resource}, which the host's account may not watch: {message}")
             }
-            Some(Trouble { message, .. }) => format!("{resource}: {message}"),
+            Some(Problem { message, .. }) => format!("{resource}: {message}"),
         })
     }
 }
 
 impl Clone for InformerHandle {
     fn clone(&self) -> Self {
-        let id = self.entry.state.lock().enter(self.purpose.clone(), self.content);
+        let id = self.entry.state.lock().add_user(self.purpose.clone(), self.content);
         Self {
             shared: self.shared.clone(),
             entry: self.entry.clone(),
@@ -107,10 +108,10 @@ impl Clone for InformerHandle {
 
 impl Drop for InformerHandle {
     fn drop(&mut self) {
-        // Nobody may get a handle of an informer that is about to end: the lock is that of `Informers::acquire`.
+        // With this lock `Informers::acquire` cannot return a handle of an informer that is about to end.
         let mut entries = self.shared.entries.lock();
         let mut state = self.entry.state.lock();
-        if state.leave(self.id) {
+        if state.remove_user(self.id) {
             entries.remove(&self.entry.resource);
             if let Some(task) = &state.task {
                 task.cancel();

@@ -1,7 +1,9 @@
-//! A list that may turn out too large for the budget, counted while it arrives.
+//! A list and watch whose objects are counted against the budget while they arrive.
 //!
-//! Once it is too large nothing more of it comes, and it does not end either: whoever owns the informer hears of it and goes over to another
-//! source, by which the list is given up. So not even a list that was all there in the same moment gets into a cache.
+//! When the list exceeds the budget, it stops: it returns no more objects, and it does not end either.
+//! [`Meter::exceeded`] wakes the [`SourceController`](super::source_controller::SourceController), which
+//! switches to another source and so aborts the list. So an oversized list never reaches the cache, even if
+//! it arrived at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,26 +21,26 @@ use tokio::sync::Notify;
 use super::InformersShared;
 use super::budget::{Excess, Usage};
 
-/// So many objects are added up at once.
-const LOOK_EVERY: usize = 64;
+/// Objects are added to the counters in batches of this size.
+const BATCH: usize = 64;
 
-/// Lists and watches, and counts what comes until the cache holds it.
+/// Counts the objects of a list and watch until the cache has them.
 pub(super) struct MeteredListWatch {
     pub(super) list_watch: Arc<dyn ListWatch>,
     pub(super) meter: Arc<Meter>,
 }
 
-/// What has come so far.
+/// The objects that arrived so far.
 pub(super) struct Meter {
     shared: Arc<InformersShared>,
-    /// What the list is to take the place of.
+    /// The usage of the objects that the list will replace.
     replaces: Usage,
     objects: AtomicUsize,
     bytes: AtomicUsize,
-    /// The last that came: how they are kept shows a little later, since they are compressed in place.
+    /// The newest objects. Their size is known a little later, because they are compressed in place.
     last: Mutex<Vec<Object>>,
     has_ended: AtomicBool,
-    /// What there was too much of, and how much had come when that was seen first.
+    /// The limit that was exceeded first, and the size of the list at that time.
     excess: Mutex<Option<(Excess, Usage)>>,
     exceeded: Notify,
 }
@@ -49,7 +51,7 @@ pub(super) struct Meter {
 impl ListWatch for MeteredListWatch {
     async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<ListPage, ApiError> {
         if options.continue_token.is_none() {
-            self.meter.begin();
+            self.meter.reset();
         }
         let counted = |object| {
             let kept = keep(object);
@@ -75,7 +77,7 @@ impl ListWatch for MeteredListWatch {
             async move { !is_exceeded }
         });
         let meter = self.meter.clone();
-        // A watch that ends as any other ends; one that is too much neither goes on nor ends.
+        // The stream of an oversized list neither continues nor ends.
         let rest = stream::once(async move {
             if meter.is_exceeded() {
                 std::future::pending::<()>().await;
@@ -105,7 +107,7 @@ impl Meter {
         }
     }
 
-    /// Waits until there is more than the budget has room for; returns what of, and how much more there would be at least.
+    /// Waits until the list exceeds the budget; returns the limit, and how much the list adds at least.
     pub(super) async fn exceeded(&self) -> (Excess, Usage) {
         loop {
             let notified = self.exceeded.notified();
@@ -120,18 +122,18 @@ impl Meter {
         self.excess.lock().is_some()
     }
 
-    /// Everything is in the cache, where it is counted from now on, or was given up.
+    /// Stops counting, because the cache counts the objects now, or because the list was aborted.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
-        self.begin();
+        self.reset();
     }
 
-    /// Forgets a list that came to nothing.
-    fn begin(&self) {
+    /// Resets the counters, for a new list or after the last.
+    fn reset(&self) {
         self.last.lock().clear();
         let (objects, bytes) =
             (self.objects.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
-        self.shared.ledger.settle(objects, bytes);
+        self.shared.ledger.remove_arriving(objects, bytes);
     }
 
     fn count(&self, object: &Object) {
@@ -141,16 +143,16 @@ impl Meter {
         let lengths: Vec<usize> = {
             let mut last = self.last.lock();
             last.push(object.clone());
-            if last.len() < LOOK_EVERY && object.json_length() < 1 << 20 {
+            if last.len() < BATCH && object.json_length() < 1 << 20 {
                 return;
             }
             last.drain(..).map(|object| object.kept_length()).collect()
         };
         let bytes: usize = lengths.iter().sum();
-        self.shared.ledger.arrive(lengths.len(), bytes);
+        self.shared.ledger.add_arriving(lengths.len(), bytes);
         let n_objects = self.objects.fetch_add(lengths.len(), Ordering::Relaxed) + lengths.len();
         let n_bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if let Some(excess) = self.look() {
+        if let Some(excess) = self.excess_now() {
             let more = Usage {
                 informers: 0,
                 objects: n_objects.saturating_sub(self.replaces.objects),
@@ -161,7 +163,7 @@ impl Meter {
         }
     }
 
-    fn look(&self) -> Option<Excess> {
+    fn excess_now(&self) -> Option<Excess> {
         let Usage { objects, bytes, .. } = self.shared.ledger.add_to(self.shared.usage());
         let usage = Usage {
             informers: 0,
@@ -174,6 +176,6 @@ impl Meter {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        self.begin();
+        self.reset();
     }
 }

@@ -1,4 +1,4 @@
-//! What is left out of the cached objects, resource by resource.
+//! The fields that caches leave out, by resource.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 use oarlock_informer::GroupVersionResource;
 use oarlock_informer::object::Pruning;
 
-/// A resource in whatever version, as kubectl writes it: `pods`, `deployments.apps`.
+/// A resource in any version, as kubectl writes it: `pods`, `deployments.apps`.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct GroupResource {
-    /// The plural name.
+    /// The plural name of the resource.
     pub resource: String,
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: String,
 }
 
-/// What is left out of the objects of which resources; of all others [`Pruning::default`] leaves out.
+/// The pruning of each resource; all others have [`Pruning::default`].
 ///
-/// It holds for everybody who reads the cache: what is left out is there for no plugin.
+/// A cache is shared, so a field that is left out is missing for every plugin.
 #[derive(Clone, Debug, Default)]
 pub struct Prunings(BTreeMap<GroupResource, Pruning>);
 
@@ -35,7 +35,7 @@ impl FromStr for GroupResource {
         };
         if resource.is_empty() || !is_name(text) || text.ends_with('.') {
             return Err(format!(
-                "{text:?} is no resource: write it as kubectl does, pods or deployments.apps"
+                "{text:?} is not a resource: write it as kubectl does, such as pods or deployments.apps"
             ));
         }
         Ok(Self { resource: resource.to_owned(), group: group.to_owned() })
@@ -52,12 +52,12 @@ impl fmt::Display for GroupResource {
 // === impl Prunings ===
 
 impl Prunings {
-    /// Returns what is left out of a resource's objects, to be changed.
+    /// Returns the pruning of a resource, to be changed.
     pub fn entry(&mut self, resource: GroupResource) -> &mut Pruning {
         self.0.entry(resource).or_default()
     }
 
-    /// Returns what is left out of a resource's objects.
+    /// Returns the pruning of a resource.
     #[must_use]
     pub fn of(&self, resource: &GroupVersionResource) -> Pruning {
         let GroupVersionResource { group, resource, .. } = resource;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resources_are_named_as_kubectl_names_them() {
+    fn resources_have_the_syntax_of_kubectl() {
         for text in ["pods", "deployments.apps", "virtualservices.networking.istio.io"] {
             assert_eq!(text.parse::<GroupResource>().unwrap().to_string(), text);
         }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_pruned_in_every_version_and_no_other() {
+    fn a_pruning_applies_to_every_version_of_its_resource_only() {
         let mut prunings = Prunings::default();
         *prunings.entry("deployments.apps".parse().unwrap()) = Pruning::none();
         for version in ["v1", "v1beta1"] {

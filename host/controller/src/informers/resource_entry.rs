@@ -1,4 +1,4 @@
-//! One resource that somebody wants: found, listed and watched for as long as somebody does.
+//! One resource with at least one user: probed until it is served, then listed and watched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::{Excess, Usage};
 use super::resource_probe::{Probe, ResourceProbe};
-use super::resource_state::{ResourceState, Trouble, TroubleKind};
+use super::resource_state::{Problem, ProblemKind, ResourceState};
 use super::source_controller::SourceController;
 use super::view::InformerView;
 use super::{InformersShared, Purpose};
 use crate::report::HostEvent;
 
-/// How finely resyncs are timed: how often an informer looks whether a subscription's is due.
+/// The interval at which an informer checks whether a resync of a subscription is due.
 const RESYNC_CHECK: Duration = Duration::from_secs(15);
 
 pub(super) struct ResourceEntry {
     pub(super) resource: GroupVersionResource,
     pub(super) informer: watch::Sender<Option<SharedInformer>>,
-    /// How much of each object the cache holds at least.
-    pub(super) held: watch::Sender<Content>,
+    /// The content that every cached object has at least.
+    pub(super) content: watch::Sender<Content>,
     pub(super) state: Mutex<ResourceState>,
-    /// Users came or went.
+    /// Notified when a user is added or removed.
     pub(super) changed: Notify,
 }
 
@@ -41,7 +41,7 @@ impl ResourceEntry {
         Self {
             resource: resource.clone(),
             informer: watch::Sender::new(None),
-            held: watch::Sender::new(Content::Metadata),
+            content: watch::Sender::new(Content::Metadata),
             state: Mutex::default(),
             changed: Notify::new(),
         }
@@ -51,7 +51,7 @@ impl ResourceEntry {
         let type_meta = tokio::select! {
             biased;
             () = token.cancelled() => return,
-            type_meta = self.find(shared) => type_meta,
+            type_meta = self.wait_until_served(shared) => type_meta,
         };
         let mut config = Config::new(self.resource.clone());
         config.resync_period = RESYNC_CHECK;
@@ -67,31 +67,32 @@ impl ResourceEntry {
         }
     }
 
-    /// Looks for the resource until it is served.
-    async fn find(&self, shared: &InformersShared) -> TypeMeta {
+    /// Probes the resource until it is served.
+    async fn wait_until_served(&self, shared: &InformersShared) -> TypeMeta {
         let mut probe = ResourceProbe::new();
         loop {
             match probe.check(shared, &self.resource).await {
                 Probe::Served(type_meta) => {
-                    self.recovered(shared);
+                    self.clear_problem(shared);
                     return type_meta;
                 }
-                Probe::Absent { message, .. } => self.in_trouble(shared, TroubleKind::Absent, message),
-                Probe::Unknown { message } => self.in_trouble(shared, TroubleKind::Unreachable, message),
+                Probe::Absent { message, .. } => self.record_problem(shared, ProblemKind::Absent, message),
+                Probe::Unknown { message } => self.record_problem(shared, ProblemKind::Unreachable, message),
             }
             probe.wait().await;
         }
     }
 
-    /// Notes that something is wrong, and says so if it was not known.
-    pub(super) fn in_trouble(&self, shared: &InformersShared, kind: TroubleKind, message: String) {
+    /// Records a problem, and reports it if it is new.
+    pub(super) fn record_problem(&self, shared: &InformersShared, kind: ProblemKind, message: String) {
         let mut state = self.state.lock();
-        let before = state.trouble.take();
+        let before = state.problem.take();
         let since = before.as_ref().map_or_else(Instant::now, |it| it.since);
-        state.trouble = Some(Trouble { since, kind, message: message.clone() });
-        // A network has many ways to fail; of the others each says something else to do.
+        state.problem = Some(Problem { since, kind, message: message.clone() });
+        // The messages of network errors differ from try to try. Each message of an absent resource needs
+        // another fix.
         let is_known = before
-            .is_some_and(|it| it.kind == kind && (kind != TroubleKind::Absent || it.message == message));
+            .is_some_and(|it| it.kind == kind && (kind != ProblemKind::Absent || it.message == message));
         let wanted_by = state.wanted_by();
         drop(state);
         if is_known {
@@ -99,28 +100,29 @@ impl ResourceEntry {
         }
         let resource = self.resource.to_string();
         shared.reporter.report(match kind {
-            TroubleKind::Absent => HostEvent::ResourceAbsent { resource, message, wanted_by },
-            TroubleKind::Forbidden => HostEvent::ResourceForbidden {
+            ProblemKind::Absent => HostEvent::ResourceAbsent { resource, message, wanted_by },
+            ProblemKind::Forbidden => HostEvent::ResourceForbidden {
                 resource,
                 message,
                 hint: "grant the host's own account what `oarlock rbac` prints for it".to_owned(),
             },
-            TroubleKind::Unreachable => HostEvent::WatchTrouble { resource, message },
+            ProblemKind::Unreachable => HostEvent::WatchTrouble { resource, message },
         });
     }
 
-    pub(super) fn recovered(&self, shared: &InformersShared) {
-        let Some(trouble) = self.state.lock().trouble.take() else { return };
+    /// Clears the problem, and reports that if there was one.
+    pub(super) fn clear_problem(&self, shared: &InformersShared) {
+        let Some(problem) = self.state.lock().problem.take() else { return };
         let resource = self.resource.to_string();
-        shared.reporter.report(match trouble.kind {
-            TroubleKind::Absent => HostEvent::ResourceServed { resource },
-            TroubleKind::Forbidden | TroubleKind::Unreachable => HostEvent::WatchRecovered { resource },
+        shared.reporter.report(match problem.kind {
+            ProblemKind::Absent => HostEvent::ResourceServed { resource },
+            ProblemKind::Forbidden | ProblemKind::Unreachable => HostEvent::WatchRecovered { resource },
         });
     }
 
-    /// Notes that the budget has no room for what is wanted, and says so if it was not known.
-    pub(super) fn is_over_budget(&self, shared: &InformersShared, excess: &Excess) {
-        shared.ledger.refuse();
+    /// Records that the budget has no room for the wanted content, and reports it if it is new.
+    pub(super) fn record_over_budget(&self, shared: &InformersShared, excess: &Excess) {
+        shared.ledger.count_refusal();
         let mut state = self.state.lock();
         let message = excess.to_string();
         let hint = excess.hint();
@@ -133,14 +135,14 @@ impl ResourceEntry {
         }
     }
 
-    /// Everything that is wanted is held.
-    pub(super) fn is_within_budget(&self, shared: &InformersShared) {
+    /// Clears [`Self::record_over_budget`], and reports that if it was recorded.
+    pub(super) fn clear_over_budget(&self, shared: &InformersShared) {
         if self.state.lock().over_budget.take().is_some() {
             shared.reporter.report(HostEvent::ResourceWithinBudget { resource: self.resource.to_string() });
         }
     }
 
-    /// What its cache takes up.
+    /// Returns the usage of the informer.
     pub(super) fn usage(&self) -> Usage {
         let status = self.informer.borrow().as_ref().map(SharedInformer::status);
         let (objects, bytes) = status.map_or((0, 0), |status| (status.objects, status.memory.total()));
@@ -149,13 +151,13 @@ impl ResourceEntry {
 
     pub(super) fn view(&self) -> InformerView {
         let informer = self.informer.borrow().clone();
-        let held = *self.held.borrow();
-        InformerView::of(&self.resource, informer.as_ref(), &self.state.lock(), held)
+        let content = *self.content.borrow();
+        InformerView::of(&self.resource, informer.as_ref(), &self.state.lock(), content)
     }
 
-    /// Adds a user; answers its number.
-    pub(super) fn enter(&self, purpose: Purpose, content: Content) -> u64 {
-        let id = self.state.lock().enter(purpose, content);
+    /// Adds a user; returns its id.
+    pub(super) fn add_user(&self, purpose: Purpose, content: Content) -> u64 {
+        let id = self.state.lock().add_user(purpose, content);
         self.changed.notify_one();
         id
     }

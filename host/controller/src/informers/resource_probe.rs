@@ -1,4 +1,4 @@
-//! Looking for a resource that is not served.
+//! Probes by discovery whether the API server serves a resource.
 
 use std::time::Duration;
 
@@ -7,40 +7,40 @@ use tokio::time::Instant;
 
 use super::InformersShared;
 
-/// The wait before a resource that is not served is looked for again; doubles up to [`LOOK_AT_MOST`].
-const LOOK_FIRST: Duration = Duration::from_millis(500);
-const LOOK_AT_MOST: Duration = Duration::from_secs(5);
+/// The first wait between two probes. It doubles up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// A resource that no version of its group has had for this long is gone, and so are its objects. One that is deleted and created anew
-/// is back sooner.
+/// After no version of its group has served a resource for this long, its objects count as deleted. A
+/// CustomResourceDefinition that is deleted and created again is back sooner.
 const GONE_AFTER: Duration = Duration::from_secs(10);
 
-/// How long a resource has been looked for.
+/// Probes one resource until it is served.
 pub(super) struct ResourceProbe {
-    /// Since when nothing of it has been served in any version.
+    /// Since when no version has served it.
     gone_since: Option<Instant>,
     wait: Duration,
 }
 
-/// What was found.
+/// The result of one probe.
 pub(super) enum Probe {
+    /// The resource is served.
     Served(TypeMeta),
+    /// The resource is not served in this version.
     Absent {
         message: String,
-        /// Its objects are gone too, seen from wherever.
+        /// Whether no version has served it for so long that its objects count as deleted.
         is_gone: bool,
     },
-    /// The API server cannot say.
-    Unknown {
-        message: String,
-    },
+    /// Discovery failed.
+    Unknown { message: String },
 }
 
 // === impl ResourceProbe ===
 
 impl ResourceProbe {
     pub(super) fn new() -> Self {
-        Self { gone_since: None, wait: LOOK_FIRST }
+        Self { gone_since: None, wait: FIRST_WAIT }
     }
 
     pub(super) async fn check(&mut self, shared: &InformersShared, resource: &GroupVersionResource) -> Probe {
@@ -52,13 +52,13 @@ impl ResourceProbe {
         match shared.source.other_versions(resource).await {
             Ok(versions) if versions.is_empty() => {
                 let gone_since = *self.gone_since.get_or_insert_with(Instant::now);
-                let message = "the API server does not serve it (yet)".to_owned();
+                let message = "the API server does not serve it".to_owned();
                 Probe::Absent { message, is_gone: gone_since.elapsed() >= GONE_AFTER }
             }
             Ok(versions) => {
                 self.gone_since = None;
                 let message = format!(
-                    "the API server does not serve it in this version, but as {}: the plugin has to ask for one of these",
+                    "the API server does not serve this version, but {}. Fix: declare one of these versions in the plugin",
                     versions.join(", ")
                 );
                 Probe::Absent { message, is_gone: false }
@@ -67,9 +67,9 @@ impl ResourceProbe {
         }
     }
 
-    /// Waits until it is time for another look.
+    /// Waits until the next probe is due.
     pub(super) async fn wait(&mut self) {
         tokio::time::sleep(self.wait).await;
-        self.wait = (self.wait * 2).min(LOOK_AT_MOST);
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 }

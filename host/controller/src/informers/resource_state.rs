@@ -1,4 +1,4 @@
-//! Who wants a resource, how much of it, and what is wrong with it.
+//! The users of a resource's informer, and its problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,23 @@ pub(super) struct ResourceState {
     next_id: u64,
     users: BTreeMap<u64, (Purpose, Content)>,
     pub(super) task: Option<Task>,
-    pub(super) trouble: Option<Trouble>,
-    /// Why the budget has no room for what is wanted, if it has none.
+    pub(super) problem: Option<Problem>,
+    /// Why the budget has no room for the wanted content, if it has none.
     pub(super) over_budget: Option<String>,
-    /// When the last one left who wanted full objects.
+    /// When the last user of full objects left.
     pub(super) full_left_at: Option<Instant>,
 }
 
-/// What is wrong, and since when.
+/// A problem, and since when it exists.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
+pub(super) struct Problem {
     pub(super) since: Instant,
-    pub(super) kind: TroubleKind,
+    pub(super) kind: ProblemKind,
     pub(super) message: String,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum TroubleKind {
+pub(super) enum ProblemKind {
     Absent,
     Forbidden,
     Unreachable,
@@ -38,14 +38,14 @@ pub(super) enum TroubleKind {
 // === impl ResourceState ===
 
 impl ResourceState {
-    pub(super) fn enter(&mut self, purpose: Purpose, content: Content) -> u64 {
+    pub(super) fn add_user(&mut self, purpose: Purpose, content: Content) -> u64 {
         self.next_id += 1;
         self.users.insert(self.next_id, (purpose, content));
         self.next_id
     }
 
-    /// Answers whether nobody is left.
-    pub(super) fn leave(&mut self, id: u64) -> bool {
+    /// Removes a user, and returns whether it was the last.
+    pub(super) fn remove_user(&mut self, id: u64) -> bool {
         let left = self.users.remove(&id);
         if left.is_some_and(|(_, content)| content == Content::Full) && self.wanted() == Content::Metadata {
             self.full_left_at = Some(Instant::now());
@@ -53,12 +53,12 @@ impl ResourceState {
         self.users.is_empty()
     }
 
-    /// Who wants it.
+    /// Returns the users.
     pub(super) fn users(&self) -> BTreeSet<Purpose> {
         self.users.values().map(|(purpose, _)| purpose.clone()).collect()
     }
 
-    /// How much of each object somebody wants.
+    /// Returns the largest content that a user wants.
     pub(super) fn wanted(&self) -> Content {
         self.users.values().map(|(_, content)| *content).max().unwrap_or(Content::Metadata)
     }
@@ -71,7 +71,7 @@ impl ResourceState {
         self.users.values().any(|(purpose, _)| *purpose == Purpose::Host)
     }
 
-    /// The plugins that want it, each once.
+    /// Returns the plugins among the users, each once.
     pub(super) fn wanted_by(&self) -> Vec<String> {
         let plugins: BTreeSet<_> = self
             .users

@@ -1,4 +1,4 @@
-//! Where informers get their objects from: the API server, or what a test puts in its place.
+//! The source of the informers' objects: the API server, or a fake in tests.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ use oarlock_informer::{
 use super::prunings::Prunings;
 use crate::discovery::Discovery;
 
-/// What there is to list and watch.
+/// Discovers resources, and lists and watches them.
 #[async_trait]
 pub trait ResourceSource: Send + Sync + 'static {
-    /// Returns what the objects of a resource are; none while it is not served. The error is for people.
+    /// Returns the type of a resource's objects; none if it is not served. The error is a message for people.
     async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String>;
 
-    /// Returns the other versions in which a resource is served, such as `apps/v1`. The error is for people.
+    /// Returns the other versions in which a resource is served, such as `apps/v1`. The error is a message
+    /// for people.
     async fn other_versions(&self, resource: &GroupVersionResource) -> Result<Vec<String>, String> {
         let _ = resource;
         Ok(Vec::new())
     }
 
-    /// Lists and watches a resource that is served, so much of each object as is wanted.
+    /// Returns the list and watch of a served resource, for full objects or metadata.
     fn list_watch(
         &self,
         resource: &GroupVersionResource,
@@ -34,7 +35,7 @@ pub trait ResourceSource: Send + Sync + 'static {
         content: Content,
     ) -> Arc<dyn ListWatch>;
 
-    /// Whether what is streamed in from it is compared with a list. For tests.
+    /// Returns whether informers compare a streamed initial list with a list request. For tests.
     fn consistency_check(&self) -> ConsistencyCheck {
         ConsistencyCheck::Off
     }
@@ -51,7 +52,7 @@ pub struct ApiSource {
 // === impl ApiSource ===
 
 impl ApiSource {
-    /// Makes the one that asks over `client`, as the host.
+    /// Makes the source that uses `client`, with the host's own account.
     #[must_use]
     pub fn new(
         client: kube::Client,
@@ -66,9 +67,9 @@ impl ApiSource {
 #[async_trait]
 impl ResourceSource for ApiSource {
     async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
-        // What is remembered may be what is gone.
+        // The cache of the discovery may be older than the deletion of the resource.
         let served =
-            self.discovery.resolve_anew(resource).await.map_err(|error| crate::chain::text(&error))?;
+            self.discovery.resolve_uncached(resource).await.map_err(|error| crate::chain::text(&error))?;
         Ok(served.map(|served| TypeMeta::new(served.api_version, served.kind)))
     }
 

@@ -1,9 +1,10 @@
-//! Where a running informer gets its objects from, and how much of each.
+//! Chooses the source of a running informer.
 //!
-//! Full objects while anybody wants them, metadata otherwise; nothing while the resource is not served, or while the budget has no room for the first
-//! list. The informer goes over from one source to the next without a gap ([`Sources`]), so that whoever listens notices nothing
-//! but what has changed in the cluster. It narrows only some time after the last one left who wanted full objects, or a
-//! plugin that is swapped would have everything listed twice.
+//! The source has full objects while a user wants them, metadata otherwise. The informer has no source while
+//! the resource is not served, or while the budget has no room for the first list. A switch of the source
+//! leaves no gap ([`Sources`]): listeners get only changes of the cluster. The change to metadata happens
+//! some time after the last user of full objects left, so that the swap of a plugin does not list everything
+//! twice.
 //!
 //! [`Sources`]: oarlock_informer::reflector::Sources
 
@@ -26,55 +27,57 @@ use super::budget::{Excess, Usage};
 use super::metered::{Meter, MeteredListWatch};
 use super::resource_entry::ResourceEntry;
 use super::resource_probe::{Probe, ResourceProbe};
-use super::resource_state::TroubleKind;
+use super::resource_state::ProblemKind;
 
-/// For how long nobody has to want full objects until there are none.
+/// How long full objects stay after their last user left.
 pub(super) const NARROW_AFTER: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether there is room for what there was none for.
-const LOOK_FOR_ROOM: Duration = Duration::from_secs(5);
+/// The interval at which the controller checks whether the budget has room for a list that did not fit.
+const ROOM_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// After how long a list that did not fit is tried again, whether or not there is more room.
-const TRY_AGAIN: Duration = Duration::from_secs(600);
+/// After this time a list that did not fit is tried again even without more room, since it may have become
+/// smaller.
+const RETRY_AFTER: Duration = Duration::from_secs(600);
 
-/// How often it is looked whether a resource that is served again can be listed, too.
-const LOOK_FOR_FAILURE: Duration = Duration::from_secs(1);
+/// The interval at which the controller checks whether the list of a resource that is served again failed.
+const LIST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Chooses the source of one informer.
 pub(super) struct SourceController<'e> {
     entry: &'e ResourceEntry,
     shared: &'e Arc<InformersShared>,
     type_meta: TypeMeta,
-    /// How much of each object the source in force has.
+    /// The content of the current source.
     content: Content,
-    /// The source's number, and whether the cache is what it said.
-    number: SourceGeneration,
-    is_held: bool,
-    /// Counts a list that may yet be given up: one that nobody reads of.
+    /// The generation of the current source, and whether the cache has its objects.
+    generation: SourceGeneration,
+    is_synced: bool,
+    /// Counts a list that may be aborted, because no user reads its objects yet.
     meter: Option<Arc<Meter>>,
-    /// What there was no room for.
-    over: Option<Over>,
-    /// Since the resource was last listed.
+    /// The list that did not fit into the budget.
+    oversized: Option<OversizedList>,
+    /// The probes since the resource was last listed.
     probe: Option<ResourceProbe>,
 }
 
-/// A list that was given up.
-struct Over {
+/// A list that was aborted because it did not fit.
+struct OversizedList {
     wanted: Content,
-    /// What it takes at least, beyond what there was.
+    /// Its size so far, without the objects that it would have replaced.
     more: Usage,
-    /// When it is tried again, if only to see whether it is as large as it was.
-    again_at: Instant,
+    /// When it is tried again at the latest.
+    retry_at: Instant,
 }
 
-/// Has no objects, and says so once.
-struct Nothing {
+/// A source without objects.
+struct EmptySource {
     resource_version: String,
 }
 
 // === impl SourceController ===
 
 impl<'e> SourceController<'e> {
-    /// Decides where the informer is to begin.
+    /// Returns the controller and the first source.
     pub(super) fn new(
         entry: &'e ResourceEntry,
         shared: &'e Arc<InformersShared>,
@@ -85,44 +88,44 @@ impl<'e> SourceController<'e> {
             shared,
             type_meta,
             content: entry.state.lock().wanted(),
-            number: SourceGeneration::default(),
-            is_held: false,
+            generation: SourceGeneration::default(),
+            is_synced: false,
             meter: None,
-            over: None,
+            oversized: None,
             probe: None,
         };
         let list_watch = source_controller.metered(Usage::default());
         (source_controller, list_watch)
     }
 
-    /// Follows what is wanted, what happens to the watch, and the budget.
+    /// Switches the source when users, the watch or the budget change. Runs until it is dropped.
     pub(super) async fn run(mut self, informer: SharedInformer) {
         let mut phases = informer.phase();
         phases.mark_changed();
         loop {
             let wanted = self.wanted();
-            if self.over.as_ref().is_some_and(|over| over.wanted != wanted) {
-                self.over = None;
-                self.entry.is_within_budget(self.shared);
+            if self.oversized.as_ref().is_some_and(|list| list.wanted != wanted) {
+                self.oversized = None;
+                self.entry.clear_over_budget(self.shared);
                 if !informer.has_synced() {
-                    self.go_to(&informer, wanted);
+                    self.switch_content(&informer, wanted);
                 }
             }
-            if wanted > self.content && self.over.is_none() {
-                self.go_to(&informer, wanted);
+            if wanted > self.content && self.oversized.is_none() {
+                self.switch_content(&informer, wanted);
             }
             let meter = self.meter.clone();
             tokio::select! {
                 biased;
                 () = self.entry.changed.notified() => {}
-                (excess, more) = exceeded(meter.as_deref()) => self.give_up(&informer, &excess, more),
-                _ = informer.wait_for_source(self.number), if !self.is_held => self.holds(),
-                () = self.is_to_narrow(wanted) => self.narrow(&informer),
-                () = self.finds_room() => {
-                    self.over = None;
-                    self.go_to(&informer, wanted);
+                (excess, more) = exceeded(meter.as_deref()) => self.abort_list(&informer, &excess, more),
+                _ = informer.wait_for_source(self.generation), if !self.is_synced => self.source_synced(),
+                () = self.may_narrow(wanted) => self.narrow(&informer),
+                () = self.room_available() => {
+                    self.oversized = None;
+                    self.switch_content(&informer, wanted);
                 }
-                _ = phases.changed() => self.follow(&informer, &mut phases).await,
+                _ = phases.changed() => self.phase_changed(&informer, &mut phases).await,
             }
         }
     }
@@ -131,9 +134,9 @@ impl<'e> SourceController<'e> {
         self.entry.state.lock().wanted()
     }
 
-    /// Takes up a source that has so much of each object.
-    fn go_to(&mut self, informer: &SharedInformer, content: Content) {
-        let is_wider = content > *self.entry.held.borrow();
+    /// Switches to a source with this content.
+    fn switch_content(&mut self, informer: &SharedInformer, content: Content) {
+        let is_wider = content > *self.entry.content.borrow();
         self.content = content;
         let list_watch = if is_wider || !informer.has_synced() {
             self.metered(self.entry.usage())
@@ -146,37 +149,38 @@ impl<'e> SourceController<'e> {
 
     fn switch(&mut self, informer: &SharedInformer, list_watch: Arc<dyn ListWatch>) {
         let type_meta = Some(self.type_meta.clone());
-        self.number = informer.switch(Source { list_watch: Some(list_watch), type_meta });
-        self.is_held = false;
+        self.generation = informer.switch(Source { list_watch: Some(list_watch), type_meta });
+        self.is_synced = false;
     }
 
     fn list_watch(&self) -> Arc<dyn ListWatch> {
         self.shared.source.list_watch(&self.entry.resource, &self.type_meta, self.content)
     }
 
-    /// Counts what comes, but for what it takes the place of.
+    /// Returns a list and watch that counts arriving objects against the budget, without those that they
+    /// replace.
     fn metered(&mut self, replaces: Usage) -> Arc<dyn ListWatch> {
         let meter = Arc::new(Meter::new(self.shared.clone(), replaces));
         self.meter = Some(meter.clone());
         Arc::new(MeteredListWatch { list_watch: self.list_watch(), meter })
     }
 
-    /// The cache is what the source said.
-    fn holds(&mut self) {
-        self.is_held = true;
+    /// Records that the cache has the objects of the current source.
+    fn source_synced(&mut self) {
+        self.is_synced = true;
         if let Some(meter) = self.meter.take() {
             meter.end();
         }
-        if self.over.is_none() {
-            self.entry.is_within_budget(self.shared);
+        if self.oversized.is_none() {
+            self.entry.clear_over_budget(self.shared);
         }
         if self.content == Content::Full {
-            self.entry.held.send_replace(Content::Full);
+            self.entry.content.send_replace(Content::Full);
         }
     }
 
-    /// Waits until nobody has wanted full objects for a while.
-    async fn is_to_narrow(&self, wanted: Content) {
+    /// Waits until no user has wanted full objects for a while.
+    async fn may_narrow(&self, wanted: Content) {
         if self.content == Content::Metadata || wanted == Content::Full {
             return std::future::pending().await;
         }
@@ -185,62 +189,63 @@ impl<'e> SourceController<'e> {
     }
 
     fn narrow(&mut self, informer: &SharedInformer) {
-        // Whoever enters later sees that there are no full objects to be had yet.
+        // With this lock a later user sees that the cache no longer has full objects for certain.
         let state = self.entry.state.lock();
         if state.wanted() == Content::Full {
             return;
         }
-        self.entry.held.send_replace(Content::Metadata);
+        self.entry.content.send_replace(Content::Metadata);
         drop(state);
-        self.go_to(informer, Content::Metadata);
+        self.switch_content(informer, Content::Metadata);
     }
 
-    /// What arrives does not fit. What was there before is there again.
-    fn give_up(&mut self, informer: &SharedInformer, excess: &Excess, more: Usage) {
+    /// Aborts a list that does not fit, and returns to the source before, or to none.
+    fn abort_list(&mut self, informer: &SharedInformer, excess: &Excess, more: Usage) {
         let Some(meter) = self.meter.take() else { return };
         meter.end();
-        let again_at = Instant::now() + TRY_AGAIN;
-        self.over = Some(Over { wanted: self.wanted(), more, again_at });
+        let retry_at = Instant::now() + RETRY_AFTER;
+        self.oversized = Some(OversizedList { wanted: self.wanted(), more, retry_at });
         if informer.has_synced() {
-            self.content = *self.entry.held.borrow();
+            self.content = *self.entry.content.borrow();
             self.switch(informer, self.list_watch());
         } else {
             informer.switch(Source::none());
-            self.is_held = true;
+            self.is_synced = true;
         }
-        self.entry.is_over_budget(self.shared, excess);
+        self.entry.record_over_budget(self.shared, excess);
     }
 
-    /// Waits until there may be room for what there was none for.
-    async fn finds_room(&self) {
-        let Some(over) = &self.over else { return std::future::pending().await };
+    /// Waits until the budget may have room for the list that did not fit.
+    async fn room_available(&self) {
+        let Some(list) = &self.oversized else { return std::future::pending().await };
         loop {
-            tokio::time::sleep(LOOK_FOR_ROOM).await;
+            tokio::time::sleep(ROOM_CHECK_INTERVAL).await;
             let usage =
-                self.shared.ledger.add_to(self.shared.usage()).and(over.more.objects, over.more.bytes);
-            if self.shared.limits.exceeded_by(&usage).is_none() || Instant::now() >= over.again_at {
+                self.shared.ledger.add_to(self.shared.usage()).and(list.more.objects, list.more.bytes);
+            if self.shared.limits.exceeded_by(&usage).is_none() || Instant::now() >= list.retry_at {
                 return;
             }
         }
     }
 
-    /// Takes note of what happens to the watch.
-    async fn follow(&mut self, informer: &SharedInformer, phases: &mut watch::Receiver<Phase>) {
+    /// Handles a new phase of the reflector.
+    async fn phase_changed(&mut self, informer: &SharedInformer, phases: &mut watch::Receiver<Phase>) {
         let phase = phases.borrow_and_update().clone();
-        let trouble = |kind, message| self.entry.in_trouble(self.shared, kind, message);
+        let problem = |kind, message| self.entry.record_problem(self.shared, kind, message);
         match phase {
             Phase::Waiting | Phase::Listing => {}
             Phase::Watching => {
                 self.probe = None;
-                self.entry.recovered(self.shared);
+                self.entry.clear_problem(self.shared);
             }
             Phase::Absent => self.wait_until_served(informer, phases).await,
-            Phase::Forbidden => trouble(TroubleKind::Forbidden, last_error(informer)),
-            Phase::Failing { message } => trouble(TroubleKind::Unreachable, message),
+            Phase::Forbidden => problem(ProblemKind::Forbidden, last_error(informer)),
+            Phase::Failing { message } => problem(ProblemKind::Unreachable, message),
         }
     }
 
-    /// Asks for nothing until the resource is served, and then for a list. If its objects are gone for good, says so to those who listen.
+    /// Takes the source away and probes until the resource is served, then lists it. If no version serves it
+    /// for a while, listeners get deletes of all its objects.
     async fn wait_until_served(&mut self, informer: &SharedInformer, phases: &mut watch::Receiver<Phase>) {
         informer.switch(Source::none());
         let mut probe = self.probe.take().unwrap_or_else(ResourceProbe::new);
@@ -252,45 +257,45 @@ impl<'e> SourceController<'e> {
                     break;
                 }
                 Probe::Absent { message, is_gone } => {
-                    self.entry.in_trouble(self.shared, TroubleKind::Absent, message);
+                    self.entry.record_problem(self.shared, ProblemKind::Absent, message);
                     if is_gone && informer.has_synced() && !informer.indexer().is_empty() {
-                        self.empty(informer).await;
+                        self.delete_all(informer).await;
                     }
                 }
                 Probe::Unknown { message } => {
-                    self.entry.in_trouble(self.shared, TroubleKind::Unreachable, message)
+                    self.entry.record_problem(self.shared, ProblemKind::Unreachable, message)
                 }
             }
         }
         self.probe = Some(probe);
         let asked_at = Instant::now();
-        self.go_to(informer, self.content.max(self.wanted()));
-        // What is served according to discovery may not be there yet, or not any more, for those who list it.
-        let is_refused = || {
+        self.switch_content(informer, self.content.max(self.wanted()));
+        // Discovery may be ahead of or behind the lists.
+        let has_failed = || {
             let failed = informer.status().last_error.is_some_and(|failure| failure.at >= asked_at);
             failed && *phases.borrow() == Phase::Absent
         };
-        let mut news = phases.clone();
+        let mut next_phase = phases.clone();
         loop {
             let meter = self.meter.clone();
             tokio::select! {
                 biased;
-                _ = news.changed() => return,
+                _ = next_phase.changed() => return,
                 _ = exceeded(meter.as_deref()) => return,
-                () = tokio::time::sleep(LOOK_FOR_FAILURE) => {}
+                () = tokio::time::sleep(LIST_CHECK_INTERVAL) => {}
             }
-            if is_refused() {
+            if has_failed() {
                 phases.mark_changed();
                 return;
             }
         }
     }
 
-    /// Tells everyone that all objects are gone.
-    async fn empty(&self, informer: &SharedInformer) {
-        let nothing = Nothing { resource_version: informer.last_resource_version() };
-        let number = informer.switch(Source { list_watch: Some(Arc::new(nothing)), type_meta: None });
-        informer.wait_for_source(number).await;
+    /// Deletes all objects from the cache, so that listeners get deletes.
+    async fn delete_all(&self, informer: &SharedInformer) {
+        let empty = EmptySource { resource_version: informer.last_resource_version() };
+        let generation = informer.switch(Source { list_watch: Some(Arc::new(empty)), type_meta: None });
+        informer.wait_for_source(generation).await;
         informer.switch(Source::none());
     }
 }
@@ -306,10 +311,10 @@ async fn exceeded(meter: Option<&Meter>) -> (Excess, Usage) {
     }
 }
 
-// === impl Nothing ===
+// === impl EmptySource ===
 
 #[async_trait]
-impl ListWatch for Nothing {
+impl ListWatch for EmptySource {
     async fn list(&self, _: ListOptions, _: ItemHook<'_>) -> Result<ListPage, ApiError> {
         Ok(ListPage { resource_version: self.resource_version.clone(), ..ListPage::default() })
     }

@@ -1,4 +1,4 @@
-//! Informers over fake API servers, with the clock in the test's hands.
+//! Tests of informers over fake API servers, with a paused clock.
 
 mod budget;
 mod content;
@@ -25,7 +25,7 @@ use super::{InformerHandle, Informers, Limits, Purpose, ResourceSource};
 use crate::report::{self, HostEvent, Reports};
 use crate::tasks::Tasks;
 
-/// An API server whose resources all are Pods.
+/// A fake API server. The objects of all its resources are Pods.
 #[derive(Clone, Default)]
 struct FakeSource(Arc<Mutex<Served>>);
 
@@ -34,9 +34,9 @@ struct Served {
     apis: HashMap<GroupVersionResource, FakeListWatch>,
     hidden: Vec<GroupVersionResource>,
     other_versions: Vec<String>,
-    /// Whether watches begin with what there is.
+    /// Whether watches support streamed initial lists.
     streams: bool,
-    looks: usize,
+    n_probes: usize,
     made: Vec<Weak<dyn ListWatch>>,
 }
 
@@ -51,7 +51,7 @@ struct Rig {
 impl ResourceSource for FakeSource {
     async fn type_of(&self, resource: &GroupVersionResource) -> Result<Option<TypeMeta>, String> {
         let mut served = self.0.lock();
-        served.looks += 1;
+        served.n_probes += 1;
         Ok((!served.hidden.contains(resource)).then(|| TypeMeta::new("v1", "Pod")))
     }
 
@@ -121,11 +121,12 @@ impl Rig {
         self.source.api(&pods())
     }
 
+    /// Waits for the next host event.
     async fn event(&mut self) -> HostEvent {
         self.reports.next().await.unwrap().event
     }
 
-    fn silence(&mut self) -> bool {
+    fn has_no_event(&mut self) -> bool {
         self.reports.next().now_or_never().is_none()
     }
 }
@@ -156,12 +157,12 @@ fn listen(informer: &SharedInformer) -> Listener {
         .unwrap()
 }
 
-/// What a listener has to tell now.
-fn told(listener: &mut Listener) -> Vec<String> {
-    let mut told = Vec::new();
+/// Takes the notifications that wait in a listener.
+fn received(listener: &mut Listener) -> Vec<String> {
+    let mut received = Vec::new();
     while let Some(Some(delivery)) = listener.next().now_or_never() {
         let key = delivery.key.clone();
-        told.push(match &delivery.notification {
+        received.push(match &delivery.notification {
             Notification::Added { object, .. } => format!("add {key}@{}", object.resource_version()),
             Notification::Updated { old, new } => {
                 format!("update {key}@{}→{}", old.resource_version(), new.resource_version())
@@ -172,11 +173,11 @@ fn told(listener: &mut Listener) -> Vec<String> {
         });
         listener.finish(&key, Outcome::Done);
     }
-    told
+    received
 }
 
 /// Waits until no task is left.
-async fn gone(rig: &Rig) {
+async fn all_tasks_gone(rig: &Rig) {
     for _ in 0..10_000 {
         if rig.tasks.names().is_empty() {
             return;
@@ -186,19 +187,19 @@ async fn gone(rig: &Rig) {
     panic!("these tasks do not end: {:?}", rig.tasks.names());
 }
 
-/// Waits until a watch is no longer a very short one, nor a listener so new that a list is told to it again.
+/// Waits until the watch is no longer very short, and a relist no longer reaches the new listener.
 async fn settle(rig: &Rig) {
     rig.api().until_watches(1).await;
     pass(20.0).await;
 }
 
-/// Lets time pass, and everything happen that happens in it.
+/// Advances the clock, and runs everything that is due.
 async fn pass(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_1_one_watch_however_many_want_it() {
+async fn promise_1_users_of_one_resource_share_one_watch() {
     let rig = Rig::streaming(Limits::default());
     let api = rig.api();
     api.put("n/a");
@@ -209,16 +210,16 @@ async fn promise_1_one_watch_however_many_want_it() {
         let _listener = informer.add_listener(ListenerConfig::default()).unwrap();
     }
     api.until_watches(1).await;
-    assert_eq!((api.lists().len(), api.watches().len()), (0, 1), "one watch, which began with all there is");
+    assert_eq!((api.lists().len(), api.watches().len()), (0, 1), "one watch, with a streamed initial list");
     assert_eq!(rig.informers.views()[0].wanted_by, ["p", "q", "r"]);
     drop(handles);
     assert!(rig.informers.views().is_empty());
-    gone(&rig).await;
+    all_tasks_gone(&rig).await;
     assert_eq!(api.n_open_watches(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_7_the_last_lease_gives_the_memory_back() {
+async fn promise_7_dropping_the_last_handle_frees_the_cache() {
     let rig = Rig::new(Limits::default());
     for i in 0..100 {
         rig.api().put(pod(&format!("n/{i}")));
@@ -228,14 +229,14 @@ async fn promise_7_the_last_lease_gives_the_memory_back() {
     let usage = rig.informers.budget();
     assert!(usage.informers == 1 && usage.objects == 100 && usage.bytes > 10_000, "{usage:?}");
     drop(one);
-    assert_eq!(rig.informers.budget().objects, 100, "somebody still wants it");
+    assert_eq!(rig.informers.budget().objects, 100, "another handle keeps the cache");
     drop(other);
-    gone(&rig).await;
+    all_tasks_gone(&rig).await;
     let usage = rig.informers.budget();
     assert_eq!((usage.informers, usage.objects, usage.bytes), (0, 0, 0));
-    // What lists and watches belongs to the informer, as the cache does.
+    // The list and watch is dropped with the informer.
     assert!(rig.source.0.lock().made.iter().all(|it| it.upgrade().is_none()));
     let again = rig.handle(Content::Full);
     again.synced().await;
-    assert_eq!(rig.informers.budget().objects, 100, "as if for the first time");
+    assert_eq!(rig.informers.budget().objects, 100, "a new handle lists again");
 }

@@ -1,4 +1,4 @@
-//! One informer as status and metrics show it.
+//! The status of one informer, for `/plugins` and metrics.
 
 use std::time::Duration;
 
@@ -6,77 +6,77 @@ use oarlock_informer::reflector::{Phase, UndecodableObject};
 use oarlock_informer::{GroupVersionResource, SharedInformer, object::Content};
 use serde::{Serialize, Serializer};
 
-use super::resource_state::{ResourceState, TroubleKind};
+use super::resource_state::{ProblemKind, ResourceState};
 
-/// A look at one informer.
+/// The status of one informer.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct InformerView {
-    /// What it watches.
+    /// The resource.
     pub resource: String,
-    /// What it is at, in one word.
+    /// The phase: `waiting`, `listing`, `watching`, `failing`, `forbidden`, `absent` or `over-budget`.
     pub phase: &'static str,
-    /// Whether the cache holds, or held, everything there is.
+    /// Whether the cache has had all objects once.
     pub synced: bool,
-    /// How much of each object the cache holds: `full` or `metadata`.
+    /// The content of the cache: `full` or `metadata`.
     pub content: &'static str,
-    /// Why the host's budget has no room for what is wanted, if it has none.
+    /// Why the budget has no room for the wanted content, if it has none.
     pub over_budget: Option<String>,
-    /// Rights to it that are held.
+    /// The number of handles.
     pub handles: usize,
-    /// Objects in the cache.
+    /// The number of objects in the cache.
     pub objects: usize,
-    /// The length of their text, in whatever form it is kept.
+    /// The length of their JSON, before compression.
     pub bytes: usize,
-    /// What the texts take that are kept as they are.
+    /// The memory of the texts that are not compressed.
     pub plain_bytes: usize,
-    /// What the others take, compressed.
+    /// The memory of the compressed texts.
     pub compressed_bytes: usize,
-    /// What it takes to find objects.
+    /// The memory of the indices.
     pub index_bytes: usize,
-    /// What the dictionaries take with which texts are compressed.
+    /// The memory of the dictionaries for compression.
     pub dictionary_bytes: usize,
-    /// Indices that lack objects which are beyond their limits.
+    /// The indices that left objects out because of their limits.
     pub incomplete_indices: Vec<IncompleteIndex>,
-    /// Objects whose changes wait to be put into the cache.
+    /// The number of objects with changes in the queue of the informer.
     pub queued: usize,
-    /// Subscriptions.
+    /// The number of subscriptions.
     pub listeners: usize,
-    /// Age of the last event, bookmark or answer.
+    /// The time since the last event, bookmark or list.
     #[serde(rename = "last-sign-of-life-seconds", serialize_with = "seconds")]
     pub last_sign_of_life: Option<Duration>,
-    /// For how long something has been wrong.
-    #[serde(rename = "trouble-seconds", serialize_with = "seconds")]
+    /// The time since the informer has had a problem.
+    #[serde(rename = "problem-seconds", serialize_with = "seconds")]
     pub trouble_for: Option<Duration>,
-    /// Whether what is wrong is that the API server is not to be reached.
+    /// Whether the problem is that requests fail, not that the resource is absent or forbidden.
     pub unreachable: bool,
-    /// What went wrong last.
+    /// The last error.
     pub last_error: Option<String>,
-    /// Lists beyond the first.
+    /// The number of lists after the first.
     pub relists: u64,
-    /// Watches begun.
+    /// The number of watches that were started.
     pub watches: u64,
-    /// Objects that the API server has and that cannot be decoded. The cache keeps the last state of each that could be.
+    /// The number of objects that cannot be decoded. The cache keeps the last state of each that could be.
     pub undecodable: usize,
-    /// The first of them, with what is wrong.
+    /// The first of them, with the errors.
     pub undecodable_objects: Vec<String>,
-    /// Events that brought an object that could not be decoded.
+    /// The number of watch events whose object could not be decoded.
     pub undecodable_events: u64,
-    /// Plugins that want it.
+    /// The plugins that use it.
     pub wanted_by: Vec<String>,
-    /// Whether the host itself cannot do without it.
+    /// Whether the host itself needs it.
     pub needed_by_host: bool,
 }
 
-/// An index that lacks objects: who reads their namespaces through it is answered `limit-exceeded`.
+/// An index that left objects out: reads of their namespaces through it fail with `limit-exceeded`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct IncompleteIndex {
-    /// The plugin, its generation, and its name for the index.
+    /// The name: the plugin, its generation, and its own name for the index.
     pub index: String,
-    /// How many objects it lacks.
+    /// The number of objects that it left out.
     pub objects: usize,
-    /// In how many namespaces these are.
+    /// The number of their namespaces.
     pub namespaces: usize,
 }
 
@@ -87,16 +87,16 @@ impl InformerView {
         resource: &GroupVersionResource,
         informer: Option<&SharedInformer>,
         state: &ResourceState,
-        held: Content,
+        content: Content,
     ) -> Self {
-        let trouble = state.trouble.as_ref();
+        let problem = state.problem.as_ref();
         let status = informer.map(SharedInformer::status);
         let status = status.as_ref();
         let memory = status.map(|it| it.memory).unwrap_or_default();
-        let phase = match (trouble.map(|it| it.kind), status.map(|it| &it.phase)) {
-            (Some(TroubleKind::Absent), _) => "absent",
-            (Some(TroubleKind::Forbidden), _) => "forbidden",
-            (Some(TroubleKind::Unreachable), _) => "failing",
+        let phase = match (problem.map(|it| it.kind), status.map(|it| &it.phase)) {
+            (Some(ProblemKind::Absent), _) => "absent",
+            (Some(ProblemKind::Forbidden), _) => "forbidden",
+            (Some(ProblemKind::Unreachable), _) => "failing",
             (None, status) if state.over_budget.is_some() && status != Some(&Phase::Watching) => {
                 "over-budget"
             }
@@ -109,7 +109,7 @@ impl InformerView {
             resource: resource.to_string(),
             phase,
             synced: status.is_some_and(|it| it.has_synced),
-            content: match held {
+            content: match content {
                 Content::Full => "full",
                 Content::Metadata => "metadata",
             },
@@ -125,9 +125,9 @@ impl InformerView {
             queued: status.map_or(0, |it| it.queued),
             listeners: status.map_or(0, |it| it.listeners),
             last_sign_of_life: status.and_then(|it| it.last_sign_of_life).map(|it| it.elapsed()),
-            trouble_for: trouble.map(|it| it.since.elapsed()),
-            unreachable: trouble.is_some_and(|it| it.kind == TroubleKind::Unreachable),
-            last_error: trouble.map(|it| it.message.clone()).or(last_error),
+            trouble_for: problem.map(|it| it.since.elapsed()),
+            unreachable: problem.is_some_and(|it| it.kind == ProblemKind::Unreachable),
+            last_error: problem.map(|it| it.message.clone()).or(last_error),
             relists: status.map_or(0, |it| it.relists),
             watches: status.map_or(0, |it| it.watches),
             undecodable: status.map_or(0, |it| it.undecodable),
@@ -142,16 +142,16 @@ impl InformerView {
 
 fn incomplete_indices(informer: &SharedInformer) -> Vec<IncompleteIndex> {
     let indexer = informer.indexer();
-    let look = |index: String| {
+    let incomplete = |index: String| {
         let status = indexer.index_status(&index).ok().filter(|status| status.left_out > 0)?;
         Some(IncompleteIndex { index, objects: status.left_out, namespaces: status.incomplete_namespaces })
     };
-    indexer.index_names().into_iter().filter_map(look).collect()
+    indexer.index_names().into_iter().filter_map(incomplete).collect()
 }
 
 fn undecodable(object: &UndecodableObject) -> String {
     let UndecodableObject { key, message } = object;
-    key.as_ref().map_or_else(|| format!("(name not readable): {message}"), |key| format!("{key}: {message}"))
+    key.as_ref().map_or_else(|| format!("(unknown name): {message}"), |key| format!("{key}: {message}"))
 }
 
 fn seconds<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {

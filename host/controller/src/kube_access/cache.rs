@@ -1,4 +1,4 @@
-//! The `cache` import: reads of the shared cache, narrowed to what the plugin declared and its account may read.
+//! The `cache` import: reads of the shared cache, within the declared reads and the rights of the account.
 
 mod waiting;
 
@@ -22,7 +22,7 @@ use super::{
     own_versions::OwnVersions,
     pages,
     rows::Columns,
-    slices::{LOOK, Slices},
+    slices::{OBJECT, Slices},
 };
 use crate::{
     access::{Access, Denial, Gate},
@@ -30,41 +30,41 @@ use crate::{
     informers::InformerHandle,
 };
 
-/// The most values that `index-values` answers.
+/// The largest number of values that `index-values` returns.
 const MOST_INDEX_VALUES: usize = 10_000;
 
-/// How long these may be together.
+/// The largest sum of their lengths.
 const MOST_INDEX_VALUES_BYTES: usize = pages::PAGE_BYTES;
 
-/// How many values are looked at under one hold of the cache's lock.
+/// The number of values that are read under one lock of the cache.
 const VALUES_STEP: usize = 512;
 
-/// One declared `read`, with the informer behind it.
+/// One declared read, with its informer.
 pub struct Reader {
-    /// What is read.
+    /// The resource.
     pub target: GroupVersionResource,
-    /// Where, as declared.
+    /// The declared namespaces.
     pub namespaces: Namespaces,
-    /// How much of each object, as declared.
+    /// The declared content.
     pub content: Content,
-    /// Keeps the informer alive.
+    /// The handle that keeps the informer running.
     pub handle: InformerHandle,
 }
 
-/// The reads and indices that one generation of a plugin declared.
+/// The declared reads and indices of one generation of a plugin.
 pub(super) struct Cache {
     account: Account,
     gate: Arc<Gate>,
     readers: BTreeMap<String, Reader>,
-    /// By the plugin's name for them.
+    /// By the plugin's own names.
     indices: BTreeMap<String, DeclaredIndex>,
-    /// The versions that the API server answered to this plugin.
+    /// The versions that the API server returned to this plugin.
     pub(super) own_versions: OwnVersions,
 }
 
 struct DeclaredIndex {
     lister: String,
-    /// The name in the shared cache: it belongs to one generation of one plugin.
+    /// The name of the index in the shared cache, which contains plugin and generation.
     name: String,
     source: IndexSource,
 }
@@ -83,7 +83,7 @@ impl Cache {
         for Index { name, lister, source } in indices {
             if !readers.contains_key(&lister) {
                 return Err(Error::NotDeclared(format!(
-                    "index {name} is over {lister}, which is no declared read"
+                    "index {name} uses {lister}, which is not a declared read"
                 )));
             }
             let index = DeclaredIndex {
@@ -98,12 +98,12 @@ impl Cache {
         Ok(Self { account, gate, readers, indices: declared, own_versions: OwnVersions::default() })
     }
 
-    /// Builds the indices of whatever is cached already, so that no call has to wait for it.
+    /// Builds the indices of the caches that exist already, so that no call has to wait for it.
     pub(super) async fn build_indices(&self) {
         for index in self.indices.values() {
             let informer = self.readers.get(&index.lister).and_then(|reader| reader.handle.informer());
             if let Some(informer) = informer {
-                // An index that is there already is what is wanted.
+                // An error means that the index exists already.
                 let _ =
                     informer.indexer().add_index_in_slices(index.name.clone(), index.source.clone()).await;
             }
@@ -144,7 +144,7 @@ impl Cache {
             .map_err(|error| Error::Invalid(format!("label selector {label_selector:?}: {error}")))?;
         let request = self.page_request(lister, reader, namespaces, selector, page).await?;
         let indexer = synced(lister, reader)?.indexer().clone();
-        let step = |request: &_, looks| Ok(indexer.list_step(request, looks));
+        let step = |request: &_, most| Ok(indexer.list_step(request, most));
         pages::fill(&columns, &mut Slices::begin(), request, step).await
     }
 
@@ -162,9 +162,9 @@ impl Cache {
         let request = self.page_request(&declared.lister, reader, namespaces, everything, page).await?;
         let mut slices = Slices::begin();
         let indexer = self.indexed(declared, reader, &request.namespaces, &mut slices).await?;
-        let step = |request: &_, looks| {
+        let step = |request: &_, most| {
             indexer
-                .by_index_step(&declared.name, value, request, looks)
+                .by_index_step(&declared.name, value, request, most)
                 .map_err(|error| index_error(index, &error))
         };
         pages::fill(&columns, &mut slices, request, step).await
@@ -175,7 +175,7 @@ impl Cache {
         let wanted = self.narrow(&declared.lister, reader, &Namespaces::All).await?;
         let mut slices = Slices::begin();
         let indexer = self.indexed(declared, reader, &wanted, &mut slices).await?;
-        let too_many = |what: String| Error::LimitExceeded(format!("index {index} has {what}"));
+        let too_many = |excess: String| Error::LimitExceeded(format!("index {index} has {excess}"));
         let mut found = BTreeSet::new();
         let mut cursor = None;
         loop {
@@ -188,7 +188,7 @@ impl Cache {
             if cursor.is_none() {
                 break;
             }
-            slices.worked(VALUES_STEP * LOOK / 4).await;
+            slices.worked(VALUES_STEP * OBJECT / 4).await;
         }
         let mut values = Vec::with_capacity(found.len());
         let mut length = 0;
@@ -200,7 +200,7 @@ impl Cache {
                     "values of more than {MOST_INDEX_VALUES_BYTES} bytes together"
                 )));
             }
-            slices.worked(LOOK / 4 + value.len()).await;
+            slices.worked(OBJECT / 4 + value.len()).await;
             values.push(value);
         }
         values.sort_unstable();
@@ -226,7 +226,8 @@ impl Cache {
         Ok((declared, self.reader(&declared.lister)?))
     }
 
-    /// Returns where to look: what is asked for, as far as it was declared and the account may read it.
+    /// Returns the namespaces of a read: the requested ones, as far as they are declared and the account may
+    /// read them.
     async fn narrow(&self, lister: &str, reader: &Reader, namespaces: &Namespaces) -> Result<Wanted, Error> {
         let asked = match (&reader.namespaces, namespaces) {
             (Namespaces::All, asked) => asked,
@@ -248,9 +249,9 @@ impl Cache {
         }
     }
 
-    /// Returns in which of the namespaces the account may read. A read that is declared for all namespaces
-    /// never asks Kubernetes about one that the guest names: it is among the readable ones or it is not,
-    /// whether or not it exists.
+    /// Returns the access of the account to the requested namespaces. A read that is declared for all namespaces
+    /// never asks Kubernetes about a namespace that the guest names, whether it exists or not: it only checks the
+    /// set of readable ones.
     async fn access(&self, reader: &Reader, asked: &Namespaces) -> Access {
         let (account, target) = (&self.account, &reader.target);
         match (&reader.namespaces, asked) {
@@ -261,7 +262,7 @@ impl Cache {
         }
     }
 
-    /// Reads what a guest asks for as a page.
+    /// Validates a page request of a guest.
     async fn page_request(
         &self,
         lister: &str,
@@ -276,8 +277,8 @@ impl Cache {
         Ok(indexer::PageRequest { after, limit, namespaces, selector })
     }
 
-    /// Returns the cache with the index in it, ready for readers of these namespaces. An informer that was
-    /// made anew, since its resource was gone for a while, has none yet.
+    /// Returns the cache after its index is complete for these namespaces. A new informer, such as one whose
+    /// resource was absent, has no index yet: this builds it.
     async fn indexed(
         &self,
         index: &DeclaredIndex,
@@ -293,7 +294,7 @@ impl Cache {
             .split_step(&index.name, namespaces)
             .map_err(|error| Error::Gone(format!("index {}: {error}", index.name)))?
         {
-            slices.worked(VALUES_STEP * LOOK).await;
+            slices.worked(VALUES_STEP * OBJECT).await;
         }
         Ok(indexer)
     }
@@ -315,10 +316,10 @@ fn synced(lister: &str, reader: &Reader) -> Result<SharedInformer, Error> {
         .handle
         .informer()
         .filter(SharedInformer::has_synced)
-        .ok_or_else(|| Error::NotSynced(format!("{lister} ({}) has not synced", reader.target)))
+        .ok_or_else(|| Error::NotSynced(format!("{lister} ({}) is not synced", reader.target)))
 }
 
-/// What a read through an index answers when it cannot.
+/// Returns the error of a read through an index.
 fn index_error(index: &str, error: &indexer::Error) -> Error {
     match error {
         indexer::Error::Incomplete { namespace, left_out, .. } => Error::LimitExceeded(format!(

@@ -1,42 +1,42 @@
 //! Continue tokens: the key of the last row of a page, as text.
 //!
-//! A guest may make one up; it then starts elsewhere in what it may read anyway.
+//! A guest may invent a token: its page then starts at another key within the objects that it may read.
 
 use std::collections::BTreeSet;
 
 use oarlock_informer::object::{Namespaces, ObjectKey};
 use oarlock_plugin::contract::Error;
 
-/// What a token of this form begins with, so that a later form can be told apart.
+/// The prefix of the tokens, which tells this form from later ones.
 const FORM: &str = "1:";
 
-/// Where a page begins. Made of what a guest gave: nothing is looked up by it.
+/// The start of a page. It comes from the guest, so nothing is looked up by it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Start<'t> {
     after: Option<(&'t str, &'t str)>,
 }
 
-/// Makes the token that continues after a key.
+/// Returns the token that continues after a key.
 pub(super) fn after(key: &ObjectKey) -> String {
     format!("{FORM}{}/{}", key.namespace(), key.name())
 }
 
-/// Reads a token; none for the first page.
+/// Parses a token; the empty token means the first page.
 pub(super) fn parse(token: &str) -> Result<Start<'_>, Error> {
     if token.is_empty() {
         return Ok(Start { after: None });
     }
     let after = token.strip_prefix(FORM).and_then(|key| key.split_once('/'));
     let after =
-        after.ok_or_else(|| Error::Invalid(format!("{token:?} is no continue token of this host")))?;
+        after.ok_or_else(|| Error::Invalid(format!("{token:?} is not a continue token of this host")))?;
     Ok(Start { after: Some(after) })
 }
 
 // === impl Start ===
 
 impl Start<'_> {
-    /// Returns after which key, and in which namespaces, the page looks for objects. A key is made only of a
-    /// namespace that is among them.
+    /// Returns the key after which the page starts, and its namespaces. The key is always in one of these
+    /// namespaces.
     pub(super) fn within(&self, namespaces: Namespaces) -> (Option<ObjectKey>, Namespaces) {
         let Some((namespace, name)) = self.after else { return (None, namespaces) };
         match namespaces {

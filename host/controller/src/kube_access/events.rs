@@ -1,7 +1,8 @@
-//! Kubernetes Events of a plugin, recorded as its account and never waited for.
+//! The `events` import: records Kubernetes Events as the plugin's account, without waiting for the API
+//! server.
 //!
-//! The machinery is the crate `oarlock-event-recorder`'s: what is alike is counted up or combined, and spam is
-//! dropped. Losing an Event is allowed; slowing a plugin down for one is not.
+//! The crate `oarlock-event-recorder` counts equal Events, combines similar ones and drops spam. An Event may be
+//! lost, but a plugin never waits for one.
 
 use std::sync::Arc;
 
@@ -24,30 +25,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::{Call, Requester};
 
-/// How many keys each of the recorder's three memories has for one plugin. A key and what is kept under it
-/// have at most some 2 KB, so that together they take 6 MB at the very most.
+/// The number of entries in each of the recorder's three caches, per plugin. An entry has at most about 2 KB,
+/// so the three take at most 6 MB.
 const REMEMBERED: usize = 1_024;
 
-/// About what an Event takes beside its texts, some of which are in it twice.
+/// About the bytes of an Event without its texts, and with those texts that it contains twice.
 const EVENT_COST: usize = 1_536;
 
-/// Where a plugin puts Events in.
+/// Takes the Events of a plugin.
 pub(super) struct Emitter {
     recorder: EventRecorder,
     account: HostBytes,
 }
 
-/// Sends them to the API server. Run it on a task of its own.
+/// Sends Events to the API server. Runs on a task of its own.
 pub struct Recorder {
     recording: Recording<PluginSink>,
 }
 
-/// Writes Events as the plugin's account, which counts as the plugin's requests.
+/// Writes Events as the plugin's account. The writes count as requests of the plugin.
 struct PluginSink {
     requester: Arc<Requester>,
 }
 
-/// Makes the two ends. Events that wait are charged to the plugin's account.
+/// Returns the two ends. Events that wait are charged to the plugin's host bytes.
 pub(super) fn channel(requester: Arc<Requester>) -> (Emitter, Recorder) {
     let account = requester.account.clone();
     let broadcaster = Broadcaster::new();
@@ -85,29 +86,29 @@ impl Emitter {
         self.recorder.event_holding(regarding, event_type, &reason, &note, charge).map_err(|dropped| {
             match dropped {
                 Dropped::Full => Error::LimitExceeded(format!(
-                    "{} Events wait to be recorded already",
+                    "the queue is full: {} Events wait to be recorded",
                     Broadcaster::<Event>::QUEUE
                 )),
-                Dropped::ShutDown => Error::Unavailable("no Events are recorded any more".to_owned()),
+                Dropped::ShutDown => Error::Unavailable("the host records no more Events, because it is stopping".to_owned()),
             }
         })
     }
 }
 
-/// About how many bytes an Event takes while it waits.
+/// Returns about how many bytes an Event takes while it waits.
 fn cost(event: &GuestEvent) -> usize {
     let GuestEvent { target, regarding, kind, event_type: _, reason, note } = event;
     let GroupVersionResource { group, version, plural: _ } = target;
     let contract::ObjectRef { namespace, name, uid, resource_version } = regarding;
     let texts = [group, version, kind, reason, note, namespace, name, uid, resource_version];
-    // Namespace and name stand in the Event's own metadata, too.
+    // Namespace and name are also in the Event's own metadata.
     EVENT_COST + namespace.len() + name.len() + texts.iter().map(|it| it.len()).sum::<usize>()
 }
 
 // === impl Recorder ===
 
 impl Recorder {
-    /// Records Events until the token is cancelled or no plugin is left to emit any.
+    /// Records Events until the token is cancelled or every emitter is dropped.
     pub async fn run(self, token: CancellationToken) {
         self.recording.run(token).await;
     }
@@ -154,7 +155,7 @@ impl PluginSink {
     }
 }
 
-/// What the recorder has to know of an error. That the plugin makes too many requests is no reason to lose an Event.
+/// Converts an error for the recorder. An Event is not lost when the plugin makes too many requests.
 fn sink_error(error: Error) -> SinkError {
     match error {
         Error::NotFound(message) => SinkError::NotFound(message),

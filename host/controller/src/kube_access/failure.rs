@@ -1,7 +1,7 @@
-//! What went wrong with a request, in the contract's words.
+//! Converts failures of requests to errors of the contract.
 //!
-//! The distinction that matters most to a plugin is whether a write may have happened: a request that never left
-//! is `unavailable`, one whose answer is missing is `timeout`.
+//! A plugin must know whether a write may have happened: a request that was never sent is `unavailable`; a
+//! request without a response is `timeout`.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -9,10 +9,10 @@ use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use kube::core::Status;
 use oarlock_plugin::contract::{Error, ThrottledInfo};
 
-/// Translates an answer that is no success.
+/// Converts an error response.
 ///
-/// `preconditions` says whether the request carried a uid that had to match: the API server answers a mismatch in a patch as an
-/// attempt to change an immutable field.
+/// `preconditions` says whether the request carried a uid or resourceVersion that had to match: for a patch
+/// the API server reports a mismatch as a change of an immutable field.
 pub(super) fn from_response(
     what: &str,
     code: StatusCode,
@@ -21,7 +21,7 @@ pub(super) fn from_response(
     preconditions: bool,
 ) -> Error {
     let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| {
-        // A proxy, or the API server's outermost filters, answer in plain text.
+        // A proxy, or the outer filters of the API server, respond in plain text.
         let text = String::from_utf8_lossy(body).trim().chars().take(512).collect();
         Status { code: code.as_u16(), message: text, ..Status::default() }
     });
@@ -33,7 +33,7 @@ pub(super) fn from_response(
         ("AlreadyExists", _) => Error::AlreadyExists(message),
         ("Conflict", _) | (_, 409) => Error::Conflict(message),
         ("ServerTimeout" | "Timeout", _) | (_, 504 | 408) => Error::Timeout(message),
-        (_, 401) => Error::Unavailable(format!("{what}: the API server refuses the host's credentials")),
+        (_, 401) => Error::Unavailable(format!("{what}: the API server rejected the host's credentials")),
         (_, 403) => Error::Forbidden(message),
         (_, 404) => Error::NotFound(message),
         (_, 410) => Error::Gone(message),
@@ -49,13 +49,13 @@ pub(super) fn from_response(
     }
 }
 
-/// Translates a failure to get an answer at all.
+/// Converts an error of a request without a response.
 pub(super) fn from_transport(what: &str, error: &kube::Error) -> Error {
     let text = format!("{what}: {}", crate::chain::text(error));
     if never_left(error) { Error::Unavailable(text) } else { Error::Timeout(text) }
 }
 
-/// An answer did not come in time.
+/// Returns the error of a response that did not arrive in time.
 pub(super) fn no_answer(what: &str, after: Duration) -> Error {
     Error::Timeout(format!("{what}: no answer within {} s", after.as_secs()))
 }

@@ -1,8 +1,8 @@
-//! The versions that the API server answered to this plugin, so that it can wait for its own writes and for
-//! nothing else.
+//! The resourceVersions that the API server returned to this plugin, so that it can wait for its own writes
+//! only.
 //!
-//! A version is counted up with every change of a resource, in any namespace. A plugin that could
-//! ask whether the cache has seen an arbitrary one would learn of changes in namespaces that it may not read.
+//! A resourceVersion grows with every change of a resource, in any namespace. A plugin that could wait for
+//! any version would learn about changes in namespaces that it may not read.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use oarlock_informer::GroupVersionResource as Resource;
 use oarlock_plugin::contract::GroupVersionResource;
 use parking_lot::Mutex;
 
-/// How many versions are remembered; the oldest is forgotten first.
+/// The number of recorded versions; the oldest is dropped first.
 const CAPACITY: usize = 1_024;
 
-/// Longest version that is remembered. Those of the API server are numbers of 64 bits.
+/// The longest recorded version. Those of the API server are 64-bit numbers.
 const LONGEST: usize = 64;
 
-/// The newest versions that were answered. At most some 600 KB.
+/// The newest returned versions: at most about 600 KB.
 #[derive(Default)]
 pub(super) struct OwnVersions {
     versions: Mutex<VecDeque<Own>>,
@@ -31,8 +31,8 @@ struct Own {
 // === impl OwnVersions ===
 
 impl OwnVersions {
-    /// Remembers a version that a request of this plugin was answered with.
-    pub(super) fn answered(&self, target: &GroupVersionResource, version: &str) {
+    /// Records a version that a response to this plugin contained.
+    pub(super) fn record(&self, target: &GroupVersionResource, version: &str) {
         if version.is_empty() || version.len() > LONGEST || self.has(&target.group, &target.plural, version) {
             return;
         }
@@ -48,13 +48,13 @@ impl OwnVersions {
         });
     }
 
-    /// Whether this version of the resource, in whatever version of its API, was answered to this plugin.
+    /// Returns whether this version of the resource was returned to this plugin, in any version of its API.
     pub(super) fn contains(&self, resource: &Resource, version: &str) -> bool {
         self.has(&resource.group, &resource.resource, version)
     }
 
     fn has(&self, group: &str, plural: &str, version: &str) -> bool {
-        // The newest is asked for most.
+        // Most callers ask for the newest.
         let versions = self.versions.lock();
         versions
             .iter()
@@ -75,15 +75,15 @@ mod tests {
             plural: plural.into(),
         };
         let own = OwnVersions::default();
-        own.answered(&target("v1", "deployments"), "7");
-        own.answered(&target("v1", "deployments"), "");
-        own.answered(&target("v1", "deployments"), &"9".repeat(1 << 20));
+        own.record(&target("v1", "deployments"), "7");
+        own.record(&target("v1", "deployments"), "");
+        own.record(&target("v1", "deployments"), &"9".repeat(1 << 20));
         let deployments = Resource::new("apps", "v1beta1", "deployments");
         assert!(own.contains(&deployments, "7"));
         assert!(!own.contains(&deployments, "8") && !own.contains(&deployments, ""));
         assert!(!own.contains(&Resource::new("apps", "v1", "statefulsets"), "7"));
         for version in 0..5_000 {
-            own.answered(&target("v1", "statefulsets"), &version.to_string());
+            own.record(&target("v1", "statefulsets"), &version.to_string());
         }
         assert_eq!(own.versions.lock().len(), CAPACITY);
         assert!(!own.contains(&deployments, "7"));

@@ -1,4 +1,4 @@
-//! Pages of rows, filled in slices.
+//! Fills pages of rows, in slices of work.
 
 use oarlock_informer::{indexer, object::ObjectKey};
 use oarlock_plugin::contract::{Error, Page};
@@ -6,19 +6,20 @@ use oarlock_plugin::contract::{Error, Page};
 use super::{
     continue_token,
     rows::{self, Columns},
-    slices::{LOOK, Slices},
+    slices::{OBJECT, Slices},
 };
 
-/// A page ends before the row with which its text would pass this many bytes, but holds one row at least.
+/// The longest text of a page. A page has at least one row, however long.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
 
-/// How many objects are looked at under one hold of the cache's lock.
+/// The number of objects that are read under one lock of the cache.
 const STEP: usize = 32;
 
-/// Fills a page with what `step` finds for a request, of which it looks at no more objects than it is told.
+/// Fills a page with the objects that `step` returns. `step` gets a request and the number of objects that it
+/// may read.
 ///
-/// The page ends where it is full, where its text gets too long, or where enough text was read for one call;
-/// its token goes on there.
+/// The page ends when it is full, when its text gets too long, or when the call read enough text. Its token
+/// continues there.
 pub(super) async fn fill(
     columns: &Columns,
     slices: &mut Slices,
@@ -32,7 +33,7 @@ pub(super) async fn fill(
     loop {
         request.limit = wanted - rows.len();
         let indexer::Page { objects, next } = step(&request, STEP)?;
-        slices.worked(STEP * LOOK).await;
+        slices.worked(STEP * OBJECT).await;
         for object in objects {
             let cut = |rows, last: &ObjectKey| Ok(Page { rows, continue_token: continue_token::after(last) });
             if let Some(last) = &last
@@ -42,8 +43,8 @@ pub(super) async fn fill(
             }
             let row = match (columns.row(&object, slices).await, &last) {
                 (Ok(row), _) => row,
-                // The rows before it are answered; it is the first of the next page, and the error is of
-                // that.
+                // The rows before it are returned. The object is the first of the next page, which returns
+                // the error.
                 (Err(_), Some(last)) => return cut(rows, last),
                 (Err(error), None) => return Err(error),
             };

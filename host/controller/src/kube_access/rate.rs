@@ -1,20 +1,20 @@
-//! How many requests a plugin may make.
+//! The rate of a plugin's requests.
 
 use oarlock_flow_control::TokenBucket;
 
-/// Requests per second, and how many may come at once.
+/// A rate of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// On average.
+    /// The average number of requests per second.
     pub per_second: f64,
-    /// At once.
+    /// The largest number of requests at once.
     pub burst: u32,
 }
 
 // === impl Rate ===
 
 impl Rate {
-    /// Makes a full bucket. Its users wait as far as waiting is bearable.
+    /// Returns a rate limiter with a full bucket. Its users wait for at most a bounded time.
     pub(super) fn bucket(self) -> TokenBucket {
         TokenBucket::per_second(self.per_second, self.burst)
     }

@@ -1,8 +1,8 @@
 //! Requests to the API server as a plugin's account.
 //!
-//! The only place that says who asks: every request carries `Impersonate-User` and no header that a guest had a hand in.
-//! Nothing is ever repeated here. A guest names resources by their parts, and each part is checked, so that no path leads
-//! anywhere but to one object of one resource or to its status or scale.
+//! This is the only place that sets the user: every request carries `Impersonate-User`, and no header that a
+//! guest chooses. Requests are never repeated here. A guest names resources by their parts. Each part is
+//! checked, so that a path always leads to one object of one resource, or to its status or scale.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,13 +22,13 @@ use crate::{
     metrics::Writes,
 };
 
-/// How long an answer may take.
+/// The timeout of a request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a request waits for the plugin's own rate before it answers `throttled`.
+/// How long a request waits for the plugin's own rate before it fails with `throttled`.
 pub const RATE_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The longest answer that is read. No object is longer; a list never comes this way.
+/// The longest response that is read. No object is longer, and lists are not requested here.
 const LONGEST_ANSWER: usize = 16 << 20;
 
 /// Sends a plugin's requests.
@@ -36,26 +36,26 @@ pub(super) struct Requester {
     client: kube::Client,
     discovery: Arc<Discovery>,
     bucket: TokenBucket,
-    /// What bodies under way are charged to.
+    /// The account to which bodies are charged while a request runs.
     pub(super) account: HostBytes,
     identity: Identity,
-    /// Whom every request is made as.
+    /// The account that every request impersonates.
     impersonate: HeaderValue,
     writes: Writes,
     /// The plugin's name, which is also its field manager.
     pub(super) plugin: Arc<str>,
 }
 
-/// One request, but for who makes it.
+/// One request, without its user.
 pub(super) struct Call<'a> {
     pub(super) method: Method,
     /// The path without the query.
     pub(super) path: String,
-    /// Names and values, escaped here.
+    /// Names and values, which are escaped here.
     pub(super) query: &'a [(&'a str, &'a str)],
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
-    /// For people: what is being done to what.
+    /// The verb and object, for messages.
     pub(super) what: &'a str,
     /// Whether the body carries a uid or resourceVersion that must match.
     pub(super) preconditions: bool,
@@ -77,8 +77,8 @@ impl Requester {
             discovery,
             bucket: rate.bucket(),
             account: HostBytes::default(),
-            // An account's names are DNS names, which any header takes. What is not is made useless rather than let
-            // through: nobody may impersonate a user of this name.
+            // An account's names are DNS names, which are valid in any header. An invalid one is replaced by
+            // a user that no rule allows to impersonate.
             impersonate: HeaderValue::try_from(identity.account().username())
                 .unwrap_or_else(|_| HeaderValue::from_static("-")),
             identity,
@@ -87,15 +87,15 @@ impl Requester {
         }
     }
 
-    /// The same with the plugin's account, which bodies under way are charged to.
+    /// Sets the account to which bodies are charged while a request runs.
     pub(super) fn charged_to(self, account: HostBytes) -> Self {
         Self { account, ..self }
     }
 
-    /// Sends a request and returns the body of a successful answer.
+    /// Sends a request and returns the body of a successful response.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
         let Call { method, path, query, content_type, body, what, preconditions } = call;
-        // The API server would let it pass: it knows accounts by their names.
+        // The API server would allow it, because it knows accounts only by name.
         if let Some(denial) = self.identity.denial() {
             return Err(Error::Forbidden(format!("{what}: {denial}")));
         }
@@ -133,10 +133,10 @@ impl Requester {
             return Ok(body);
         }
         if parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.status.is_redirection() {
-            return Err(Error::Unavailable(format!("{what}: unexpected answer {}", parts.status)));
+            return Err(Error::Unavailable(format!("{what}: unexpected response {}", parts.status)));
         }
         match failure::from_response(what, parts.status, &parts.headers, &body, preconditions) {
-            // Answered from somewhere behind the door: the write may have been done.
+            // A proxy responded: the write may have happened.
             Error::Unavailable(message) if is_write && parts.status.is_server_error() => {
                 Err(Error::Timeout(message))
             }
@@ -144,7 +144,7 @@ impl Requester {
         }
     }
 
-    /// Charges what a request keeps in the host while it is under way.
+    /// Charges the bytes that a request keeps in the host while it runs.
     pub(super) fn charge(&self, bytes: usize) -> Result<Charge, Error> {
         self.account.charge(Use::Requests, bytes)
     }
@@ -168,7 +168,7 @@ impl Requester {
         Ok(path)
     }
 
-    /// Returns the path under which a resource's objects of one namespace stand.
+    /// Returns the path of a resource's objects in one namespace.
     pub(super) async fn collection_path(
         &self,
         target: &GroupVersionResource,
@@ -180,14 +180,14 @@ impl Requester {
         }
         segment("version", version)?;
         segment("resource", plural)?;
-        // Every request has one path. Looking the resource up may be a request too, so the rate counts before.
+        // Every request builds one path. Discovery may need a request too, so the rate is checked before.
         self.wait_for_rate(plural).await?;
         let served = self.served(target).await?;
         let mut path =
             if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match (served.namespaced, namespace) {
             (true, "") => {
-                return Err(Error::Invalid(format!("{plural} live in namespaces, but none was given")));
+                return Err(Error::Invalid(format!("{plural} are namespaced, but no namespace was given")));
             }
             (false, "") => {}
             (true, namespace) => {
@@ -233,14 +233,15 @@ impl Requester {
     }
 }
 
-/// Reads an answer, charging what has come of it.
+/// Reads a response, and charges its bytes as they arrive.
 async fn collect(what: &str, body: Limited<Body>, charge: &mut Charge) -> Result<Vec<u8>, Error> {
     let mut body = std::pin::pin!(body);
     let mut collected = Vec::new();
     while let Some(frame) = body.frame().await {
-        // The request was carried out or not; its answer broke off.
-        let broken =
-            |why: &dyn std::fmt::Display| Error::Timeout(format!("{what}: the answer broke off: {why}"));
+        // The request may have been carried out: only its response is incomplete.
+        let broken = |why: &dyn std::fmt::Display| {
+            Error::Timeout(format!("{what}: the response is incomplete: {why}"))
+        };
         let frame = frame.map_err(|error| broken(&error))?;
         let Some(data) = frame.data_ref() else { continue };
         if let Err(Error::LimitExceeded(why)) = charge.grow(data.len()) {
@@ -251,7 +252,7 @@ async fn collect(what: &str, body: Limited<Body>, charge: &mut Charge) -> Result
     Ok(collected)
 }
 
-/// Refuses what could lead a path elsewhere. The same rule as Kubernetes' own for path segments.
+/// Refuses a segment that could change the path, by the rule of Kubernetes for path segments.
 fn segment(what: &str, text: &str) -> Result<(), Error> {
     let bad = text.is_empty()
         || text == "."
@@ -260,12 +261,12 @@ fn segment(what: &str, text: &str) -> Result<(), Error> {
             .chars()
             .any(|it| matches!(it, '/' | '%' | '?' | '#' | '\\') || it.is_control() || it.is_whitespace());
     if bad {
-        return Err(Error::Invalid(format!("{text:?} is no valid {what}")));
+        return Err(Error::Invalid(format!("{text:?} is not a valid {what}")));
     }
     Ok(())
 }
 
-/// Percent-encodes everything but the unreserved characters and the colon, which names of RBAC objects hold.
+/// Percent-encodes all characters but the unreserved ones and the colon, which names of RBAC objects contain.
 fn escape(text: &str, into: &mut String) {
     for byte in text.bytes() {
         match byte {

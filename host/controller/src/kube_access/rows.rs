@@ -1,4 +1,4 @@
-//! Objects of the cache as rows of an answer.
+//! Converts objects of the cache to rows of a page.
 
 use oarlock_json::{JsonPointer, PointerSet};
 
@@ -19,8 +19,8 @@ enum Parsed {
     Keys,
     Fields {
         pointers: PointerSet,
-        /// For each field asked for its place among the pointers; none where the declared content has nothing
-        /// to point at.
+        /// For each requested field its index among the pointers; none if the declared content cannot contain
+        /// it.
         places: Vec<Option<usize>>,
     },
     Json,
@@ -29,7 +29,8 @@ enum Parsed {
 // === impl Columns ===
 
 impl Columns {
-    /// Reads a projection. A reader of metadata only finds nothing outside of it, whatever is cached for others.
+    /// Parses a projection. A reader of metadata gets only metadata, even if the cache has full objects for
+    /// others.
     pub(super) fn parse(projection: &Projection, content: Content) -> Result<Self, Error> {
         let projection = match projection {
             Projection::Keys => Parsed::Keys,
@@ -52,7 +53,7 @@ impl Columns {
         Ok(Self { projection, content })
     }
 
-    /// Returns how much text is read for an object's row.
+    /// Returns the length of the text that is read for an object's row.
     pub(super) fn text_of(&self, object: &Object) -> usize {
         match &self.projection {
             Parsed::Keys => 0,
@@ -61,7 +62,7 @@ impl Columns {
         }
     }
 
-    /// Makes the row of one object.
+    /// Returns the row of one object.
     pub(super) async fn row(&self, object: &Object, slices: &mut Slices) -> Result<Row, Error> {
         slices.reads(self.text_of(object));
         let key = object.key();
@@ -108,7 +109,7 @@ impl Columns {
     }
 }
 
-/// Returns how many bytes of text a row has.
+/// Returns the bytes of text in a row.
 pub(super) fn bytes(row: &Row) -> usize {
     let ObjectRef { namespace, name, uid, resource_version } = &row.object;
     let fields: usize = row.fields.iter().flatten().map(String::len).sum();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fields_come_in_the_order_asked_for() {
+    async fn fields_are_returned_in_the_requested_order() {
         let projection = fields(&["/data/padding", "/nothing", "/metadata/labels/x", "/kind"]);
         let row = row(&projection, Content::Full, &object("a", 2)).await;
         assert_eq!(
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_of_metadata_sees_metadata() {
+    async fn a_reader_of_metadata_gets_only_metadata() {
         let projection = fields(&["/data/padding", "/metadata/name"]);
         let found = row(&projection, Content::Metadata, &object("a", 2)).await;
         assert_eq!(found.fields, [None, Some("\"a\"".to_owned())]);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fields_that_are_too_long_together_are_never_copied() {
+    async fn fields_beyond_the_limit_are_an_error_and_not_copied() {
         let object = object("a", 1 << 20);
         let whole = fields(&["", "/data", "/data/padding", "", ""]);
         let columns = Columns::parse(&whole, Content::Full).unwrap();

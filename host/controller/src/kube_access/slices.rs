@@ -1,19 +1,19 @@
-//! Work for a guest, done in slices: after each the other tasks of the worker get their turn.
+//! Divides work for a guest into slices, so that other tasks can run after each.
 //!
-//! What a guest asks for may be megabytes of text. Work is counted, not timed: a slice is about as much as
-//! takes a millisecond. A call that has passed its deadline ends at the pause after a slice.
+//! A read of a guest may touch megabytes of text. Work is counted, not timed: a slice is about a millisecond.
+//! A call beyond its deadline ends at the yield after a slice.
 
-/// Work of one slice: a byte of text that is passed over counts one.
+/// The work of one slice. One byte of text counts as one.
 const SLICE: usize = 512 << 10;
 
-/// What looking at one object counts: its labels matched, its row begun.
-pub(super) const LOOK: usize = 2 << 10;
+/// The work of one object without its text: matching its labels, beginning its row.
+pub(super) const OBJECT: usize = 2 << 10;
 
-/// How much text one call reads. A page ends before the object with which it would be more, but has one row
-/// at least.
+/// The largest text that one call reads. A page ends before an object that exceeds it, but has at least one
+/// row.
 pub(super) const TEXT_PER_CALL: usize = 16 << 20;
 
-/// The work of one call.
+/// Counts the work of one call.
 pub(super) struct Slices {
     left_in_slice: usize,
     text_left: usize,
@@ -26,13 +26,12 @@ impl Slices {
         Self { left_in_slice: SLICE, text_left: TEXT_PER_CALL }
     }
 
-    /// Returns how much work is left of this slice.
+    /// Returns the work that is left in this slice.
     pub(super) fn left(&self) -> usize {
         self.left_in_slice
     }
 
-    /// Counts work that was done; lets the others have their turn once the slice is over. No lock may be
-    /// held.
+    /// Counts work, and yields to other tasks when the slice is over. The caller must hold no lock.
     pub(super) async fn worked(&mut self, work: usize) {
         self.left_in_slice = self.left_in_slice.saturating_sub(work);
         if self.left_in_slice == 0 {
@@ -41,12 +40,12 @@ impl Slices {
         }
     }
 
-    /// Whether the call may read so much more text.
+    /// Returns whether the call may read so many more bytes of text.
     pub(super) fn may_read(&self, bytes: usize) -> bool {
         bytes <= self.text_left
     }
 
-    /// Counts text that is read. The work on it is counted by itself.
+    /// Counts text that the call reads. [`Slices::worked`] counts the work on it.
     pub(super) fn reads(&mut self, bytes: usize) {
         self.text_left = self.text_left.saturating_sub(bytes);
     }

@@ -1,4 +1,4 @@
-//! What the unit tests of this module share.
+//! Helpers of the unit tests of this module.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{rate::Rate, request::Requester};
 use crate::{discovery::Discovery, identity::Identity};
 use oarlock_fake_api::{FakeApi, Reply};
 
-/// The discovery document of the core group, as far as tests need it.
+/// Returns a discovery document of the core group with the resources that tests use.
 pub(super) fn core_v1() -> Reply {
     let resource = |name: &str, kind: &str, namespaced: bool| serde_json::json!({ "name": name, "singularName": "", "kind": kind, "namespaced": namespaced, "verbs": ["get"] });
     let list = serde_json::json!({
@@ -20,12 +20,12 @@ pub(super) fn core_v1() -> Reply {
     Reply::json(200, list.to_string())
 }
 
-/// A requester of the plugin `hello`, whose account is `oarlock-plugins/hello`.
+/// Returns a requester of the plugin `hello`, with the account `oarlock-plugins/hello`.
 pub(super) fn requester(api: &FakeApi) -> Requester {
     requester_as(api, Identity::unfollowed("oarlock-plugins/hello".parse().expect("an account")))
 }
 
-/// The same, as another account.
+/// Returns a requester with another account.
 pub(super) fn requester_as(api: &FakeApi, identity: Identity) -> Requester {
     let client = api.client();
     let discovery = Arc::new(Discovery::new(client.clone()));

@@ -12,10 +12,10 @@ use super::request::{Call, Requester};
 
 const JSON: &str = "application/json";
 
-/// How many times its text a tree of JSON takes, about.
+/// The memory of a JSON tree as a multiple of its text, about.
 const TREE: usize = 10;
 
-/// What is read of an answer to a write.
+/// The fields of a response that are read after a write.
 #[derive(Deserialize, Default)]
 struct Answer {
     #[serde(default)]
@@ -37,7 +37,7 @@ impl Requester {
         let path = self.object_path(target, key, Part::Object).await?;
         let what = describe("get", target, key);
         let body = self.send(Call { what: &what, ..call(Method::GET, path, Vec::new()) }).await?;
-        String::from_utf8(body).map_err(|_| Error::Unavailable(format!("{what}: the answer is no text")))
+        String::from_utf8(body).map_err(|_| Error::Unavailable(format!("{what}: the response is not text")))
     }
 
     pub(super) async fn create(
@@ -70,7 +70,7 @@ impl Requester {
         let query = [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
         let call = Call {
             query: &query,
-            // JSON is YAML, and this is the name that every API server takes.
+            // JSON is YAML, and every API server accepts this content type.
             content_type: "application/apply-patch+yaml",
             what: &what,
             preconditions: any(preconditions),
@@ -153,8 +153,7 @@ impl Requester {
 }
 
 impl Requester {
-    /// Charges the tree that a body is made into where preconditions are put into it: some ten times its
-    /// text.
+    /// Charges the JSON tree of a body with preconditions: about ten times its text.
     fn charge_tree(&self, body: &str, preconditions: &Preconditions) -> Result<Option<Charge>, Error> {
         any(preconditions).then(|| self.charge(body.len().saturating_mul(TREE))).transpose()
     }
@@ -176,8 +175,8 @@ fn describe(verb: &str, target: &GroupVersionResource, key: &ObjectKey) -> Strin
 
 fn written(what: &str, body: &[u8]) -> Result<Written, Error> {
     let Answer { metadata } = serde_json::from_slice(body).map_err(|error| {
-        // The write was taken, but by what version the guest cannot be told.
-        Error::Timeout(format!("{what}: was done, but the answer cannot be read: {error}"))
+        // The write succeeded, but its version is unknown.
+        Error::Timeout(format!("{what}: the write succeeded, but its response cannot be parsed: {error}"))
     })?;
     let Metadata { name, uid, resource_version } = metadata;
     Ok(Written { name, uid, resource_version })
@@ -192,11 +191,11 @@ fn any(preconditions: &Preconditions) -> bool {
     preconditions.uid.is_some() || preconditions.resource_version.is_some()
 }
 
-/// The API server takes an empty precondition for none.
+/// Refuses empty preconditions, which the API server would ignore.
 fn complete(what: &str, preconditions: &Preconditions) -> Result<(), Error> {
     let Preconditions { uid, resource_version } = preconditions;
     if [uid, resource_version].into_iter().flatten().any(String::is_empty) {
-        return Err(Error::Invalid(format!("{what}: an empty precondition")));
+        return Err(Error::Invalid(format!("{what}: a precondition is empty")));
     }
     Ok(())
 }
@@ -207,8 +206,8 @@ fn fields(preconditions: &Preconditions) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), Value::from(it.clone()?)))).collect()
 }
 
-/// Puts preconditions where the API server looks for them in an object or a merge patch: into its metadata. The version then
-/// must match (409), the uid must not change (422, which is told to the guest as a conflict).
+/// Adds preconditions to the metadata of an object or a merge patch, where the API server reads them. It
+/// answers a wrong version with 409, and a wrong uid with 422, which the guest gets as a conflict.
 fn into_metadata(what: &str, json: String, preconditions: &Preconditions) -> Result<String, Error> {
     if !any(preconditions) {
         return Ok(json);
@@ -217,15 +216,17 @@ fn into_metadata(what: &str, json: String, preconditions: &Preconditions) -> Res
     let invalid = |why: &str| Error::Invalid(format!("{what}: {why}"));
     let mut object: Value = serde_json::from_str(&json).map_err(|error| invalid(&error.to_string()))?;
     let Some(object_fields) = object.as_object_mut() else {
-        return Err(invalid("the text is no JSON object"));
+        return Err(invalid("the text is not a JSON object"));
     };
     let metadata = object_fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-    let Some(metadata) = metadata.as_object_mut() else { return Err(invalid("metadata is no JSON object")) };
+    let Some(metadata) = metadata.as_object_mut() else {
+        return Err(invalid("metadata is not a JSON object"));
+    };
     metadata.extend(fields(preconditions));
     Ok(object.to_string())
 }
 
-/// The same for a JSON patch. They come last, so that no operation before can undo them.
+/// Adds preconditions to a JSON patch, as its last operations, so that no other operation can undo them.
 fn into_operations(what: &str, body: String, preconditions: &Preconditions) -> Result<String, Error> {
     if !any(preconditions) {
         return Ok(body);

@@ -1,17 +1,20 @@
-//! The two formats in which Prometheus reads metrics, and which one a request gets.
+//! The two exposition formats of Prometheus, and the choice of one for a request.
+//!
+//! Both formats allow any character in a label value. Control characters in the values of guests are escaped
+//! nevertheless: see [`guests`](super::guests).
 
 use std::fmt::Write;
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposition {
-    /// The text format, which everybody reads.
+    /// The text format, version 0.0.4.
     Text,
-    /// OpenMetrics' text, of this version of its content type.
+    /// The text format of OpenMetrics, with the version for its content type.
     OpenMetrics(&'static str),
 }
 
-/// One of the things that a request accepts.
+/// One media range of an `Accept` header.
 struct Accepted<'h> {
     media_type: &'h str,
     version: Option<&'h str>,
@@ -21,10 +24,10 @@ struct Accepted<'h> {
 // === impl Exposition ===
 
 impl Exposition {
-    /// Returns what an `Accept` header prefers; the text format where it has no preference of the two.
+    /// Returns the format that an `Accept` header prefers; the text format if it names neither.
     pub(crate) fn accepted_by(header: &str) -> Self {
         let mut accepted: Vec<_> = header.split(',').map(Accepted::parse).collect();
-        // What stands first is preferred among equals: the sort is stable.
+        // The sort is stable: of equal qualities the first wins.
         accepted.sort_by(|one, other| other.quality.total_cmp(&one.quality));
         let acceptable = accepted.iter().filter(|it| it.quality > 0.0);
         acceptable.filter_map(Accepted::exposition).next().unwrap_or(Self::Text)
@@ -40,7 +43,7 @@ impl Exposition {
         }
     }
 
-    /// Returns a page, which was written as OpenMetrics, in this format.
+    /// Converts a page of OpenMetrics to this format.
     pub(super) fn of(self, page: String) -> String {
         match self {
             Self::Text => as_text(&page),
@@ -79,7 +82,8 @@ impl<'h> Accepted<'h> {
     }
 }
 
-/// Writes OpenMetrics as the text format has it: families are called as their samples are, and there is no end mark.
+/// Converts OpenMetrics to the text format: a family has the name of its samples, and the page has no end
+/// mark.
 fn as_text(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
@@ -112,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_gets_the_format_that_it_asks_for() {
+    fn the_accept_header_chooses_the_format() {
         let open = Exposition::OpenMetrics("1.0.0");
         for (header, expected) in [
             ("", Exposition::Text),
@@ -123,7 +127,7 @@ mod tests {
             ("application/openmetrics-text", open),
             ("application/openmetrics-text; version=0.0.1", Exposition::OpenMetrics("0.0.1")),
             ("Application/OpenMetrics-Text; version=\"1.0.0\"", open),
-            // As Prometheus asks.
+            // The header that Prometheus sends.
             (
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
                 open,
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_format_calls_families_as_their_samples() {
+    fn families_of_the_text_format_have_the_names_of_their_samples() {
         let page = "# HELP a How often.\n# TYPE a counter\na_total{x=\"# HELP b\"} 1\n# HELP b What.\n# TYPE b info\n\
                     b_info{v=\"1\"} 1\n# HELP c_seconds C.\n# TYPE c_seconds gauge\n# UNIT c_seconds seconds\nc_seconds 2\n\
                     # HELP d D.\n# TYPE d unknown\nd 1\n# EOF\n";

@@ -1,12 +1,17 @@
-//! The guests' own series, so named and typed that no choice of theirs breaks the page.
+//! The series that guests define. No name, type or label that a guest chooses makes the page invalid.
 //!
-//! A series is called as its plugin calls it, whatever other plugins do: `oarlock_guest_NAME`, with `_total` for a counter. Where plugins
-//! disagree on what that is, or where a counter's family in OpenMetrics would have the name of another series, the type is unknown.
+//! A series is named after the plugin's own name for it, whatever other plugins do: `oarlock_guest_NAME`,
+//! with `_total` for a counter. If plugins use different types for one name, or if a counter's family would
+//! take the name of another series in OpenMetrics, the type is unknown.
+//!
+//! Control characters in label values are escaped ([`escaped`]). The exposition formats allow them, but
+//! people also read the page in terminals, where they could move the cursor or change colours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use oarlock_plugin::guest_metrics::{Family, Kind};
+use oarlock_plugin::guest_text::is_escaped;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -17,12 +22,12 @@ use super::scrape::{Labels, labels};
 /// All series of one name, of all plugins.
 #[derive(Default)]
 struct Shown {
-    /// None where plugins disagree.
+    /// The types that plugins use for the name.
     kinds: BTreeSet<Kind>,
     series: Vec<(Labels, f64)>,
 }
 
-/// Writes the series of all plugins. Each plugin's are by the names of their samples.
+/// Writes the series of all plugins. The maps are keyed by sample name.
 pub(super) fn encode<'p>(
     encoder: &mut DescriptorEncoder<'_>,
     plugins: impl IntoIterator<Item = (&'p str, BTreeMap<String, Family>)>,
@@ -34,12 +39,12 @@ pub(super) fn encode<'p>(
             shown.kinds.insert(family.kind);
             shown.series.extend(family.series.into_iter().map(|(own, value)| {
                 let mut labels = labels("plugin", plugin);
-                labels.extend(own);
+                labels.extend(own.into_iter().map(|(name, value)| (name, escaped(value))));
                 (labels, value)
             }));
         }
     }
-    // What the families have taken so far in OpenMetrics, where a counter takes three names.
+    // The names in use. In OpenMetrics a counter uses three names.
     let mut taken: BTreeSet<String> = shown.keys().cloned().collect();
     for (sample, Shown { kinds, series }) in shown {
         let of = |kind| kinds.len() == 1 && kinds.contains(&kind);
@@ -49,7 +54,7 @@ pub(super) fn encode<'p>(
             && names.iter().all(|name| !taken.contains(name))
         {
             taken.extend(names);
-            let help = "Counted by a plugin.";
+            let help = "A counter of a plugin.";
             let mut metric = encoder.encode_descriptor(base, help, None, MetricType::Counter)?;
             for (labels, value) in series {
                 ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
@@ -57,8 +62,8 @@ pub(super) fn encode<'p>(
             continue;
         }
         let (help, kind) = match of(Kind::Gauge) {
-            true => ("Set by a plugin.", MetricType::Gauge),
-            false => ("Kept by a plugin.", MetricType::Unknown),
+            true => ("A gauge of a plugin.", MetricType::Gauge),
+            false => ("A series of plugins that use different types for it.", MetricType::Unknown),
         };
         let mut metric = encoder.encode_descriptor(&sample, help, None, kind)?;
         for (labels, value) in series {
@@ -66,4 +71,36 @@ pub(super) fn encode<'p>(
         }
     }
     Ok(())
+}
+
+/// Escapes the control characters of a label value, and doubles its backslashes, so that different values
+/// stay different.
+pub(super) fn escaped(value: String) -> String {
+    let needs_escape = |it: char| it == '\\' || is_escaped(it);
+    if !value.contains(needs_escape) {
+        return value;
+    }
+    let mut escaped = String::with_capacity(value.len() + 16);
+    for character in value.chars() {
+        if needs_escape(character) {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn different_label_values_stay_different_after_escaping() {
+        let of = |value: &str| escaped(value.to_owned());
+        assert_eq!(of("größe 1"), "größe 1");
+        assert_eq!(of("a\u{1b}[2J\n"), r"a\u{1b}[2J\n");
+        assert_eq!(of(r"a\n"), r"a\\n");
+        assert_ne!(of("a\n"), of(r"a\n"));
+    }
 }

@@ -1,10 +1,11 @@
-//! What every well-behaved process shows of itself, under the names that Prometheus's own client libraries use.
+//! The standard `process_*` metrics, with the names of Prometheus's client libraries, and the build
+//! information.
 
 use std::fmt;
 
 use prometheus_client::encoding::DescriptorEncoder;
 
-/// Writes the host's version, and what its process takes as far as the system tells.
+/// Writes the host's version, and on Linux the resources that its process uses.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
     build_info(encoder)?;
     #[cfg(target_os = "linux")]
@@ -21,7 +22,12 @@ fn build_info(encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         ("arch", std::env::consts::ARCH),
     ];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-    super::scrape::gauges(encoder, "oarlock_build_info", "1, with what this host is.", [(labels, 1.0)])
+    super::scrape::gauges(
+        encoder,
+        "oarlock_build_info",
+        "Always 1; the labels have the version and platform of the host.",
+        [(labels, 1.0)],
+    )
 }
 
 #[cfg(target_os = "linux")]
@@ -33,7 +39,7 @@ mod linux {
 
     use crate::metrics::scrape::{counter, gauge};
 
-    /// The process as `/proc` shows it.
+    /// The figures of the process in `/proc`.
     pub(super) struct Process {
         cpu_seconds: f64,
         started_at: f64,

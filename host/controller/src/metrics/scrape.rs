@@ -1,4 +1,4 @@
-//! The series that are not counted but asked for when someone scrapes.
+//! The series that are computed at each scrape, from the state of their owners.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::informers::{BudgetView, InformerView, Informers};
 use crate::report::Reporter;
 use crate::status::{Phase, PluginStatus, StatusRegistry};
 
-/// Asks the parts of the host.
+/// Collects the series from the parts of the host.
 pub(super) struct Scrape {
     pub(super) statuses: StatusRegistry,
     pub(super) informers: Informers,
@@ -37,9 +37,9 @@ impl Collector for Scrape {
         let guests = self.guests.lock().clone();
         let series = guests.iter().map(|(plugin, metrics)| (&**plugin, metrics.snapshot()));
         guests::encode(&mut encoder, series)?;
-        let help = "Lines that were not printed because standard output is too slow or closed.";
+        let help = "Lines of output that were dropped because standard output was read too slowly or closed.";
         counter(&mut encoder, "oarlock_reports_dropped", help, self.reporter.dropped() as f64)?;
-        let help = "Memory that the lines take which wait to be printed.";
+        let help = "Bytes of the lines that wait to be printed.";
         gauge(&mut encoder, "oarlock_reports_waiting_bytes", help, self.reporter.waiting_bytes() as f64)
     }
 }
@@ -57,13 +57,13 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     gauges(
         encoder,
         "oarlock_cache_objects",
-        "Objects in the cache.",
+        "Objects in the cache of the resource.",
         by_resource(|it| Some(it.objects as f64)),
     )?;
     gauges(
         encoder,
         "oarlock_cache_bytes",
-        "What the cache takes: texts plain and compressed, what finds them, dictionaries.",
+        "Memory of the cache, by part: plain texts, compressed texts, indices, dictionaries.",
         views.iter().flat_map(|view| {
             let parts = [
                 ("plain", view.plain_bytes),
@@ -81,13 +81,13 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     gauges(
         encoder,
         "oarlock_cache_text_bytes",
-        "The length of the cached objects' JSON, in whatever form it is kept.",
+        "Length of the cached objects as JSON, before compression.",
         by_resource(|it| Some(it.bytes as f64)),
     )?;
     gauges(
         encoder,
         "oarlock_cache_content",
-        "1 with how much of each object the cache holds.",
+        "Always 1; the label says whether the cache holds full objects or metadata.",
         views.iter().map(|view| {
             let mut labels = labels("resource", &view.resource);
             labels.push(("content".to_owned(), view.content.to_owned()));
@@ -97,7 +97,7 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     gauges(
         encoder,
         "oarlock_cache_index_left_out",
-        "Objects beyond the limits of an index, whose readers are answered limit-exceeded.",
+        "Objects that an index left out because of its limits. Reads of their namespaces fail with limit-exceeded.",
         views.iter().flat_map(|view| {
             view.incomplete_indices.iter().map(|index| {
                 let mut labels = labels("resource", &view.resource);
@@ -109,50 +109,55 @@ fn informers(encoder: &mut DescriptorEncoder<'_>, views: &[InformerView]) -> Res
     gauges(
         encoder,
         "oarlock_cache_handles",
-        "Subscriptions and declared reads that hold the cache.",
+        "Subscriptions and declared reads that use the cache.",
         by_resource(|it| Some(it.handles as f64)),
     )?;
     gauges(
         encoder,
         "oarlock_cache_over_budget",
-        "1 while the budget has no room for what is wanted of it.",
+        "1 while the budget has no room for the objects that plugins want, otherwise 0.",
         by_resource(|it| Some(f64::from(u8::from(it.over_budget.is_some())))),
     )?;
     gauges(
         encoder,
         "oarlock_watch_up",
-        "1 while the watch gets through, else 0.",
+        "1 while the informer is synced and its watch works, otherwise 0.",
         by_resource(|it| Some(f64::from(u8::from(it.trouble_for.is_none() && it.synced)))),
     )?;
     gauges(
         encoder,
         "oarlock_watch_trouble_seconds",
-        "For how long the watch has been in trouble.",
+        "Time since the watch began to fail, 0 while it works.",
         by_resource(|it| Some(it.trouble_for.map_or(0.0, |it| it.as_secs_f64()))),
     )?;
     gauges(
         encoder,
         "oarlock_watch_last_sign_of_life_seconds",
-        "Age of the last event, bookmark or list.",
+        "Time since the last event, bookmark or list.",
         by_resource(|it| it.last_sign_of_life.map(|it| it.as_secs_f64())),
     )?;
     counters(
         encoder,
         "oarlock_watch_relists",
-        "Lists beyond the first.",
+        "Lists after the first one.",
         by_resource(|it| Some(it.relists as f64)),
     )?;
-    counters(encoder, "oarlock_watch_starts", "Watches begun.", by_resource(|it| Some(it.watches as f64)))?;
+    counters(
+        encoder,
+        "oarlock_watch_starts",
+        "Watches that were started.",
+        by_resource(|it| Some(it.watches as f64)),
+    )?;
     gauges(
         encoder,
         "oarlock_cache_undecodable_objects",
-        "Objects that the API server has and that cannot be decoded: the cache keeps their last known state.",
+        "Objects that cannot be decoded. The cache keeps the last state of each that could be.",
         by_resource(|it| Some(it.undecodable as f64)),
     )?;
     counters(
         encoder,
         "oarlock_watch_undecodable_events",
-        "Events with an object that could not be decoded.",
+        "Watch events whose object could not be decoded.",
         by_resource(|it| Some(it.undecodable_events as f64)),
     )
 }
@@ -161,16 +166,16 @@ fn budget(encoder: &mut DescriptorEncoder<'_>, budget: &BudgetView) -> Result<()
     let BudgetView { informers, max_informers, objects, max_objects, bytes, max_bytes, over: _, refusals } =
         *budget;
     for (name, help, value) in [
-        ("oarlock_budget_used_informers", "Informers that run.", informers),
-        ("oarlock_budget_limit_informers", "Informers that may run.", max_informers),
+        ("oarlock_budget_used_informers", "Informers in use.", informers),
+        ("oarlock_budget_limit_informers", "Informers that the budget allows.", max_informers),
         ("oarlock_budget_used_objects", "Objects in all caches.", objects),
-        ("oarlock_budget_limit_objects", "Objects that may be in all caches.", max_objects),
-        ("oarlock_budget_used_bytes", "Memory that all caches take.", bytes),
-        ("oarlock_budget_limit_bytes", "Memory that all caches may take.", max_bytes),
+        ("oarlock_budget_limit_objects", "Objects that the budget allows in all caches.", max_objects),
+        ("oarlock_budget_used_bytes", "Memory of all caches.", bytes),
+        ("oarlock_budget_limit_bytes", "Memory that the budget allows for all caches.", max_bytes),
     ] {
         gauge(encoder, name, help, value as f64)?;
     }
-    let help = "Subscriptions and lists for which there was no room.";
+    let help = "Subscriptions and lists that were refused because the budget had no room.";
     counter(encoder, "oarlock_budget_refusals", help, refusals as f64)
 }
 
@@ -182,14 +187,14 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
     gauges(
         encoder,
         "oarlock_plugin_generation",
-        "Loaded versions so far.",
+        "Number of the plugin's generation that serves, 0 while none does.",
         by_plugin(|it| it.generation as f64),
     )?;
-    gauges(encoder, "oarlock_plugin_up", "1 while it is called, else 0.", by_plugin(serves))?;
+    gauges(encoder, "oarlock_plugin_up", "1 while the plugin serves, otherwise 0.", by_plugin(serves))?;
     gauges(
         encoder,
         "oarlock_plugin_refused",
-        "1 while the newest version of its files is not used.",
+        "1 while the host refuses the newest version of the plugin's files, otherwise 0.",
         by_plugin(|it| f64::from(u8::from(it.refused.is_some()))),
     )?;
     let subscriptions =
@@ -202,33 +207,33 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
     gauges(
         encoder,
         "oarlock_plugin_backlog",
-        "Notifications that wait for the plugin.",
+        "Notifications that wait in the backlog of a subscription.",
         subscriptions().map(|(plugin, it)| (labelled(plugin, &it.name), it.backlog.pending as f64)),
     )?;
     gauges(
         encoder,
         "oarlock_plugin_backlog_oldest_seconds",
-        "How long the oldest of them has waited.",
+        "Age of the oldest notification in the backlog of a subscription.",
         subscriptions()
             .map(|(plugin, it)| (labelled(plugin, &it.name), it.backlog.oldest_ms as f64 / 1000.0)),
     )?;
     gauges(
         encoder,
         "oarlock_plugin_parked",
-        "Objects that are dead letters.",
+        "Objects of a subscription that are parked.",
         subscriptions().map(|(plugin, it)| (labelled(plugin, &it.name), it.backlog.parked as f64)),
     )?;
     gauges(
         encoder,
         "oarlock_plugin_subscription_forbidden",
-        "1 while the plugin's account may not watch this.",
+        "1 while the plugin's account may not watch the resource of a subscription, otherwise 0.",
         subscriptions()
             .map(|(plugin, it)| (labelled(plugin, &it.name), f64::from(u8::from(it.forbidden.is_some())))),
     )?;
     gauges(
         encoder,
         "oarlock_plugin_host_bytes",
-        "What the host keeps for the plugin.",
+        "Bytes that the host keeps for the plugin, by use.",
         plugins.iter().flat_map(|plugin| {
             let HostBytesView { work_queue, events, requests, metrics, .. } = plugin.host_bytes;
             let uses = [
@@ -247,26 +252,26 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
     gauges(
         encoder,
         "oarlock_plugin_host_bytes_limit",
-        "What the host keeps for the plugin at most.",
+        "Limit of the bytes that the host keeps for the plugin.",
         by_plugin(|it| it.host_bytes.limit as f64),
     )?;
     counters(
         encoder,
         "oarlock_plugin_host_bytes_refused",
-        "How often that limit was reached and the plugin was answered limit-exceeded.",
+        "Requests of the plugin that failed with limit-exceeded because of that limit.",
         by_plugin(|it| it.host_bytes.refused as f64),
     )?;
     let queues = || plugins.iter().filter_map(|plugin| Some((plugin, plugin.work_queue.as_ref()?)));
     gauges(
         encoder,
         "oarlock_plugin_work_queue_depth",
-        "Keys that wait to be reconciled.",
+        "Keys that wait in the plugin's work queue.",
         queues().map(|(plugin, queue)| (labels("plugin", &plugin.name), queue.pending as f64)),
     )?;
     gauges(
         encoder,
         "oarlock_plugin_work_queue_parked",
-        "Keys that are dead letters.",
+        "Keys of the plugin's work queue that are parked.",
         queues().map(|(plugin, queue)| (labels("plugin", &plugin.name), queue.parked as f64)),
     )
 }
@@ -280,7 +285,7 @@ fn writes(encoder: &mut DescriptorEncoder<'_>, writes: &AllWrites) -> Result<(),
             (labels, count as f64)
         })
     });
-    let help = "Writes of the plugin, Events included, by what they do and how the API server answered.";
+    let help = "Writes of the plugin, Events included, by verb and status code.";
     counters(encoder, "oarlock_plugin_writes", help, series)
 }
 

@@ -1,4 +1,4 @@
-//! The real page, read as strictly as anybody reads it.
+//! The real page, checked with strict parsers and the rules of promtool.
 
 mod lint;
 mod strict;
@@ -15,6 +15,7 @@ use oarlock_informer::{
 };
 use oarlock_plugin::contract::Entry;
 use oarlock_plugin::guest_metrics::Kind;
+use oarlock_plugin::guest_text::is_escaped;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +48,7 @@ fn metrics() -> (Metrics, StatusRegistry) {
     (Metrics::new(statuses.clone(), informers, reporter), statuses)
 }
 
-/// Metrics in which every family of the host's has a series, as far as no watch is needed for it.
+/// Returns metrics in which every family has a series, except those that need a watch.
 fn busy() -> Metrics {
     let (metrics, statuses) = metrics();
     let plugin: Arc<str> = "p".into();
@@ -68,17 +69,16 @@ fn busy() -> Metrics {
 }
 
 #[tokio::test]
-async fn the_page_is_what_promtool_calls_clean() {
+async fn the_page_follows_the_rules_of_promtool() {
     let page = busy().page(Exposition::Text).unwrap();
     let families = strict::text(&page).unwrap_or_else(|error| panic!("{error}:\n{page}"));
-    let complaints: Vec<_> = families.iter().flat_map(lint::complaints).collect();
-    assert!(complaints.is_empty(), "{complaints:#?}");
+    let problems: Vec<_> = families.iter().flat_map(lint::problems).collect();
+    assert!(problems.is_empty(), "{problems:#?}");
 }
 
-/// The rules bite.
 #[test]
-fn what_promtool_complains_about_is_complained_about() {
-    for (family, complaint) in [
+fn each_rule_of_promtool_finds_a_page_that_breaks_it() {
+    for (family, problem) in [
         ("# HELP a b\n# TYPE a gauge\na 1\n", "full stop"),
         ("# HELP a_total B.\n# TYPE a_total gauge\na_total 1\n", "_total"),
         ("# HELP a B.\n# TYPE a counter\na 1\n", "_total"),
@@ -91,13 +91,13 @@ fn what_promtool_complains_about_is_complained_about() {
         ("# HELP a B.\n# TYPE a gauge\na{le=\"1\"} 1\n", "le"),
     ] {
         let families = strict::text(family).unwrap_or_else(|error| panic!("{error}: {family}"));
-        let complaints: Vec<_> = families.iter().flat_map(lint::complaints).collect();
-        assert!(complaints.iter().any(|it| it.contains(complaint)), "{family}: {complaints:?}");
+        let problems: Vec<_> = families.iter().flat_map(lint::problems).collect();
+        assert!(problems.iter().any(|it| it.contains(problem)), "{family}: {problems:?}");
     }
 }
 
 #[tokio::test]
-async fn both_formats_show_the_same_and_what_an_operator_looks_for() {
+async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
     let metrics = busy();
     let page = metrics.page(Exposition::Text).unwrap();
     let open = metrics.page(OPEN).unwrap();
@@ -119,7 +119,7 @@ async fn both_formats_show_the_same_and_what_an_operator_looks_for() {
     ] {
         assert!(page.contains(series) && open.contains(series), "{series} is not in\n{page}");
     }
-    assert!(!page.contains("verb=\"get\""), "a read is no write");
+    assert!(!page.contains("verb=\"get\""), "a read is not a write");
     #[cfg(target_os = "linux")]
     for series in ["process_cpu_seconds_total ", "process_resident_memory_bytes ", "process_open_fds "] {
         assert!(page.contains(series), "{series} is not in\n{page}");
@@ -136,7 +136,7 @@ async fn both_formats_show_the_same_and_what_an_operator_looks_for() {
     }
 }
 
-/// A pool of names that are made to clash.
+/// Names that conflict in one format or the other.
 const NAMES: [&str; 14] = [
     "x",
     "x_total",
@@ -154,7 +154,7 @@ const NAMES: [&str; 14] = [
     "X",
 ];
 
-/// One call of a guest's.
+/// One call of a guest that changes a series.
 #[derive(Clone, Debug)]
 struct Used {
     plugin: usize,
@@ -176,9 +176,9 @@ fn used() -> impl Strategy<Value = Used> {
 
 proptest! {
     #[test]
-    fn no_choice_of_names_and_labels_breaks_the_page(calls in prop::collection::vec(used(), 1..24)) {
+    fn no_names_and_labels_of_guests_make_the_page_invalid(calls in prop::collection::vec(used(), 1..24)) {
         let (metrics, _) = metrics();
-        // What each series was set to by the calls that were not refused.
+        // The value of each series, by the calls that succeeded.
         let mut model: BTreeMap<(String, BTreeMap<String, String>), f64> = BTreeMap::new();
         for Used { plugin, kind, name, labels, value } in calls {
             let plugin = format!("p{plugin}");
@@ -197,7 +197,7 @@ proptest! {
                     Kind::Gauge => name.to_owned(),
                 };
                 let mut all: BTreeMap<_, _> =
-                    labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+                    labels.into_iter().map(|(name, value)| (name.to_owned(), guests::escaped(value))).collect();
                 all.insert("plugin".to_owned(), plugin);
                 let now = model.entry((format!("oarlock_guest_{name}"), all)).or_default();
                 *now = if kind == Kind::Counter { *now + value } else { value };
@@ -205,6 +205,7 @@ proptest! {
         }
         for exposition in [Exposition::Text, OPEN] {
             let page = metrics.page(exposition).unwrap();
+            prop_assert!(!page.contains(|it| it != '\n' && is_escaped(it)), "{:?}", page);
             let families = match exposition {
                 Exposition::Text => strict::text(&page),
                 Exposition::OpenMetrics(_) => strict::open(&page),
@@ -225,9 +226,8 @@ proptest! {
     }
 }
 
-/// What a plugin calls its series does not change with what others do.
 #[tokio::test]
-async fn a_counter_of_one_plugin_beside_a_gauge_of_another_renames_neither() {
+async fn a_counter_and_a_gauge_of_two_plugins_with_one_name_keep_their_names() {
     let (metrics, _) = metrics();
     metrics.guest(&"one".into(), &HostBytes::default()).counter_add("x", 1.0, Vec::new()).unwrap();
     for gauge in ["x", "x_total"] {

@@ -1,4 +1,4 @@
-//! The writes of one plugin, by what they do and how the API server answered.
+//! Counters of one plugin's writes, by verb and status code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 
-/// Counts the writes of one plugin. Clones count the same.
+/// Counts the writes of one plugin. Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct Writes(Arc<Mutex<BTreeMap<(&'static str, Code), u64>>>);
 
-/// How a write was answered: the status code, none if there was no answer.
+/// The status code of a response; none if there was no response.
 type Code = Option<u16>;
 
 // === impl Writes ===
 
 impl Writes {
-    /// Counts one request, unless it only reads.
+    /// Counts one request if it is a write.
     pub(crate) fn count(&self, method: &Method, content_type: &str, answered: Option<StatusCode>) {
         let verb = match *method {
             Method::POST => "create",
@@ -29,7 +29,8 @@ impl Writes {
         *self.0.lock().entry((verb, answered.map(|code| code.as_u16()))).or_default() += 1;
     }
 
-    /// Returns what was counted, as label values. What was not answered has the code `<error>`, as in client-go.
+    /// Returns verb, code and count of each series. A request without a response has the code `<error>`, as
+    /// in client-go.
     pub(super) fn snapshot(&self) -> Vec<(&'static str, String, u64)> {
         let writes = self.0.lock();
         let code = |code: Code| code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());

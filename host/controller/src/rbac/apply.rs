@@ -1,4 +1,4 @@
-//! Putting a manifest into an API server, as `oarlock dev` does with its own.
+//! Applies a manifest to an API server. `oarlock dev` uses it for its own.
 
 use std::fmt::Debug;
 
@@ -14,7 +14,7 @@ use super::{Item, Manifest, metadata};
 /// The field manager of everything applied here.
 const FIELD_MANAGER: &str = "oarlock";
 
-/// An object was not taken by the API server.
+/// The API server refused an object.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot apply {kind} {name}")]
 pub struct ApplyError {
@@ -26,9 +26,9 @@ pub struct ApplyError {
 // === impl Manifest ===
 
 impl Manifest {
-    /// Applies every object on the server's side, its namespaces first, as the user behind `client`.
+    /// Applies every object by server-side apply, namespaces first, as the user of `client`.
     ///
-    /// Stops at the first object that is refused; applying again goes on where it makes sense to.
+    /// Stops at the first error. It is safe to apply again.
     pub async fn apply(&self, client: &kube::Client) -> Result<(), ApplyError> {
         for name in self.namespaces() {
             let namespace = Namespace { metadata: metadata(&name, None), ..Namespace::default() };

@@ -1,11 +1,11 @@
-//! Rights that let an account get more than they say, as Kubernetes' "RBAC Good Practices" lists them. An operator should not apply them
-//! without having read of it.
+//! Warnings about rights with which an account can gain further rights, after Kubernetes' "RBAC Good
+//! Practices".
 
 use oarlock_plugin::contract::{Namespaces, Write as Writes};
 
 use super::Needs;
 
-/// Says, one sentence each, what is dangerous about what a plugin declares.
+/// Returns one sentence for each dangerous right that a plugin declares.
 pub(super) fn of(needs: &Needs) -> Vec<String> {
     let mut risks = Vec::new();
     for write in &needs.description.writes {
@@ -23,7 +23,7 @@ pub(super) fn of(needs: &Needs) -> Vec<String> {
     let watched = needs.watched().filter(|(target, _)| target.group.is_empty() && target.plural == "secrets");
     for (_, namespaces) in watched {
         risks.push(format!(
-            "reading of secrets {}: whoever reads the token in a Secret can act as that ServiceAccount",
+            "reading secrets {}: with the token in a Secret, the account can act as that ServiceAccount",
             place(namespaces)
         ));
     }
@@ -39,23 +39,25 @@ fn why(verb: &str, group: &str, resource: &str) -> Option<&'static str> {
         ("escalate", ..) => {
             Some("the account can write roles with rights that it does not have itself, up to all rights")
         }
-        ("bind", ..) => Some("the account can give anyone, itself too, a role whose rights it does not have"),
-        ("impersonate", ..) => Some("the account can act as others, with all their rights"),
-        ("approve" | "sign", ..) => Some("the account can have certificates issued that log in as anyone"),
+        ("bind", ..) => Some("the account can bind roles whose rights it does not have, also to itself"),
+        ("impersonate", ..) => Some("the account can act as other users and accounts, with all their rights"),
+        ("approve" | "sign", ..) => {
+            Some("the account can get certificates issued with which it logs in as any user")
+        }
         ("create", "", "serviceaccounts/token") => {
-            Some("the account can log in as the ServiceAccounts there")
+            Some("the account can get tokens of the ServiceAccounts there")
         }
         (_, "", "pods/exec" | "pods/attach" | "pods/portforward" | "pods/ephemeralcontainers") => {
-            Some("the account can run what it wants in others' containers")
+            Some("the account can run commands in containers of other users")
         }
-        (_, "", "nodes/proxy" | "services/proxy" | "pods/proxy") => {
-            Some("the account can reach what its network does not, past admission and audit")
-        }
+        (_, "", "nodes/proxy" | "services/proxy" | "pods/proxy") => Some(
+            "the account can reach network addresses through the API server, without admission and audit",
+        ),
         (
             _,
             "admissionregistration.k8s.io",
             "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
-        ) if writes => Some("the account can read and change what others write"),
+        ) if writes => Some("the account can read and change the objects that other users write"),
         _ => None,
     }
 }

@@ -1,28 +1,28 @@
-//! Collecting what is allowed where, and folding it into as few policy rules as say the same.
+//! Collects rights by namespace and folds them into few policy rules with the same meaning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use oarlock_plugin::contract::Namespaces;
 
-/// Where something is allowed.
+/// The scope of a right.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// In the whole cluster.
+    /// All namespaces, and objects without one.
     Everywhere,
-    /// In one namespace.
+    /// One namespace.
     Namespace(String),
 }
 
-/// What is allowed where.
+/// Verbs by scope and target.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    places: BTreeMap<Place, BTreeMap<What, BTreeSet<String>>>,
+    places: BTreeMap<Place, BTreeMap<Target, BTreeSet<String>>>,
 }
 
 /// A resource of a group, or one object of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct What {
+struct Target {
     group: String,
     resource: String,
     name: Option<String>,
@@ -43,8 +43,8 @@ impl From<&Namespaces> for Place {
 
 impl Rules {
     pub(super) fn allow(&mut self, place: Place, group: &str, resource: &str, verbs: &[&str]) {
-        let what = What { group: group.to_owned(), resource: resource.to_owned(), name: None };
-        self.add(place, what, verbs);
+        let target = Target { group: group.to_owned(), resource: resource.to_owned(), name: None };
+        self.add(place, target, verbs);
     }
 
     pub(super) fn allow_named(
@@ -55,21 +55,21 @@ impl Rules {
         name: &str,
         verbs: &[&str],
     ) {
-        let what =
-            What { group: group.to_owned(), resource: resource.to_owned(), name: Some(name.to_owned()) };
-        self.add(Place::Namespace(namespace.to_owned()), what, verbs);
+        let target =
+            Target { group: group.to_owned(), resource: resource.to_owned(), name: Some(name.to_owned()) };
+        self.add(Place::Namespace(namespace.to_owned()), target, verbs);
     }
 
-    /// Folds: verbs that are allowed everywhere are not repeated for a namespace, and what has the same group, verbs and
-    /// names shares a rule.
+    /// Returns the rules by scope. Verbs that are allowed everywhere are left out of single namespaces;
+    /// targets with the same group, verbs and names share a rule.
     pub(super) fn into_policy_rules(mut self) -> Vec<(Place, Vec<PolicyRule>)> {
         let everywhere = self.places.get(&Place::Everywhere).cloned().unwrap_or_default();
         for (place, allowed) in &mut self.places {
             if *place == Place::Everywhere {
                 continue;
             }
-            for (what, verbs) in allowed.iter_mut() {
-                if let Some(already) = everywhere.get(what) {
+            for (target, verbs) in allowed.iter_mut() {
+                if let Some(already) = everywhere.get(target) {
                     verbs.retain(|verb| !already.contains(verb));
                 }
             }
@@ -82,19 +82,19 @@ impl Rules {
             .collect()
     }
 
-    fn add(&mut self, place: Place, what: What, verbs: &[&str]) {
-        let allowed = self.places.entry(place).or_default().entry(what).or_default();
+    fn add(&mut self, place: Place, target: Target, verbs: &[&str]) {
+        let allowed = self.places.entry(place).or_default().entry(target).or_default();
         allowed.extend(verbs.iter().map(|&verb| verb.to_owned()));
     }
 }
 
-fn fold(allowed: BTreeMap<What, BTreeSet<String>>) -> Vec<PolicyRule> {
-    // First the names of one resource, then the resources of one group.
+fn fold(allowed: BTreeMap<Target, BTreeSet<String>>) -> Vec<PolicyRule> {
+    // First merge the names of one resource, then the resources of one group.
     let mut named: BTreeMap<(String, String, bool, Vec<String>), BTreeSet<String>> = BTreeMap::new();
-    for (what, verbs) in allowed {
+    for (target, verbs) in allowed {
         let names =
-            named.entry((what.group, what.resource, what.name.is_some(), in_order(verbs))).or_default();
-        names.extend(what.name);
+            named.entry((target.group, target.resource, target.name.is_some(), in_order(verbs))).or_default();
+        names.extend(target.name);
     }
     let mut rules: BTreeMap<(String, BTreeSet<String>, Vec<String>), Vec<String>> = BTreeMap::new();
     for ((group, resource, _, verbs), names) in named {
@@ -112,7 +112,7 @@ fn fold(allowed: BTreeMap<What, BTreeSet<String>>) -> Vec<PolicyRule> {
         .collect()
 }
 
-/// Verbs in the order in which people write them.
+/// Returns verbs in the usual order.
 fn in_order(verbs: BTreeSet<String>) -> Vec<String> {
     const ORDER: [&str; 8] =
         ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];

@@ -79,11 +79,11 @@ fn narrow() -> Needs {
 }
 
 #[test]
-fn a_plugins_account_gets_what_it_declared_where_it_declared_it() {
+fn a_plugins_account_gets_its_declared_rights_in_its_declared_namespaces() {
     let manifest = for_plugins(&[mirror(), narrow()]).unwrap();
     insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"
-    # The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,
-    # leave this part out: `kubectl delete` of a namespace deletes everything in it.
+    # The namespaces of the objects below. Existing ones are not changed. Leave this part out of `kubectl delete`:
+    # deleting a namespace deletes everything in it.
     ---
     apiVersion: v1
     kind: Namespace
@@ -101,7 +101,7 @@ fn a_plugins_account_gets_what_it_declared_where_it_declared_it() {
       name: team-b
 
     # The plugin mirror, which acts as the ServiceAccount oarlock-plugins/mirror.
-    # WARNING: reading of secrets in all namespaces: whoever reads the token in a Secret can act as that ServiceAccount.
+    # WARNING: reading secrets in all namespaces: with the token in a Secret, the account can act as that ServiceAccount.
     ---
     apiVersion: v1
     kind: ServiceAccount
@@ -244,14 +244,14 @@ fn a_plugins_account_gets_what_it_declared_where_it_declared_it() {
 }
 
 #[test]
-fn the_host_gets_watches_reviews_and_named_impersonation() {
+fn the_host_may_watch_review_access_and_impersonate_named_accounts() {
     let host = "oarlock-system/oarlock".parse().unwrap();
     let manifest = for_host(&host, &[mirror(), narrow()]).unwrap();
     let yaml = manifest.to_yaml().unwrap();
     assert!(!yaml.contains('*'));
     insta::assert_snapshot!(yaml, @"
-    # The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,
-    # leave this part out: `kubectl delete` of a namespace deletes everything in it.
+    # The namespaces of the objects below. Existing ones are not changed. Leave this part out of `kubectl delete`:
+    # deleting a namespace deletes everything in it.
     ---
     apiVersion: v1
     kind: Namespace
@@ -264,7 +264,7 @@ fn the_host_gets_watches_reviews_and_named_impersonation() {
       name: oarlock-system
 
     # The host itself, which runs as the ServiceAccount oarlock-system/oarlock.
-    # WARNING: the host lists and watches deployments.apps in all namespaces, although the plugins name only team-a: one watch serves all plugins, and each sees only what its own account may.
+    # WARNING: the host lists and watches deployments.apps in all namespaces, although the plugins name only team-a: one watch serves all plugins, and each plugin reads only what its own account may read.
     ---
     apiVersion: v1
     kind: ServiceAccount
@@ -357,7 +357,7 @@ fn the_host_gets_watches_reviews_and_named_impersonation() {
 }
 
 #[test]
-fn two_plugins_may_share_an_account() {
+fn two_plugins_can_share_an_account() {
     let mut other = narrow();
     other.account = mirror().account;
     let yaml = for_plugins(&[mirror(), other]).unwrap().to_yaml().unwrap();
@@ -365,21 +365,21 @@ fn two_plugins_may_share_an_account() {
 }
 
 #[test]
-fn a_wildcard_is_refused() {
+fn a_declared_wildcard_is_an_error() {
     let mut needs = mirror();
     needs.description.writes[0].verbs = vec!["*".to_owned()];
-    insta::assert_snapshot!(for_plugins(&[needs]).unwrap_err(), @"plugin mirror declares `*` as a verb: rights are given by name only, so declare what it needs");
+    insta::assert_snapshot!(for_plugins(&[needs]).unwrap_err(), @"plugin mirror declares `*` as verb. Rights are granted by name only. Fix: name each verb that the plugin needs");
     let mut needs = mirror();
     needs.description.reads[0].target.plural = "*".to_owned();
-    insta::assert_snapshot!(for_host(&narrow().account, &[needs]).unwrap_err(), @"plugin mirror declares `*` as a resource: rights are given by name only, so declare what it needs");
+    insta::assert_snapshot!(for_host(&narrow().account, &[needs]).unwrap_err(), @"plugin mirror declares `*` as resource. Rights are granted by name only. Fix: name each resource that the plugin needs");
 }
 
 #[test]
-fn a_candidate_may_hold_one_lease_and_tell_of_it() {
+fn a_candidate_may_hold_one_lease_and_record_events() {
     let manifest = for_election(&"oarlock-system/oarlock".parse().unwrap(), "leases", "oarlock");
     insta::assert_snapshot!(manifest.to_yaml().unwrap(), @"
-    # The namespaces of the objects below. Those that exist stay as they are. To take the rights away again,
-    # leave this part out: `kubectl delete` of a namespace deletes everything in it.
+    # The namespaces of the objects below. Existing ones are not changed. Leave this part out of `kubectl delete`:
+    # deleting a namespace deletes everything in it.
     ---
     apiVersion: v1
     kind: Namespace
@@ -438,7 +438,7 @@ fn a_candidate_may_hold_one_lease_and_tell_of_it() {
 }
 
 #[test]
-fn what_gives_more_than_it_says_is_said() {
+fn dangerous_rights_have_warnings() {
     let mut needs = narrow();
     let everywhere = Namespaces::All;
     needs.description.writes = vec![
@@ -449,27 +449,27 @@ fn what_gives_more_than_it_says_is_said() {
     ];
     let manifest = for_plugins(&[needs.clone(), mirror()]).unwrap();
     insta::assert_snapshot!(manifest.warnings().join("\n"), @"
-    `bind` of roles in the namespace team-a: the account can give anyone, itself too, a role whose rights it does not have
-    `create` of serviceaccounts/token in the namespace kube-system: the account can log in as the ServiceAccounts there
+    `bind` of roles in the namespace team-a: the account can bind roles whose rights it does not have, also to itself
+    `create` of serviceaccounts/token in the namespace kube-system: the account can get tokens of the ServiceAccounts there
     `escalate` of roles in the namespace team-a: the account can write roles with rights that it does not have itself, up to all rights
-    `impersonate` of serviceaccounts in all namespaces: the account can act as others, with all their rights
-    reading of secrets in all namespaces: whoever reads the token in a Secret can act as that ServiceAccount
+    `impersonate` of serviceaccounts in all namespaces: the account can act as other users and accounts, with all their rights
+    reading secrets in all namespaces: with the token in a Secret, the account can act as that ServiceAccount
     ");
     let yaml = manifest.to_yaml().unwrap();
     assert_eq!(
         yaml.lines().filter(|line| line.starts_with("# WARNING: ")).count(),
         manifest.warnings().len()
     );
-    // Where the host gets more than the plugins name, that is said too.
+    // The host gets a wider right than the plugins name.
     let host = "oarlock-system/oarlock".parse().unwrap();
-    insta::assert_snapshot!(for_host(&host, &[narrow(), mirror()]).unwrap().warnings().join("\n"), @"the host lists and watches deployments.apps in all namespaces, although the plugins name only team-a: one watch serves all plugins, and each sees only what its own account may");
+    insta::assert_snapshot!(for_host(&host, &[narrow(), mirror()]).unwrap().warnings().join("\n"), @"the host lists and watches deployments.apps in all namespaces, although the plugins name only team-a: one watch serves all plugins, and each plugin reads only what its own account may read");
     let mut everywhere = narrow();
     everywhere.description.subscriptions[0].namespaces = Namespaces::All;
     assert!(for_host(&host, &[narrow(), everywhere]).unwrap().warnings().is_empty());
 }
 
 #[test]
-fn namespaces_that_every_cluster_has_are_left_alone() {
+fn a_manifest_leaves_out_namespaces_that_every_cluster_has() {
     let mut needs = narrow();
     needs.account = "default/narrow".parse().unwrap();
     let yaml = for_plugins(&[needs]).unwrap().to_yaml().unwrap();

@@ -1,26 +1,28 @@
-//! The kinds of things that happen. Their JSON names are kebab-case and, once released, only added to.
+//! The events that the host reports, each with its fields. `human.rs` has the texts for people.
+//!
+//! The JSON names of events and fields are an interface: they are kebab-case, and are only added to.
 
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// For those who look for a fault in the host or a guest.
+    /// Details for debugging the host or a guest.
     Trace,
-    /// Every single delivery.
+    /// Every call that succeeded.
     Debug,
-    /// What an operator follows.
+    /// The normal course of the host and its plugins.
     Info,
-    /// Something is not as it should be, and the host deals with it.
+    /// A problem that the host handles itself.
     Warn,
-    /// Someone has to act.
+    /// A problem that an operator has to solve.
     Error,
 }
 
-/// What a plugin was told.
+/// The kind of a notification.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotificationType {
@@ -32,208 +34,213 @@ pub enum NotificationType {
     Delete,
 }
 
-/// How a new version took over.
+/// How a generation, or a fresh instance, starts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// There was no version before.
+    /// The plugin had no generation before.
     First,
-    /// It is told everything anew.
+    /// All objects are delivered again, as adds.
     Replay,
-    /// It goes on where the version before was.
+    /// Delivery continues where the generation or instance before stopped.
     TakeOver,
 }
 
-/// How one call ended.
+/// The outcome of one call.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum CallOutcome {
-    /// It did its work.
+    /// The call succeeded.
     Done,
-    /// It is called again.
+    /// The call failed and is made again.
     Retry {
-        /// What the plugin said, or what happened to it.
+        /// The failure that the plugin returned, or how the call ended.
         message: String,
-        /// When, from now.
+        /// The time until the next call.
         after_ms: u64,
     },
-    /// It is called again at its next event, at a swap of the plugin, and every few minutes with all that is parked.
+    /// The object or key is parked: the next call is made at its next event, when another generation starts,
+    /// or by the slow timer.
     Parked {
-        /// What the plugin said, or what happened to it.
+        /// The failure that the plugin returned, or how the call ended.
         message: String,
     },
 }
 
-/// What becomes of what cost an instance.
+/// The next call for an object or key whose last call lost the instance.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct NextTry {
-    /// How many tries of it cost an instance.
+    /// How many calls for it lost an instance.
     pub tries: u32,
-    /// When it is tried again, from now: then, or as soon after as nothing else is ready. None when it is parked.
+    /// The shortest time until the next call, which waits until no other work is ready. None when it is
+    /// parked.
     pub after_ms: Option<u64>,
 }
 
-/// A guest's names and values, in its order. A JSON object.
+/// The structured fields of a guest's log line, in the guest's order. Serialises as a JSON object.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Pairs(pub Vec<(String, String)>);
 
-/// One thing that happened.
+/// One event of the host.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostEvent {
-    /// The host runs.
+    /// The host started.
     HostStarted {
-        /// The API server's address.
+        /// The address of the API server.
         server: String,
-        /// The host's own version.
+        /// The version of the host.
         version: &'static str,
     },
-    /// The pages for probes and metrics are served.
+    /// The host serves the pages for probes and metrics.
     AdminListening {
-        /// Where.
+        /// The address of the pages.
         address: String,
     },
     /// The pages for probes and metrics can be read from other machines, without credentials.
     AdminExposed {
-        /// Where.
+        /// The address of the pages.
         address: String,
     },
-    /// The host waits to lead.
+    /// The host waits until it holds the Lease.
     StandingBy {
         /// The Lease: namespace and name.
         lease: String,
-        /// What the host is called there.
+        /// The identity of this host in the Lease.
         identity: String,
     },
-    /// Another host leads.
+    /// Another host holds the Lease.
     OtherLeads {
-        /// What it is called.
+        /// The identity of that host.
         identity: String,
     },
-    /// The host leads, and runs plugins from now on.
+    /// The host became leader, and loads plugins from now on.
     Leading,
-    /// The host leads no more, and ends.
+    /// The host is no longer leader, and stops.
     LeadershipLost {
         /// The Lease: namespace and name.
         lease: String,
     },
-    /// The host was asked to end.
+    /// The host was asked to stop.
     HostStopping,
-    /// A version of a plugin is ready and serves.
+    /// A generation of a plugin serves.
     PluginLoaded {
-        /// The component's own version.
+        /// The version that the component states.
         version: String,
-        /// The component's digest, in hexadecimal.
+        /// The digest of the component, in hexadecimal.
         digest: String,
-        /// How it took over.
+        /// How it starts.
         mode: Mode,
-        /// From the look at the files to the switch.
+        /// The time from reading the files to the switch.
         took_ms: u64,
     },
-    /// A plugin's file or component cannot be used. What ran before goes on.
+    /// The host refuses a plugin's file or component. A generation that serves keeps serving.
     PluginRefused {
-        /// The plugin's file, or the component.
+        /// The path of the plugin file or component.
         file: String,
-        /// Why.
+        /// Why the host refuses it.
         message: String,
-        /// What to do about it.
+        /// What the operator can do, as an imperative.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
-        /// Whether an older version serves.
+        /// Whether an older generation serves.
         older_version_serves: bool,
     },
-    /// A plugin's component takes long to compile, or waits for its turn. Said once of each.
+    /// A component takes long to compile, or waits for other compilations. Reported once for each of the two.
     PluginCompiling {
-        /// The component's size.
+        /// The size of the component.
         bytes: u64,
-        /// How many are compiled before it.
+        /// The number of components that are compiled before it.
         before: usize,
     },
-    /// A component cannot be used, but has just changed: it is probably being written. It is looked at again before anything
-    /// is said about it.
+    /// A component cannot be used, but has just changed, so that another process may still write it. The host
+    /// reads it again before it refuses it.
     ComponentUnfinished {
-        /// The component.
+        /// The path of the component.
         file: String,
         /// Why it cannot be used.
         message: String,
     },
-    /// A plugin's file or component that was refused can be used again. The version that serves was made of it already.
+    /// A plugin file or component that was refused is valid again. The generation that serves was made from
+    /// it already.
     PluginAccepted {
-        /// The plugin's file, or the component.
+        /// The path of the plugin file or component.
         file: String,
     },
-    /// How a person who tries the plugin out makes it act.
+    /// A command with which a developer can try the plugin out.
     PluginExample {
-        /// What the command shows, or why there is none.
+        /// The effect of the command, or why there is none.
         text: String,
-        /// What to type in a shell.
+        /// The command, for a shell.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<String>,
     },
-    /// A version is made, and waits for what it watches and reads to be synced.
+    /// A generation is prepared, and waits before it can serve, for example for caches to sync.
     PluginWaiting {
-        /// What it waits for, in words.
+        /// A text for each thing that it waits for.
         waits_for: Vec<String>,
     },
-    /// The host panicked in a task that serves this plugin alone, which is a bug of the host. The plugin is loaded anew.
+    /// The host panicked in a task that serves this plugin alone, which is a bug of the host. The host loads
+    /// the plugin again.
     PluginPanicked {
-        /// Which task.
+        /// The work of that task.
         doing: String,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
-    /// A plugin's file is gone, and so is the plugin.
+    /// The host unloaded a plugin, because its file was removed.
     PluginUnloaded,
-    /// A subscription's Listener is open.
+    /// A subscription opened: its Listener receives notifications.
     SubscriptionOpened {
         /// The plugin's name for it.
         subscription: String,
-        /// What it watches.
+        /// The resource that it watches.
         resource: String,
-        /// Where; none for everywhere.
+        /// The namespaces that it watches; none for all of them.
         namespaces: Option<Vec<String>>,
     },
-    /// The plugin's account may not watch this (any more); the subscription is closed.
+    /// A subscription closed: the plugin's account may not watch the resource.
     SubscriptionForbidden {
         /// The plugin's name for it.
         subscription: String,
-        /// What it watches.
+        /// The resource that it watches.
         resource: String,
         /// Why it is closed.
         message: String,
-        /// What to do about it.
+        /// What the operator can do, as an imperative.
         hint: String,
     },
-    /// Nobody can say whether the plugin's account may watch this; nothing is delivered until somebody can.
+    /// A subscription paused: the host does not know whether the plugin's account may watch the resource.
+    /// Nothing is delivered until it knows.
     SubscriptionPaused {
         /// The plugin's name for it.
         subscription: String,
-        /// What it watches.
+        /// The resource that it watches.
         resource: String,
-        /// Why nobody can.
+        /// Why the host does not know.
         message: String,
     },
-    /// The plugin was told that it has seen everything there was.
+    /// `on-synced` succeeded: the plugin has all initial adds of a subscription.
     SubscriptionSynced {
         /// The plugin's name for it.
         subscription: String,
-        /// Subscriptions that are not there yet.
+        /// The number of subscriptions that are not synced yet.
         remaining: u32,
     },
-    /// The call that tells it so failed.
+    /// `on-synced` failed.
     SyncedFailed {
         /// The plugin's name for the subscription.
         subscription: String,
-        /// What follows.
+        /// The outcome.
         #[serde(flatten)]
         outcome: CallOutcome,
     },
-    /// A notification was handed to the handler.
+    /// The handler was called with a notification.
     Delivered {
         /// The plugin's name for the subscription.
         subscription: String,
-        /// What it was told.
+        /// The kind of the notification.
         #[serde(rename = "type")]
         notification: NotificationType,
         /// The object's namespace.
@@ -242,136 +249,138 @@ pub enum HostEvent {
         name: String,
         /// The object's resourceVersion.
         resource_version: String,
-        /// How many times this notification was tried before.
+        /// The number of calls for this notification before this one.
         attempts: u32,
-        /// How long the call took.
+        /// The duration of the call.
         took_us: u64,
-        /// How it ended.
+        /// The outcome.
         #[serde(flatten)]
         outcome: CallOutcome,
     },
-    /// A key was reconciled.
+    /// The reconciler was called with a key.
     Reconciled {
-        /// The plugin's word for what the key names.
+        /// The kind in the key, which the plugin chose.
         kind: String,
         /// The object's namespace.
         namespace: String,
         /// The object's name.
         name: String,
-        /// How long the call took.
+        /// The duration of the call.
         took_us: u64,
-        /// How it ended.
+        /// The outcome.
         #[serde(flatten)]
         outcome: CallOutcome,
     },
-    /// The guest wrote a line.
+    /// The guest logged a line.
     GuestLog {
-        /// At this level, which is the line's.
+        /// The level, which is that of the reported line.
         #[serde(skip)]
         level: Level,
-        /// These words.
+        /// The message.
         message: String,
-        /// And these.
+        /// The structured fields.
         pairs: Pairs,
     },
     /// An instance was lost.
     InstanceLost {
         /// The function that was called.
         function: &'static str,
-        /// What it was called for, such as `pods default/web`; empty when it was for nothing in particular.
+        /// The object, key or subscription of the call, such as `pods default/web`; empty when the call had
+        /// none.
         #[serde(skip_serializing_if = "String::is_empty")]
         about: String,
-        /// `trap`, `deadline`, `memory` and so on.
+        /// The cause: `trap`, `deadline`, `memory` and so on.
         reason: &'static str,
-        /// What happened.
+        /// The error.
         message: String,
-        /// What the guest wrote just before, such as an exception; it may have several lines.
+        /// The last output of the guest, such as an exception; it may have several lines.
         #[serde(skip_serializing_if = "String::is_empty")]
         output: String,
-        /// The guest's frames, innermost first, one a line.
+        /// The stack frames of the guest, innermost first, one per line.
         #[serde(skip_serializing_if = "String::is_empty")]
         backtrace: String,
-        /// How many in a row.
+        /// The number of losses in a row.
         losses: u32,
-        /// When a fresh one is made, from now.
+        /// The time until a fresh instance is made.
         restart_after_ms: u64,
-        /// What becomes of what it was called for.
+        /// The next call for the same object or key.
         #[serde(flatten)]
         next_try: Option<NextTry>,
     },
-    /// A fresh instance took the place of a lost one.
+    /// A fresh instance replaced a lost one.
     InstanceRestarted {
-        /// Whether it is told everything anew.
+        /// How it starts.
         mode: Mode,
     },
-    /// The API server serves no such resource (yet, or any more). The host looks again.
+    /// The API server does not serve a resource, or does no longer. The host probes again every few seconds.
     ResourceAbsent {
-        /// Which.
+        /// The resource.
         resource: String,
-        /// What is known of it.
+        /// The result of the probe.
         message: String,
-        /// Plugins that want it.
+        /// The plugins that want it.
         wanted_by: Vec<String>,
     },
-    /// A resource that was absent is there.
+    /// The API server serves a resource that was absent.
     ResourceServed {
-        /// Which.
+        /// The resource.
         resource: String,
     },
-    /// The host's budget has no room for the objects of a resource, or for more of each of them. What was there goes on.
+    /// The budget has no room for the objects of a resource, or for full objects in place of metadata. The
+    /// cache keeps the objects that it has.
     ResourceOverBudget {
-        /// Which.
+        /// The resource.
         resource: String,
-        /// What there is too much of.
+        /// Which limit is exceeded, and by how much.
         message: String,
-        /// What to do about it.
+        /// What the operator can do, as an imperative.
         hint: String,
-        /// Plugins that want it.
+        /// The plugins that want it.
         wanted_by: Vec<String>,
     },
-    /// There is room for a resource that there was none for.
+    /// The budget has room for a resource for which it had none.
     ResourceWithinBudget {
-        /// Which.
+        /// The resource.
         resource: String,
     },
-    /// The caches have grown beyond the host's budget. They go on; nothing new is begun.
+    /// The caches grew beyond the budget. They stay; the host starts no new informer.
     OverBudget {
-        /// What there is too much of.
+        /// Which limit is exceeded, and by how much.
         message: String,
-        /// What to do about it.
+        /// What the operator can do, as an imperative.
         hint: String,
     },
-    /// The caches are within the host's budget again.
+    /// The caches are within the budget again.
     WithinBudget,
-    /// The host's own account may not list or watch this.
+    /// The host's own account may not list or watch a resource.
     ResourceForbidden {
-        /// Which.
+        /// The resource.
         resource: String,
-        /// What the API server says.
+        /// The answer of the API server.
         message: String,
-        /// What to do about it.
+        /// What the operator can do, as an imperative.
         hint: String,
     },
-    /// A watch does not get through. The host tries again.
+    /// A list or watch fails. The host tries again.
     WatchTrouble {
-        /// Of what.
+        /// The resource.
         resource: String,
-        /// What it meets.
+        /// The error.
         message: String,
     },
-    /// A watch that was in trouble works.
+    /// A watch that failed works again.
     WatchRecovered {
-        /// Of what.
+        /// The resource.
         resource: String,
     },
-    /// Files are looked at every so often only, since the system does not tell of changes.
+    /// The system does not notify the host of changed files. The host reads them every few seconds instead.
     FileWatchTrouble {
-        /// Why.
+        /// The error.
         message: String,
     },
-    /// Lines were lost because nobody took them off in time.
+    /// Lines were dropped, because the output was read too slowly or not at all.
     ReportsDropped {
-        /// How many.
+        /// The number of lines.
         count: u64,
     },
 }
@@ -379,7 +388,7 @@ pub enum HostEvent {
 // === impl HostEvent ===
 
 impl HostEvent {
-    /// How much it matters.
+    /// Returns the severity of the event.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
@@ -442,7 +451,7 @@ impl FromStr for Level {
             "info" => Ok(Self::Info),
             "warn" => Ok(Self::Warn),
             "error" => Ok(Self::Error),
-            _ => Err(format!("no level is called {text:?}: use trace, debug, info, warn or error")),
+            _ => Err(format!("unknown level {text:?}: use trace, debug, info, warn or error")),
         }
     }
 }

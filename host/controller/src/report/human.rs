@@ -1,4 +1,7 @@
-//! A line for people: time, plugin, what happened.
+//! The lines for people: time, level, plugin, message.
+//!
+//! A message says what happened, to which object, what the host does about it, and, after `Fix:`, what the
+//! operator can do.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -17,10 +20,10 @@ impl Display for Line {
             (Some(plugin), None) => write!(f, "{plugin}: ")?,
             (None, _) => write!(f, "oarlock: ")?,
         }
-        // Guests, files and the API server have a word in most events.
+        // Most events contain text from guests, files or the API server.
         Lines(&self.event).fmt(f)?;
         if let HostEvent::PluginExample { command: Some(command), .. } = &self.event {
-            // To be copied: nothing but the command stands on its lines.
+            // The command has lines of its own, so that it can be copied.
             command.lines().try_for_each(|line| write!(f, "\n  {}", OneLine(line)))?;
         }
         Ok(())
@@ -32,78 +35,86 @@ impl Display for Line {
 impl Display for HostEvent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HostStarted { server, version } => write!(f, "oarlock {version} works with {server}"),
-            Self::AdminListening { address } => write!(f, "probes and metrics at http://{address}"),
+            Self::HostStarted { server, version } => {
+                write!(f, "oarlock {version} started, API server {server}")
+            }
+            Self::AdminListening { address } => write!(f, "serves probes and metrics at http://{address}"),
             Self::AdminExposed { address } => write!(
                 f,
-                "the pages at http://{address} can be read from other machines, by everyone and without credentials: \
-                 name an address of 127.0.0.1 with --admin-addr, or let a firewall or NetworkPolicy keep others out"
+                "other machines can read the pages at http://{address} without credentials. \
+                 Fix: name an address of 127.0.0.1 with --admin-addr, or restrict access by a firewall or a NetworkPolicy"
             ),
             Self::StandingBy { lease, identity } => {
-                write!(f, "waits to lead by the Lease {lease}, as {identity}")
+                write!(f, "stands by as {identity}, and runs no plugins until it holds the Lease {lease}")
             }
-            Self::OtherLeads { identity } => write!(f, "{identity} leads"),
-            Self::Leading => f.write_str("leads, and runs plugins"),
-            Self::LeadershipLost { lease } => write!(f, "lost the Lease {lease}, and ends"),
-            Self::HostStopping => f.write_str("ending"),
+            Self::OtherLeads { identity } => write!(f, "the leader is {identity}, this host stands by"),
+            Self::Leading => f.write_str("became leader, and loads the plugins"),
+            Self::LeadershipLost { lease } => {
+                write!(f, "lost the Lease {lease}. The host stops. Fix: start it again, then it stands by")
+            }
+            Self::HostStopping => f.write_str("stopping"),
             Self::PluginLoaded { version, digest, mode, took_ms } => {
                 let digest = digest.get(..12).unwrap_or(digest);
-                write!(f, "version {version} ({digest}) serves, {mode}, after {took_ms} ms")
+                write!(f, "version {version} ({digest}) serves after {took_ms} ms: {mode}")
             }
             Self::PluginRefused { file, message, hint, older_version_serves } => {
                 match message.strip_prefix(file.as_str()) {
-                    // The message says where in the file.
-                    Some(_) => write!(f, "not used: {message}")?,
-                    None => write!(f, "{file} is not used: {message}")?,
+                    // The message begins with the place in the file.
+                    Some(_) => write!(f, "refused: {message}")?,
+                    None => write!(f, "{file} refused: {message}")?,
                 }
-                if let Some(hint) = hint {
-                    write!(f, "; {hint}")?;
-                }
-                if *older_version_serves {
-                    f.write_str(" (the version before goes on)")?;
-                }
-                Ok(())
+                f.write_str(match older_version_serves {
+                    true => ". The version before keeps serving",
+                    false => ". No version serves",
+                })?;
+                fix(f, hint.as_deref())
             }
             Self::PluginCompiling { bytes, before } => {
-                write!(f, "compiling its component, {}", Size(*bytes))?;
-                if *before > 0 { write!(f, ", after {before} others") } else { Ok(()) }
+                write!(f, "compiles its component ({})", Size(*bytes))?;
+                if *before > 0 { write!(f, ", after {before} other components") } else { Ok(()) }
             }
             Self::ComponentUnfinished { file, message } => {
-                write!(f, "{file} has just changed and is looked at again: {message}")
+                write!(f, "{file} cannot be used: {message}. It has just changed, so the host reads it again")
             }
             Self::PluginAccepted { file } => {
-                write!(f, "{file} is in order again; the version that serves stays")
+                write!(f, "{file} is valid again. The version that serves was made from it")
             }
-            // The command follows on lines of its own.
+            // The command follows, each of its lines on a line of its own.
             Self::PluginExample { text, command: _ } => f.write_str(text),
-            Self::PluginWaiting { waits_for } => write!(f, "waits for {}", waits_for.join(", ")),
-            Self::PluginPanicked { doing, message } => {
-                write!(
-                    f,
-                    "the host panicked in {doing}: {message}; this is a bug of the host, which goes on without it"
-                )
+            Self::PluginWaiting { waits_for } => {
+                write!(f, "does not serve yet, waits for {}", waits_for.join(", "))
             }
-            Self::PluginUnloaded => f.write_str("unloaded"),
+            Self::PluginPanicked { doing, message } => write!(
+                f,
+                "the host panicked in {doing}: {message}. The host loads the plugin again. \
+                 Fix: report this, it is a bug of the host"
+            ),
+            Self::PluginUnloaded => f.write_str("unloaded, its file was removed"),
             Self::SubscriptionOpened { subscription, resource, namespaces } => {
-                write!(f, "watches {resource} as {subscription}")?;
+                write!(f, "subscription {subscription} watches {resource} in ")?;
                 match namespaces {
-                    None => f.write_str(" in all namespaces"),
-                    Some(namespaces) => write!(f, " in {}", namespaces.join(", ")),
+                    None => f.write_str("all namespaces"),
+                    Some(namespaces) if namespaces.is_empty() => f.write_str("no namespace"),
+                    Some(namespaces) => f.write_str(&namespaces.join(", ")),
                 }
             }
             Self::SubscriptionForbidden { subscription, resource, message, hint } => {
-                write!(f, "Forbidden: {subscription} (of {resource}) is closed: {message}; {hint}")
+                write!(f, "subscription {subscription} of {resource} closed, Forbidden: {message}")?;
+                fix(f, Some(hint))
             }
-            Self::SubscriptionPaused { subscription, resource, message } => {
-                write!(f, "{subscription} (of {resource}) pauses: {message}")
-            }
+            Self::SubscriptionPaused { subscription, resource, message } => write!(
+                f,
+                "subscription {subscription} of {resource} paused: {message}. \
+                 Nothing is delivered until the host knows the rights of the plugin's account"
+            ),
             Self::SyncedFailed { subscription, outcome } => {
-                write!(f, "on-synced {subscription}")?;
+                write!(f, "on-synced of {subscription}")?;
                 outcome_of(f, outcome, 0)
             }
-            Self::SubscriptionSynced { subscription, remaining } => {
-                write!(f, "{subscription} synced, {remaining} to go")
-            }
+            Self::SubscriptionSynced { subscription, remaining } => match remaining {
+                0 => write!(f, "subscription {subscription} synced, all are synced"),
+                remaining => write!(f, "subscription {subscription} synced, {remaining} not synced yet"),
+            },
             Self::Delivered {
                 subscription,
                 notification,
@@ -114,17 +125,19 @@ impl Display for HostEvent {
                 outcome,
                 ..
             } => {
-                write!(f, "{notification} {subscription} {}", Named(namespace, name))?;
-                outcome_of(f, outcome, *took_us)?;
-                if *attempts > 0 { write!(f, ", tried {attempts} times before") } else { Ok(()) }
+                write!(f, "on-{notification} of {subscription} {}", Named(namespace, name))?;
+                if *attempts > 0 {
+                    write!(f, " (call {})", attempts.saturating_add(1))?;
+                }
+                outcome_of(f, outcome, *took_us)
             }
             Self::Reconciled { kind, namespace, name, took_us, outcome } => {
-                write!(f, "reconcile {kind} {}", Named(namespace, name))?;
+                write!(f, "reconcile of {kind} {}", Named(namespace, name))?;
                 outcome_of(f, outcome, *took_us)
             }
             Self::GuestLog { level, message, pairs } => {
                 match level {
-                    // A panic or an exception, which are only readable as they were written.
+                    // A panic or an exception has several lines.
                     Level::Error => write!(f, "{}", message.trim_end())?,
                     _ => write!(f, "{}", OneLine(message))?,
                 }
@@ -145,67 +158,86 @@ impl Display for HostEvent {
                 next_try,
             } => {
                 match about.as_str() {
-                    "" => write!(f, "instance lost in {function} ({reason}): {message}; ")?,
-                    about => write!(f, "instance lost in {function} of {about} ({reason}): {message}; ")?,
+                    "" => write!(f, "instance lost in {function} ({reason}): {message}. ")?,
+                    about => write!(f, "instance lost in {function} of {about} ({reason}): {message}. ")?,
                 }
                 match restart_after_ms {
-                    0 => f.write_str("a fresh one starts at once")?,
-                    wait => write!(f, "loss {losses} in a row, a fresh one starts in {wait} ms")?,
+                    0 => f.write_str("A fresh instance starts at once")?,
+                    wait => {
+                        write!(f, "A fresh instance starts in {wait} ms, after {losses} losses in a row")?;
+                    }
                 }
                 next_try.iter().try_for_each(|NextTry { tries, after_ms }| match after_ms {
                     Some(after) => write!(
                         f,
-                        "; {about} is tried again in {after} ms, when nothing else waits (tries: {tries})"
+                        ". The next call for {about} is made in {after} ms or later, when no other work is ready \
+                         (calls so far: {tries})"
                     ),
-                    None => write!(f, "; {about} is parked (tries: {tries})"),
+                    None => write!(f, ". {about} is parked after {tries} calls: {PARKED}"),
                 })?;
                 indented(f, output.lines())?;
-                // Where the guest said itself what happened, frames without names add nothing.
+                // A frame without a name adds nothing to what the guest wrote itself.
                 let is_worth_showing = |frame: &&str| output.is_empty() || !frame.contains("<wasm function");
                 indented(f, backtrace.lines().filter(is_worth_showing))
             }
-            Self::InstanceRestarted { mode } => write!(f, "fresh instance, {mode}"),
+            Self::InstanceRestarted { mode } => write!(f, "a fresh instance serves: {mode}"),
             Self::ResourceAbsent { resource, message, wanted_by } => {
-                write!(f, "{resource}: {message}")?;
+                write!(f, "{resource} is absent: {message}. The host asks again every few seconds")?;
                 wanted(f, wanted_by)
             }
             Self::ResourceOverBudget { resource, message, hint, wanted_by } => {
-                write!(f, "no room for {resource}: {message}; {hint}")?;
-                wanted(f, wanted_by)
+                write!(f, "the budget has no room for {resource}: {message}. The host tries again later")?;
+                wanted(f, wanted_by)?;
+                fix(f, Some(hint))
             }
-            Self::ResourceWithinBudget { resource } => write!(f, "there is room for {resource}"),
+            Self::ResourceWithinBudget { resource } => write!(f, "the budget has room for {resource} now"),
             Self::OverBudget { message, hint } => {
-                write!(f, "over budget: {message}; what is cached stays, nothing new is begun; {hint}")
+                write!(f, "the caches exceed the budget: {message}. They stay, no new informer is started")?;
+                fix(f, Some(hint))
             }
             Self::WithinBudget => f.write_str("the caches are within the budget again"),
-            Self::ResourceServed { resource } => write!(f, "{resource} is served"),
+            Self::ResourceServed { resource } => write!(f, "the API server serves {resource} now"),
             Self::ResourceForbidden { resource, message, hint } => {
-                write!(f, "Forbidden: the host may not watch {resource}: {message}; {hint}")
+                write!(f, "the host's account may not watch {resource}: {message}. The host tries again")?;
+                fix(f, Some(hint))
             }
-            Self::WatchTrouble { resource, message } => write!(f, "watch of {resource}: {message}"),
-            Self::WatchRecovered { resource } => write!(f, "watch of {resource} works"),
-            Self::FileWatchTrouble { message } => {
-                write!(f, "changed files are found by looking every few seconds only: {message}")
+            Self::WatchTrouble { resource, message } => {
+                write!(f, "the watch of {resource} fails: {message}. The host tries again")
             }
-            Self::ReportsDropped { count } => {
-                write!(f, "{count} lines were lost: nobody read the output in time")
-            }
+            Self::WatchRecovered { resource } => write!(f, "the watch of {resource} works again"),
+            Self::FileWatchTrouble { message } => write!(
+                f,
+                "the system does not report changes of the plugin files: {message}. \
+                 The host reads the files every few seconds instead"
+            ),
+            Self::ReportsDropped { count } => write!(
+                f,
+                "{count} lines of this output were dropped, because it was read too slowly. \
+                 Fix: read it faster, or print less with --level"
+            ),
         }
     }
+}
+
+/// What happens to a parked object or key.
+const PARKED: &str =
+    "the host calls again at its next event, when another version of the plugin loads, and every few minutes";
+
+fn fix(f: &mut Formatter<'_>, hint: Option<&str>) -> fmt::Result {
+    hint.map_or(Ok(()), |hint| write!(f, ". Fix: {hint}"))
 }
 
 fn outcome_of(f: &mut Formatter<'_>, outcome: &CallOutcome, took_us: u64) -> fmt::Result {
     match outcome {
         CallOutcome::Done => write!(f, ": done in {took_us} µs"),
-        CallOutcome::Retry { message, after_ms } => write!(f, ": {message}; again in {after_ms} ms"),
-        CallOutcome::Parked { message } => write!(
-            f,
-            ": {message}; parked: tried again at its next event, at a swap of the plugin, and every few minutes"
-        ),
+        CallOutcome::Retry { message, after_ms } => {
+            write!(f, " failed: {message}. The next call is made in {after_ms} ms")
+        }
+        CallOutcome::Parked { message } => write!(f, " failed: {message}. It is parked: {PARKED}"),
     }
 }
 
-/// A guest's lines, each on a line of its own: [`Lines`] indents them.
+/// Writes each line of a guest on a line of its own, which [`Lines`] indents.
 fn indented<'a>(f: &mut Formatter<'_>, lines: impl Iterator<Item = &'a str>) -> fmt::Result {
     for line in lines {
         write!(f, "\n{}", OneLine(line.trim_end()))?;
@@ -214,7 +246,7 @@ fn indented<'a>(f: &mut Formatter<'_>, lines: impl Iterator<Item = &'a str>) -> 
 }
 
 fn wanted(f: &mut Formatter<'_>, by: &[String]) -> fmt::Result {
-    if by.is_empty() { Ok(()) } else { write!(f, "; wanted by {}", by.join(", ")) }
+    if by.is_empty() { Ok(()) } else { write!(f, ". Wanted by {}", by.join(", ")) }
 }
 
 struct Named<'a>(&'a str, &'a str);
@@ -255,9 +287,9 @@ impl Display for NotificationType {
 impl Display for Mode {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::First => "its first version",
-            Self::Replay => "all objects are delivered to it again",
-            Self::TakeOver => "it continues where the one before stopped",
+            Self::First => "the first version",
+            Self::Replay => "all objects are delivered again",
+            Self::TakeOver => "delivery continues where it stopped",
         })
     }
 }

@@ -1,5 +1,5 @@
-//! Lines and pages as JSON that a terminal can show as it is: what would control the terminal is written as `\u001b`, which means
-//! the same.
+//! Lines and pages as JSON that is safe to show in a terminal: control characters are written as escapes such
+//! as `\u001b`, which a JSON parser reads as the same characters.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::{HostEvent, Level, Line, Timestamp};
 
 /// Writes a value without a newline at the end.
 pub fn write_json(into: impl Write, value: &impl Serialize) -> serde_json::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(into, Plain(CompactFormatter)))
+    value.serialize(&mut serde_json::Serializer::with_formatter(into, EscapingFormatter(CompactFormatter)))
 }
 
 /// Returns a value as JSON.
@@ -21,12 +21,12 @@ pub fn to_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(json)
 }
 
-/// As compact as usual, in characters that do nothing.
-struct Plain(CompactFormatter);
+/// The compact format of serde_json, with control characters escaped.
+struct EscapingFormatter(CompactFormatter);
 
-// === impl Plain ===
+// === impl EscapingFormatter ===
 
-impl Formatter for Plain {
+impl Formatter for EscapingFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
         let mut rest = text;
         while let Some((at, character)) = rest.char_indices().find(|(_, it)| is_escaped(*it)) {

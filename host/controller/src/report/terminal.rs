@@ -1,16 +1,18 @@
-//! Text that somebody else chose, on its way to a terminal: it moves no cursor, and begins no line that looks like one of ours.
+//! Escapes text from guests, files and API servers for a terminal: such text cannot control the terminal, nor
+//! forge a line of the host.
 
 use std::fmt::{self, Display, Formatter, Write};
 
 use oarlock_plugin::guest_text::is_escaped;
 
-/// A text on one line, whatever is in it.
+/// Displays a text on one line: control characters and line breaks are escaped.
 pub struct OneLine<T>(pub T);
 
-/// A text that may have several lines. All but the first are indented, so that none passes for another message.
+/// Displays a text that may have several lines: control characters are escaped, and each line but the first
+/// is indented, so that it cannot look like another message.
 pub struct Lines<T>(pub T);
 
-/// What stands before each line of a message but the first.
+/// The separator before each line of a message but the first.
 const CONTINUED: &str = "\n    ";
 
 struct Escaping<'a, 'f> {

@@ -1,3 +1,5 @@
+mod messages;
+
 use super::*;
 
 fn guest_log(n: usize) -> HostEvent {
@@ -37,7 +39,7 @@ fn a_line_is_one_json_object() {
 }
 
 #[test]
-fn a_guest_cannot_forge_lines() {
+fn a_guest_log_line_cannot_forge_another_line() {
     let message = "done\n22:13:21.000 error oarlock: \u{1b}[2Jhacked".to_owned();
     let pairs = Pairs(vec![("a".to_owned(), "b\r".to_owned())]);
     let line = at(HostEvent::GuestLog { level: Level::Info, message, pairs }).to_string();
@@ -65,7 +67,7 @@ fn every_json_line_has_its_level() {
 }
 
 #[test]
-fn nothing_that_a_guest_says_controls_a_terminal() {
+fn text_of_a_guest_cannot_control_a_terminal() {
     let evil = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}txt\r\u{7f}";
     let text = || evil.to_owned();
     for event in [
@@ -104,7 +106,7 @@ fn nothing_that_a_guest_says_controls_a_terminal() {
         },
     ] {
         let line = at(event);
-        // A line of ours may be continued, marked.
+        // Indented continuation lines are allowed.
         let shown = line.to_string().replace("\n    ", " ");
         assert!(!shown.contains(|it: char| it.is_control() || it == '\u{202e}'), "{shown:?}");
         assert!(shown.contains(r"\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}txt"), "{shown}");
@@ -118,7 +120,7 @@ fn nothing_that_a_guest_says_controls_a_terminal() {
 }
 
 #[test]
-fn a_panics_message_is_readable() {
+fn the_message_of_a_guest_panic_keeps_its_lines() {
     let message = "panicked at src/lib.rs:12:5:\nexpected a Pod,\tgot\n\u{1b}[31mnothing\n".to_owned();
     let line = at(HostEvent::GuestLog { level: Level::Error, message, pairs: Pairs::default() });
     insta::assert_snapshot!(line, @r"
@@ -129,19 +131,7 @@ fn a_panics_message_is_readable() {
 }
 
 #[test]
-fn a_line_for_people() {
-    insta::assert_snapshot!(at(guest_log(1)), @"22:13:20.123 info  hello#2: notified n=1");
-    let refused = HostEvent::PluginRefused {
-        file: "plugins/hello.yaml".into(),
-        message: "no component".into(),
-        hint: Some("build it".into()),
-        older_version_serves: true,
-    };
-    insta::assert_snapshot!(at(refused), @"22:13:20.123 error hello#2: plugins/hello.yaml is not used: no component; build it (the version before goes on)");
-}
-
-#[test]
-fn an_exception_is_shown_once_with_its_lines_and_its_object() {
+fn a_lost_instance_is_reported_with_its_object_output_and_named_frames() {
     let lost = HostEvent::InstanceLost {
         function: "on-add",
         about: "pods default/web".into(),
@@ -159,8 +149,9 @@ fn an_exception_is_shown_once_with_its_lines_and_its_object() {
     assert_eq!(
         at(lost).to_string().lines().collect::<Vec<_>>(),
         [
-            "22:13:20.123 warn  hello#2: instance lost in on-add of pods default/web (trap): the guest trapped: unreachable; \
-             a fresh one starts at once; pods default/web is tried again in 200 ms, when nothing else waits (tries: 1)",
+            "22:13:20.123 warn  hello#2: instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. \
+             A fresh instance starts at once. The next call for pods default/web is made in 200 ms or later, when no other \
+             work is ready (calls so far: 1)",
             "    Traceback:",
             "      File \"a.py\", line 3",
             "    ValueError: \\u{1b}[31mno",
@@ -170,21 +161,21 @@ fn an_exception_is_shown_once_with_its_lines_and_its_object() {
     );
 }
 
-/// Takes out a line that is there, however many were taken out before.
+/// Receives a line if there is one, however many were received before.
 fn next_now(reports: &mut Reports) -> Option<Line> {
     futures::FutureExt::now_or_never(tokio::task::unconstrained(reports.next())).flatten()
 }
 
-/// Takes out all that waits.
-async fn taken(reports: &mut Reports) -> (usize, u64) {
-    let (mut n_lines, mut n_lost) = (0, 0);
+/// Receives all lines that wait; returns how many there were, and how many were dropped.
+async fn received(reports: &mut Reports) -> (usize, u64) {
+    let (mut n_lines, mut n_dropped) = (0, 0);
     while let Some(line) = next_now(reports) {
         match line.event {
-            HostEvent::ReportsDropped { count } => n_lost += count,
+            HostEvent::ReportsDropped { count } => n_dropped += count,
             _ => n_lines += 1,
         }
     }
-    (n_lines, n_lost)
+    (n_lines, n_dropped)
 }
 
 fn long_log(length: usize) -> HostEvent {
@@ -192,7 +183,7 @@ fn long_log(length: usize) -> HostEvent {
 }
 
 #[tokio::test]
-async fn an_unread_output_takes_no_more_memory_than_its_bound() {
+async fn unread_lines_take_no_more_memory_than_the_limit() {
     let max_bytes = 1 << 20;
     let (reporter, mut reports) = channel(Config { max_bytes, ..Config::default() });
     let started = HostEvent::HostStarted { server: "s".repeat(9_000), version: "1" };
@@ -203,24 +194,23 @@ async fn an_unread_output_takes_no_more_memory_than_its_bound() {
     }
     let dropped = reporter.dropped();
     assert!(dropped > 19_000, "{dropped}");
-    let (n_lines, n_lost) = taken(&mut reports).await;
-    assert_eq!((n_lines as u64 + n_lost, n_lost), (20_000, dropped), "each line is printed or counted");
+    let (n_lines, n_dropped) = received(&mut reports).await;
+    assert_eq!((n_lines as u64 + n_dropped, n_dropped), (20_000, dropped), "each line is printed or counted");
     assert_eq!(reporter.waiting_bytes(), 0);
     reporter.report(started);
-    assert_eq!(taken(&mut reports).await, (1, 0), "the reader is back, and so are the lines");
+    assert_eq!(received(&mut reports).await, (1, 0), "a reader that is back gets lines again");
 }
 
-/// However many lines of no text, of which each takes room for itself.
 #[tokio::test]
-async fn short_lines_are_bounded_as_well() {
+async fn lines_without_text_count_with_their_own_size() {
     let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
     (0..100_000).for_each(|_| reporter.report(HostEvent::PluginUnloaded));
-    let (n_lines, n_lost) = taken(&mut reports).await;
-    assert!(n_lines * size_of::<Line>() <= 1 << 20 && n_lost > 90_000, "{n_lines} and {n_lost}");
+    let (n_lines, n_dropped) = received(&mut reports).await;
+    assert!(n_lines * size_of::<Line>() <= 1 << 20 && n_dropped > 90_000, "{n_lines} and {n_dropped}");
 }
 
 #[tokio::test]
-async fn a_plugin_that_floods_its_log_leaves_room_for_others_and_for_the_host() {
+async fn a_plugin_that_floods_its_log_leaves_room_for_other_plugins_and_the_host() {
     let (reporter, mut reports) = channel(Config { max_bytes: 1 << 20, ..Config::default() });
     let flooding = reporter.about(&"flood".into(), 1);
     (0..10_000).for_each(|_| flooding.report(long_log(1000)));
@@ -229,28 +219,28 @@ async fn a_plugin_that_floods_its_log_leaves_room_for_others_and_for_the_host() 
     for n in 0..5 {
         reporter.about(&format!("calm-{n}").into(), 1).report(long_log(1000));
     }
-    assert_eq!(reporter.dropped(), before, "others still have room");
+    assert_eq!(reporter.dropped(), before, "other plugins still have room");
     for n in 0..20 {
         let other = reporter.about(&format!("other-{n}").into(), 1);
         (0..1000).for_each(|_| other.report(long_log(1000)));
     }
     let before = reporter.dropped();
     reporter.report(HostEvent::HostStopping);
-    assert_eq!(reporter.dropped(), before, "and the host has, whatever plugins do");
-    let mut heard = Vec::new();
+    assert_eq!(reporter.dropped(), before, "the host still has room");
+    let mut received_from = Vec::new();
     while let Some(line) = next_now(&mut reports) {
-        heard.extend(line.plugin.map(|plugin| plugin.to_string()));
+        received_from.extend(line.plugin.map(|plugin| plugin.to_string()));
         if matches!(line.event, HostEvent::HostStopping) {
-            heard.push("the host".to_owned());
+            received_from.push("the host".to_owned());
         }
     }
-    for who in ["flood", "calm-0", "calm-4", "the host"] {
-        assert!(heard.iter().any(|it| it == who), "{who}");
+    for sender in ["flood", "calm-0", "calm-4", "the host"] {
+        assert!(received_from.iter().any(|it| it == sender), "{sender}");
     }
 }
 
 #[tokio::test]
-async fn what_nobody_can_read_any_more_is_counted() {
+async fn lines_without_a_receiver_are_counted() {
     let (reporter, reports) = channel(Config::default());
     drop(reports);
     reporter.about(&"p".into(), 1).report(guest_log(1));
@@ -259,14 +249,14 @@ async fn what_nobody_can_read_any_more_is_counted() {
 }
 
 #[tokio::test]
-async fn what_was_taken_out_and_not_printed_is_told_later() {
+async fn lines_that_the_printer_could_not_print_are_reported_later() {
     let (reporter, mut reports) = channel(Config::default());
     reports.lost(3);
-    assert_eq!((taken(&mut reports).await, reporter.dropped()), ((0, 3), 3));
+    assert_eq!((received(&mut reports).await, reporter.dropped()), ((0, 3), 3));
 }
 
 #[tokio::test]
-async fn lines_below_the_level_are_not_made() {
+async fn events_below_the_level_are_not_reported() {
     let (reporter, mut reports) = channel(Config { level: Level::Warn, ..Config::default() });
     reporter.report(guest_log(1));
     drop(reporter);

@@ -1,29 +1,30 @@
-//! When a line was made.
+//! The time of a line.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A moment of the wall clock, written as RFC 3339 in UTC with microseconds.
+/// A time of the wall clock. Displays as RFC 3339 in UTC with microseconds.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Timestamp(jiff::Timestamp);
 
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// The moment that is now.
+    /// Returns the current time.
     #[must_use]
     pub fn now() -> Self {
         Self(jiff::Timestamp::now())
     }
 
-    /// The moment so many microseconds after the epoch; the epoch itself if there is no such moment.
+    /// Returns the time so many microseconds after the Unix epoch; the epoch itself if the number is out of
+    /// range.
     #[must_use]
     pub fn from_microseconds(microseconds: i64) -> Self {
         Self(jiff::Timestamp::from_microsecond(microseconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
     }
 
-    /// The time of day alone, with milliseconds, for people.
+    /// Returns the time of day with milliseconds, for people.
     pub(super) fn time_of_day(self) -> impl fmt::Display {
         self.0.strftime("%H:%M:%S%.3f").to_string()
     }

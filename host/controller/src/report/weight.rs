@@ -1,22 +1,23 @@
-//! How much memory a line takes while it waits for the printer.
+//! The memory that a line takes in the channel.
 
 use std::io::{self, Write};
 
 use super::{HostEvent, Line};
 
-/// What a line takes beside its texts: itself, and its place in the channel.
+/// The bytes of a line without its texts: the line itself, and its entry in the channel.
 const LINE: usize = size_of::<Line>() + 64;
 
-/// What a pair takes beside its texts.
+/// The bytes of a pair without its texts.
 const PAIR: usize = size_of::<(String, String)>();
 
-/// Counts what is written.
+/// A writer that only counts bytes.
 struct Count(usize);
 
-/// Returns about how many bytes an event takes, no less than its texts.
+/// Returns about how many bytes an event takes, at least those of its texts.
 pub(super) fn of(event: &HostEvent) -> usize {
     LINE + match event {
-        // What comes with each call of a plugin is summed up, all else is rare.
+        // Events that come with each call of a plugin are added up by hand, which is fast. All others are
+        // rare.
         HostEvent::GuestLog { level: _, message, pairs } => {
             let pairs = pairs.0.iter().map(|(name, value)| PAIR + name.capacity() + value.capacity());
             message.capacity() + pairs.sum::<usize>()
@@ -29,7 +30,7 @@ pub(super) fn of(event: &HostEvent) -> usize {
         }
         other => {
             let mut count = Count(0);
-            // Counting does not fail, and events can be serialised.
+            // Neither counting nor serialising an event can fail.
             let _ = serde_json::to_writer(&mut count, other);
             count.0
         }

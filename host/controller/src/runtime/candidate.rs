@@ -1,7 +1,8 @@
-//! The host as one of several, of which only the leader runs plugins.
+//! A host in a leader election: of several hosts, only the leader runs plugins.
 //!
-//! All of them serve probes and watch what the host itself needs; only the leader looks at plugin files. Whoever loses
-//! leadership ends, as Kubernetes' own components do: a process that is started anew is certain to have forgotten everything.
+//! Every host serves probes and runs the informers that it needs itself; only the leader reads plugin files.
+//! A host that loses leadership stops, as Kubernetes' own components do: a restarted process certainly has no
+//! state from before.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,10 +24,10 @@ use crate::{
     tasks::{Criticality, Tasks},
 };
 
-/// For how long a leader whose lease ran out may go on without noticing before it is not alive any more.
+/// A leader that has not noticed for this long that its Lease expired fails its liveness check.
 const TOLERANCE: Duration = Duration::from_secs(20);
 
-/// What the host competes for.
+/// The Lease that the host competes for, and its identity in it.
 #[derive(Clone, Debug)]
 pub struct Election {
     namespace: String,
@@ -35,17 +36,17 @@ pub struct Election {
     config: leader::Config,
 }
 
-/// A host that does not lead yet.
+/// A host that takes part in an election.
 pub(super) struct Candidate {
     pub(super) host: Host,
     pub(super) health: Health,
     pub(super) sources: Vec<PathBuf>,
-    /// Why the host has to end.
+    /// Why the host has to stop.
     pub(super) failure: Arc<Mutex<Option<Error>>>,
     pub(super) election: Election,
 }
 
-/// Runs plugins while it leads.
+/// Runs plugins while the host is leader.
 struct Leading<'a> {
     candidate: &'a Candidate,
     /// Ends the election.
@@ -55,8 +56,8 @@ struct Leading<'a> {
 // === impl Election ===
 
 impl Election {
-    /// Competes for the Lease of this name. The candidate is called after its machine, and something that no other one is
-    /// called.
+    /// Returns an election for the Lease of this name. The identity is the name of the machine and a random
+    /// part.
     pub fn new(
         namespace: &str,
         name: &str,
@@ -68,7 +69,7 @@ impl Election {
         Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), identity, config })
     }
 
-    /// The candidate's own name.
+    /// Returns the identity of this host.
     #[must_use]
     pub fn identity(&self) -> &str {
         &self.identity
@@ -78,7 +79,7 @@ impl Election {
 // === impl Candidate ===
 
 impl Candidate {
-    /// Waits to lead, then runs plugins until the token is cancelled or leadership is over.
+    /// Waits for leadership, then runs plugins until the token is cancelled or leadership is lost.
     pub(super) async fn run(self, token: CancellationToken) {
         let Election { namespace, name, identity, config } = &self.election;
         let client = &self.host.client;
@@ -110,7 +111,7 @@ impl Candidate {
             broadcaster.shut_down();
             ended
         };
-        // The last Event is written after the election; the recorder ends by itself.
+        // The last Event is written after the election ended. Then the recorder ends by itself.
         let (ended, ()) = tokio::join!(compete, recording.run(CancellationToken::new()));
         if ended == Ended::Lost {
             self.host.reporter.report(HostEvent::LeadershipLost { lease: lease.clone() });
@@ -127,7 +128,7 @@ impl Callbacks for Leading<'_> {
         let Candidate { host, health, sources, failure, .. } = self.candidate;
         host.metrics.leads(&self.candidate.election.name, true);
         host.reporter.report(HostEvent::Leading);
-        // Tasks of their own, so that all of them are gone before the Lease is given back.
+        // A set of tasks of its own, so that all of them are gone before the Lease is released.
         let (tasks, supervisor) = Tasks::new(leading.child_token());
         let host = Host { tasks: tasks.clone(), ..host.clone() };
         let reload = Reload::new(host, health.clone(), sources.clone());

@@ -64,7 +64,7 @@ async fn a_file_that_sorts_first_does_not_replace_a_plugin() {
     rig.component("a", &fs::read(guest_path("hello-c")).unwrap());
     rig.file("a", &rig.text("hello").replace("hello.wasm", "a.wasm"));
     let line = rig.line(|line| is_about(line, "plugin-refused", "a.yaml")).await;
-    assert!(line["message"].as_str().unwrap().contains("stands in"), "{line}");
+    assert!(line["message"].as_str().unwrap().contains("is already used in"), "{line}");
     // The same while the plugin's own file is malformed.
     let text = rig.text("hello");
     rig.file("hello", "name: [");

@@ -1,4 +1,4 @@
-//! What the budget has room for.
+//! Tests of the budget.
 
 use super::*;
 use crate::informers::Refused;
@@ -18,15 +18,18 @@ fn refusal(result: Result<InformerHandle, Refused>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_informer_too_many_is_refused_and_the_others_go_on() {
+async fn an_informer_beyond_the_limit_is_refused_except_for_the_host() {
     let rig = Rig::new(limits(2, 1000));
     let pods = rig.handle(Content::Full);
     let other = rig.informers.acquire(&resource("secrets"), plugin("p"), Content::Full).unwrap();
     let third = || rig.informers.acquire(&resource("events"), plugin("q"), Content::Metadata);
-    insta::assert_snapshot!(refusal(third()), @"the host has no room for v1/events: it would be informer 3 of 2");
-    assert!(rig.informers.acquire(&super::pods(), plugin("q"), Content::Full).is_ok(), "it is there already");
+    insta::assert_snapshot!(refusal(third()), @"the budget has no room for v1/events: it would be informer 3 of at most 2");
+    assert!(
+        rig.informers.acquire(&super::pods(), plugin("q"), Content::Full).is_ok(),
+        "the informer exists already"
+    );
     pods.synced().await;
-    // The host comes first.
+    // The host is never refused.
     let host = rig.informers.acquire(&resource("namespaces"), Purpose::Host, Content::Metadata).unwrap();
     assert_eq!(rig.informers.budget().refusals, 1);
     drop(host);
@@ -35,7 +38,7 @@ async fn one_informer_too_many_is_refused_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_new_is_begun_when_the_caches_are_full() {
+async fn no_informer_starts_while_the_caches_exceed_the_budget() {
     let mut rig = Rig::new(limits(10, 100));
     let budget = rig.informers.clone();
     rig.tasks.spawn("budget", crate::tasks::Criticality::Essential, |token| async move {
@@ -48,15 +51,15 @@ async fn nothing_new_is_begun_when_the_caches_are_full() {
     for i in 90..120 {
         rig.api().put(pod(&format!("n/{i}")));
     }
-    let HostEvent::OverBudget { message, hint } = rig.event().await else { panic!("over budget") };
-    insta::assert_snapshot!(message, @"120 objects of 100 are cached");
-    insta::assert_snapshot!(hint, @"raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
-    assert_eq!(told(&mut listener).len(), 120, "what is there goes on");
+    let HostEvent::OverBudget { message, hint } = rig.event().await else { panic!("not over budget") };
+    insta::assert_snapshot!(message, @"120 objects are cached, the limit is 100");
+    insta::assert_snapshot!(hint, @"raise --max-objects if the host has the memory, declare metadata only, or remove other plugins");
+    assert_eq!(received(&mut listener).len(), 120, "the existing informer continues");
     assert!(rig.informers.budget().over);
     let events = rig.informers.acquire(&resource("events"), plugin("q"), Content::Metadata);
-    insta::assert_snapshot!(refusal(events), @"the host has no room for v1/events: 120 objects of 100 are cached");
+    insta::assert_snapshot!(refusal(events), @"the budget has no room for v1/events: 120 objects are cached, the limit is 100");
     let full = rig.informers.acquire(&pods(), plugin("q"), Content::Full);
-    insta::assert_snapshot!(refusal(full), @"the host has no room for full objects of v1/pods: 120 objects of 100 are cached");
+    insta::assert_snapshot!(refusal(full), @"the budget has no room for full objects of v1/pods: 120 objects are cached, the limit is 100");
     assert!(rig.informers.acquire(&pods(), plugin("q"), Content::Metadata).is_ok());
     for i in 0..50 {
         rig.api().delete(&format!("n/{i}"));
@@ -66,7 +69,7 @@ async fn nothing_new_is_begun_when_the_caches_are_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_list_that_does_not_fit_is_given_up() {
+async fn a_first_list_that_does_not_fit_is_aborted_and_tried_again_later() {
     let mut rig = Rig::new(limits(10, 1000));
     let secrets = resource("secrets");
     fill(&rig.source.api(&secrets), 500);
@@ -75,19 +78,19 @@ async fn a_first_list_that_does_not_fit_is_given_up() {
     fill(&rig.api(), 900);
     let handle = rig.handle(Content::Full);
     let HostEvent::ResourceOverBudget { message, wanted_by, .. } = rig.event().await else {
-        panic!("too much")
+        panic!("not over budget")
     };
-    insta::assert_snapshot!(message, @"1012 objects of 1000 are cached");
+    insta::assert_snapshot!(message, @"1012 objects are cached, the limit is 1000");
     assert_eq!(wanted_by, ["p"]);
-    insta::assert_snapshot!(handle.waits_for().unwrap(), @"room for v1/pods: 1012 objects of 1000 are cached; raise --max-objects if the host has the memory, ask for metadata only, or take other plugins out");
+    insta::assert_snapshot!(handle.waits_for().unwrap(), @"room in the budget for v1/pods: 1012 objects are cached, the limit is 1000; raise --max-objects if the host has the memory, declare metadata only, or remove other plugins");
     let usage = rig.informers.budget();
-    assert_eq!((usage.objects, usage.refusals), (500, 1), "nothing of it was kept");
+    assert_eq!((usage.objects, usage.refusals), (500, 1), "no object of the list is cached");
     let n_requests = rig.api().requests().len();
     pass(590.0).await;
-    assert_eq!(rig.api().requests().len(), n_requests, "nor is it tried in vain");
+    assert_eq!(rig.api().requests().len(), n_requests, "it is not tried again without room");
     let view = rig.informers.views().into_iter().find(|view| view.resource == "v1/pods").unwrap();
     assert_eq!((view.phase, view.synced), ("over-budget", false));
-    assert!(rig.silence());
+    assert!(rig.has_no_event());
 
     drop(other);
     handle.synced().await;
@@ -96,7 +99,7 @@ async fn a_first_list_that_does_not_fit_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
+async fn full_objects_that_do_not_fit_leave_the_metadata_cached() {
     let bytes = 90_000;
     let mut rig = Rig::new(Limits { bytes, ..Limits::default() });
     for i in 0..200 {
@@ -104,17 +107,19 @@ async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
     }
     let small = rig.handle(Content::Metadata);
     let mut listener = listen(&small.synced().await);
-    assert_eq!(told(&mut listener).len(), 200);
+    assert_eq!(received(&mut listener).len(), 200);
     settle(&rig).await;
     let full = rig.handle(Content::Full);
     assert!(matches!(rig.event().await, HostEvent::ResourceOverBudget { .. }));
     pass(100.0).await;
-    assert!(full.synced().now_or_never().is_none() && full.waits_for().unwrap().starts_with("room for"));
+    assert!(
+        full.synced().now_or_never().is_none() && full.waits_for().unwrap().starts_with("room in the budget")
+    );
     assert!(rig.informers.budget().bytes < bytes);
     assert!(small.waits_for().is_none());
     rig.api().put(pod("n/0"));
     pass(1.0).await;
-    assert_eq!(told(&mut listener).len(), 1, "it goes on");
+    assert_eq!(received(&mut listener).len(), 1, "the watch of metadata continues");
     assert_eq!(rig.api().n_open_watches(), 1);
     let view = &rig.informers.views()[0];
     assert_eq!((view.phase, view.content), ("watching", "metadata"));
@@ -127,7 +132,7 @@ async fn full_objects_that_do_not_fit_leave_the_metadata_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn room_for_metadata_is_enough_when_nobody_wants_more_any_longer() {
+async fn metadata_is_listed_when_the_last_user_of_oversized_full_objects_left() {
     let mut rig = Rig::new(Limits { bytes: 60_000, ..Limits::default() });
     for i in 0..200 {
         rig.api().put(Draft::new(&format!("n/{i}")).field("spec", json!({ "padding": "x".repeat(400) })));
@@ -141,12 +146,12 @@ async fn room_for_metadata_is_enough_when_nobody_wants_more_any_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_begins_with_too_much_is_given_up_too() {
+async fn a_streamed_initial_list_that_does_not_fit_is_aborted() {
     let mut rig = Rig::streaming(limits(10, 1000));
     fill(&rig.api(), 1100);
     let handle = rig.handle(Content::Full);
-    let HostEvent::ResourceOverBudget { message, .. } = rig.event().await else { panic!("too much") };
-    insta::assert_snapshot!(message, @"1024 objects of 1000 are cached");
+    let HostEvent::ResourceOverBudget { message, .. } = rig.event().await else { panic!("not over budget") };
+    insta::assert_snapshot!(message, @"1024 objects are cached, the limit is 1000");
     assert_eq!(rig.informers.budget().objects, 0);
     assert_eq!(rig.api().n_open_watches(), 0);
     for i in 0..500 {
@@ -158,16 +163,16 @@ async fn a_watch_that_begins_with_too_much_is_given_up_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_one_plugin_leaves_room_for_another() {
+async fn promise_4_one_plugin_alone_cannot_use_the_whole_budget() {
     let rig = Rig::new(limits(8, 1000));
     let handle = |name: &str, n: usize| {
         rig.informers.acquire(&resource(&format!("things-{n}")), plugin(name), Content::Metadata)
     };
     let mut greedy: Vec<_> = (0..6).map(|n| handle("greedy", n).unwrap()).collect();
     let refused = handle("greedy", 6);
-    insta::assert_snapshot!(refusal(refused), @"the host has no room for v1/things-6: one plugin alone may take no more: it would be informer 7 of 6");
+    insta::assert_snapshot!(refusal(refused), @"the budget has no room for v1/things-6: the limit of one plugin is reached: it would be informer 7 of at most 6");
     let _good = [handle("good", 6).unwrap(), handle("good", 7).unwrap()];
-    // What is there costs nothing more, and what others want is not its own.
+    // Informers that exist cost nothing more, and shared ones do not count.
     greedy.push(handle("greedy", 3).unwrap());
     greedy.push(handle("greedy", 7).unwrap());
 }

@@ -1,4 +1,4 @@
-//! Widening and narrowing.
+//! Tests of the switch between full objects and metadata.
 
 use super::*;
 use crate::informers::source_controller::NARROW_AFTER;
@@ -9,12 +9,12 @@ fn cached(handle: &InformerHandle) -> Vec<Object> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_is_enough_until_somebody_wants_more() {
+async fn the_cache_has_metadata_until_a_user_wants_full_objects() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
     let small = rig.handle(Content::Metadata);
     let mut early = listen(&small.synced().await);
-    assert_eq!(told(&mut early), ["add n/a@2"]);
+    assert_eq!(received(&mut early), ["add n/a@2"]);
     assert!(!cached(&small).iter().any(is_full));
     assert_eq!(rig.informers.views()[0].content, "metadata");
 
@@ -23,21 +23,21 @@ async fn metadata_is_enough_until_somebody_wants_more() {
     assert_eq!(small.waits_for(), None);
     let mut late = listen(&full.synced().await);
     assert!(cached(&small).iter().all(is_full));
-    assert_eq!(told(&mut late), ["add n/a@2"]);
-    assert_eq!(told(&mut early), [""; 0], "it has not changed");
+    assert_eq!(received(&mut late), ["add n/a@2"]);
+    assert_eq!(received(&mut early), [""; 0], "the object did not change");
     pass(1.0).await;
     assert_eq!(rig.informers.views()[0].content, "full");
     rig.api().put(pod("n/a"));
     pass(1.0).await;
     assert_eq!(
-        (told(&mut early), told(&mut late)),
+        (received(&mut early), received(&mut late)),
         (vec!["update n/a@2→3".into()], vec!["update n/a@2→3".into()])
     );
     assert_eq!((rig.api().n_open_watches(), rig.api().watches().len()), (1, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_lease_is_synced_only_with_full_objects() {
+async fn a_handle_for_full_objects_syncs_only_with_full_objects() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
     let small = rig.handle(Content::Metadata);
@@ -48,27 +48,27 @@ async fn a_full_lease_is_synced_only_with_full_objects() {
     assert!(full.synced().now_or_never().is_none());
     assert!(small.synced().now_or_never().is_some());
     assert!(full.waits_for().is_some());
-    // The list that hangs is given up in time.
+    // The list that hangs times out.
     full.synced().await;
     assert!(cached(&full).iter().all(is_full));
 }
 
 #[tokio::test(start_paused = true)]
-async fn narrows_when_nobody_has_wanted_more_for_a_while() {
+async fn full_objects_are_dropped_a_while_after_their_last_user_left() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
     let small = rig.handle(Content::Metadata);
     let full = rig.handle(Content::Full);
     let mut listener = listen(&small.synced().await);
     full.synced().await;
-    told(&mut listener);
+    received(&mut listener);
     let n_lists = rig.api().lists().len();
 
-    // A swap: the one goes before the next one comes, or a moment after.
+    // As at a swap: one handle is dropped before the next one is acquired.
     drop(full);
     pass(NARROW_AFTER.as_secs_f64() - 1.0).await;
     let full = rig.handle(Content::Full);
-    assert!(full.synced().now_or_never().is_some(), "they are still there");
+    assert!(full.synced().now_or_never().is_some(), "the full objects are still cached");
     pass(NARROW_AFTER.as_secs_f64() * 2.0).await;
     assert_eq!(rig.api().lists().len(), n_lists);
 
@@ -78,21 +78,21 @@ async fn narrows_when_nobody_has_wanted_more_for_a_while() {
     pass(2.0).await;
     assert!(!cached(&small).iter().any(is_full));
     assert_eq!(rig.informers.views()[0].content, "metadata");
-    assert_eq!(told(&mut listener), [""; 0]);
+    assert_eq!(received(&mut listener), [""; 0]);
     rig.api().delete("n/a");
     pass(1.0).await;
-    assert_eq!(told(&mut listener), ["delete n/a"]);
+    assert_eq!(received(&mut listener), ["delete n/a"]);
 
-    // And wide again.
+    // A new user gets full objects again.
     rig.api().put(pod("n/b"));
     let full = rig.handle(Content::Full);
     full.synced().await;
     assert!(cached(&full).iter().all(is_full));
-    assert_eq!(told(&mut listener), ["add n/b@4"]);
+    assert_eq!(received(&mut listener), ["add n/b@4"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_while_it_narrows_gets_full_objects() {
+async fn a_user_that_comes_during_the_switch_to_metadata_gets_full_objects() {
     let rig = Rig::new(Limits::default());
     rig.api().put(pod("n/a"));
     let small = rig.handle(Content::Metadata);
@@ -108,22 +108,22 @@ async fn whoever_comes_while_it_narrows_gets_full_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_2_the_late_get_a_snapshot_and_then_the_stream_while_it_widens() {
+async fn promise_2_late_listeners_get_a_snapshot_then_changes_during_a_switch() {
     for rig in [Rig::new(Limits::default()), Rig::streaming(Limits::default())] {
-        late_while_it_widens(rig).await;
+        late_listeners_during_a_switch(rig).await;
     }
 }
 
-async fn late_while_it_widens(rig: Rig) {
+async fn late_listeners_during_a_switch(rig: Rig) {
     for i in 0..50 {
         rig.api().put(pod(&format!("n/{i}")));
     }
     let small = rig.handle(Content::Metadata);
     let mut early = listen(&small.synced().await);
-    assert_eq!(told(&mut early).len(), 50);
+    assert_eq!(received(&mut early).len(), 50);
     let mut late = Vec::new();
     for round in 0..20 {
-        // Changes seen and unseen, before, during and after the list.
+        // Changes with and without a watch event, before, during and after the list.
         rig.api().put(pod("n/1"));
         let full = rig.handle(Content::Full);
         rig.api().put_unseen(pod("n/2"));
@@ -133,7 +133,7 @@ async fn late_while_it_widens(rig: Rig) {
         let mut listener = listen(&full.synced().await);
         rig.api().put(pod("n/3"));
         pass(5.0).await;
-        let first = told(&mut listener);
+        let first = received(&mut listener);
         assert_eq!(first.iter().filter(|line| line.starts_with("add")).count(), 50);
         late.push((listener, full));
         if round % 5 == 4 {
@@ -141,9 +141,9 @@ async fn late_while_it_widens(rig: Rig) {
             pass(NARROW_AFTER.as_secs_f64() + 5.0).await;
         }
     }
-    // Each object's story has no gap and says nothing twice.
+    // The updates of each object form a chain without gaps or repetitions.
     let mut last: HashMap<String, String> = HashMap::new();
-    for line in told(&mut early) {
+    for line in received(&mut early) {
         let (what, versions) = line.split_once('@').unwrap();
         let (old, new) = versions.split_once('→').unwrap();
         assert!(old != new, "{line}");

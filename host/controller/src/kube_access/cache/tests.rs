@@ -20,13 +20,13 @@ use crate::{
     tasks::Tasks,
 };
 
-/// The cache of a plugin that declared `pods` (everywhere), `ours` (in namespace a) and the index `by-app`, over Pods in
-/// the namespaces a, b and c.
+/// The cache of a plugin with the reads `pods` (all namespaces) and `ours` (namespace a), and indices over
+/// Pods in the namespaces a, b and c.
 struct Rig {
     cache: Cache,
     api: FakeListWatch,
     reviewer: Arc<FakeReviewer>,
-    // What is dropped ends.
+    // Dropping them ends the informer.
     _tasks: Tasks,
 }
 
@@ -100,7 +100,7 @@ impl Rig {
         self.cache.list(lister, &namespaces, "", &Projection::Keys, &page).await
     }
 
-    /// Waits until the cache holds so many objects.
+    /// Waits until the cache has so many objects.
     async fn has(&self, n_objects: usize) {
         let informer = self.cache.readers["pods"].handle.informer().unwrap();
         while informer.indexer().len() < n_objects {
@@ -136,7 +136,7 @@ fn key(namespace: &str, name: &str) -> contract::ObjectKey {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_every_answer_is_narrowed_to_what_the_account_may_read() {
+async fn promise_5_reads_return_only_objects_that_the_account_may_read() {
     let rig = Rig::new(&[Some("a"), Some("c")]).await;
     let all = rig.list("pods", Namespaces::All, 100, "").await.unwrap();
     assert_eq!(keys(&all), ["a/one", "a/two", "c/one", "c/three"]);
@@ -150,7 +150,7 @@ async fn promise_5_every_answer_is_narrowed_to_what_the_account_may_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_values_of_an_index_do_not_tell_of_other_namespaces() {
+async fn promise_5_index_values_contain_no_values_of_forbidden_namespaces() {
     let rig = Rig::new(&[Some("b")]).await;
     assert_eq!(rig.cache.index_values("by-app").await.unwrap(), ["web"]);
     let rig = Rig::new(&[None]).await;
@@ -158,7 +158,7 @@ async fn promise_5_values_of_an_index_do_not_tell_of_other_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_without_an_answer_nothing_is_read() {
+async fn promise_5_reads_fail_while_access_is_unknown_or_forbidden() {
     let rig = Rig::new(&[None]).await;
     *rig.reviewer.down.lock() = true;
     assert!(matches!(rig.list("pods", Namespaces::All, 100, "").await, Err(Error::Unavailable(_))));
@@ -168,7 +168,7 @@ async fn promise_5_without_an_answer_nothing_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_declared_can_be_named() {
+async fn undeclared_reads_and_namespaces_are_errors() {
     let rig = Rig::new(&[None]).await;
     assert!(matches!(rig.list("secrets", Namespaces::All, 100, "").await, Err(Error::NotDeclared(_))));
     assert!(matches!(rig.cache.index_values("by-node").await, Err(Error::NotDeclared(_))));
@@ -179,7 +179,7 @@ async fn only_what_was_declared_can_be_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_together_hold_everything_once() {
+async fn the_pages_of_a_list_have_every_object_exactly_once() {
     let rig = Rig::new(&[None]).await;
     let mut seen = Vec::new();
     let mut token = String::new();
@@ -198,7 +198,7 @@ async fn pages_together_hold_everything_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_is_the_apis_and_a_wrong_one_is_named() {
+async fn lists_use_label_selectors_and_a_malformed_one_is_an_error() {
     let rig = Rig::new(&[None]).await;
     let page = PageRequest { limit: 100, continue_token: String::new() };
     let select = async |selector: &str| {
@@ -209,7 +209,7 @@ async fn a_selector_is_the_apis_and_a_wrong_one_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_waits_for_ones_own_write() {
+async fn a_plugin_waits_until_the_cache_has_its_own_write() {
     let rig = Rig::new(&[None]).await;
     let informer = rig.cache.readers["pods"].handle.informer().unwrap();
     let seen = informer.last_resource_version();
@@ -220,7 +220,7 @@ async fn one_waits_for_ones_own_write() {
         version: "v1".to_owned(),
         plural: "pods".to_owned(),
     };
-    rig.cache.own_versions.answered(&pods, &later);
+    rig.cache.own_versions.record(&pods, &later);
     let timeout = rig.cache.wait_until_seen("pods", &later, Duration::from_secs(1)).await;
     assert!(matches!(timeout, Err(Error::Timeout(_))), "{timeout:?}");
     rig.api.put("a/four");
@@ -230,7 +230,7 @@ async fn one_waits_for_ones_own_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_ends_with_its_plugin() {
+async fn the_indices_are_removed_with_the_plugin() {
     let rig = Rig::new(&[None]).await;
     rig.cache.build_indices().await;
     let informer = rig.cache.readers["pods"].handle.informer().unwrap();
@@ -241,7 +241,7 @@ async fn an_index_ends_with_its_plugin() {
 }
 
 #[test]
-fn an_index_over_nothing_is_refused() {
+fn an_index_over_an_undeclared_read_is_an_error() {
     let gate = Gate::with_reviewer(Arc::new(FakeReviewer::default()), Arc::new(Known(None)));
     let index = Index {
         name: "by-app".to_owned(),

@@ -1,4 +1,4 @@
-//! Waiting until the cache has seen what this plugin wrote.
+//! The function `wait-until-seen`: waits until the cache has a version that this plugin wrote or read.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use oarlock_informer::{SharedInformer, indexer, object::Namespaces as Wanted, sh
 use oarlock_plugin::contract::{Error, Namespaces};
 
 use super::{Cache, synced};
-use crate::kube_access::slices::{LOOK, Slices};
+use crate::kube_access::slices::{OBJECT, Slices};
 
-/// How many objects are looked at under one hold of the cache's lock.
+/// The number of objects that are read under one lock of the cache.
 const STEP: usize = 256;
 
 // === impl Cache ===
 
 impl Cache {
-    /// Waits for a version that the API server answered to this plugin. For any other, only what the plugin
-    /// may read is looked at: when something changes elsewhere is not for it to know.
+    /// Waits for a version that the API server returned to this plugin. For any other version it searches
+    /// only the objects that the plugin may read, so that the plugin learns nothing about changes of others.
     pub(in crate::kube_access) async fn wait_until_seen(
         &self,
         lister: &str,
@@ -42,14 +42,14 @@ impl Cache {
             Ok(Err(error @ (WaitError::Stopped | WaitError::WentBack { .. }))) => {
                 Err(Error::Gone(format!("{lister}: {error}")))
             }
-            Err(_) => {
-                Err(Error::Timeout(format!("{lister} has not seen resourceVersion {resource_version} yet")))
-            }
+            Err(_) => Err(Error::Timeout(format!(
+                "{lister} has not yet reached resourceVersion {resource_version}"
+            ))),
         }
     }
 }
 
-/// Whether an object in these namespaces has this version or a later one.
+/// Returns whether an object in these namespaces has this version or a later one.
 async fn has_seen(informer: &SharedInformer, namespaces: Wanted, version: u64) -> bool {
     let mut slices = Slices::begin();
     let selector = LabelSelector::everything();
@@ -64,6 +64,6 @@ async fn has_seen(informer: &SharedInformer, namespaces: Wanted, version: u64) -
             return false;
         }
         request.after = next;
-        slices.worked(STEP * LOOK).await;
+        slices.worked(STEP * OBJECT).await;
     }
 }

@@ -31,7 +31,8 @@ fn api() -> FakeApi {
     })
 }
 
-/// Emits, then runs the recorder until the queue is empty, and returns method, path and body of what was sent.
+/// Emits Events, runs the recorder until the queue is empty, and returns method, path and body of each
+/// request.
 async fn sent(api: &FakeApi, events: Vec<GuestEvent>) -> Vec<(String, String, serde_json::Value)> {
     let (emitter, recorder) = channel(Arc::new(requester(api)));
     for event in events {
@@ -44,7 +45,7 @@ async fn sent(api: &FakeApi, events: Vec<GuestEvent>) -> Vec<(String, String, se
 }
 
 #[tokio::test(start_paused = true)]
-async fn is_created_once_and_then_counted_up() {
+async fn equal_events_are_created_once_and_then_counted() {
     let sent = sent(&api(), vec![event("a"), event("a"), event("b")]).await;
     let (method, path, body) = &sent[0];
     assert_eq!((method.as_str(), path.as_str()), ("POST", "/api/v1/namespaces/team-a/events"));
@@ -60,11 +61,11 @@ async fn is_created_once_and_then_counted_up() {
         ("PATCH", format!("/api/v1/namespaces/team-a/events/{name}").as_str())
     );
     assert_eq!(body["count"], 2);
-    assert_eq!(sent[2].0, "POST", "another note is another Event");
+    assert_eq!(sent[2].0, "POST", "a different note makes a different Event");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_event_is_created_anew() {
+async fn an_expired_event_is_created_again() {
     let api = FakeApi::new(|request| match (request.method.as_str(), request.path.as_str()) {
         (_, "/api/v1") => core_v1(),
         ("PATCH", _) => Reply::status(404, "NotFound", "expired"),
@@ -76,7 +77,7 @@ async fn an_expired_event_is_created_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_about_cluster_scoped_objects_stand_in_default() {
+async fn events_about_cluster_scoped_objects_are_in_the_namespace_default() {
     let mut event = event("a");
     event.regarding.namespace = String::new();
     assert_eq!(sent(&api(), vec![event]).await[0].1, "/api/v1/namespaces/default/events");
@@ -99,7 +100,7 @@ async fn similar_events_are_combined() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_is_not_there_is_asked_again() {
+async fn an_event_is_sent_again_while_the_api_server_is_unavailable() {
     let n_tries = std::sync::atomic::AtomicU32::new(0);
     let api = FakeApi::new(move |request| match request.path.as_str() {
         "/api/v1" => core_v1(),
@@ -110,11 +111,11 @@ async fn an_api_server_that_is_not_there_is_asked_again() {
     });
     let sent = sent(&api, vec![event("a")]).await;
     let names: Vec<_> = sent.iter().map(|(_, _, body)| &body["metadata"]["name"]).collect();
-    assert_eq!(names, [names[0]; 3], "under the same name, so that it is there once");
+    assert_eq!(names, [names[0]; 3], "each try has the same name, so that the Event exists once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_says_so() {
+async fn a_full_queue_is_an_error() {
     let (emitter, _recorder) = channel(Arc::new(requester(&api())));
     for _ in 0..Broadcaster::<Event>::QUEUE {
         emitter.emit(event("a")).unwrap();

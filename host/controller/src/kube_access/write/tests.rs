@@ -1,4 +1,4 @@
-use oarlock_fake_api::{FakeApi, Reply, Seen};
+use oarlock_fake_api::{FakeApi, Reply, SeenRequest};
 use oarlock_plugin::{HostBytes, host_bytes::Use};
 
 use super::*;
@@ -29,12 +29,12 @@ fn api() -> FakeApi {
     FakeApi::new(|request| if request.path == "/api/v1" { core_v1() } else { Reply::json(200, ANSWER) })
 }
 
-fn last(api: &FakeApi) -> Seen {
+fn last(api: &FakeApi) -> SeenRequest {
     api.requests().pop().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_is_made_as_the_plugins_account_and_only_that() {
+async fn every_request_impersonates_the_plugins_account_and_no_group() {
     let api = api();
     let requester = requester(&api);
     requester.get(&target("configmaps"), &key("a", "b")).await.unwrap();
@@ -50,13 +50,13 @@ async fn every_request_is_made_as_the_plugins_account_and_only_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_write_is_the_request_that_kubernetes_means_by_it() {
+async fn each_write_has_the_method_path_query_and_body_of_kubernetes() {
     let api = api();
     let requester = requester(&api);
     let configmaps = target("configmaps");
     let mut lines = Vec::new();
     let mut note = |api: &FakeApi| {
-        let Seen { method, path, query, headers, body } = last(api);
+        let SeenRequest { method, path, query, headers, body } = last(api);
         let content_type = headers["content-type"].to_str().unwrap();
         lines.push(format!("{method} {path}?{query} {content_type} {body}"));
     };
@@ -96,7 +96,7 @@ async fn each_write_is_the_request_that_kubernetes_means_by_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_name_leads_a_path_elsewhere() {
+async fn names_that_would_change_the_path_are_errors() {
     let api = api();
     let requester = requester(&api);
     for name in ["", ".", "..", "a/exec", "../secrets/x", "a?dryRun=All", "a%2fb", "a b", "a#b"] {
@@ -117,7 +117,7 @@ async fn no_name_leads_a_path_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_answer_is_a_timeout_and_the_rate_throttles() {
+async fn a_missing_response_is_a_timeout_and_too_many_requests_are_throttled() {
     let api = FakeApi::new(|request| if request.path == "/api/v1" { core_v1() } else { Reply::Never });
     let requester = requester(&api);
     let error = requester.create(&target("configmaps"), "a", "{}".to_owned()).await.unwrap_err();
@@ -136,7 +136,7 @@ async fn a_missing_answer_is_a_timeout_and_the_rate_throttles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_malformed_body_is_found_before_anything_is_sent() {
+async fn a_malformed_body_is_an_error_before_any_request() {
     let api = api();
     let requester = requester(&api);
     for (kind, body) in
@@ -152,7 +152,7 @@ async fn a_malformed_body_is_found_before_anything_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bodies_under_way_are_charged_to_the_plugin() {
+async fn bodies_are_charged_to_the_plugin_while_a_request_runs() {
     let account = HostBytes::new(4_000);
     let long = r#"{"metadata":{"labels":{"a":"LONG"}}}"#.replace("LONG", &"x".repeat(3_000));
     let api = FakeApi::new(move |request| match request.method {
@@ -169,13 +169,13 @@ async fn bodies_under_way_are_charged_to_the_plugin() {
     let refused = create(4_000).await;
     assert!(matches!(refused, Err(Error::LimitExceeded(_))), "{refused:?}");
     assert_eq!(api.requests().iter().filter(|it| it.method == Method::POST).count(), 1, "it was not sent");
-    // A tree is made of a body that preconditions are put into.
+    // A body with preconditions becomes a JSON tree.
     let body = format!("{{}}{}", " ".repeat(500));
     let key = key("a", "b");
     let (config_maps, both) = (target("configmaps"), both());
     let patched = requester.patch(&config_maps, &key, Part::Object, PatchKind::MergePatch, body, &both).await;
     assert!(matches!(patched, Err(Error::LimitExceeded(_))), "{patched:?}");
-    // An answer has to fit as well.
+    // The response is charged too.
     requester.get(&target("configmaps"), &key).await.unwrap();
     let _most = account.charge(Use::Events, 2_000).unwrap();
     let answer = requester.get(&target("configmaps"), &key).await;
@@ -184,7 +184,7 @@ async fn bodies_under_way_are_charged_to_the_plugin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_5_nothing_is_written_or_read_as_an_account_that_is_gone() {
+async fn promise_5_requests_of_a_deleted_account_are_forbidden() {
     let api = api();
     let (identity, follower) = Identity::new("oarlock-plugins/hello".parse().unwrap(), "the-first");
     let requester = requester_as(&api, identity);

@@ -1,4 +1,4 @@
-//! Readers of both formats that forgive nothing: who breaks a rule of the specification is told which.
+//! Strict parsers of both exposition formats: an error names the rule of the specification that is broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ fn read_line(
             return Err("no such type".to_owned());
         }
         family.kind = kind.to_owned();
-        // Every name that a family may ever use is its own.
+        // A family reserves every name that its samples may have.
         let suffixes: &[&str] = match (kind, is_open) {
             ("counter", true) => &["", "_total", "_created"],
             ("histogram", true) => &["", "_bucket", "_count", "_sum", "_created"],
@@ -142,11 +142,11 @@ fn sample(line: &str) -> Result<Sample, String> {
         rest = &rest[1..];
     }
     let value = rest.strip_prefix(' ').ok_or("no space before the value")?;
-    let value = value.parse().map_err(|_| format!("no number: {value:?}"))?;
+    let value = value.parse().map_err(|_| format!("not a number: {value:?}"))?;
     Ok(Sample { name: name.to_owned(), labels, value })
 }
 
-/// Reads to the closing quote; returns what is behind it.
+/// Reads up to the closing quote; returns the value and the rest of the text.
 fn unquoted(text: &str) -> Result<(String, &str), String> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -167,15 +167,15 @@ fn unquoted(text: &str) -> Result<(String, &str), String> {
 fn is_name(name: &str) -> Result<(), String> {
     let is_first = |it: char| it.is_ascii_alphabetic() || it == '_';
     let is_good = name.starts_with(is_first) && name.chars().all(|it| is_first(it) || it.is_ascii_digit());
-    is_good.then_some(()).ok_or_else(|| format!("{name:?} is no name"))
+    is_good.then_some(()).ok_or_else(|| format!("{name:?} is not a valid name"))
 }
 
-/// Checks what the samples of a family have to be together.
+/// Checks the rules for the samples of one family together.
 fn check(family: &Family) -> Result<(), String> {
     match &*family.kind {
         "" => return Err("no type".to_owned()),
         "counter" if family.samples.iter().any(|sample| sample.value.is_nan() || sample.value < 0.0) => {
-            return Err("a counter that is negative or no number".to_owned());
+            return Err("a counter that is negative or not a number".to_owned());
         }
         "histogram" => {}
         _ => return Ok(()),
@@ -199,7 +199,7 @@ fn check(family: &Family) -> Result<(), String> {
             return Err("buckets out of order".to_owned());
         }
         if buckets.last().map(|(le, n)| (*le, *n)) != counts.get(&of).map(|n| (f64::INFINITY, *n)) {
-            return Err("the last bucket is not all".to_owned());
+            return Err("the last bucket does not count all observations".to_owned());
         }
     }
     Ok(())

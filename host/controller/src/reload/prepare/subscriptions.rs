@@ -98,9 +98,9 @@ impl Preparation<'_> {
                     }
                     return handles;
                 }
-                Err(refused) if reported.as_ref() == Some(&refused.what) => {}
+                Err(refused) if reported.as_ref() == Some(&refused.wanted) => {}
                 Err(refused) => {
-                    reported = Some(refused.what.clone());
+                    reported = Some(refused.wanted.clone());
                     slot.refuse(&host.reporter, file, &Error::Budget(refused));
                 }
             }

@@ -1,4 +1,4 @@
-//! Readers that want to hurt others, or to learn what they may not read.
+//! Hostile readers: they try to delay other tasks, or to learn about objects that they may not read.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,12 +6,12 @@ use serde_json::json;
 
 use super::*;
 
-/// As many as a `fields` takes, none of which is in any object.
+/// Returns the largest possible list of fields, none of which exists.
 fn absent_pointers() -> Projection {
     Projection::Fields((0..64).map(|n| format!("/spec/absent-{n}")).collect())
 }
 
-/// A text of so many bytes, as many small fields: the worst for those who look for names.
+/// Returns a text of so many bytes with many small fields: the worst case for a search of names.
 fn large(bytes: usize) -> serde_json::Value {
     (0..bytes / 16).map(|n| (format!("k{n:07}"), json!("v"))).collect()
 }
@@ -20,7 +20,7 @@ fn pages(limit: u32, token: String) -> PageRequest {
     PageRequest { limit, continue_token: token }
 }
 
-/// Awaits an answer; returns how often others got their turn meanwhile, too.
+/// Awaits an answer; returns it, and how often another task ran meanwhile.
 async fn with_turns<T>(answer: impl Future<Output = T>) -> (T, usize) {
     let turns = AtomicUsize::new(0);
     let others = async {
@@ -37,7 +37,7 @@ async fn with_turns<T>(answer: impl Future<Output = T>) -> (T, usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_large_objects_lets_others_have_their_turn_and_goes_on_page_by_page() {
+async fn a_list_of_large_objects_yields_to_other_tasks_and_is_divided_into_pages() {
     let rig = Rig::new(&[None]).await;
     let n_objects = 24;
     for n in 0..n_objects {
@@ -52,7 +52,7 @@ async fn a_list_of_large_objects_lets_others_have_their_turn_and_goes_on_page_by
         let page = page.unwrap();
         let bytes = page.rows.len() * (900 << 10);
         assert!(bytes <= 17 << 20, "{} rows were read for one page", page.rows.len());
-        // A slice is about a millisecond's work, which is well below a megabyte of text.
+        // A slice is about a millisecond of work, which is well below a megabyte of text.
         assert!(turns >= bytes >> 20, "{turns} turns while {bytes} bytes were read");
         (rows, token, n_pages) = (rows + page.rows.len(), page.continue_token, n_pages + 1);
         if token.is_empty() {
@@ -74,7 +74,7 @@ async fn one_large_object_is_read_in_slices() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_that_matches_nothing_lets_others_have_their_turn() {
+async fn a_selector_that_matches_nothing_yields_to_other_tasks() {
     let rig = Rig::new(&[None]).await;
     for n in 0..5_000 {
         rig.api.put(Draft::new(&format!("many/{n:04}")).label("app", "other"));
@@ -91,7 +91,7 @@ async fn a_selector_that_matches_nothing_lets_others_have_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_whole_objects_ends_before_it_is_too_long_and_the_next_goes_on() {
+async fn a_page_of_whole_objects_has_a_bounded_length_and_the_next_page_continues() {
     let rig = Rig::new(&[None]).await;
     for n in 0..10 {
         rig.api.put(Draft::new(&format!("big/{n}")).field("spec", json!("x".repeat(1 << 20))));
@@ -112,7 +112,7 @@ async fn a_page_of_whole_objects_ends_before_it_is_too_long_and_the_next_goes_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_namespace_costs_what_one_costs_that_does_not_exist_and_is_answered_alike() {
+async fn a_forbidden_namespace_has_the_cost_and_answers_of_a_missing_one() {
     for is_fresh in [true, false] {
         let mut seen = BTreeSet::new();
         for namespace in ["b", "nowhere", ""] {
@@ -138,14 +138,14 @@ async fn a_forbidden_namespace_costs_what_one_costs_that_does_not_exist_and_is_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_hears_of_no_change_in_a_namespace_that_one_may_not_read() {
+async fn waiting_reveals_no_change_in_a_forbidden_namespace() {
     let rig = Rig::new(&[Some("a")]).await;
     let informer = rig.cache.readers["pods"].handle.informer().unwrap();
     let next = || (informer.last_resource_version().parse::<u64>().unwrap() + 1).to_string();
     let wait = async |version: &str| {
         let began = tokio::time::Instant::now();
         let answer = rig.cache.wait_until_seen("pods", version, Duration::from_secs(5)).await;
-        assert_eq!(began.elapsed(), Duration::ZERO, "nothing is waited for");
+        assert_eq!(began.elapsed(), Duration::ZERO, "the answer comes at once");
         format!("{answer:?}").replace(version, "?")
     };
     let version = next();
@@ -155,24 +155,24 @@ async fn one_hears_of_no_change_in_a_namespace_that_one_may_not_read() {
     assert_eq!(wait(&version).await, before);
     assert!(before.contains("Invalid"), "{before}");
 
-    // What it may read, it may know of.
+    // The plugin may wait for versions of objects that it may read.
     let version = next();
     rig.api.put("a/four");
     informer.wait_until_seen(&version).await.unwrap();
     assert_eq!(wait(&version).await, "Ok(())");
-    // The version of a write to another resource says nothing about this one.
+    // A version of a write to another resource does not count for this one.
     let config_maps = contract::GroupVersionResource {
         group: String::new(),
         version: "v1".to_owned(),
         plural: "configmaps".to_owned(),
     };
     let version = next();
-    rig.cache.own_versions.answered(&config_maps, &version);
+    rig.cache.own_versions.record(&config_maps, &version);
     assert!(wait(&version).await.contains("Invalid"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_lacks_objects_says_so_to_those_whom_it_concerns() {
+async fn an_incomplete_index_is_an_error_only_for_readers_of_the_affected_namespaces() {
     let rig = Rig::new(&[Some("a"), Some("c")]).await;
     let values: Vec<_> = (0..300).map(|n| json!(n.to_string())).collect();
     rig.api.put(Draft::new("b/many").field("spec", json!({ "parts": values.clone() })));

@@ -1,0 +1,258 @@
+//! Every message to operators in one list, so that they can be read side by side.
+
+use super::*;
+
+/// One example of each event, and of each form that its message takes.
+fn examples() -> Vec<HostEvent> {
+    let text = |text: &str| text.to_owned();
+    let forbidden = || text("the account default/hello may not list v1/pods");
+    vec![
+        HostEvent::HostStarted { server: text("https://10.0.0.1:6443"), version: "0.1.0" },
+        HostEvent::AdminListening { address: text("127.0.0.1:8080") },
+        HostEvent::AdminExposed { address: text("0.0.0.0:8080") },
+        HostEvent::StandingBy { lease: text("oarlock/oarlock"), identity: text("node-1_2f") },
+        HostEvent::OtherLeads { identity: text("node-2_7c") },
+        HostEvent::Leading,
+        HostEvent::LeadershipLost { lease: text("oarlock/oarlock") },
+        HostEvent::HostStopping,
+        HostEvent::PluginCompiling { bytes: 3 << 20, before: 0 },
+        HostEvent::PluginCompiling { bytes: 3 << 20, before: 2 },
+        HostEvent::PluginWaiting { waits_for: vec![text("the first list of v1/pods")] },
+        HostEvent::PluginLoaded {
+            version: text("1.2.0"),
+            digest: text("0123456789abcdef"),
+            mode: Mode::Replay,
+            took_ms: 120,
+        },
+        HostEvent::PluginRefused {
+            file: text("hello.yaml"),
+            message: text("hello.yaml:3: unknown key `nam`"),
+            hint: None,
+            older_version_serves: false,
+        },
+        HostEvent::PluginRefused {
+            file: text("hello.wasm"),
+            message: text("the component cannot be read: No such file or directory"),
+            hint: Some(text("build it")),
+            older_version_serves: true,
+        },
+        HostEvent::ComponentUnfinished { file: text("hello.wasm"), message: text("the file is empty") },
+        HostEvent::PluginAccepted { file: text("hello.yaml") },
+        HostEvent::PluginExample {
+            text: text("hello greets each Pod:"),
+            command: Some(text("kubectl run hello --image none")),
+        },
+        HostEvent::PluginPanicked { doing: text("its calls"), message: text("index out of bounds") },
+        HostEvent::PluginUnloaded,
+        HostEvent::SubscriptionOpened {
+            subscription: text("pods"),
+            resource: text("v1/pods"),
+            namespaces: None,
+        },
+        HostEvent::SubscriptionOpened {
+            subscription: text("pods"),
+            resource: text("v1/pods"),
+            namespaces: Some(vec![text("a"), text("b")]),
+        },
+        HostEvent::SubscriptionForbidden {
+            subscription: text("pods"),
+            resource: text("v1/pods"),
+            message: forbidden(),
+            hint: crate::subscriptions::forbidden_hint(),
+        },
+        HostEvent::SubscriptionPaused {
+            subscription: text("pods"),
+            resource: text("v1/pods"),
+            message: text("connection refused"),
+        },
+        HostEvent::SubscriptionSynced { subscription: text("pods"), remaining: 1 },
+        HostEvent::SubscriptionSynced { subscription: text("pods"), remaining: 0 },
+        HostEvent::SyncedFailed {
+            subscription: text("pods"),
+            outcome: CallOutcome::Retry { message: text("not yet"), after_ms: 400 },
+        },
+        delivered(0, CallOutcome::Done),
+        delivered(1, CallOutcome::Retry { message: text("not yet"), after_ms: 400 }),
+        delivered(5, CallOutcome::Parked { message: text("never") }),
+        HostEvent::Reconciled {
+            kind: text("Boat"),
+            namespace: String::new(),
+            name: text("dinghy"),
+            took_us: 250,
+            outcome: CallOutcome::Done,
+        },
+        HostEvent::GuestLog {
+            level: Level::Info,
+            message: text("notified"),
+            pairs: Pairs(vec![(text("n"), text("1"))]),
+        },
+        instance_lost("pods default/web", 1, 0, Some(NextTry { tries: 1, after_ms: Some(200) })),
+        instance_lost("pods default/web", 3, 1600, Some(NextTry { tries: 3, after_ms: None })),
+        instance_lost("", 1, 0, None),
+        HostEvent::InstanceRestarted { mode: Mode::TakeOver },
+        HostEvent::ResourceAbsent {
+            resource: text("example.com/v1/boats"),
+            message: text("the API server does not serve it"),
+            wanted_by: vec![text("hello"), text("mirror")],
+        },
+        HostEvent::ResourceServed { resource: text("example.com/v1/boats") },
+        HostEvent::ResourceForbidden {
+            resource: text("v1/pods"),
+            message: text("pods is forbidden"),
+            hint: text("grant the rights"),
+        },
+        HostEvent::ResourceOverBudget {
+            resource: text("v1/pods"),
+            message: text("1012 of at most 1000 objects are cached"),
+            hint: text("raise --max-objects"),
+            wanted_by: vec![text("hello")],
+        },
+        HostEvent::ResourceWithinBudget { resource: text("v1/pods") },
+        HostEvent::OverBudget {
+            message: text("1012 of at most 1000 objects are cached"),
+            hint: text("raise --max-objects"),
+        },
+        HostEvent::WithinBudget,
+        HostEvent::WatchTrouble { resource: text("v1/pods"), message: text("connection refused") },
+        HostEvent::WatchRecovered { resource: text("v1/pods") },
+        HostEvent::FileWatchTrouble { message: text("too many open files") },
+        HostEvent::ReportsDropped { count: 12 },
+    ]
+}
+
+fn delivered(attempts: u32, outcome: CallOutcome) -> HostEvent {
+    HostEvent::Delivered {
+        subscription: "pods".into(),
+        notification: NotificationType::Update,
+        namespace: "default".into(),
+        name: "web".into(),
+        resource_version: "12".into(),
+        attempts,
+        took_us: 250,
+        outcome,
+    }
+}
+
+fn instance_lost(about: &str, losses: u32, restart_after_ms: u64, next_try: Option<NextTry>) -> HostEvent {
+    HostEvent::InstanceLost {
+        function: "on-add",
+        about: about.into(),
+        reason: "trap",
+        message: "the guest trapped: unreachable".into(),
+        output: String::new(),
+        backtrace: String::new(),
+        losses,
+        restart_after_ms,
+        next_try,
+    }
+}
+
+/// Fails to compile when an event is added that [`examples`] may lack.
+fn has_example(event: &HostEvent) {
+    match event {
+        HostEvent::HostStarted { .. }
+        | HostEvent::AdminListening { .. }
+        | HostEvent::AdminExposed { .. }
+        | HostEvent::StandingBy { .. }
+        | HostEvent::OtherLeads { .. }
+        | HostEvent::Leading
+        | HostEvent::LeadershipLost { .. }
+        | HostEvent::HostStopping
+        | HostEvent::PluginLoaded { .. }
+        | HostEvent::PluginRefused { .. }
+        | HostEvent::PluginCompiling { .. }
+        | HostEvent::ComponentUnfinished { .. }
+        | HostEvent::PluginAccepted { .. }
+        | HostEvent::PluginExample { .. }
+        | HostEvent::PluginWaiting { .. }
+        | HostEvent::PluginPanicked { .. }
+        | HostEvent::PluginUnloaded
+        | HostEvent::SubscriptionOpened { .. }
+        | HostEvent::SubscriptionForbidden { .. }
+        | HostEvent::SubscriptionPaused { .. }
+        | HostEvent::SubscriptionSynced { .. }
+        | HostEvent::SyncedFailed { .. }
+        | HostEvent::Delivered { .. }
+        | HostEvent::Reconciled { .. }
+        | HostEvent::GuestLog { .. }
+        | HostEvent::InstanceLost { .. }
+        | HostEvent::InstanceRestarted { .. }
+        | HostEvent::ResourceAbsent { .. }
+        | HostEvent::ResourceServed { .. }
+        | HostEvent::ResourceOverBudget { .. }
+        | HostEvent::ResourceWithinBudget { .. }
+        | HostEvent::OverBudget { .. }
+        | HostEvent::WithinBudget
+        | HostEvent::ResourceForbidden { .. }
+        | HostEvent::WatchTrouble { .. }
+        | HostEvent::WatchRecovered { .. }
+        | HostEvent::FileWatchTrouble { .. }
+        | HostEvent::ReportsDropped { .. } => {}
+    }
+}
+
+#[test]
+fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
+    let examples = examples();
+    examples.iter().for_each(has_example);
+    let lines: Vec<_> = examples.iter().map(|event| format!("{:5} {event}", event.level())).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    info  oarlock 0.1.0 started, API server https://10.0.0.1:6443
+    info  serves probes and metrics at http://127.0.0.1:8080
+    warn  other machines can read the pages at http://0.0.0.0:8080 without credentials. Fix: name an address of 127.0.0.1 with --admin-addr, or restrict access by a firewall or a NetworkPolicy
+    info  stands by as node-1_2f, and runs no plugins until it holds the Lease oarlock/oarlock
+    info  the leader is node-2_7c, this host stands by
+    info  became leader, and loads the plugins
+    error lost the Lease oarlock/oarlock. The host stops. Fix: start it again, then it stands by
+    info  stopping
+    info  compiles its component (3.0 MiB)
+    info  compiles its component (3.0 MiB), after 2 other components
+    warn  does not serve yet, waits for the first list of v1/pods
+    info  version 1.2.0 (0123456789ab) serves after 120 ms: all objects are delivered again
+    error refused: hello.yaml:3: unknown key `nam`. No version serves
+    error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
+    debug hello.wasm cannot be used: the file is empty. It has just changed, so the host reads it again
+    info  hello.yaml is valid again. The version that serves was made from it
+    info  hello greets each Pod:
+    error the host panicked in its calls: index out of bounds. The host loads the plugin again. Fix: report this, it is a bug of the host
+    info  unloaded, its file was removed
+    info  subscription pods watches v1/pods in all namespaces
+    info  subscription pods watches v1/pods in a, b
+    error subscription pods of v1/pods closed, Forbidden: the account default/hello may not list v1/pods. Fix: grant what `oarlock rbac` prints for this plugin, or remove the subscription from the plugin
+    warn  subscription pods of v1/pods paused: connection refused. Nothing is delivered until the host knows the rights of the plugin's account
+    info  subscription pods synced, 1 not synced yet
+    info  subscription pods synced, all are synced
+    warn  on-synced of pods failed: not yet. The next call is made in 400 ms
+    debug on-update of pods default/web: done in 250 µs
+    warn  on-update of pods default/web (call 2) failed: not yet. The next call is made in 400 ms
+    error on-update of pods default/web (call 6) failed: never. It is parked: the host calls again at its next event, when another version of the plugin loads, and every few minutes
+    debug reconcile of Boat dinghy: done in 250 µs
+    info  notified n=1
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts at once. The next call for pods default/web is made in 200 ms or later, when no other work is ready (calls so far: 1)
+    warn  instance lost in on-add of pods default/web (trap): the guest trapped: unreachable. A fresh instance starts in 1600 ms, after 3 losses in a row. pods default/web is parked after 3 calls: the host calls again at its next event, when another version of the plugin loads, and every few minutes
+    warn  instance lost in on-add (trap): the guest trapped: unreachable. A fresh instance starts at once
+    info  a fresh instance serves: delivery continues where it stopped
+    warn  example.com/v1/boats is absent: the API server does not serve it. The host asks again every few seconds. Wanted by hello, mirror
+    info  the API server serves example.com/v1/boats now
+    error the host's account may not watch v1/pods: pods is forbidden. The host tries again. Fix: grant the rights
+    error the budget has no room for v1/pods: 1012 of at most 1000 objects are cached. The host tries again later. Wanted by hello. Fix: raise --max-objects
+    info  the budget has room for v1/pods now
+    error the caches exceed the budget: 1012 of at most 1000 objects are cached. They stay, no new informer is started. Fix: raise --max-objects
+    info  the caches are within the budget again
+    warn  the watch of v1/pods fails: connection refused. The host tries again
+    info  the watch of v1/pods works again
+    warn  the system does not report changes of the plugin files: too many open files. The host reads the files every few seconds instead
+    error 12 lines of this output were dropped, because it was read too slowly. Fix: read it faster, or print less with --level
+    ");
+}
+
+#[test]
+fn a_line_has_time_level_plugin_and_generation() {
+    insta::assert_snapshot!(at(guest_log(1)), @"22:13:20.123 info  hello#2: notified n=1");
+    let example =
+        HostEvent::PluginExample { text: "try it:".into(), command: Some("kubectl get pods".into()) };
+    insta::assert_snapshot!(at(example), @r"
+    22:13:20.123 info  hello#2: try it:
+      kubectl get pods
+    ");
+}

@@ -31,35 +31,35 @@ use oarlock_plugin::contract;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-pub use self::decision::{Access, Denial};
-pub use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
+pub(crate) use self::decision::{Access, Denial};
+pub(crate) use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
 use self::review_cache::{CachedReview, PendingReview, ReviewCache};
 use crate::account::Account;
 
 /// How long the gate uses an answer that allows.
-pub const ALLOWED_FOR: Duration = Duration::from_secs(10);
+pub(crate) const ALLOWED_FOR: Duration = Duration::from_secs(10);
 
 /// How long the gate uses an answer that denies. Shorter, so that a new right takes effect soon.
-pub const DENIED_FOR: Duration = Duration::from_secs(5);
+pub(crate) const DENIED_FOR: Duration = Duration::from_secs(5);
 
 /// How long a review may take before the answer counts as unknown.
-pub const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long the gate uses a set of namespaces that it combined from many answers, if these are valid that
 /// long: the gate asks about a new namespace after this time at the latest.
-pub const NAMESPACES_FOR: Duration = Duration::from_secs(1);
+pub(crate) const NAMESPACES_FOR: Duration = Duration::from_secs(1);
 
 /// How many namespaces the gate asks about at the same time.
 const ASK_AT_ONCE: usize = 16;
 
 /// How many reviews per second an account may cost the API server in the long run.
-pub const REVIEWS_PER_SECOND: f64 = 100.0;
+pub(crate) const REVIEWS_PER_SECOND: f64 = 100.0;
 
 /// How many reviews an account may cost the API server at once.
-pub const REVIEWS_AT_ONCE: u32 = 500;
+pub(crate) const REVIEWS_AT_ONCE: u32 = 500;
 
 /// How many answers about one account the gate caches.
-pub const MOST_ANSWERS: usize = 16_384;
+pub(crate) const MOST_ANSWERS: usize = 16_384;
 
 /// How long a question waits for the account's rate.
 const RATE_PATIENCE: Duration = Duration::from_secs(5);
@@ -72,13 +72,13 @@ const DENIALS_PER_SECOND: f64 = 20.0;
 const DENIED_AT_MOST: Duration = Duration::from_secs(60);
 
 /// How long a ServiceAccount that existed counts as existing.
-pub const PRESENT_FOR: Duration = Duration::from_secs(5);
+pub(crate) const PRESENT_FOR: Duration = Duration::from_secs(5);
 
 /// How long a ServiceAccount that was missing counts as missing.
-pub const MISSING_FOR: Duration = Duration::from_secs(1);
+pub(crate) const MISSING_FOR: Duration = Duration::from_secs(1);
 
 /// The names of the existing namespaces.
-pub trait KnownNamespaces: Send + Sync {
+pub(crate) trait KnownNamespaces: Send + Sync {
     /// Returns all names; `None` while they are not known yet.
     fn names(&self) -> Option<BTreeSet<String>>;
 
@@ -89,7 +89,7 @@ pub trait KnownNamespaces: Send + Sync {
 }
 
 /// The gate. Everything that acts for a plugin shares it.
-pub struct Gate {
+pub(crate) struct Gate {
     reviewer: Arc<dyn Reviewer>,
     namespaces: Arc<dyn KnownNamespaces>,
     caches: Mutex<HashMap<Account, Arc<ReviewCache>>>,
@@ -120,13 +120,13 @@ struct Answer {
 impl Gate {
     /// Creates the gate that asks the API server behind `client`, as the host.
     #[must_use]
-    pub fn new(client: kube::Client, namespaces: Arc<dyn KnownNamespaces>) -> Self {
+    pub(crate) fn new(client: kube::Client, namespaces: Arc<dyn KnownNamespaces>) -> Self {
         Self::with_reviewer(Arc::new(ApiReviewer::new(client)), namespaces)
     }
 
     /// Creates a gate that asks another reviewer. For tests.
     #[must_use]
-    pub fn with_reviewer(reviewer: Arc<dyn Reviewer>, namespaces: Arc<dyn KnownNamespaces>) -> Self {
+    pub(crate) fn with_reviewer(reviewer: Arc<dyn Reviewer>, namespaces: Arc<dyn KnownNamespaces>) -> Self {
         Self { reviewer, namespaces, caches: Mutex::default() }
     }
 
@@ -134,7 +134,7 @@ impl Gate {
     ///
     /// One pair of reviews decides for an account with the right in all namespaces; other accounts cost one
     /// pair for each known namespace. Cancel-safe: the next caller finishes the reviews that this one began.
-    pub async fn access(
+    pub(crate) async fn access(
         &self,
         account: &Account,
         resource: &GroupVersionResource,
@@ -149,7 +149,7 @@ impl Gate {
     ///
     /// The gate asks nothing about this namespace alone: it answers alike, and as quickly, for a namespace
     /// that is forbidden and for one that does not exist.
-    pub async fn access_in(
+    pub(crate) async fn access_in(
         &self,
         account: &Account,
         resource: &GroupVersionResource,
@@ -168,7 +168,7 @@ impl Gate {
     /// # Errors
     ///
     /// When the API server cannot be asked.
-    pub async fn account(&self, account: &Account) -> Result<AccountState, Error> {
+    pub(crate) async fn account(&self, account: &Account) -> Result<AccountState, Error> {
         let cache = self.cache_of(account);
         if let Some(state) = cache.account_state() {
             return Ok(state);

@@ -15,11 +15,11 @@ use oarlock_leader_election::HealthCheck;
 use crate::informers::{InformerView, Informers};
 
 /// A watch that has failed for this long is dead. Shorter failures are normal in a network.
-pub const DEAD_AFTER: Duration = Duration::from_secs(30);
+pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(30);
 
 /// Computes the checks for liveness and readiness. Cheap to clone: clones share the state.
 #[derive(Clone)]
-pub struct Health {
+pub(crate) struct Health {
     has_read_plugin_files: Arc<AtomicBool>,
     informers: Informers,
     election: Arc<OnceLock<HealthCheck>>,
@@ -27,11 +27,11 @@ pub struct Health {
 
 /// One check of liveness or readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub(crate) struct Check {
     /// Its name, also for `?exclude=`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Why it fails; empty when it passes.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 // === impl Health ===
@@ -56,7 +56,7 @@ impl Health {
 
     /// Returns the checks of liveness. If one fails, the host should be restarted.
     #[must_use]
-    pub fn live(&self) -> Vec<Check> {
+    pub(crate) fn live(&self) -> Vec<Check> {
         let election = self.election.get().map(|election| {
             Check::new("leader-election", election.check().err().map(|error| error.to_string()))
         });
@@ -65,7 +65,7 @@ impl Health {
 
     /// Returns the checks of readiness. The host is ready if all pass.
     #[must_use]
-    pub fn ready(&self) -> Vec<Check> {
+    pub(crate) fn ready(&self) -> Vec<Check> {
         checks(self.has_read_plugin_files.load(Ordering::Acquire), &self.informers.views())
     }
 }
@@ -79,7 +79,7 @@ impl Check {
 
     /// Returns whether the check passes.
     #[must_use]
-    pub fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         self.failures.is_empty()
     }
 }

@@ -19,7 +19,7 @@ const CHECK_AGAIN: Duration = Duration::from_secs(3);
 
 /// One ServiceAccount and its current state. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Identity {
+pub(crate) struct Identity {
     account: Account,
     uid: Arc<str>,
     state: watch::Receiver<IdentityState>,
@@ -56,16 +56,15 @@ impl Identity {
         (identity, IdentityFollower { account, uid, state: sender })
     }
 
-    /// Creates an identity without a follower. For tests, and for users of the library who check accounts
-    /// themselves.
-    #[must_use]
-    pub fn unfollowed(account: Account) -> Self {
+    /// Creates an identity without a follower.
+    #[cfg(test)]
+    pub(crate) fn unfollowed(account: Account) -> Self {
         Self::new(account, "").0
     }
 
     /// Returns the account's name.
     #[must_use]
-    pub fn account(&self) -> &Account {
+    pub(crate) fn account(&self) -> &Account {
         &self.account
     }
 
@@ -97,7 +96,7 @@ impl Identity {
 
     /// Returns why the plugin can do nothing as this account; `None` when the account exists.
     #[must_use]
-    pub fn denial(&self) -> Option<Denial> {
+    pub(crate) fn denial(&self) -> Option<Denial> {
         match self.state() {
             IdentityState::Present => None,
             IdentityState::Missing => Some(Denial::NoAccount(self.account.clone())),

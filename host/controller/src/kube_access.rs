@@ -31,49 +31,44 @@ use oarlock_plugin::{
 };
 
 use self::{cache::Cache, events::Emitter, request::Requester};
-pub use self::{
-    cache::Reader,
-    events::Recorder,
-    rate::Rate,
-    request::{RATE_PATIENCE, REQUEST_TIMEOUT},
-};
+pub(crate) use self::{cache::Reader, events::Recorder, rate::Rate};
 use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
 
 /// The default rate of a plugin's requests.
-pub const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
+pub(crate) const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
 
 /// The parts of a plugin's access.
-pub struct Parts {
+pub(crate) struct Parts {
     /// The name of the plugin: the field manager of its writes, the source of its Events.
-    pub plugin: Arc<str>,
+    pub(crate) plugin: Arc<str>,
     /// The generation of the plugin.
-    pub generation: u64,
+    pub(crate) generation: u64,
     /// The account that it acts as.
-    pub identity: Identity,
+    pub(crate) identity: Identity,
     /// The client of the host. Every request impersonates the account.
-    pub client: kube::Client,
+    pub(crate) client: kube::Client,
     /// Decides which reads are allowed.
-    pub gate: Arc<Gate>,
+    pub(crate) gate: Arc<Gate>,
     /// Resolves resources.
-    pub discovery: Arc<Discovery>,
+    pub(crate) discovery: Arc<Discovery>,
     /// The declared reads, by name.
-    pub readers: BTreeMap<String, Reader>,
+    pub(crate) readers: BTreeMap<String, Reader>,
     /// The declared indices.
-    pub indices: Vec<Index>,
+    pub(crate) indices: Vec<Index>,
     /// The plugin's work queue.
-    pub queue: PluginQueue,
+    pub(crate) queue: PluginQueue,
     /// The rate of its requests.
-    pub rate: Rate,
+    pub(crate) rate: Rate,
     /// The account of the bytes that the host keeps for it.
-    pub host_bytes: HostBytes,
+    pub(crate) host_bytes: HostBytes,
     /// The counters of its writes.
-    pub writes: Writes,
+    pub(crate) writes: Writes,
     /// Whether writes fail with `suspended`.
-    pub suspended: bool,
+    pub(crate) suspended: bool,
 }
 
 /// The reads, writes and queue of one generation of a plugin.
-pub struct PluginAccess {
+pub(crate) struct PluginAccess {
     cache: Cache,
     requester: Arc<Requester>,
     emitter: Emitter,
@@ -89,7 +84,7 @@ impl PluginAccess {
     /// # Errors
     ///
     /// If an index is declared over an undeclared read, or with a malformed pointer.
-    pub fn new(parts: Parts) -> Result<(Self, Recorder), Error> {
+    pub(crate) fn new(parts: Parts) -> Result<(Self, Recorder), Error> {
         let Parts {
             plugin,
             generation,
@@ -115,7 +110,7 @@ impl PluginAccess {
 
     /// Builds the declared indices of caches that exist already. Otherwise the first read through an index
     /// builds it.
-    pub async fn build_indices(&self) {
+    pub(crate) async fn build_indices(&self) {
         self.cache.build_indices().await;
     }
 

@@ -1,49 +1,108 @@
-//! The join: Kubernetes and WebAssembly meet here and nowhere else.
+//! Runs WebAssembly plugins as Kubernetes controllers. This crate joins `oarlock-informer` and `oarlock-plugin`; no other crate
+//! knows both.
 //!
 //! ```text
 //!   plugin files ──► config ──► reload ──► one generation of a plugin ──────────────┐
 //!                                 │ compile, describe, plan                         │ switch
 //!                                 ▼                                                 ▼
 //!   API server ──► informers ──► subscriptions ──► Listeners ──────────────────► dispatch ──► instance
-//!                  one watch     gate: what the    selector, fields, backlog    one call      │ cache, client,
-//!                  per resource  account may see                                at a time     │ work-queue, events
+//!                  one watch     gate: rights of   selector, fields, backlog    one call      │ cache, client,
+//!                  per resource  the account                                    at a time     │ work-queue, events
 //!                      ▲                                                                      ▼
 //!                      └───────────────────────────── access (the one gate) ◄──────── kube_access
 //! ```
 //!
-//! Everything runs as a task of [`tasks`], says what it does through [`report`], and is started and ended by
-//! [`runtime`]. The API server is asked on behalf of a plugin only through [`access`] and [`kube_access`].
+//! A program needs three modules: [`runtime`] to run the host, [`report`] to print its events, and [`config`] to read plugin files.
+//! Everything runs as a task of [`tasks`]. Requests on behalf of a plugin pass the gate or impersonate the plugin's account.
+//!
+//! # Example
+//!
+//! A host without plugins, over the embedded API server:
+//!
+//! ```
+//! use oarlock_controller::informers::{Limits, Prunings};
+//! use oarlock_controller::report::{self, HostEvent};
+//! use oarlock_controller::runtime::{Config, RestartPolicy, RetryPolicy, Runtime};
+//! use oarlock_dev_cluster::DevCluster;
+//! use oarlock_informer::list_watch::transport;
+//! use oarlock_informer::reflector::ConsistencyCheck;
+//! use oarlock_plugin::EngineConfig;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cluster = DevCluster::start(oarlock_dev_cluster::Config::default()).await?;
+//! let kubeconfig = kube::config::Kubeconfig::from_yaml(&cluster.kubeconfig())?;
+//! let kubeconfig = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await?;
+//!
+//! let (reporter, mut reports) = report::channel(report::Config::default());
+//! let runtime = Runtime::new(Config {
+//!     client: transport::client(kubeconfig)?,
+//!     server: cluster.url(),
+//!     sources: Vec::new(),
+//!     admin: None,
+//!     reporter,
+//!     engine: EngineConfig::default(),
+//!     retry: RetryPolicy::default(),
+//!     restart: RestartPolicy::default(),
+//!     provision: None,
+//!     limits: Limits::default(),
+//!     prunings: Prunings::default(),
+//!     election: None,
+//!     fault_swallow: None,
+//!     consistency_check: ConsistencyCheck::Off,
+//! })?;
+//!
+//! let token = CancellationToken::new();
+//! let print = async {
+//!     while let Some(line) = reports.next().await {
+//!         println!("{line}");
+//!         if matches!(line.event, HostEvent::HostStarted { .. }) {
+//!             token.cancel();
+//!         }
+//!     }
+//! };
+//! let (ended, ()) = tokio::join!(runtime.run(token.clone()), print);
+//! ended?;
+//! cluster.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
-// What is started, and how it ends.
+// To run a host.
+pub mod admin;
+pub mod provision;
 pub mod report;
 pub mod runtime;
 pub mod tasks;
 
-// Who a plugin is, and what it may do.
-pub mod access;
+// Plugins: their files, their declarations, their rights.
 pub mod account;
 pub mod config;
-pub mod discovery;
-pub mod identity;
-pub mod kube_access;
-pub mod provision;
+pub mod plan;
 pub mod rbac;
+pub mod regular_file;
+
+// The resources of the API server and their caches.
+pub mod discovery;
+pub mod informers;
 
 // From files to plugins that are called.
-pub mod dispatch;
-pub mod informers;
-pub mod plan;
+mod dispatch;
 mod reload;
 mod subscriptions;
 
-// What can be seen of it from outside.
-pub mod admin;
-pub mod health;
-pub mod metrics;
-pub mod status;
+// The rights of a plugin, and its requests.
+mod access;
+mod identity;
+mod kube_access;
+
+// The state of the host, for probes, metrics and the status page.
+mod health;
+mod metrics;
+mod status;
 
 mod chain;
 mod fields;
-pub mod regular_file;
 mod size;

@@ -32,11 +32,11 @@ use crate::report::Reporter;
 use crate::status::StatusRegistry;
 
 pub(crate) use self::exposition::Exposition;
-pub use self::writes::Writes;
+pub(crate) use self::writes::Writes;
 
 /// The host's metrics. Cheap to clone.
 #[derive(Clone)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     shared: Arc<MetricsShared>,
 }
 

@@ -58,7 +58,7 @@ pub struct SubscriptionPlan {
     /// How much of each object it needs.
     pub content: oarlock_informer::object::Content,
     /// Which key of the work queue a notification becomes, if any.
-    pub enqueue: EnqueueRule,
+    pub(crate) enqueue: EnqueueRule,
     /// The declaration that this was parsed from, to compare two generations.
     declaration: contract::Subscription,
 }

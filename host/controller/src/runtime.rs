@@ -18,7 +18,8 @@ pub use self::candidate::Election;
 use crate::access::Gate;
 use crate::admin::Admin;
 use crate::discovery::Discovery;
-use crate::dispatch::{self, FaultHook, RestartPolicy, RetryPolicy};
+use crate::dispatch::{self, FaultHook};
+pub use crate::dispatch::{RestartPolicy, RetryPolicy};
 use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
 use crate::metrics::Metrics;
@@ -36,7 +37,7 @@ pub struct Config {
     pub server: String,
     /// Plugin files, and folders of them.
     pub sources: Vec<PathBuf>,
-    /// The listener of the admin pages; see [`bind_admin`](crate::bind_admin).
+    /// The listener of the admin pages; see [`admin::bind`](crate::admin::bind).
     pub admin: Option<TcpListener>,
     /// The channel for host events.
     pub reporter: Reporter,

@@ -18,7 +18,7 @@ use crate::report::Timestamp;
 
 /// The status of all plugins, by name. Cheap to clone: clones share the registry.
 #[derive(Clone, Debug, Default)]
-pub struct StatusRegistry {
+pub(crate) struct StatusRegistry {
     plugins: Arc<Mutex<BTreeMap<Arc<str>, PluginStatusHandle>>>,
     refused_files: Arc<Mutex<Vec<RefusedFile>>>,
 }
@@ -26,11 +26,11 @@ pub struct StatusRegistry {
 /// A file that defines no plugin, because it cannot be read or is invalid.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct RefusedFile {
+pub(crate) struct RefusedFile {
     /// The path of the file or folder.
-    pub file: String,
+    pub(crate) file: String,
     /// Why the host refuses it.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// Writes the status of one plugin. Cheap to clone: clones write the same status.
@@ -42,43 +42,43 @@ pub(crate) struct PluginStatusHandle {
 /// The status of one plugin.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct PluginStatus {
+pub(crate) struct PluginStatus {
     /// The name of the plugin.
-    pub name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// The path of the plugin's file.
-    pub file: String,
+    pub(crate) file: String,
     /// The path of its component.
-    pub component: String,
+    pub(crate) component: String,
     /// The ServiceAccount that it acts as.
-    pub service_account: String,
+    pub(crate) service_account: String,
     /// What it is doing.
-    pub phase: Phase,
+    pub(crate) phase: Phase,
     /// The number of the generation that serves, from 1; 0 while none serves.
-    pub generation: u64,
+    pub(crate) generation: u64,
     /// The version that the component states.
-    pub version: Option<String>,
+    pub(crate) version: Option<String>,
     /// The digest of the component.
-    pub digest: Option<String>,
+    pub(crate) digest: Option<String>,
     /// What the next generation waits for before it can serve.
-    pub waits_for: Vec<String>,
+    pub(crate) waits_for: Vec<String>,
     /// Its subscriptions.
-    pub subscriptions: Vec<SubscriptionStatus>,
+    pub(crate) subscriptions: Vec<SubscriptionStatus>,
     /// Its work queue, if it has one.
-    pub work_queue: Option<QueueStats>,
+    pub(crate) work_queue: Option<QueueStats>,
     /// The bytes that the host keeps for it, and the limit.
-    pub host_bytes: HostBytesView,
+    pub(crate) host_bytes: HostBytesView,
     /// Instances lost since the plugin was first loaded.
-    pub instances_lost: u64,
+    pub(crate) instances_lost: u64,
     /// The last error of a call.
-    pub last_error: Option<RecordedError>,
+    pub(crate) last_error: Option<RecordedError>,
     /// Why the host refuses the newest version of its files.
-    pub refused: Option<RecordedError>,
+    pub(crate) refused: Option<RecordedError>,
 }
 
 /// What a plugin is doing.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub(crate) enum Phase {
     /// No generation serves yet. The host prepares one.
     #[default]
     Loading,
@@ -93,59 +93,59 @@ pub enum Phase {
 /// An error and its time.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct RecordedError {
+pub(crate) struct RecordedError {
     /// When it happened.
-    pub time: Timestamp,
+    pub(crate) time: Timestamp,
     /// The error.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// The status of one subscription.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct SubscriptionStatus {
+pub(crate) struct SubscriptionStatus {
     /// The plugin's name for it.
-    pub name: String,
+    pub(crate) name: String,
     /// The resource that it watches.
-    pub resource: String,
+    pub(crate) resource: String,
     /// The namespaces that it watches: none for all of them, an empty list when it is Forbidden.
-    pub namespaces: Option<Vec<String>>,
+    pub(crate) namespaces: Option<Vec<String>>,
     /// Why it is closed, if it is.
-    pub forbidden: Option<String>,
+    pub(crate) forbidden: Option<String>,
     /// Whether `on-synced` was called for it: the plugin has all initial adds.
-    pub synced: bool,
+    pub(crate) synced: bool,
     /// Its backlog.
-    pub backlog: BacklogStats,
+    pub(crate) backlog: BacklogStats,
 }
 
 /// The backlog of one Listener, and its counters.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct BacklogStats {
+pub(crate) struct BacklogStats {
     /// Notifications that wait, the one in progress included.
-    pub pending: u64,
+    pub(crate) pending: u64,
     /// Objects that are parked.
-    pub parked: u64,
+    pub(crate) parked: u64,
     /// The keys of the first parked objects.
-    pub parked_objects: Vec<String>,
+    pub(crate) parked_objects: Vec<String>,
     /// Notifications that the plugin handled.
-    pub delivered: u64,
+    pub(crate) delivered: u64,
     /// Notifications that merged into others.
-    pub merged: u64,
+    pub(crate) merged: u64,
     /// The age of the oldest notification that waits.
-    pub oldest_ms: u64,
+    pub(crate) oldest_ms: u64,
 }
 
 /// The state of a work queue.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct QueueStats {
+pub(crate) struct QueueStats {
     /// Keys that wait.
-    pub pending: u64,
+    pub(crate) pending: u64,
     /// Keys that are parked.
-    pub parked: u64,
+    pub(crate) parked: u64,
     /// The first parked keys.
-    pub parked_keys: Vec<String>,
+    pub(crate) parked_keys: Vec<String>,
 }
 
 /// How many parked objects or keys the status names.
@@ -198,14 +198,14 @@ impl StatusRegistry {
 
     /// Returns the files that define no plugin.
     #[must_use]
-    pub fn refused_files(&self) -> Vec<RefusedFile> {
+    pub(crate) fn refused_files(&self) -> Vec<RefusedFile> {
         self.refused_files.lock().clone()
     }
 
     /// Returns the status of every plugin, sorted by name. No lock of the registry is held while backlogs are
     /// read.
     #[must_use]
-    pub fn snapshot(&self) -> Vec<PluginStatus> {
+    pub(crate) fn snapshot(&self) -> Vec<PluginStatus> {
         let handles: Vec<_> = self.plugins.lock().values().cloned().collect();
         handles.iter().map(PluginStatusHandle::snapshot).collect()
     }

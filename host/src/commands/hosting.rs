@@ -4,11 +4,10 @@ use std::{future::Future, path::PathBuf, sync::Arc};
 
 use oarlock_controller::{
     admin,
-    dispatch::{RestartPolicy, RetryPolicy},
     informers::Prunings,
     provision::Provision,
     report::{self, HostEvent},
-    runtime::{self, Election, Runtime},
+    runtime::{self, Election, RestartPolicy, RetryPolicy, Runtime},
 };
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;

@@ -8,7 +8,7 @@ use crate::account::Account;
 
 /// Where an account may list and watch a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// In these namespaces, of which there is at least one. [`Namespaces::All`] includes future namespaces.
     Allowed(Namespaces),
     /// Nowhere.
@@ -19,7 +19,7 @@ pub enum Access {
 
 /// Why an account may not list and watch a resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Denial {
+pub(crate) enum Denial {
     /// Kubernetes grants `list` and `watch` in none of the namespaces.
     #[error("ServiceAccount {account} may not list and watch {resource} in {}", place(.namespaces))]
     NotGranted {

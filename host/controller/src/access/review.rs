@@ -15,20 +15,20 @@ use crate::account::Account;
 
 /// One question to Kubernetes, as a SubjectAccessReview asks it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Question {
+pub(crate) struct Question {
     /// The account that would act.
-    pub account: Account,
+    pub(crate) account: Account,
     /// The API's verb, such as `list`.
-    pub verb: &'static str,
+    pub(crate) verb: &'static str,
     /// The resource.
-    pub resource: GroupVersionResource,
+    pub(crate) resource: GroupVersionResource,
     /// The namespace; `None` asks about all namespaces at once.
-    pub namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
 }
 
 /// Whether a ServiceAccount exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AccountState {
+pub(crate) enum AccountState {
     /// The account exists.
     Present {
         /// The account's uid. An account that is created again has another one.
@@ -40,7 +40,7 @@ pub enum AccountState {
 
 /// Why the gate has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The API server could not be asked, or did not answer in time.
     #[error("the API server cannot be asked what {account} may do: {reason}")]
     Unavailable {
@@ -72,7 +72,7 @@ pub enum Error {
 
 /// Answers the gate's questions.
 #[async_trait]
-pub trait Reviewer: Send + Sync {
+pub(crate) trait Reviewer: Send + Sync {
     /// Answers one question. The gate caches the answer, not the reviewer.
     async fn review(&self, question: &Question) -> Result<bool, Error>;
 
@@ -81,7 +81,7 @@ pub trait Reviewer: Send + Sync {
 }
 
 /// Asks the API server, as the host.
-pub struct ApiReviewer {
+pub(crate) struct ApiReviewer {
     client: kube::Client,
 }
 
@@ -90,7 +90,7 @@ pub struct ApiReviewer {
 impl ApiReviewer {
     /// Creates a reviewer that asks over `client`.
     #[must_use]
-    pub fn new(client: kube::Client) -> Self {
+    pub(crate) fn new(client: kube::Client) -> Self {
         Self { client }
     }
 }

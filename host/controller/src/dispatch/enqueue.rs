@@ -7,7 +7,7 @@ use oarlock_plugin::contract::{self, Enqueue, WorkKey};
 
 /// The parsed enqueue rule of a subscription.
 #[derive(Clone, Debug)]
-pub struct EnqueueRule {
+pub(crate) struct EnqueueRule {
     /// The kind of the keys.
     kind: String,
     target: Target,
@@ -26,7 +26,7 @@ enum Target {
 
 impl EnqueueRule {
     /// Parses the rule of a subscription.
-    pub fn of(subscription: &contract::Subscription) -> Result<Self, PointerError> {
+    pub(crate) fn of(subscription: &contract::Subscription) -> Result<Self, PointerError> {
         let name = || subscription.name.clone();
         let (kind, target) = match &subscription.enqueue {
             Enqueue::Nothing => (name(), Target::Nothing),
@@ -40,13 +40,13 @@ impl EnqueueRule {
 
     /// Returns whether notifications go to the handler, not to the work queue.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         matches!(self.target, Target::Nothing)
     }
 
     /// Returns the key that a state of an object names; `None` if it names none.
     #[must_use]
-    pub fn key(&self, object: &Object) -> Option<WorkKey> {
+    pub(crate) fn key(&self, object: &Object) -> Option<WorkKey> {
         let namespace = object.key().namespace();
         let (namespace, name) = match &self.target {
             Target::Nothing => return None,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the host's notifications and swallows one of them. Cheap to clone; clones share the count.
 #[derive(Clone, Debug)]
-pub struct FaultHook {
+pub(crate) struct FaultHook {
     /// The notifications left until the one that is swallowed; zero afterwards.
     left: Option<Arc<AtomicU64>>,
 }
@@ -18,7 +18,7 @@ pub struct FaultHook {
 impl FaultHook {
     /// Creates a hook that swallows the n-th notification, counted from one; `None` swallows none.
     #[must_use]
-    pub fn new(nth: Option<u64>) -> Self {
+    pub(crate) fn new(nth: Option<u64>) -> Self {
         Self { left: nth.map(|nth| Arc::new(AtomicU64::new(nth))) }
     }
 

@@ -28,7 +28,7 @@ const KEY_COST: usize = 320;
 
 /// A handle on one plugin's queue. Clones are handles on the same queue.
 #[derive(Clone, Default)]
-pub struct PluginQueue {
+pub(crate) struct PluginQueue {
     keys: WorkQueue<Key>,
     state: Arc<Mutex<PluginQueueState>>,
     /// The plugin handles a replay: keys that it adds meanwhile are no events.
@@ -75,7 +75,7 @@ struct PluginQueueState {
 impl PluginQueue {
     /// Creates an empty queue that reports to the metrics and charges its keys to the plugin's account.
     #[must_use]
-    pub fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
+    pub(crate) fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
         let keys = WorkQueue::new(workqueue::Config { metrics, ..workqueue::Config::default() });
         let queue = Self { keys, ..Self::default() };
         queue.state.lock().charge = account.charge(Use::WorkQueue, 0).ok();
@@ -88,7 +88,7 @@ impl PluginQueue {
     ///
     /// `limit-exceeded` when the queue holds too many keys, or the plugin's account has no room for another
     /// one.
-    pub fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
+    pub(crate) fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
         let mut state = self.state.lock();
         if !self.is_replaying.load(Ordering::Relaxed) && state.is_parked(&key) {

@@ -24,8 +24,10 @@ use crate::report::HostEvent;
 /// The interval at which an informer checks whether a resync of a subscription is due.
 const RESYNC_CHECK: Duration = Duration::from_secs(15);
 
+/// One resource of the host's informers.
 pub(super) struct ResourceEntry {
     pub(super) resource: GroupVersionResource,
+    /// None until the resource is served for the first time.
     pub(super) informer: watch::Sender<Option<SharedInformer>>,
     /// The content that every cached object has at least.
     pub(super) content: watch::Sender<Content>,
@@ -47,6 +49,7 @@ impl ResourceEntry {
         }
     }
 
+    /// Waits until the resource is served, then runs its informer until the token is cancelled.
     pub(super) async fn run(&self, shared: &Arc<InformersShared>, token: CancellationToken) {
         let type_meta = tokio::select! {
             biased;
@@ -126,7 +129,7 @@ impl ResourceEntry {
         let mut state = self.state.lock();
         let message = excess.to_string();
         let hint = excess.hint();
-        let was_known = state.over_budget.replace(format!("{message}; {hint}")).is_some();
+        let was_known = state.over_budget.replace(format!("{message}. Fix: {hint}")).is_some();
         let wanted_by = state.wanted_by();
         drop(state);
         if !was_known {

@@ -8,10 +8,12 @@ use tokio::time::Instant;
 use super::Purpose;
 use crate::tasks::Task;
 
+/// The users, the task and the problems of one resource.
 #[derive(Default)]
 pub(super) struct ResourceState {
     next_id: u64,
     users: BTreeMap<u64, (Purpose, Content)>,
+    /// The task that runs the informer; none before the first user.
     pub(super) task: Option<Task>,
     pub(super) problem: Option<Problem>,
     /// Why the budget has no room for the wanted content, if it has none.
@@ -30,8 +32,11 @@ pub(super) struct Problem {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum ProblemKind {
+    /// The API server does not serve the resource.
     Absent,
+    /// The host's account may not list or watch it.
     Forbidden,
+    /// Requests fail for another reason.
     Unreachable,
 }
 

@@ -188,6 +188,7 @@ impl<'e> SourceController<'e> {
         tokio::time::sleep_until(left_at + NARROW_AFTER).await;
     }
 
+    /// Switches to metadata, unless a user wants full objects again.
     fn narrow(&mut self, informer: &SharedInformer) {
         // With this lock a later user sees that the cache no longer has full objects for certain.
         let state = self.entry.state.lock();

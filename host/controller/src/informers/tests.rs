@@ -17,6 +17,7 @@ use oarlock_informer::{
     listener::Outcome,
     object::{Content, TypeMeta},
 };
+use oarlock_wait_until::{LIMIT, yield_until};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -178,13 +179,11 @@ fn received(listener: &mut Listener) -> Vec<String> {
 
 /// Waits until no task is left.
 async fn all_tasks_gone(rig: &Rig) {
-    for _ in 0..10_000 {
-        if rig.tasks.names().is_empty() {
-            return;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("these tasks do not end: {:?}", rig.tasks.names());
+    let names = || match rig.tasks.names() {
+        names if names.is_empty() => Ok(()),
+        names => Err(names),
+    };
+    yield_until("the end of all tasks", LIMIT, names).await;
 }
 
 /// Waits until the watch is no longer very short, and a relist no longer reaches the new listener.

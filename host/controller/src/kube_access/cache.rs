@@ -40,15 +40,15 @@ const MOST_INDEX_VALUES_BYTES: usize = pages::PAGE_BYTES;
 const VALUES_STEP: usize = 512;
 
 /// One declared read, with its informer.
-pub struct Reader {
+pub(crate) struct Reader {
     /// The resource.
-    pub target: GroupVersionResource,
+    pub(crate) target: GroupVersionResource,
     /// The declared namespaces.
-    pub namespaces: Namespaces,
+    pub(crate) namespaces: Namespaces,
     /// The declared content.
-    pub content: Content,
+    pub(crate) content: Content,
     /// The handle that keeps the informer running.
-    pub handle: InformerHandle,
+    pub(crate) handle: InformerHandle,
 }
 
 /// The declared reads and indices of one generation of a plugin.

@@ -39,7 +39,7 @@ pub(super) struct Emitter {
 }
 
 /// Sends Events to the API server. Runs on a task of its own.
-pub struct Recorder {
+pub(crate) struct Recorder {
     recording: Recording<PluginSink>,
 }
 
@@ -89,7 +89,9 @@ impl Emitter {
                     "the queue is full: {} Events wait to be recorded",
                     Broadcaster::<Event>::QUEUE
                 )),
-                Dropped::ShutDown => Error::Unavailable("the host records no more Events, because it is stopping".to_owned()),
+                Dropped::ShutDown => {
+                    Error::Unavailable("the host records no more Events, because it is stopping".to_owned())
+                }
             }
         })
     }
@@ -109,7 +111,7 @@ fn cost(event: &GuestEvent) -> usize {
 
 impl Recorder {
     /// Records Events until the token is cancelled or every emitter is dropped.
-    pub async fn run(self, token: CancellationToken) {
+    pub(crate) async fn run(self, token: CancellationToken) {
         self.recording.run(token).await;
     }
 }

@@ -4,11 +4,11 @@ use oarlock_flow_control::TokenBucket;
 
 /// A rate of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rate {
+pub(crate) struct Rate {
     /// The average number of requests per second.
-    pub per_second: f64,
+    pub(crate) per_second: f64,
     /// The largest number of requests at once.
-    pub burst: u32,
+    pub(crate) burst: u32,
 }
 
 // === impl Rate ===

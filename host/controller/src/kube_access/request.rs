@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// The timeout of a request.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a request waits for the plugin's own rate before it fails with `throttled`.
-pub const RATE_PATIENCE: Duration = Duration::from_millis(250);
+const RATE_PATIENCE: Duration = Duration::from_millis(250);
 
 /// The longest response that is read. No object is longer, and lists are not requested here.
 const LONGEST_ANSWER: usize = 16 << 20;

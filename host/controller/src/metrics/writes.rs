@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 /// Counts the writes of one plugin. Clones share the counters.
 #[derive(Clone, Debug, Default)]
-pub struct Writes(Arc<Mutex<BTreeMap<(&'static str, Code), u64>>>);
+pub(crate) struct Writes(Arc<Mutex<BTreeMap<(&'static str, Code), u64>>>);
 
 /// The status code of a response; none if there was no response.
 type Code = Option<u16>;

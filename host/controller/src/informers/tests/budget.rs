@@ -82,7 +82,7 @@ async fn a_first_list_that_does_not_fit_is_aborted_and_tried_again_later() {
     };
     insta::assert_snapshot!(message, @"1012 objects are cached, the limit is 1000");
     assert_eq!(wanted_by, ["p"]);
-    insta::assert_snapshot!(handle.waits_for().unwrap(), @"room in the budget for v1/pods: 1012 objects are cached, the limit is 1000; raise --max-objects if the host has the memory, declare metadata only, or remove other plugins");
+    insta::assert_snapshot!(handle.waits_for().unwrap(), @"room in the budget for v1/pods: 1012 objects are cached, the limit is 1000. Fix: raise --max-objects if the host has the memory, declare metadata only, or remove other plugins");
     let usage = rig.informers.budget();
     assert_eq!((usage.objects, usage.refusals), (500, 1), "no object of the list is cached");
     let n_requests = rig.api().requests().len();

@@ -8,6 +8,7 @@ use oarlock_informer::{
     object::TypeMeta,
     testing::{Draft, FakeListWatch},
 };
+use oarlock_wait_until::{LIMIT, yield_until};
 use tokio_util::sync::CancellationToken;
 
 use std::time::Duration;
@@ -103,9 +104,11 @@ impl Rig {
     /// Waits until the cache has so many objects.
     async fn has(&self, n_objects: usize) {
         let informer = self.cache.readers["pods"].handle.informer().unwrap();
-        while informer.indexer().len() < n_objects {
-            tokio::task::yield_now().await;
-        }
+        yield_until("objects in the cache", LIMIT, || match informer.indexer().len() {
+            n_cached if n_cached < n_objects => Err(n_cached),
+            n_cached => Ok(n_cached),
+        })
+        .await;
     }
 
     async fn by_app(&self, app: &str) -> Result<Vec<String>, Error> {
@@ -187,6 +190,7 @@ async fn the_pages_of_a_list_have_every_object_exactly_once() {
         let page = rig.list("pods", Namespaces::All, 2, &token).await.unwrap();
         assert!(page.rows.len() <= 2);
         seen.extend(keys(&page));
+        assert!(seen.len() < 100, "the pages do not end: {seen:?}");
         if page.continue_token.is_empty() {
             break;
         }

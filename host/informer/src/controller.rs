@@ -1,7 +1,8 @@
 //! A reflector, a queue and a callback: client-go's low-level Controller.
 //!
-//! A [`Controller`] has no cache: the callback receives the deltas and may store objects. [`Informer`] adds a cache and one
-//! handler. [`SharedInformer`](crate::SharedInformer) has a cache and many listeners, and does not use this module.
+//! A [`Controller`] has no cache: the callback receives the deltas and may store objects. [`Informer`] adds a
+//! cache and one handler. [`SharedInformer`](crate::SharedInformer) has a cache and many listeners, and does
+//! not use this module.
 
 mod informer;
 
@@ -41,12 +42,13 @@ impl Controller {
         Self { fifo, reflector, has_started: AtomicBool::new(false) }
     }
 
-    /// Runs the reflector and calls `process` with the deltas of each popped key, in order, until the token is cancelled. Then
-    /// the queue is closed, and the keys in it are not processed.
+    /// Runs the reflector and calls `process` with the deltas of each popped key, in order, until the token
+    /// is cancelled. Then the queue is closed, and the keys in it are not processed.
     ///
-    /// `process` is called while the queue is locked: it must return soon and must not use the queue. Its flag is true while
-    /// the first list has not been processed whole. If it fails, the error is logged and its deltas are dropped; if it panics,
-    /// this future panics. A controller runs once; a second call logs and returns.
+    /// `process` is called while the queue is locked: it must return soon and must not use the queue. Its
+    /// flag is true while the first list has not been processed whole. If it fails, the error is logged and
+    /// its deltas are dropped; if it panics, this future panics. A controller runs once; a second call logs
+    /// and returns.
     pub async fn run<F>(&self, token: &CancellationToken, process: F)
     where
         F: FnMut(&ObjectKey, &Deltas, bool) -> Result<Processed, ProcessError>,
@@ -91,7 +93,8 @@ impl Controller {
                 () = token.cancelled() => return,
                 popped = popped => if popped.is_err() { return },
             }
-            // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
+            // A full queue must not keep the reflector, which is part of the same task, from reading its
+            // connection.
             coop::consume_budget().await;
         }
     }

@@ -1,14 +1,15 @@
 //! The queue between the reflector and the cache: client-go's DeltaFIFO.
 //!
-//! The reflector appends each change as a [`Delta`] to the list of its object. [`DeltaFifo::pop`] returns whole lists, in the
-//! order in which their keys were first queued. A key is in the queue exactly while it has deltas, and [`Deltas`] are never
-//! empty.
+//! The reflector appends each change as a [`Delta`] to the list of its object. [`DeltaFifo::pop`] returns
+//! whole lists, in the order in which their keys were first queued. A key is in the queue exactly while it
+//! has deltas, and [`Deltas`] are never empty.
 //!
-//! [`DeltaFifo::watermark`] returns how far the consumer has come: whether it has processed the first list, up to which
-//! version, and from which source.
+//! [`DeltaFifo::watermark`] returns how far the consumer has come: whether it has processed the first list,
+//! up to which version, and from which source.
 //!
-//! The queue does not wait for plugins: the consumer updates the cache and the listeners' backlogs, so the queue stays
-//! short. It does not depend on an informer: the stored objects are behind the trait [`KnownObjects`].
+//! The queue does not wait for plugins: the consumer updates the cache and the listeners' backlogs, so the
+//! queue stays short. It does not depend on an informer: the stored objects are behind the trait
+//! [`KnownObjects`].
 
 mod deltas;
 mod pop;
@@ -64,11 +65,12 @@ pub trait KnownObjects: Send + Sync {
 pub struct Config {
     /// Returns the key of an object; `namespace/name` by default.
     pub key_function: KeyFunction,
-    /// The objects that the consumer has stored. Without it, deletes of objects that are not queued are dropped, and a resync
-    /// does nothing.
+    /// The objects that the consumer has stored. Without it, deletes of objects that are not queued are
+    /// dropped, and a resync does nothing.
     pub known_objects: Option<Arc<dyn KnownObjects>>,
-    /// Runs once on each object before it is queued; never on tombstones and on objects that a resync queues. A reflector
-    /// transforms the objects of a list before it queues the list, unless the key function is a custom one.
+    /// Runs once on each object before it is queued; never on tombstones and on objects that a resync queues.
+    /// A reflector transforms the objects of a list before it queues the list, unless the key function is a
+    /// custom one.
     pub transformer: Option<Transformer>,
 }
 
@@ -80,7 +82,8 @@ pub struct DeltaFifo {
     state: Mutex<DeltaFifoState>,
     /// Notified when a change is queued and when the queue is closed.
     changed: Notify,
-    /// How far the consumer has come. Receivers are woken at each change; without receivers the value alone changes.
+    /// How far the consumer has come. Receivers are woken at each change; without receivers the value alone
+    /// changes.
     watermark: watch::Sender<Watermark>,
 }
 
@@ -147,8 +150,8 @@ impl DeltaFifo {
         self.changed.notify_waiters();
     }
 
-    /// Records that everything up to this resourceVersion was queued. The watermark shows the version once all of that is
-    /// processed.
+    /// Records that everything up to this resourceVersion was queued. The watermark shows the version once
+    /// all of that is processed.
     pub fn mark(&self, resource_version: &str) {
         let mut state = self.state.lock();
         if let Some(reached) = state.progress.version_queued(Version::new(resource_version)) {
@@ -161,14 +164,15 @@ impl DeltaFifo {
         self.state.lock().progress.source_changed(generation);
     }
 
-    /// Returns how far the consumer has come, as it is and as it changes. Deltas that were requeued count as processed.
+    /// Returns how far the consumer has come, as it is and as it changes. Deltas that were requeued count as
+    /// processed.
     #[must_use]
     pub fn watermark(&self) -> watch::Receiver<Watermark> {
         self.watermark.subscribe()
     }
 
-    /// Returns whether the first list, if there was one, was processed whole: after the last call of the process callback,
-    /// not before. Once true, it stays true.
+    /// Returns whether the first list, if there was one, was processed whole: after the last call of the
+    /// process callback, not before. Once true, it stays true.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.watermark.borrow().has_synced()
@@ -227,7 +231,8 @@ impl DeltaFifo {
         Ok(())
     }
 
-    /// Queues an object as deleted, unless it is neither queued nor known. `key` is its key before it was transformed.
+    /// Queues an object as deleted, unless it is neither queued nor known. `key` is its key before it was
+    /// transformed.
     pub(crate) fn delete_key(&self, key: ObjectKey, object: DeltaObject) {
         let mut state = self.state.lock();
         self.populate(&mut state);
@@ -244,8 +249,9 @@ impl DeltaFifo {
         if let (Some(newest), DeltaObject::Object(deleted)) = (newest, &object)
             && !newest.has_uid_of(deleted)
         {
-            // The deleted object is another one than the newest: the delete of the newest and the add of this one were missed.
-            // Both are queued, so that no consumer receives the delete of an object that it does not know.
+            // The deleted object is another one than the newest: the delete of the newest and the add of this
+            // one were missed. Both are queued, so that no consumer receives the delete of an object that it
+            // does not know.
             let missed = Tombstone { key: key.clone(), object: Some(newest) };
             state.push(key.clone(), Delta::Deleted(DeltaObject::Tombstone(missed)));
             state.push(key.clone(), Delta::Added(deleted.clone()));
@@ -255,7 +261,8 @@ impl DeltaFifo {
         self.changed.notify_waiters();
     }
 
-    /// Records that something other than a list was queued. If it came first, the queue waits for no first list.
+    /// Records that something other than a list was queued. If it came first, the queue waits for no first
+    /// list.
     fn populate(&self, state: &mut DeltaFifoState) {
         if !state.progress.is_populated() {
             state.progress.populated_without_list();

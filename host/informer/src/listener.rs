@@ -1,20 +1,22 @@
 //! One subscriber of a shared informer: what it receives, when, and what waits for it.
 //!
-//! **Order.** The notifications of one object form a chain: an add, then updates whose old state is the new state of the
-//! notification before, then a delete; then nothing until the next add. One object is never in flight twice. Nothing is
-//! promised between objects, but the object whose notification has waited longest is delivered first. An object that is in
-//! flight or backing off does not delay other objects.
+//! **Order.** The notifications of one object form a chain: an add, then updates whose old state is the new
+//! state of the notification before, then a delete; then nothing until the next add. One object is never in
+//! flight twice. Nothing is promised between objects, but the object whose notification has waited longest is
+//! delivered first. An object that is in flight or backing off does not delay other objects.
 //!
-//! **Merging.** Up to the limit of the backlog every notification is delivered separately. Beyond the limit, the notifications
-//! that wait for one object merge into one that spans them. A failed notification always merges with those that follow it. So
-//! at most as many notifications wait as the limit says, plus two per object.
+//! **Merging.** Up to the limit of the backlog every notification is delivered separately. Beyond the limit,
+//! the notifications that wait for one object merge into one that spans them. A failed notification always
+//! merges with those that follow it. So at most as many notifications wait as the limit says, plus two per
+//! object.
 //!
-//! **Bytes.** A backlog may hold states that the cache no longer holds: the old state of an update, the last state of a delete,
-//! and a new state that was superseded by an update which is skipped because it changes no declared field. These are charged to
-//! a [`BacklogAccount`]. While the account is full, notifications merge as they do beyond the limit, skipped updates included.
+//! **Bytes.** A backlog may hold states that the cache no longer holds: the old state of an update, the last
+//! state of a delete, and a new state that was superseded by an update which is skipped because it changes no
+//! declared field. These are charged to a [`BacklogAccount`]. While the account is full, notifications merge
+//! as they do beyond the limit, skipped updates included.
 //!
-//! **Pull.** A listener calls no callback. The consumer takes notifications with [`Listener::next`] and ends each delivery with
-//! [`ListenerHandle::finish`]. Dropping the listener removes it and its backlog.
+//! **Pull.** A listener calls no callback. The consumer takes notifications with [`Listener::next`] and ends
+//! each delivery with [`ListenerHandle::finish`]. Dropping the listener removes it and its backlog.
 //!
 //! The file `decision.rs` decides whether a change is delivered, `merge.rs` how notifications merge.
 
@@ -49,8 +51,8 @@ pub(crate) use self::shared::ListenerShared;
 use self::shared::SyncState;
 use self::snapshot::SLICE;
 
-/// The consumer's end of a listener, which takes notifications. It dereferences to the [`ListenerHandle`], which does
-/// everything else. Dropping it removes the listener from its informer and drops its backlog.
+/// The consumer's end of a listener, which takes notifications. It dereferences to the [`ListenerHandle`],
+/// which does everything else. Dropping it removes the listener from its informer and drops its backlog.
 ///
 /// It may be passed to another consumer, which continues where the first one stopped, after
 /// [`ListenerHandle::abandon_in_flight`].
@@ -66,10 +68,11 @@ impl Listener {
         Self { handle: ListenerHandle { shared, processor } }
     }
 
-    /// Waits for the next notification of the ready object that has waited longest. The object is in flight from then on, and
-    /// its next notification does not come before [`ListenerHandle::finish`].
+    /// Waits for the next notification of the ready object that has waited longest. The object is in flight
+    /// from then on, and its next notification does not come before [`ListenerHandle::finish`].
     ///
-    /// Returns `None` once the informer has stopped or the listener was removed. Cancelling the wait loses nothing.
+    /// Returns `None` once the informer has stopped or the listener was removed. Cancelling the wait loses
+    /// nothing.
     pub async fn next(&mut self) -> Option<Delivery> {
         let shared = &self.handle.shared;
         loop {

@@ -1,8 +1,8 @@
 //! The listeners of one informer, and the right to change its cache.
 //!
-//! [`DeltaHandler`] applies deltas to the cache and notifies the listeners. The lock `block_deltas` (client-go's
-//! `blockDeltas`) serializes writes to the cache, registrations, removals and snapshots, so a listener receives exactly the
-//! changes since its snapshot. Readers of the cache do not take that lock.
+//! [`DeltaHandler`] applies deltas to the cache and notifies the listeners. The lock `block_deltas`
+//! (client-go's `blockDeltas`) serializes writes to the cache, registrations, removals and snapshots, so a
+//! listener receives exactly the changes since its snapshot. Readers of the cache do not take that lock.
 
 mod delta_handler;
 mod matcher;
@@ -87,7 +87,8 @@ impl Processor {
         self.lifecycle.subscribe()
     }
 
-    /// Starts the informer: fixes the period of the resync check and returns it. Returns none if it was started before.
+    /// Starts the informer: fixes the period of the resync check and returns it. Returns none if it was
+    /// started before.
     pub(crate) fn start(&self) -> Option<Duration> {
         let state = self.block_deltas.lock();
         let is_first = self.lifecycle.send_if_modified(|lifecycle| {
@@ -109,7 +110,8 @@ impl Processor {
         self.lifecycle.send_replace(Lifecycle::Stopped);
     }
 
-    /// Registers a listener, which receives the objects in the cache as initial adds. Returns none once stopped.
+    /// Registers a listener, which receives the objects in the cache as initial adds. Returns none once
+    /// stopped.
     pub(crate) fn add_listener(self: &Arc<Self>, config: ListenerConfig) -> Option<Listener> {
         let (listener, snapshot) = {
             let mut state = self.block_deltas.lock();
@@ -152,14 +154,15 @@ impl Processor {
         run(&self.indexer)
     }
 
-    /// Notifies the listeners that the informer has synced. Called once the queue has synced; later listeners read that from
-    /// the queue when they are registered.
+    /// Notifies the listeners that the informer has synced. Called once the queue has synced; later listeners
+    /// read that from the queue when they are registered.
     pub(crate) fn informer_has_synced(&self) {
         let state = self.block_deltas.lock();
         state.registrations.iter().for_each(|registration| registration.listener.informer_has_synced());
     }
 
-    /// Marks the listeners whose resync is due as resyncing, and all others as not. Returns whether any is due.
+    /// Marks the listeners whose resync is due as resyncing, and all others as not. Returns whether any is
+    /// due.
     pub(crate) fn should_resync(&self, now: Instant) -> bool {
         let mut state = self.block_deltas.lock();
         let check_period = state.resync_check_period;
@@ -172,8 +175,8 @@ impl Processor {
 // === impl ProcessorState ===
 
 impl ProcessorState {
-    /// Returns the resync timer of a new listener. Before the start, a shorter period shortens the informer's; afterwards it is
-    /// raised to the informer's.
+    /// Returns the resync timer of a new listener. Before the start, a shorter period shortens the
+    /// informer's; afterwards it is raised to the informer's.
     fn resync_timer(&mut self, config: &ListenerConfig, lifecycle: Lifecycle) -> ResyncTimer {
         let listener = &config.name;
         let requested = resync::requested(config.resync.unwrap_or(self.default_resync_period));

@@ -1,30 +1,34 @@
 //! One list, one watch and one cache of a resource, shared by many listeners: client-go's SharedInformer.
 //!
-//! [`SharedInformer::run`] is one future. In it the reflector queues changes in the delta queue, and the pop loop applies them
-//! to the cache and then notifies the listeners. This is the contract:
+//! [`SharedInformer::run`] is one future. In it the reflector queues changes in the delta queue, and the pop
+//! loop applies them to the cache and then notifies the listeners. This is the contract:
 //!
-//! **Identity.** An object is identified by resource, namespace and name. Its uid is not part of the identity: if an object is
-//! deleted and another one of that name is created while the informer has no watch, listeners receive one update, from the
-//! old uid to the new one. A listener that must tell them apart compares the uids.
+//! **Identity.** An object is identified by resource, namespace and name. Its uid is not part of the
+//! identity: if an object is deleted and another one of that name is created while the informer has no watch,
+//! listeners receive one update, from the old uid to the new one. A listener that must tell them apart
+//! compares the uids.
 //!
-//! **Consistency.** The cache is eventually consistent with the API server: if an object has a state there, then eventually
-//! the cache holds that state or a later one, unless the informer is stopped or the connection fails for good. The states of
-//! one object in the cache are a subsequence of its states at the API server, in their order: states may be skipped, but never
-//! reordered. This does not hold across a restore of the API server's data, which may bring back older states. A read of the
-//! cache is answered from one state of the cache.
+//! **Consistency.** The cache is eventually consistent with the API server: if an object has a state there,
+//! then eventually the cache holds that state or a later one, unless the informer is stopped or the
+//! connection fails for good. The states of one object in the cache are a subsequence of its states at the
+//! API server, in their order: states may be skipped, but never reordered. This does not hold across a
+//! restore of the API server's data, which may bring back older states. A read of the cache is answered from
+//! one state of the cache.
 //!
-//! **Order.** The cache changes first, then the listeners are notified: when a listener receives a state, the cache and its
-//! indices hold that state or a later one. A listener receives the notifications of one object in order, as a chain without
-//! gaps ([`listener`](crate::listener)). There is no order between objects, nor between listeners.
+//! **Order.** The cache changes first, then the listeners are notified: when a listener receives a state, the
+//! cache and its indices hold that state or a later one. A listener receives the notifications of one object
+//! in order, as a chain without gaps ([`listener`](crate::listener)). There is no order between objects, nor
+//! between listeners.
 //!
-//! **Late listeners.** A listener may be added at any time. It receives the objects that the cache holds at that moment as
-//! initial adds, and then each change since. It misses no change and receives none twice.
+//! **Late listeners.** A listener may be added at any time. It receives the objects that the cache holds at
+//! that moment as initial adds, and then each change since. It misses no change and receives none twice.
 //!
-//! **Slow listeners.** A listener never delays the cache or other listeners. Its backlog is bounded: beyond the limit, the
-//! notifications of one object merge. A slow listener receives fewer notifications, and each is correct.
+//! **Slow listeners.** A listener never delays the cache or other listeners. Its backlog is bounded: beyond
+//! the limit, the notifications of one object merge. A slow listener receives fewer notifications, and each
+//! is correct.
 //!
-//! **Deletes.** A delete carries the last known state of the object. If the delete event was missed, that state may be stale,
-//! and the notification says so (`final_state_unknown`).
+//! **Deletes.** A delete carries the last known state of the object. If the delete event was missed, that
+//! state may be stale, and the notification says so (`final_state_unknown`).
 //!
 //! **Immutability.** Objects are shared between the cache and all listeners, and cannot be changed.
 
@@ -60,23 +64,26 @@ pub use crate::processor::Lifecycle;
 pub struct Config {
     /// The resource, for names in logs and errors.
     pub resource: GroupVersionResource,
-    /// How the informer lists, watches and backs off. The shorter of its `resync_period` and the one below counts.
+    /// How the informer lists, watches and backs off. The shorter of its `resync_period` and the one below
+    /// counts.
     pub reflector: reflector::Config,
-    /// How often the informer checks which listeners are due for a resync, and the period of listeners without one of their own.
-    /// A listener with a shorter period that is added before the start shortens it. Zero: no listener is resynced.
+    /// How often the informer checks which listeners are due for a resync, and the period of listeners
+    /// without one of their own. A listener with a shorter period that is added before the start shortens it.
+    /// Zero: no listener is resynced.
     pub resync_period: Duration,
     /// Changes each object before it is queued. [`SharedInformer::set_transformer`] replaces it.
     pub transformer: Option<Transformer>,
     /// Publishes the metrics of the informer.
     pub publisher: Option<Publisher>,
-    /// How many bytes of hot, that is uncompressed, texts the cache keeps at most. It compresses objects beyond that, the oldest
-    /// first, and objects that were not replaced for about a second.
+    /// How many bytes of hot, that is uncompressed, texts the cache keeps at most. It compresses objects
+    /// beyond that, the oldest first, and objects that were not replaced for about a second.
     pub hot_bytes: usize,
     /// The limits of each index.
     pub index_limits: Limits,
 }
 
-/// A handle of an informer. Clones are handles of the same informer. The module's documentation is its contract.
+/// A handle of an informer. Clones are handles of the same informer. The module's documentation is its
+/// contract.
 #[derive(Clone)]
 pub struct SharedInformer {
     core: Arc<Core>,
@@ -96,8 +103,8 @@ pub enum WaitError {
     /// The requested version, or that of the API server, is not a decimal integer.
     #[error(transparent)]
     NotComparable(#[from] NotComparable),
-    /// The versions of the API server went back, for example because its data was restored from a backup. The requested version
-    /// may be one from before, which never comes again. The cache holds the restored state.
+    /// The versions of the API server went back, for example because its data was restored from a backup. The
+    /// requested version may be one from before, which never comes again. The cache holds the restored state.
     #[error(
         "resourceVersion {wanted} may be older than a restore of the API server's data: its versions went back, and are at {now:?}"
     )]
@@ -145,8 +152,9 @@ impl SharedInformer {
         Self { core: Arc::new(Core::new(list_watch, config)) }
     }
 
-    /// Runs the informer until the token is cancelled. On return the reflector and the pop loop have ended, queued changes are
-    /// dropped, and every listener is closed. An informer runs once; a second call logs and returns.
+    /// Runs the informer until the token is cancelled. On return the reflector and the pop loop have ended,
+    /// queued changes are dropped, and every listener is closed. An informer runs once; a second call logs
+    /// and returns.
     ///
     /// The informer is this one future and spawns no task. Dropping the future stops the informer as well.
     pub async fn run(&self, token: CancellationToken) {
@@ -165,18 +173,19 @@ impl SharedInformer {
         self.wait_for_watermark(Watermark::has_synced).await
     }
 
-    /// Returns the last resourceVersion that the reflector received; empty before the first list. The cache may be behind it.
+    /// Returns the last resourceVersion that the reflector received; empty before the first list. The cache
+    /// may be behind it.
     #[must_use]
     pub fn last_resource_version(&self) -> String {
         self.core.reflector_status.resource_version()
     }
 
-    /// Waits until the cache holds everything up to a resourceVersion of this resource, for example the one that a write
-    /// returned.
+    /// Waits until the cache holds everything up to a resourceVersion of this resource, for example the one
+    /// that a write returned.
     ///
-    /// A version that was seen stays seen, also after a bookmark of a lower version. If a list has a lower version than a list
-    /// before, the wait ends in [`WaitError::WentBack`]. The wait may never end if the version is of another resource.
-    /// Cancelling the wait is harmless.
+    /// A version that was seen stays seen, also after a bookmark of a lower version. If a list has a lower
+    /// version than a list before, the wait ends in [`WaitError::WentBack`]. The wait may never end if the
+    /// version is of another resource. Cancelling the wait is harmless.
     pub async fn wait_until_seen(&self, resource_version: &str) -> Result<(), WaitError> {
         let wanted: ResourceVersion = resource_version.parse()?;
         let mut watermark = self.core.fifo.watermark();
@@ -197,15 +206,15 @@ impl SharedInformer {
         }
     }
 
-    /// Switches to another source at once, and returns its generation; see [`Sources`](reflector::Sources). The objects of the
-    /// first list of that source replace those in the cache. Listeners are notified of the differences only: an object at the
-    /// resourceVersion that they have received is no difference.
+    /// Switches to another source at once, and returns its generation; see [`Sources`](reflector::Sources).
+    /// The objects of the first list of that source replace those in the cache. Listeners are notified of the
+    /// differences only: an object at the resourceVersion that they have received is no difference.
     pub fn switch(&self, source: Source) -> SourceGeneration {
         self.core.sources.switch(source)
     }
 
-    /// Waits until the cache holds a whole list of the source of that generation, or of a later one; returns false when the
-    /// informer stopped instead. The generation of the first source is 0.
+    /// Waits until the cache holds a whole list of the source of that generation, or of a later one; returns
+    /// false when the informer stopped instead. The generation of the first source is 0.
     pub async fn wait_for_source(&self, generation: SourceGeneration) -> bool {
         let holds =
             |watermark: &Watermark| watermark.has_synced() && watermark.source_generation() >= generation;

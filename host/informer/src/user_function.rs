@@ -1,11 +1,11 @@
 //! Calls functions of the crate's users, and catches their panics.
 //!
-//! A panic is counted and logged with the kind of the function, and is an error of that one call. The cache, the queue and
-//! other users are not affected.
+//! A panic is counted and logged with the kind of the function, and is an error of that one call. The cache,
+//! the queue and other users are not affected.
 //!
 //! Not here: the callbacks of [`DeltaFifo::pop`](crate::delta_fifo::DeltaFifo::pop) and of the bare
-//! [`Controller`](crate::controller::Controller), whose panics are passed to the caller (CT-06), and implementations of this
-//! crate's traits for storage and transport.
+//! [`Controller`](crate::controller::Controller), whose panics are passed to the caller (CT-06), and
+//! implementations of this crate's traits for storage and transport.
 
 use std::any::Any;
 use std::fmt::{self, Display};

@@ -23,7 +23,8 @@ pub trait Store {
     /// When the object cannot be stored.
     fn put(&mut self, key: &ObjectKey, object: Object) -> Result<Option<Object>, ProcessError>;
 
-    /// Removes the object of that key and returns it. `last_state` is its final state, unless the delete event was missed.
+    /// Removes the object of that key and returns it. `last_state` is its final state, unless the delete
+    /// event was missed.
     ///
     /// # Errors
     ///
@@ -35,8 +36,8 @@ pub trait Store {
     ) -> Result<Option<Object>, ProcessError>;
 }
 
-/// A cache and one handler, which is called while the queue is locked, as in client-go's plain informer. A slow handler delays
-/// the watch; if the handler panics, [`Informer::run`] panics.
+/// A cache and one handler, which is called while the queue is locked, as in client-go's plain informer. A
+/// slow handler delays the watch; if the handler panics, [`Informer::run`] panics.
 ///
 /// Meant for small programs; other programs should use [`SharedInformer`](crate::SharedInformer).
 pub struct Informer<H> {
@@ -46,8 +47,8 @@ pub struct Informer<H> {
     handler: H,
 }
 
-/// Applies the deltas of one object, oldest first: each to the store first, then to the handler. The store decides whether a
-/// change is an add or an update.
+/// Applies the deltas of one object, oldest first: each to the store first, then to the handler. The store
+/// decides whether a change is an add or an update.
 ///
 /// # Errors
 ///
@@ -124,8 +125,8 @@ impl<H: EventHandler> Informer<H> {
         self.writer.indexer()
     }
 
-    /// Returns how far the handler has come, as it is and as it changes: [`Watermark::has_synced`] once it has handled the whole
-    /// first list.
+    /// Returns how far the handler has come, as it is and as it changes: [`Watermark::has_synced`] once it
+    /// has handled the whole first list.
     #[must_use]
     pub fn watermark(&self) -> watch::Receiver<Watermark> {
         self.fifo.watermark()

@@ -74,8 +74,8 @@ impl DeltaObject {
         }
     }
 
-    /// Returns the namespace and name of the object. They are parsed from the tombstone's key if the object is unknown: the
-    /// namespace ends at the first slash.
+    /// Returns the namespace and name of the object. They are parsed from the tombstone's key if the object
+    /// is unknown: the namespace ends at the first slash.
     #[must_use]
     pub fn name(&self) -> ObjectKey {
         match self {
@@ -103,8 +103,8 @@ impl Deltas {
         Self(Changes::One(first))
     }
 
-    /// Appends a change. Two deletes in a row become one: the newer if the older is a tombstone, else the older, since a final
-    /// state is better than a stale one. No other changes are merged.
+    /// Appends a change. Two deletes in a row become one: the newer if the older is a tombstone, else the
+    /// older, since a final state is better than a stale one. No other changes are merged.
     pub(super) fn push(&mut self, delta: Delta) {
         if let (Delta::Deleted(older), Delta::Deleted(_)) = (self.newest(), &delta) {
             if !older.is_tombstone() {

@@ -34,8 +34,9 @@ enum Outcome {
 impl DeltaFifo {
     /// Waits for the oldest key, removes it, and calls `process` with its deltas while the queue is locked.
     ///
-    /// The flag is true while the first list has not been processed whole. Cancelling the wait loses nothing. A closed queue
-    /// is drained before this returns [`Closed`]. A panic of `process` is passed on; its key counts as processed.
+    /// The flag is true while the first list has not been processed whole. Cancelling the wait loses nothing.
+    /// A closed queue is drained before this returns [`Closed`]. A panic of `process` is passed on; its key
+    /// counts as processed.
     pub async fn pop<F>(&self, process: F) -> Result<(), Closed>
     where
         F: FnOnce(&ObjectKey, &Deltas, bool) -> Processed,
@@ -43,9 +44,11 @@ impl DeltaFifo {
         self.pop_with(|key, deltas, is_in_initial_list| process(key, deltas, is_in_initial_list).into()).await
     }
 
-    /// Does as [`DeltaFifo::pop`], but `process` returns how many of the deltas, the oldest, it has processed.
+    /// Does as [`DeltaFifo::pop`], but `process` returns how many of the deltas, the oldest, it has
+    /// processed.
     ///
-    /// If some are left the key stays at the head of the queue with them, and later deltas of the key join them.
+    /// If some are left the key stays at the head of the queue with them, and later deltas of the key join
+    /// them.
     pub(crate) async fn pop_some<F>(&self, process: F) -> Result<(), Closed>
     where
         F: FnOnce(&ObjectKey, &Deltas, bool) -> usize,

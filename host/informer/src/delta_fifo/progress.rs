@@ -11,9 +11,9 @@ const MAX_IDLE_CAPACITY: usize = 256;
 
 /// Answers "has this been processed?" for versions, lists and sources alike.
 ///
-/// A mark that is set while *n* keys have ever been queued is reached once *n* keys have been popped. Keys leave the queue
-/// in the order in which they entered it, so everything that was queued before the mark is processed by then: a change
-/// that joins an older key is popped with that key.
+/// A mark that is set while *n* keys have ever been queued is reached once *n* keys have been popped. Keys
+/// leave the queue in the order in which they entered it, so everything that was queued before the mark is
+/// processed by then: a change that joins an older key is popped with that key.
 #[derive(Debug, Default)]
 pub(super) struct ProgressTracker {
     /// How many keys were ever queued.
@@ -24,7 +24,8 @@ pub(super) struct ProgressTracker {
     source_generation: SourceGeneration,
     /// The watermark once everything that is queued is processed.
     queued: Watermark,
-    /// The marks that are not reached: `n_pushed` when each was set, rising, and the watermark once it is reached.
+    /// The marks that are not reached: `n_pushed` when each was set, rising, and the watermark once it is
+    /// reached.
     marks: VecDeque<(u64, Watermark)>,
 }
 
@@ -58,7 +59,8 @@ impl ProgressTracker {
         self.mark()
     }
 
-    /// Records that a change came before any list: then the queue waits for no first list, and counts as synced.
+    /// Records that a change came before any list: then the queue waits for no first list, and counts as
+    /// synced.
     pub(super) fn populated_without_list(&mut self) {
         self.queued.sync();
         self.marks.iter_mut().for_each(|(_, mark)| mark.sync());

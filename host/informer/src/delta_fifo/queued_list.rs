@@ -7,8 +7,8 @@ use crate::object::Object;
 
 /// The objects of a list that were not popped yet, in the order of the list.
 ///
-/// Each object takes one pointer, where a queued key takes an entry in the map and one in the queue. An object is found by
-/// binary search, since the API server sorts its lists.
+/// Each object takes one pointer, where a queued key takes an entry in the map and one in the queue. An
+/// object is found by binary search, since the API server sorts its lists.
 #[derive(Debug, Default)]
 pub(super) struct QueuedList(vec::IntoIter<Object>);
 

@@ -12,10 +12,11 @@ use crate::resource_version::Version;
 // === impl DeltaFifo ===
 
 impl DeltaFifo {
-    /// Queues a whole list: its objects as replaced, and the objects that are queued or known but not listed as deleted.
+    /// Queues a whole list: its objects as replaced, and the objects that are queued or known but not listed
+    /// as deleted.
     ///
-    /// This is one critical section: a consumer sees all of the list or nothing. On an error the objects before the failed
-    /// one stay queued, and the queue does not count as populated.
+    /// This is one critical section: a consumer sees all of the list or nothing. On an error the objects
+    /// before the failed one stay queued, and the queue does not count as populated.
     pub fn replace(&self, objects: Vec<Object>) -> Result<(), Error> {
         self.replace_at(objects, None)
     }

@@ -15,8 +15,8 @@ const MIN_CAPACITY: usize = 64;
 pub(super) struct DeltaFifoState {
     deltas: KeyMap<Deltas>,
     queue: VecDeque<ObjectKey>,
-    /// A list that is queued as one piece, behind the first `n_before_list` keys of `queue`. If `deltas` has an entry for one of
-    /// its keys, the entry holds all deltas of that key.
+    /// A list that is queued as one piece, behind the first `n_before_list` keys of `queue`. If `deltas` has
+    /// an entry for one of its keys, the entry holds all deltas of that key.
     list: QueuedList,
     n_before_list: usize,
     pub(super) is_closed: bool,
@@ -107,7 +107,8 @@ impl DeltaFifoState {
         self.queue.extend(behind);
     }
 
-    /// Queues a list as one piece, behind the first `n_before_list` keys. The list before must have been unpacked.
+    /// Queues a list as one piece, behind the first `n_before_list` keys. The list before must have been
+    /// unpacked.
     pub(super) fn push_list(&mut self, mut list: QueuedList, n_before_list: usize) {
         debug_assert!(self.list.is_empty(), "the list before would be lost");
         if !self.deltas.is_empty() {
@@ -143,8 +144,8 @@ impl DeltaFifoState {
         self.progress.pushed(1);
     }
 
-    /// Checks that exactly the keys of the queue, and some of the list's, have an entry in the map. Returns all keys, oldest
-    /// first.
+    /// Checks that exactly the keys of the queue, and some of the list's, have an entry in the map. Returns
+    /// all keys, oldest first.
     #[cfg(test)]
     pub(super) fn order(&self) -> Vec<ObjectKey> {
         assert!(self.queue.iter().all(|key| self.deltas.contains_key(key) && self.list.get(key).is_none()));

@@ -8,8 +8,8 @@ use crate::reflector::{ReflectorStore, SourceGeneration, StoreError};
 // === impl DeltaFifo ===
 
 impl DeltaFifo {
-    /// Returns the newest state of an object: the newest queued state, or else the known one. None if the newest delta is a
-    /// delete.
+    /// Returns the newest state of an object: the newest queued state, or else the known one. None if the
+    /// newest delta is a delete.
     pub(crate) fn newest(&self, key: &ObjectKey) -> Option<Object> {
         let state = self.state.lock();
         match state.deltas(key) {
@@ -61,7 +61,8 @@ impl ReflectorStore for DeltaFifo {
         known.filter(|known| known.is_equal_version_of(&object)).unwrap_or(object)
     }
 
-    /// A custom key function receives the object that the API server sent. Its objects are transformed when they are queued.
+    /// A custom key function receives the object that the API server sent. Its objects are transformed when
+    /// they are queued.
     fn transform(&self, object: Object) -> Result<Object, StoreError> {
         Ok(if self.config.key_function.is_default() { self.transform(object)? } else { object })
     }

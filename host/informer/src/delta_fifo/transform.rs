@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::object::{EditError, Object};
 use crate::user_function::{self, UserFunction};
 
-/// Changes each object before it is queued, for example by pruning it. The object keeps its uid and resourceVersion,
-/// whatever the transformer does to its text.
+/// Changes each object before it is queued, for example by pruning it. The object keeps its uid and
+/// resourceVersion, whatever the transformer does to its text.
 ///
 /// [`Object::with`], [`Object::without`] and [`Object::pruned`] change single fields:
 ///
@@ -20,8 +20,9 @@ use crate::user_function::{self, UserFunction};
 /// # drop(transformer);
 /// ```
 ///
-/// A transformer should not change namespace and name: the cache stores the object under the name that the transformer
-/// returns, but a delete has the name that the API server knows, and finds no object (as in client-go).
+/// A transformer should not change namespace and name: the cache stores the object under the name that the
+/// transformer returns, but a delete has the name that the API server knows, and finds no object (as in
+/// client-go).
 pub type Transformer = Arc<dyn Fn(Object) -> Result<Object, TransformError> + Send + Sync>;
 
 /// The transformer failed or panicked, so the object was not queued.

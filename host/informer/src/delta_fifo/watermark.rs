@@ -4,12 +4,13 @@ use crate::object::ShortText;
 use crate::reflector::SourceGeneration;
 use crate::resource_version::{NotComparable, ResourceVersion, Version};
 
-/// How far the consumer of a queue has processed what the reflector queued: the first list, the source, the version.
+/// How far the consumer of a queue has processed what the reflector queued: the first list, the source, the
+/// version.
 ///
-/// Events and bookmarks of a watch only raise the version: a bookmark of a lower version, or of none, comes from a server
-/// that is behind, and takes nothing back. A list is the whole state, and may have a lower version: then the server's data
-/// was restored from a backup. The versions up to the highest one before the restore will be assigned a second time, so
-/// they are ambiguous until the server has passed them again.
+/// Events and bookmarks of a watch only raise the version: a bookmark of a lower version, or of none, comes
+/// from a server that is behind, and takes nothing back. A list is the whole state, and may have a lower
+/// version: then the server's data was restored from a backup. The versions up to the highest one before the
+/// restore will be assigned a second time, so they are ambiguous until the server has passed them again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watermark {
     /// The first list was processed, or a change came before any list.
@@ -38,14 +39,15 @@ pub(crate) enum Ambiguous {
 // === impl Watermark ===
 
 impl Watermark {
-    /// Returns whether the first list was processed. A queue whose first change came before any list counts as synced.
-    /// Once true, it stays true.
+    /// Returns whether the first list was processed. A queue whose first change came before any list counts
+    /// as synced. Once true, it stays true.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.has_synced
     }
 
-    /// Returns the generation of the source whose list was processed last; 0 for the first source, and before any list.
+    /// Returns the generation of the source whose list was processed last; 0 for the first source, and before
+    /// any list.
     #[must_use]
     pub fn source_generation(&self) -> SourceGeneration {
         self.source_generation
@@ -68,8 +70,8 @@ impl Watermark {
         (self.highest_before_restore.as_ref() >= Some(wanted)).then(|| Err(self.went_back()))
     }
 
-    /// Does as [`Watermark::has_reached`] for a wait that began at the watermark `begun`. The wait also ends when the versions
-    /// went back since.
+    /// Does as [`Watermark::has_reached`] for a wait that began at the watermark `begun`. The wait also ends
+    /// when the versions went back since.
     pub(crate) fn has_reached_since(
         &self,
         begun: &Self,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts the bytes of JSON text of the states that the backlogs of one owner hold, but no cache holds any more. Clones are the
-/// same account.
+/// Counts the bytes of JSON text of the states that the backlogs of one owner hold, but no cache holds any
+/// more. Clones are the same account.
 ///
-/// Each state counts in full, even if others hold it too. While the account is full, no notification is refused or lost:
-/// notifications of one object merge, so that at most one superseded state of each object is added.
+/// Each state counts in full, even if others hold it too. While the account is full, no notification is
+/// refused or lost: notifications of one object merge, so that at most one superseded state of each object is
+/// added.
 #[derive(Clone, Debug)]
 pub struct BacklogAccount {
     n_bytes: Arc<AtomicUsize>,

@@ -1,9 +1,9 @@
 //! The backlog of one listener: a queue of notifications per object.
 //!
-//! A plain data structure: it does not wait, lock or match, and reads the clock only for back-off. Each object in the map is
-//! *ready*, *in flight*, *backing off*, *deferred* or *parked*; other objects are not in the map. Of the ready objects, the one
-//! whose first notification came first is delivered first. So without failures notifications are delivered in the order in
-//! which they came, save that an object in flight waits.
+//! A plain data structure: it does not wait, lock or match, and reads the clock only for back-off. Each
+//! object in the map is *ready*, *in flight*, *backing off*, *deferred* or *parked*; other objects are not in
+//! the map. Of the ready objects, the one whose first notification came first is delivered first. So without
+//! failures notifications are delivered in the order in which they came, save that an object in flight waits.
 
 mod charges;
 mod states;
@@ -80,7 +80,8 @@ struct ObjectQueue {
     state: ObjectState,
     /// In order of arrival. Not empty while the object is ready, backing off, deferred or parked.
     waiting: VecDeque<Pending>,
-    /// The bytes charged for new states, of notifications that wait or are in flight, that the object no longer has.
+    /// The bytes charged for new states, of notifications that wait or are in flight, that the object no
+    /// longer has.
     n_outdated_bytes: usize,
 }
 
@@ -197,7 +198,8 @@ impl Backlog {
         }
     }
 
-    /// Takes the first notification of the ready object that has waited longest; the object is in flight from then on.
+    /// Takes the first notification of the ready object that has waited longest; the object is in flight from
+    /// then on.
     pub(super) fn take(&mut self) -> Option<Delivery> {
         self.end_back_off();
         let (_, key) = self.ready.pop_first()?;
@@ -290,7 +292,8 @@ impl Backlog {
         true
     }
 
-    /// Returns all deliveries in flight to the front of their queues. They are ready at once and do not count as attempts.
+    /// Returns all deliveries in flight to the front of their queues. They are ready at once and do not count
+    /// as attempts.
     pub(super) fn abandon_in_flight(&mut self) -> usize {
         let keys: Vec<_> = self
             .objects

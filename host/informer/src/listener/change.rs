@@ -10,14 +10,16 @@ pub(crate) enum Change {
     Added { new: Object, is_in_initial_list: bool },
     /// The object in the cache was replaced by another version of it, or by itself.
     Updated { old: Object, new: Object, is_resync: bool },
-    /// The object was removed from the cache. `object` is the state that the delete carried, `old` the state in the cache.
+    /// The object was removed from the cache. `object` is the state that the delete carried, `old` the state
+    /// in the cache.
     Deleted { old: Object, object: Object, final_state_unknown: bool },
 }
 
 // === impl Change ===
 
 impl Change {
-    /// Returns the change that a delta makes for the listeners if the cache holds `old`; none if it makes none.
+    /// Returns the change that a delta makes for the listeners if the cache holds `old`; none if it makes
+    /// none.
     pub(crate) fn of_delta(delta: &Delta, old: Option<Object>, is_in_initial_list: bool) -> Option<Self> {
         match delta {
             Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
@@ -31,7 +33,8 @@ impl Change {
                 }
             }
             Delta::Deleted(deleted) => {
-                // No listener received an object that the cache did not hold, so no listener receives its delete.
+                // No listener received an object that the cache did not hold, so no listener receives its
+                // delete.
                 let old = old?;
                 // Never the state of another object of that name, which no listener received.
                 let object =
@@ -41,11 +44,12 @@ impl Change {
         }
     }
 
-    /// Returns whether this is an update that changes nothing: same uid, same resourceVersion and same text. Only listeners
-    /// that are resyncing receive it.
+    /// Returns whether this is an update that changes nothing: same uid, same resourceVersion and same text.
+    /// Only listeners that are resyncing receive it.
     ///
-    /// client-go compares the versions alone. But another text at the same version is a change like any other: a listener that
-    /// did not receive it would find an old state in its next update that it has never received.
+    /// client-go compares the versions alone. But another text at the same version is a change like any
+    /// other: a listener that did not receive it would find an old state in its next update that it has never
+    /// received.
     pub(crate) fn changes_nothing(&self) -> bool {
         match self {
             Self::Updated { old, new, .. } => {
@@ -63,8 +67,8 @@ impl Change {
         }
     }
 
-    /// Returns whether the change is delivered whichever fields are declared: unless it is an update that is no resync and keeps
-    /// uid and deletionTimestamp.
+    /// Returns whether the change is delivered whichever fields are declared: unless it is an update that is
+    /// no resync and keeps uid and deletionTimestamp.
     pub(super) fn ignores_declared_fields(&self) -> bool {
         match self {
             Self::Updated { old, new, is_resync } => {
@@ -94,8 +98,8 @@ impl Change {
     }
 }
 
-/// Returns whether these are the same version of one object, once with full content and once its metadata alone. For a
-/// listener that is no change.
+/// Returns whether these are the same version of one object, once with full content and once its metadata
+/// alone. For a listener that is no change.
 fn differs_in_content(old: &Object, new: &Object) -> bool {
     old.content() != new.content() && new.is_version_of(old)
 }

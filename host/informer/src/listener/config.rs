@@ -20,15 +20,15 @@ pub struct ListenerConfig {
     pub label_selector: LabelSelector,
     /// Selects objects by their fields: all conditions must hold.
     pub conditions: Vec<FieldCondition>,
-    /// The declared fields. If there are any, updates that change none of them are skipped, unless uid or deletionTimestamp
-    /// change.
+    /// The declared fields. If there are any, updates that change none of them are skipped, unless uid or
+    /// deletionTimestamp change.
     pub fields: Vec<JsonPointer>,
     /// How often the listener receives every object again. None: the informer's period. Zero: never.
     pub resync: Option<Duration>,
     /// How many notifications wait separately; see the module's documentation.
     pub backlog_limit: usize,
-    /// The account that superseded states in the backlog are charged to. All listeners of one owner share it. While it is full,
-    /// notifications merge as they do beyond the limit.
+    /// The account that superseded states in the backlog are charged to. All listeners of one owner share it.
+    /// While it is full, notifications merge as they do beyond the limit.
     pub account: BacklogAccount,
 }
 

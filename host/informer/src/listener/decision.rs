@@ -1,11 +1,12 @@
 //! Decides what a listener receives of a change: which notification, if any.
 //!
-//! The rules are those of client-go's filtering handler: an object that begins to match is an add, one that ceases to match is
-//! a delete of its old state. A deleted object is matched by the state that the cache held, so a listener that received the
-//! object also receives its delete. An update that changes no declared field is skipped.
+//! The rules are those of client-go's filtering handler: an object that begins to match is an add, one that
+//! ceases to match is a delete of its old state. A deleted object is matched by the state that the cache
+//! held, so a listener that received the object also receives its delete. An update that changes no declared
+//! field is skipped.
 //!
-//! [`ChangeCheck`](super::ChangeCheck) finds the values that [`decide`] needs. A listener never receives objects of
-//! namespaces that it does not see ([`ListenerShared::notify`](super::ListenerShared::notify)).
+//! [`ChangeCheck`](super::ChangeCheck) finds the values that [`decide`] needs. A listener never receives
+//! objects of namespaces that it does not see ([`ListenerShared::notify`](super::ListenerShared::notify)).
 
 use super::change::Change;
 use super::notification::Notification;
@@ -30,8 +31,9 @@ pub(crate) enum Decision {
 
 /// Decides what a listener receives of a change.
 ///
-/// `old_matches` and `new_matches` say whether the states before and after match the listener's filter; for an add and a delete
-/// `new_matches` is about the one state. `has_changed` returns whether an update changes a declared field.
+/// `old_matches` and `new_matches` say whether the states before and after match the listener's filter; for
+/// an add and a delete `new_matches` is about the one state. `has_changed` returns whether an update changes
+/// a declared field.
 pub(super) fn decide(
     change: &Change,
     old_matches: bool,

@@ -14,8 +14,8 @@ use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::processor::Processor;
 
-/// Everything about a listener but taking notifications. Clones are handles of the same listener, and do not keep it
-/// registered.
+/// Everything about a listener but taking notifications. Clones are handles of the same listener, and do not
+/// keep it registered.
 #[derive(Clone)]
 pub struct ListenerHandle {
     pub(super) shared: Arc<ListenerShared>,
@@ -69,7 +69,8 @@ impl ListenerHandle {
         &self.shared.name
     }
 
-    /// Ends a delivery with its outcome; the object's next notification may follow. Does nothing if the object is not in flight.
+    /// Ends a delivery with its outcome; the object's next notification may follow. Does nothing if the
+    /// object is not in flight.
     pub fn finish(&self, key: &ObjectKey, outcome: Outcome) {
         let mut state = self.shared.state.lock();
         let n_ready_before = state.backlog.n_ready_or_backing_off();
@@ -85,9 +86,9 @@ impl ListenerHandle {
         }
     }
 
-    /// Takes the notification of a [deferred](Outcome::Defer) object, which is in flight from then on. Returns none if the object
-    /// is not deferred, or not any more: after a replay, after its namespace ceased to be visible, or when a later change
-    /// cancelled the notification.
+    /// Takes the notification of a [deferred](Outcome::Defer) object, which is in flight from then on.
+    /// Returns none if the object is not deferred, or not any more: after a replay, after its namespace
+    /// ceased to be visible, or when a later change cancelled the notification.
     #[must_use]
     pub fn take_deferred(&self, key: &ObjectKey) -> Option<Delivery> {
         let mut state = self.shared.state.lock();
@@ -106,8 +107,8 @@ impl ListenerHandle {
         n_released
     }
 
-    /// Returns all deliveries in flight to the backlog. They are delivered again and do not count as attempts. Returns how
-    /// many.
+    /// Returns all deliveries in flight to the backlog. They are delivered again and do not count as
+    /// attempts. Returns how many.
     pub fn abandon_in_flight(&self) -> usize {
         let mut state = self.shared.state.lock();
         let n_abandoned = state.backlog.abandon_in_flight();
@@ -117,12 +118,12 @@ impl ListenerHandle {
         n_abandoned
     }
 
-    /// Restarts the listener: drops the backlog, save for deletes of objects that no longer exist, and delivers all existing
-    /// objects as initial adds. Forgets parked objects and counts of attempts. The listener is synced again once the initial
-    /// adds are finished.
+    /// Restarts the listener: drops the backlog, save for deletes of objects that no longer exist, and
+    /// delivers all existing objects as initial adds. Forgets parked objects and counts of attempts. The
+    /// listener is synced again once the initial adds are finished.
     ///
-    /// Deliveries in flight continue. Whatever [`finish`](Self::finish) says, they are not delivered again, save for a delete of
-    /// an object that no longer exists.
+    /// Deliveries in flight continue. Whatever [`finish`](Self::finish) says, they are not delivered again,
+    /// save for a delete of an object that no longer exists.
     pub fn replay(&self) {
         let shared = &self.shared;
         let mut loader = shared.loader.lock();
@@ -134,8 +135,9 @@ impl ListenerHandle {
         shared.load_snapshot(&mut loader, snapshot, true);
     }
 
-    /// Changes which namespaces the listener sees. Objects that become visible are delivered as initial adds. Objects that are
-    /// not visible any more are forgotten without a delete, and their notifications are dropped.
+    /// Changes which namespaces the listener sees. Objects that become visible are delivered as initial adds.
+    /// Objects that are not visible any more are forgotten without a delete, and their notifications are
+    /// dropped.
     pub fn set_namespaces(&self, namespaces: Namespaces) {
         let shared = &self.shared;
         let mut loader = shared.loader.lock();
@@ -170,9 +172,9 @@ impl ListenerHandle {
         self.shared.namespaces()
     }
 
-    /// Takes over the deletes that wait for `old`, another listener of the same informer, and removes `old`. Takes those of objects
-    /// that `old` has received and that this listener does not know, and delivers them before all other notifications. To be
-    /// called before the first [`next`](super::Listener::next).
+    /// Takes over the deletes that wait for `old`, another listener of the same informer, and removes `old`.
+    /// Takes those of objects that `old` has received and that this listener does not know, and delivers them
+    /// before all other notifications. To be called before the first [`next`](super::Listener::next).
     pub fn inherit_deletes(&self, old: &Self) {
         let deletes = {
             let mut state = old.shared.state.lock();
@@ -193,14 +195,15 @@ impl ListenerHandle {
         self.shared.wake.notify_one();
     }
 
-    /// Returns whether the informer has synced and every initial add was finished, or parked. Stays true until a replay, or until
-    /// more namespaces become visible.
+    /// Returns whether the informer has synced and every initial add was finished, or parked. Stays true
+    /// until a replay, or until more namespaces become visible.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.state.lock().sync == SyncState::Synced
     }
 
-    /// Waits until [`ListenerHandle::has_synced`]; returns false when the listener was removed or the informer stopped instead.
+    /// Waits until [`ListenerHandle::has_synced`]; returns false when the listener was removed or the
+    /// informer stopped instead.
     pub async fn wait_for_sync(&self) -> bool {
         self.shared.wait_for_sync().await
     }

@@ -1,11 +1,11 @@
 //! Checks a change against the filters of all listeners of an informer at once.
 //!
-//! A [`MatchPlan`] merges equal selectors, conditions and declared fields of several listeners, and all pointers into one set.
-//! So a [`ChangeCheck`] walks over each of the two texts of a change once, however many listeners there are, and compares the
-//! values that it found. It copies nothing.
+//! A [`MatchPlan`] merges equal selectors, conditions and declared fields of several listeners, and all
+//! pointers into one set. So a [`ChangeCheck`] walks over each of the two texts of a change once, however
+//! many listeners there are, and compares the values that it found. It copies nothing.
 //!
-//! **Slices.** A text may be long and the listeners many, so the work is done in slices ([`ChangeCheck::advance`]), without
-//! the lock that registrations and snapshots take.
+//! **Slices.** A text may be long and the listeners many, so the work is done in slices
+//! ([`ChangeCheck::advance`]), without the lock that registrations and snapshots take.
 
 mod check;
 

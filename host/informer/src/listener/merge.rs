@@ -7,20 +7,21 @@
 //! | delete | – | – | delete, then add |
 //! | delete, add | delete, add(newest) | delete | – |
 //!
-//! An update from one uid to another stands for the delete of the old object, which was missed, and the add of the new one. It
-//! merges with the delete of the new object as these two would, so that no consumer receives the delete of an object that it
-//! does not know. If it was tried, both stay: the update and the delete behind it.
+//! An update from one uid to another stands for the delete of the old object, which was missed, and the add
+//! of the new one. It merges with the delete of the new object as these two would, so that no consumer
+//! receives the delete of an object that it does not know. If it was tried, both stay: the update and the
+//! delete behind it.
 //!
-//! An add that was tried and failed may have had effects, so its delete is delivered. The dashes cannot occur while the chain
-//! has no gaps; they are merged so that the object ends in its newest state.
+//! An add that was tried and failed may have had effects, so its delete is delivered. The dashes cannot occur
+//! while the chain has no gaps; they are merged so that the object ends in its newest state.
 
 use super::backlog::Pending;
 use super::notification::Notification;
 use crate::object::Object;
 
-/// Appends `next` to `merged`, which holds at most two notifications of an object, and merges as the table says. Afterwards
-/// `merged` is empty, or holds one notification, or a delete and an add; the delete may follow an update from one uid to
-/// another.
+/// Appends `next` to `merged`, which holds at most two notifications of an object, and merges as the table
+/// says. Afterwards `merged` is empty, or holds one notification, or a delete and an add; the delete may
+/// follow an update from one uid to another.
 pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
     let Some(last) = merged.pop() else {
         merged.push(next);

@@ -17,8 +17,8 @@ pub enum Notification {
         /// The add is part of the first list, of a late listener's snapshot or of a replay.
         is_in_initial_list: bool,
     },
-    /// The object changed. `old` is the new state of the notification before; if the listener declares fields, it has the same
-    /// values in these.
+    /// The object changed. `old` is the new state of the notification before; if the listener declares
+    /// fields, it has the same values in these.
     Updated {
         /// The state before.
         old: Object,
@@ -42,7 +42,8 @@ pub struct Delivery {
     pub key: ObjectKey,
     /// The change.
     pub notification: Notification,
-    /// How many deliveries of it, or of the notifications merged into it, failed since the object's last event.
+    /// How many deliveries of it, or of the notifications merged into it, failed since the object's last
+    /// event.
     pub attempts: u32,
     /// When the oldest of the notifications merged into it was appended to the backlog.
     pub arrived: Instant,
@@ -53,7 +54,8 @@ pub struct Delivery {
 pub enum Outcome {
     /// The notification was handled. The object's next notification may follow.
     Done,
-    /// The delivery failed. It is repeated once `after` has passed, merged with later notifications of its object.
+    /// The delivery failed. It is repeated once `after` has passed, merged with later notifications of its
+    /// object.
     Retry {
         /// How long the object backs off. Other objects do not wait.
         after: Duration,
@@ -62,8 +64,9 @@ pub enum Outcome {
     /// [`ListenerHandle::take_deferred`](super::ListenerHandle::take_deferred). It does not count as
     /// an attempt.
     Defer,
-    /// The delivery failed and is not retried: the object is parked. It is delivered again at the object's next event (merged
-    /// with it), at a replay, or by [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
+    /// The delivery failed and is not retried: the object is parked. It is delivered again at the object's
+    /// next event (merged with it), at a replay, or by
+    /// [`ListenerHandle::retry_parked`](super::ListenerHandle::retry_parked).
     Park,
 }
 

@@ -33,8 +33,8 @@ pub(crate) struct ListenerShared {
 /// The state of a listener that its lock guards.
 pub(super) struct ListenerState {
     pub(super) backlog: Backlog,
-    /// The notifications since the snapshot that is being loaded; they follow the snapshot. While this is set, nothing is
-    /// delivered.
+    /// The notifications since the snapshot that is being loaded; they follow the snapshot. While this is
+    /// set, nothing is delivered.
     pub(super) since_snapshot: Option<Backlog>,
     pub(super) sync: SyncState,
     /// Written only while deltas are blocked.
@@ -108,7 +108,8 @@ impl ListenerShared {
         self.filter.check(change)
     }
 
-    /// Appends the notification of a change, as decided. Called while deltas are blocked, in the order of the changes.
+    /// Appends the notification of a change, as decided. Called while deltas are blocked, in the order of the
+    /// changes.
     pub(crate) fn notify(&self, change: &Change, decision: Decision, now: Instant) {
         if matches!(decision, Decision::NotChecked | Decision::NotMatching) {
             return;
@@ -155,7 +156,8 @@ impl ListenerShared {
         self.wake.notify_one();
     }
 
-    /// Records that a synced listener is about to receive initial adds: it is not synced until they are finished.
+    /// Records that a synced listener is about to receive initial adds: it is not synced until they are
+    /// finished.
     pub(super) fn expect_initial_adds(&self) {
         let mut state = self.state.lock();
         if state.sync == SyncState::Synced {

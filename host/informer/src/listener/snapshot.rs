@@ -1,9 +1,9 @@
 //! Loads a snapshot of the cache into a listener's backlog, as initial adds.
 //!
-//! A snapshot is loaded at the registration, at a replay, and when more namespaces become visible. It is taken while deltas
-//! are blocked; later changes are recorded beside the backlog. The snapshot is matched in slices of work without any lock that
-//! the informer takes, and a long one by the consumer that waits for the next notification. Then the initial adds are
-//! appended to the backlog, and after them the recorded changes.
+//! A snapshot is loaded at the registration, at a replay, and when more namespaces become visible. It is
+//! taken while deltas are blocked; later changes are recorded beside the backlog. The snapshot is matched in
+//! slices of work without any lock that the informer takes, and a long one by the consumer that waits for the
+//! next notification. Then the initial adds are appended to the backlog, and after them the recorded changes.
 
 use std::vec;
 
@@ -38,7 +38,8 @@ impl ListenerShared {
         self.load_snapshot(&mut self.loader.lock(), snapshot, false);
     }
 
-    /// Records changes beside the backlog from now on. Called while deltas are blocked, when a snapshot is taken.
+    /// Records changes beside the backlog from now on. Called while deltas are blocked, when a snapshot is
+    /// taken.
     ///
     /// A snapshot that is still being loaded is dropped; the changes since then are appended to the backlog.
     pub(super) fn start_snapshot(&self) {
@@ -50,8 +51,9 @@ impl ListenerShared {
         }
     }
 
-    /// Begins to load a snapshot that was taken at [`ListenerShared::start_snapshot`]. For a replay the backlog is dropped. The
-    /// consumer that waits for the next notification loads the rest of a long snapshot.
+    /// Begins to load a snapshot that was taken at [`ListenerShared::start_snapshot`]. For a replay the
+    /// backlog is dropped. The consumer that waits for the next notification loads the rest of a long
+    /// snapshot.
     pub(super) fn load_snapshot(
         &self,
         loader: &mut Option<SnapshotLoader>,

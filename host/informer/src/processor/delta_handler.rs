@@ -2,14 +2,16 @@
 //!
 //! The cache decides whether a change is an add or an update, not the type of the delta.
 //!
-//! **Matching comes first.** Before it takes the lock `block_deltas`, the handler finds out which listeners a change concerns,
-//! in slices of work, since texts may be long and listeners many. This is correct because only this handler changes the
-//! cache: the state that a delta will replace is known beforehand, and the filter of a listener never changes. Under the lock
-//! the handler applies the change and appends to the backlog of each listener. If a listener was registered meanwhile, the
-//! change is matched again for all listeners; a listener whose namespaces changed meanwhile is checked under the lock.
+//! **Matching comes first.** Before it takes the lock `block_deltas`, the handler finds out which listeners a
+//! change concerns, in slices of work, since texts may be long and listeners many. This is correct because
+//! only this handler changes the cache: the state that a delta will replace is known beforehand, and the
+//! filter of a listener never changes. Under the lock the handler applies the change and appends to the
+//! backlog of each listener. If a listener was registered meanwhile, the change is matched again for all
+//! listeners; a listener whose namespaces changed meanwhile is checked under the lock.
 //!
-//! **Locks.** The informer's one consumer owns the handler, so matching needs no lock. While a listener is notified, the
-//! consumer holds the lock of the delta queue, `block_deltas`, and the lock of that listener's state, taken in this order.
+//! **Locks.** The informer's one consumer owns the handler, so matching needs no lock. While a listener is
+//! notified, the consumer holds the lock of the delta queue, `block_deltas`, and the lock of that listener's
+//! state, taken in this order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,14 +44,16 @@ impl DeltaHandler {
         Self { processor, matcher: Matcher::default() }
     }
 
-    /// Applies the deltas of one object, each to the cache first, then to the listeners. Does all matching at once.
+    /// Applies the deltas of one object, each to the cache first, then to the listeners. Does all matching at
+    /// once.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn handle(&mut self, deltas: &Deltas, is_in_initial_list: bool) {
         self.handle_some(deltas, is_in_initial_list, usize::MAX);
     }
 
-    /// Applies deltas of one object, as [`handle`](Self::handle), until `work` bytes of text are matched. Returns how many
-    /// deltas it has applied. [`match_some`](Self::match_some) continues to match the next one.
+    /// Applies deltas of one object, as [`handle`](Self::handle), until `work` bytes of text are matched.
+    /// Returns how many deltas it has applied. [`match_some`](Self::match_some) continues to match the next
+    /// one.
     pub(crate) fn handle_some(&mut self, deltas: &Deltas, is_in_initial_list: bool, work: usize) -> usize {
         let mut now = None;
         let mut n_left = work;
@@ -63,7 +67,8 @@ impl DeltaHandler {
         self.matcher.match_some(work)
     }
 
-    /// Returns whether [`handle_some`](Self::handle_some) has begun to match a change that is not matched yet.
+    /// Returns whether [`handle_some`](Self::handle_some) has begun to match a change that is not matched
+    /// yet.
     pub(crate) fn is_matching(&self) -> bool {
         self.matcher.is_matching()
     }
@@ -149,7 +154,8 @@ impl ProcessorState {
         Change::of_delta(delta, old, is_in_initial_list)
     }
 
-    /// Notifies each listener of a change, as decided for it. `is_resync_only` restricts it to the listeners that are resyncing.
+    /// Notifies each listener of a change, as decided for it. `is_resync_only` restricts it to the listeners
+    /// that are resyncing.
     fn distribute(
         &self,
         change: &Change,

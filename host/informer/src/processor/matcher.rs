@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::listener::{Change, ChangeCheck, Decision, ListenerShared, MatchPlan};
 
-/// How often a change is matched again because listeners were registered meanwhile. After that, listeners that the plan does
-/// not have are checked one by one while deltas are blocked.
+/// How often a change is matched again because listeners were registered meanwhile. After that, listeners
+/// that the plan does not have are checked one by one while deltas are blocked.
 const MAX_RETRIES: usize = 3;
 
 /// Matches one change after the other for the registered listeners.
@@ -64,7 +64,8 @@ impl Matcher {
         self.plan.is_some() && self.version == version
     }
 
-    /// Returns whether the matching of the current change was restarted so often that it is not restarted again.
+    /// Returns whether the matching of the current change was restarted so often that it is not restarted
+    /// again.
     pub(super) fn is_out_of_retries(&self) -> bool {
         self.job.is_some() && self.n_retries >= MAX_RETRIES
     }
@@ -102,7 +103,8 @@ impl Matcher {
         self.job = Some(Job { change, is_resync_only, is_done: false });
     }
 
-    /// Continues to match the current change and subtracts the work from `n_left`; returns whether the change is matched.
+    /// Continues to match the current change and subtracts the work from `n_left`; returns whether the change
+    /// is matched.
     pub(super) fn advance(&mut self, n_left: &mut usize) -> bool {
         let (Some(plan), Some(job)) = (&self.plan, &mut self.job) else { return true };
         if !job.is_done {
@@ -146,10 +148,11 @@ impl Matcher {
 // === impl Decisions ===
 
 impl Decisions<'_> {
-    /// Returns the decision for a listener. Called for the listeners in the order of their registration. A listener that was not
-    /// matched with the others is checked now, by itself.
+    /// Returns the decision for a listener. Called for the listeners in the order of their registration. A
+    /// listener that was not matched with the others is checked now, by itself.
     pub(super) fn of(&mut self, listener: &Arc<ListenerShared>, change: &Change) -> Decision {
-        // Skips listeners that were removed meanwhile. Those that were registered meanwhile come after all of the plan.
+        // Skips listeners that were removed meanwhile. Those that were registered meanwhile come after all of
+        // the plan.
         let planned = self.planned.find(|(_, planned)| Arc::ptr_eq(planned, listener));
         let decision = planned.map_or(Decision::NotChecked, |(idx, _)| self.check.decision(self.plan, idx));
         if decision != Decision::NotChecked || !listener.sees(change.object()) {

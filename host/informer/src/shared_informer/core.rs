@@ -107,7 +107,8 @@ impl Core {
         Reflector::publishing_to(self.reflector_status.clone(), self.sources.clone(), Arc::new(store), config)
     }
 
-    /// Moves queued changes into the cache and to the listeners. Changes that are queued when the token is cancelled are dropped.
+    /// Moves queued changes into the cache and to the listeners. Changes that are queued when the token is
+    /// cancelled are dropped.
     pub(super) async fn pop_until(&self, token: &CancellationToken) {
         let mut handler = DeltaHandler::new(self.processor.clone());
         while !token.is_cancelled() {
@@ -140,7 +141,8 @@ impl Core {
             if self.compactor.is_over_budget() {
                 self.compactor.compact_slice();
             }
-            // A full queue must not keep the reflector, which is part of the same task, from reading its connection.
+            // A full queue must not keep the reflector, which is part of the same task, from reading its
+            // connection.
             coop::consume_budget().await;
         }
     }
@@ -158,7 +160,8 @@ impl Core {
         n_handled
     }
 
-    /// Continues to match a change that takes long, in slices of work. The change is applied when its key is popped next.
+    /// Continues to match a change that takes long, in slices of work. The change is applied when its key is
+    /// popped next.
     async fn continue_matching(&self, handler: &mut DeltaHandler, token: &CancellationToken) {
         loop {
             // Other tasks of this worker, and the reflector, run between two slices.

@@ -9,13 +9,16 @@ use crate::toolkit::cache::{EventHandler, Handling};
 impl SharedInformer {
     /// Adds a handler, at any time. It receives the objects in the cache as initial adds.
     ///
-    /// Returns the future that calls the handler, which ends when the informer stops or the handler is removed. Dropping the
-    /// future removes the handler. [`Handling::registration`] returns whether the handler has synced, and removes it. A handler
-    /// that is added twice is called twice.
+    /// Returns the future that calls the handler, which ends when the informer stops or the handler is
+    /// removed. Dropping the future removes the handler. [`Handling::registration`] returns whether the
+    /// handler has synced, and removes it. A handler that is added twice is called twice.
     ///
     /// ```
     /// # use oarlock_informer::{ListenerConfig, SharedInformer, toolkit::cache::EventHandler};
-    /// # fn example(informer: &SharedInformer, handler: impl EventHandler + 'static) -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn example(
+    /// #     informer: &SharedInformer,
+    /// #     handler: impl EventHandler + 'static,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
     /// let handling = informer.add_event_handler(ListenerConfig::default(), handler)?;
     /// let registration = handling.registration().clone();
     /// tokio::spawn(handling);
@@ -44,8 +47,8 @@ impl SharedInformer {
         Ok(Handling::new(self.add_listener(config)?, handler))
     }
 
-    /// Removes a listener or handler and drops its backlog. Deliveries in flight continue. Returns whether it was registered with
-    /// this informer; does nothing otherwise.
+    /// Removes a listener or handler and drops its backlog. Deliveries in flight continue. Returns whether it
+    /// was registered with this informer; does nothing otherwise.
     pub fn remove_listener(&self, listener: &ListenerHandle) -> bool {
         self.core.processor.remove(listener.shared())
     }

@@ -36,7 +36,8 @@ pub struct InformerStatus {
     pub events: u64,
     /// How many events had an object that could not be decoded.
     pub undecodable_events: u64,
-    /// How many objects of the API server cannot be decoded. The last decodable state of each stays in the cache.
+    /// How many objects of the API server cannot be decoded. The last decodable state of each stays in the
+    /// cache.
     pub undecodable: usize,
     /// The first of these objects.
     pub undecodable_objects: Arc<[UndecodableObject]>,

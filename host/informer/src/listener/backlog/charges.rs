@@ -1,4 +1,5 @@
-//! The charges of a backlog to its account, for states that a notification holds but the cache no longer does.
+//! The charges of a backlog to its account, for states that a notification holds but the cache no longer
+//! does.
 
 use std::collections::VecDeque;
 
@@ -9,9 +10,9 @@ use crate::object::Object;
 // === impl Backlog ===
 
 impl Backlog {
-    /// Records an update of an object that is skipped because it changes no declared field. If the account is full, the last
-    /// notification that waits for the object takes over the new state. Otherwise the state that it carries is charged, since
-    /// the cache no longer holds it.
+    /// Records an update of an object that is skipped because it changes no declared field. If the account is
+    /// full, the last notification that waits for the object takes over the new state. Otherwise the state
+    /// that it carries is charged, since the cache no longer holds it.
     pub(in crate::listener) fn supersede(&mut self, before: &Object, now: &Object) {
         if self.n_waiting == 0 {
             return;

@@ -16,7 +16,8 @@ use crate::names::ObjectKey;
 // === impl Backlog ===
 
 impl Backlog {
-    /// Finishes a delivery behind which no other notification waits, the usual case; returns false in all other cases.
+    /// Finishes a delivery behind which no other notification waits, the usual case; returns false in all
+    /// other cases.
     pub(super) fn finish_last(&mut self, key: &ObjectKey) -> bool {
         let EntryRef::Occupied(entry) = self.objects.entry_ref(key) else { return false };
         let ObjectQueue { state: ObjectState::InFlight(in_flight), waiting, n_outdated_bytes } = entry.get()
@@ -75,7 +76,8 @@ impl Backlog {
         }
     }
 
-    /// Ends a delivery that is not repeated: the object's next notification becomes ready, or the object is forgotten.
+    /// Ends a delivery that is not repeated: the object's next notification becomes ready, or the object is
+    /// forgotten.
     pub(super) fn settle(&mut self, key: &ObjectKey, pending: &mut Pending) {
         self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
         self.refund(n_superseded_bytes(&pending.notification));

@@ -1,4 +1,5 @@
-//! Operations on a whole backlog: replay, change of the visible namespaces, and moving notifications to another backlog.
+//! Operations on a whole backlog: replay, change of the visible namespaces, and moving notifications to
+//! another backlog.
 
 use std::collections::VecDeque;
 
@@ -14,8 +15,8 @@ use crate::names::ObjectKey;
 // === impl Backlog ===
 
 impl Backlog {
-    /// Drops all notifications save for the deletes of objects that are not visible, which become ready and count as never
-    /// tried.
+    /// Drops all notifications save for the deletes of objects that are not visible, which become ready and
+    /// count as never tried.
     ///
     /// Objects in flight stay in flight. Their deliveries are repeated only if they are such deletes.
     pub(in crate::listener) fn reset_for_replay(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
@@ -96,7 +97,8 @@ impl Backlog {
         self.shrink();
     }
 
-    /// Returns the waiting notifications in the order in which they came. The consumer must not have taken any.
+    /// Returns the waiting notifications in the order in which they came. The consumer must not have taken
+    /// any.
     pub(in crate::listener) fn into_notifications(mut self) -> Vec<(ObjectKey, Notification, Instant)> {
         let objects = std::mem::take(&mut self.objects).into_iter();
         let mut waiting: Vec<_> = objects
@@ -118,7 +120,8 @@ impl Backlog {
         deletes.into_iter().map(|(key, pending)| (key, pending.notification)).collect()
     }
 
-    /// Puts notifications before all others, in their order. Drops those of objects that are in the backlog already.
+    /// Puts notifications before all others, in their order. Drops those of objects that are in the backlog
+    /// already.
     pub(in crate::listener) fn push_to_front(
         &mut self,
         notifications: Vec<(ObjectKey, Notification)>,

@@ -1,6 +1,7 @@
 //! Checks one change for all listeners, in slices of work.
 //!
-//! The unit of work is the time that a walk takes over one byte of text; the constants below are in this unit.
+//! The unit of work is the time that a walk takes over one byte of text; the constants below are in this
+//! unit.
 
 use oarlock_json::{PointerSet, Walk};
 
@@ -21,8 +22,8 @@ const PER_CONDITION: usize = 128;
 /// How many bytes are compared in one unit of work.
 const COMPARED_PER_UNIT: usize = 8;
 
-/// The check of one change against a [`MatchPlan`], and then the decision for each listener. Reused for the next change, so that
-/// no memory is allocated.
+/// The check of one change against a [`MatchPlan`], and then the decision for each listener. Reused for the
+/// next change, so that no memory is allocated.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCheck {
     stage: Stage,
@@ -90,7 +91,8 @@ struct Selecting<'s> {
 // === impl ChangeCheck ===
 
 impl ChangeCheck {
-    /// Begins to check a change. `is_needed` returns for a listener of the plan whether it may see the object.
+    /// Begins to check a change. `is_needed` returns for a listener of the plan whether it may see the
+    /// object.
     pub(crate) fn begin(&mut self, plan: &MatchPlan, change: &Change, is_needed: impl Fn(usize) -> bool) {
         let (new, old) = match change {
             Change::Added { new, .. } => (new, None),
@@ -111,8 +113,8 @@ impl ChangeCheck {
         self.stage = Stage::Selecting(0);
     }
 
-    /// Continues the check and subtracts the work from `n_left`; returns whether all decisions are made. Plan and change must be
-    /// those of [`begin`](Self::begin).
+    /// Continues the check and subtracts the work from `n_left`; returns whether all decisions are made. Plan
+    /// and change must be those of [`begin`](Self::begin).
     pub(crate) fn advance(&mut self, plan: &MatchPlan, change: &Change, n_left: &mut usize) -> bool {
         loop {
             match self.stage {

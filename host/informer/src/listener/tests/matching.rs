@@ -132,7 +132,8 @@ async fn a_registration_does_not_wait_for_matching() {
     while !bench.handler.lock().is_matching() {
         assert!(!bench.process_slice(1_000), "matching was to take more than one slice");
     }
-    // The snapshot does not contain the change. Afterwards each listener, the late one included, receives it once.
+    // The snapshot does not contain the change. Afterwards each listener, the late one included, receives it
+    // once.
     let mut late = bench.listener();
     assert_eq!(drain(&mut late), ["add a@1 (initial)"]);
     drop(wide.pop());

@@ -1,7 +1,8 @@
 //! Promise 2 in random scenarios: a chain without gaps per object, which ends in the object's current state.
 //!
-//! The model is the world: the existing objects, and the ones that the listener sees. Each notification is checked against the
-//! notifications before, and in the end all of them against the world. Backlogs merge at once, soon or never.
+//! The model is the world: the existing objects, and the ones that the listener sees. Each notification is
+//! checked against the notifications before, and in the end all of them against the world. Backlogs merge at
+//! once, soon or never.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,8 +88,8 @@ struct Consumer {
     setup: Setup,
     /// The state of each object after the last delivery that was done.
     received: BTreeMap<ObjectKey, Object>,
-    /// Objects of which a delete may come although no add was done: the add was tried, was part of a snapshot, or was
-    /// delivered before the replay.
+    /// Objects of which a delete may come although no add was done: the add was tried, was part of a
+    /// snapshot, or was delivered before the replay.
     may_be_deleted: BTreeSet<ObjectKey>,
     in_flight: Vec<(Delivery, bool)>,
     runtime: Runtime,
@@ -101,7 +102,8 @@ struct ConsumerInTheWorld;
 // === impl World ===
 
 impl World {
-    /// Returns what a consumer must have received in the end, by key: the declared field, or else the version.
+    /// Returns what a consumer must have received in the end, by key: the declared field, or else the
+    /// version.
     fn visible(&self) -> BTreeMap<String, String> {
         let Setup { selects, declares, .. } = self.setup;
         let sees = |key: &str| self.namespace.is_none_or(|namespace| key.starts_with(namespace));

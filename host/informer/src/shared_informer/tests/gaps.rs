@@ -20,9 +20,11 @@ fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// Takes notifications until that of `last` and checks that each object has a chain without gaps; returns the resulting objects.
+/// Takes notifications until that of `last` and checks that each object has a chain without gaps; returns the
+/// resulting objects.
 ///
-/// If notifications merge, an initial add and its delete become a delete of an object that the consumer does not know.
+/// If notifications merge, an initial add and its delete become a delete of an object that the consumer does
+/// not know.
 fn fold(listener: &mut Listener, last: &ObjectKey, merges: bool) -> BTreeMap<ObjectKey, String> {
     let mut view = BTreeMap::new();
     while !view.contains_key(last) {
@@ -198,7 +200,8 @@ async fn only_initial_adds_count_for_sync_and_a_parked_one_is_finished_sy_03_sy_
     .await;
 }
 
-/// Returns at which seconds an object is delivered again to a listener that requests a resync every `requested`.
+/// Returns at which seconds an object is delivered again to a listener that requests a resync every
+/// `requested`.
 async fn resyncs(period: Duration, requested: Duration, is_late: bool) -> Vec<u64> {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");

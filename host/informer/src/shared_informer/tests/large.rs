@@ -19,8 +19,8 @@ fn wide(n: usize) -> ListenerConfig {
     ListenerConfig { fields, backlog_limit: 0, ..ListenerConfig::default() }
 }
 
-/// While a change of a large object is matched for these subscriptions, other futures of the same thread run between the slices,
-/// and the order of other listeners' notifications does not change.
+/// While a change of a large object is matched for these subscriptions, other futures of the same thread run
+/// between the slices, and the order of other listeners' notifications does not change.
 #[tokio::test(start_paused = true)]
 async fn a_plugin_with_many_wide_subscriptions_does_not_delay_others() {
     let fake = FakeListWatch::pods();

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// In client-go such a transformer makes each update look like a resync, and some listeners receive no updates.
+/// In client-go such a transformer makes each update look like a resync, and some listeners receive no
+/// updates.
 // Conformance: G.4
 #[tokio::test(start_paused = true)]
 async fn listeners_receive_updates_from_a_transformer_that_removes_the_version_pd_42_pd_43() {

@@ -20,7 +20,8 @@ struct Handler {
     fails: u32,
     /// Updates that change no declared field are skipped, so versions are not checked.
     declares_fields: bool,
-    /// Objects of which a delete may come although their add was not handled: it was tried, or was part of the first list.
+    /// Objects of which a delete may come although their add was not handled: it was tried, or was part of
+    /// the first list.
     tried: BTreeMap<ObjectKey, String>,
     log: Vec<String>,
 }
@@ -94,8 +95,8 @@ fn draft(random: &mut SmallRng, key: &str) -> Draft {
     if random.random_bool(0.7) { draft.label("app", "web") } else { draft }
 }
 
-/// Tests relists, resyncs, recreations and closed watches, for handlers with and without resync, filters, failures and merging
-/// backlogs.
+/// Tests relists, resyncs, recreations and closed watches, for handlers with and without resync, filters,
+/// failures and merging backlogs.
 #[tokio::test(start_paused = true)]
 async fn promise_2_no_handler_receives_the_delete_of_an_object_that_it_does_not_know() {
     for seed in 0..60 {
@@ -192,7 +193,8 @@ async fn promise_2_no_handler_receives_the_delete_of_an_object_that_it_does_not_
     }
 }
 
-/// The queue has three deltas as in client-go: the delete of the old object, the add of the new one, and its delete.
+/// The queue has three deltas as in client-go: the delete of the old object, the add of the new one, and its
+/// delete.
 #[tokio::test(start_paused = true)]
 async fn an_object_of_which_only_the_delete_was_seen_is_added_and_deleted() {
     let fake = FakeListWatch::pods();

@@ -149,9 +149,9 @@ async fn after_a_reset_watch_missed_changes_are_delivered_once() {
         fake.put_unseen("ns/second");
         fake.expire_history();
         fake.close_watches();
-        let mut told = until(&calls, 2).await;
-        told.sort();
-        assert_eq!(told, ["add ns/second@4", "update ns/first@2 → ns/first@3"]);
+        let mut received = until(&calls, 2).await;
+        received.sort();
+        assert_eq!(received, ["add ns/second@4", "update ns/first@2 → ns/first@3"]);
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
         assert!(calls.lock().is_empty());
     })

@@ -1,4 +1,5 @@
-//! All the informers of one user: one for each resource, made alike, started and stopped together.
+//! A factory of informers: one for each resource, with the same configuration, started and stopped together (client-go:
+//! `SharedInformerFactory`).
 //!
 //! ```no_run
 //! # use oarlock_informer::{GroupVersionResource, toolkit::informers::{ApiSource, Config, InformerFactory}};
@@ -7,18 +8,18 @@
 //! # async fn example(client: kube::Client) {
 //! let factory = InformerFactory::new(ApiSource::new(client), Config::default());
 //! let pods = GroupVersionResource::new("", "v1", "pods");
-//! let lister = factory.lister(&pods); // Makes the informer.
+//! let lister = factory.lister(&pods); // Creates the informer.
 //! let token = tokio_util::sync::CancellationToken::new();
 //! factory.start(&token, |_, run| drop(tokio::spawn(run)));
-//! factory.wait_for_cache_sync(cancelled(&token)).await.into_result().expect("nobody cancels");
+//! factory.wait_for_cache_sync(cancelled(&token)).await.into_result().expect("not cancelled");
 //! println!("{} pods in default", lister.list(Some("default"), &LabelSelector::everything()).len());
 //! token.cancel();
 //! factory.shut_down().await;
 //! # }
 //! ```
 //!
-//! The factory runs nothing by itself: [`InformerFactory::start`] hands out a future for each informer, and the caller spawns it, or
-//! joins it with others, where it likes.
+//! The factory spawns no task: [`InformerFactory::start`] passes a future for each informer to the caller, who spawns it or joins
+//! it with others.
 
 mod source;
 mod tweak;
@@ -45,52 +46,51 @@ use crate::toolkit::wait::{self, Cause, SyncResult, Syncing};
 pub use source::{ApiSource, Source};
 pub use tweak::{RequestOptions, Tweak};
 
-/// How a factory makes its informers.
+/// The configuration of a factory.
 #[derive(Default)]
 pub struct Config {
-    /// Only this namespace. None: all.
+    /// The namespace of all informers. None: all namespaces.
     pub namespace: Option<String>,
-    /// How often informers look whether a handler is due to be told everything again, see
-    /// [`shared_informer::Config::resync_period`]. Zero: never.
+    /// The period of resyncs, see [`shared_informer::Config::resync_period`]. Zero: never.
     pub resync_period: Duration,
-    /// The same for single resources.
+    /// The resync periods of single resources.
     pub custom_resync: BTreeMap<GroupVersionResource, Duration>,
-    /// Changes every object of every informer on its way in.
+    /// Transforms every object before it is queued.
     pub transformer: Option<Transformer>,
-    /// Changes the options of every list and watch, on their way out.
+    /// Changes the options of every list and watch request.
     pub tweak: Option<Tweak>,
-    /// How the informers list, watch and wait after failures.
+    /// The configuration of the reflectors.
     pub reflector: reflector::Config,
-    /// What the informers are called in metrics. Without a name they publish none.
+    /// The name of the informers in metrics. None: they publish no metrics.
     pub name: Option<InformerName>,
-    /// Who is told the informers' figures.
+    /// The receiver of the metrics.
     pub metrics: Option<Arc<dyn InformerMetrics>>,
 }
 
-/// Makes informers, one for each resource, and looks after them. Clones are handles on the same factory.
+/// Creates informers, one for each resource, and starts and stops them. Clones share the factory.
 ///
-/// Asking for a resource ([`InformerFactory::informer`], [`InformerFactory::lister`]) makes its informer; it does not run before the next
-/// [`InformerFactory::start`]. Any resource may be asked for: whether the API server has it, its informer finds out.
+/// [`InformerFactory::informer`] and [`InformerFactory::lister`] create the informer of a resource; it runs after the next
+/// [`InformerFactory::start`]. The factory does not check that the API server serves the resource.
 #[derive(Clone)]
 pub struct InformerFactory {
-    shared: Arc<Shared>,
+    shared: Arc<FactoryShared>,
 }
 
-struct Shared {
+struct FactoryShared {
     source: Box<dyn Source>,
     config: Config,
-    state: Mutex<State>,
-    /// The futures that were handed out and have not ended.
+    state: Mutex<FactoryState>,
+    /// The futures of started informers that have not ended.
     running: TaskTracker,
 }
 
 #[derive(Default)]
-struct State {
-    informers: BTreeMap<GroupVersionResource, Made>,
+struct FactoryState {
+    informers: BTreeMap<GroupVersionResource, FactoryInformer>,
     is_shut_down: bool,
 }
 
-struct Made {
+struct FactoryInformer {
     informer: SharedInformer,
     is_started: bool,
 }
@@ -98,18 +98,18 @@ struct Made {
 // === impl InformerFactory ===
 
 impl InformerFactory {
-    /// Makes a factory without informers.
+    /// Returns a factory without informers.
     #[must_use]
     pub fn new(source: impl Source + 'static, config: Config) -> Self {
         let source = Box::new(source);
-        let shared = Shared { source, config, state: Mutex::default(), running: TaskTracker::new() };
+        let shared = FactoryShared { source, config, state: Mutex::default(), running: TaskTracker::new() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the informer of a resource, making it if nobody asked for it before.
+    /// Returns the informer of a resource; creates it at the first call.
     #[must_use]
     pub fn informer(&self, resource: &GroupVersionResource) -> SharedInformer {
-        let Shared { source, config, .. } = &*self.shared;
+        let FactoryShared { source, config, .. } = &*self.shared;
         self.informer_by(resource, |informer_config| {
             let list_watch = source.list_watch(resource, config.namespace.as_deref());
             let list_watch = match &config.tweak {
@@ -120,9 +120,9 @@ impl InformerFactory {
         })
     }
 
-    /// Returns the informer of a resource, making it with `make` if nobody asked for it before: the first one wins.
+    /// Returns the informer of a resource; creates it with `make` if the factory does not have it.
     ///
-    /// `make` is given the config that the factory would use, and may use it or not. It must not ask the factory for anything.
+    /// `make` gets the configuration that the factory would use. It must not call the factory.
     #[must_use]
     pub fn informer_by(
         &self,
@@ -133,23 +133,23 @@ impl InformerFactory {
             Entry::Occupied(made) => made.get().informer.clone(),
             Entry::Vacant(vacant) => {
                 let informer = make(self.informer_config(resource));
-                vacant.insert(Made { informer: informer.clone(), is_started: false });
+                vacant.insert(FactoryInformer { informer: informer.clone(), is_started: false });
                 informer
             }
         }
     }
 
-    /// Returns a lister over the cache of a resource, making its informer if nobody asked for it before.
+    /// Returns a lister of the cache of a resource; creates the informer if the factory does not have it.
     #[must_use]
     pub fn lister(&self, resource: &GroupVersionResource) -> Lister {
         self.informer(resource).lister()
     }
 
-    /// Begins to run the informers that were made and not yet begun, until `token` is cancelled. Does not wait.
+    /// Starts the informers that are not yet started; they run until `token` is cancelled. Does not wait.
     ///
-    /// For each of them `spawn` is given a future that has to be polled, mostly by spawning it; dropping it stops the informer.
-    /// Calling this again begins those that were made since, with the token given then; an informer that has stopped stays so. After
-    /// [`InformerFactory::shut_down`] it does nothing.
+    /// `spawn` gets a future for each informer and must have it polled; dropping it stops the informer. A second call starts the
+    /// informers that were created since, with its own token. A stopped informer does not start again. After
+    /// [`InformerFactory::shut_down`] the call does nothing.
     pub fn start(
         &self,
         token: &CancellationToken,
@@ -174,8 +174,8 @@ impl InformerFactory {
         }
     }
 
-    /// Waits until all informers that were started so far have synced, or until `stop` ends, which says why;
-    /// [`cancelled`](crate::toolkit::wait::cancelled) makes one of a token.
+    /// Waits until all started informers have synced, or until `stop` ends with a cause;
+    /// [`cancelled`](crate::toolkit::wait::cancelled) is such a future for a token.
     pub async fn wait_for_cache_sync<C: Into<Cause>>(&self, stop: impl Future<Output = C>) -> SyncResult {
         let started: Vec<_> = {
             let state = self.shared.state.lock();
@@ -189,9 +189,9 @@ impl InformerFactory {
         SyncResult { synced, cause: waited.err().map(|not_synced| not_synced.cause) }
     }
 
-    /// Starts nothing from now on, and waits until all informers that were started have stopped, which their token makes them do.
+    /// Waits until all started informers have stopped, and starts no more. The caller cancels their tokens.
     ///
-    /// May be called several times, also at once. At the end the factory's name is free again.
+    /// It may be called several times, also concurrently. Then it releases the name of the factory.
     pub async fn shut_down(&self) {
         self.shared.state.lock().is_shut_down = true;
         self.shared.running.close();

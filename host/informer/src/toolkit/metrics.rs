@@ -1,7 +1,8 @@
-//! What informers are called in metrics, and who is told their figures.
+//! The metrics of informers, and their names in metrics.
 //!
-//! client-go's rules: a program gives its informers a name that no other part of it uses; under that name each resource is
-//! reserved once. A second informer of the same resource works, but publishes nothing, since its figures would overwrite the first one's.
+//! The rules are client-go's: a program gives a group of informers a unique name, and the first informer of each resource
+//! reserves the resource under that name. A second informer of the same resource works, but publishes no metrics: they would
+//! overwrite those of the first.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,10 +19,10 @@ use crate::user_function;
 
 pub use crate::user_function::{Panicked, UserFunction, n_panics};
 
-/// The names that are in use in this process.
+/// The names in use in this process.
 static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// A name for a group of informers, such as those of a factory. It is free again when this is released or dropped.
+/// The name of a group of informers, such as those of a factory. Releasing or dropping it frees the name.
 #[derive(Debug)]
 pub struct InformerName {
     name: Arc<str>,
@@ -29,59 +30,59 @@ pub struct InformerName {
     resources: Mutex<HashSet<GroupVersionResource>>,
 }
 
-/// What one informer is called.
+/// The identity of one informer in metrics.
 #[derive(Clone, Debug)]
 pub struct Identity {
     name: Arc<str>,
     resource: GroupVersionResource,
-    /// None for a duplicate.
+    /// None if another informer has reserved the resource.
     is_reserved: Option<Arc<AtomicBool>>,
 }
 
-/// Why a name cannot be had.
+/// The reason why a name is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// It is empty.
+    /// The name is empty.
     #[error("an informer name cannot be empty")]
     Empty,
-    /// It is in use.
+    /// The name is in use.
     #[error("the informer name {0:?} is in use already")]
     Taken(String),
 }
 
-/// Is told how informers are doing, on their tasks: it must be quick. Every method does nothing unless said otherwise.
+/// Receives the metrics of informers, on their tasks. The methods must be fast; by default they do nothing.
 pub trait InformerMetrics: Send + Sync {
-    /// How many objects' changes wait to be put into the cache. Told whenever that may have changed.
+    /// The number of objects with queued changes. Called whenever it may have changed.
     fn queued(&self, informer: &Identity, n_keys: usize) {
         let _ = (informer, n_keys);
     }
-    /// The changes of one object were put into the cache and handed to the listeners, which took so long.
+    /// The informer has stored the changes of one object and delivered them to the listeners.
     fn processed(&self, informer: &Identity, took: Duration) {
         let _ = (informer, took);
     }
-    /// The cache is at this version.
+    /// The resourceVersion of the cache.
     fn resource_version(&self, informer: &Identity, resource_version: &str) {
         let _ = (informer, resource_version);
     }
 }
 
-/// Where one informer publishes its figures.
+/// The receiver of the metrics of one informer, and its identity there.
 #[derive(Clone)]
 pub struct Publisher {
-    /// What the informer is called. Nothing is published for one that is not reserved.
+    /// The identity of the informer. Without a reservation it publishes nothing.
     pub identity: Identity,
-    /// Who is told.
+    /// The receiver.
     pub metrics: Arc<dyn InformerMetrics>,
 }
 
 // === impl InformerName ===
 
 impl InformerName {
-    /// Takes a name that nobody in this process has.
+    /// Reserves a name that is unique in this process.
     ///
     /// # Errors
     ///
-    /// When it is empty or somebody has it.
+    /// When the name is empty or in use.
     pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
         let name = name.into();
         if name.is_empty() {
@@ -94,7 +95,7 @@ impl InformerName {
         Ok(Self { name: name.into(), is_reserved, resources: Mutex::default() })
     }
 
-    /// Returns what the informer of a resource is called: reserved the first time, a duplicate afterwards.
+    /// Returns the identity of an informer of a resource. The first call reserves the resource.
     #[must_use]
     pub fn identify(&self, resource: &GroupVersionResource) -> Identity {
         let is_first = self.resources.lock().insert(resource.clone());
@@ -102,7 +103,7 @@ impl InformerName {
         Identity { name: self.name.clone(), resource: resource.clone(), is_reserved }
     }
 
-    /// Gives the name back: the informers called by it publish nothing any more, and others may take it. Harmless a second time.
+    /// Releases the name: its informers publish nothing any more, and the name is free. A second call does nothing.
     pub fn release(&self) {
         if self.is_reserved.swap(false, Ordering::Relaxed) {
             NAMES.lock().remove(&*self.name);
@@ -131,7 +132,7 @@ impl Identity {
         &self.resource
     }
 
-    /// Whether this is the one informer of that name and resource whose figures count.
+    /// Returns true if this informer has reserved its resource, so that it publishes metrics.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
         self.is_reserved.as_ref().is_some_and(|is_reserved| is_reserved.load(Ordering::Relaxed))
@@ -143,22 +144,23 @@ impl Identity {
 impl Publisher {
     pub(crate) fn queued(&self, fifo: &DeltaFifo) {
         if self.identity.is_reserved() {
-            self.tell(|metrics| metrics.queued(&self.identity, fifo.len()));
+            self.publish(|metrics| metrics.queued(&self.identity, fifo.len()));
         }
     }
 
     pub(crate) fn processed(&self, took: Duration, indexer: &Indexer) {
         if self.identity.is_reserved() {
-            self.tell(|metrics| {
+            self.publish(|metrics| {
                 metrics.processed(&self.identity, took);
                 metrics.resource_version(&self.identity, &indexer.resource_version());
             });
         }
     }
 
-    /// Metrics that panic have been counted and logged, and that is all.
-    fn tell(&self, tell: impl FnOnce(&dyn InformerMetrics)) {
-        let _ = user_function::call(UserFunction::Metrics, &self.identity.resource, || tell(&*self.metrics));
+    /// Calls the receiver. A panic of it is counted and logged.
+    fn publish(&self, publish: impl FnOnce(&dyn InformerMetrics)) {
+        let _ =
+            user_function::call(UserFunction::Metrics, &self.identity.resource, || publish(&*self.metrics));
     }
 }
 
@@ -173,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_had_once_until_it_is_released_mx_01() {
+    fn a_name_is_unique_until_it_is_released_mx_01() {
         assert_eq!(InformerName::new("").unwrap_err(), NameError::Empty);
         let name = InformerName::new("mx-01").unwrap();
         assert_eq!(InformerName::new("mx-01").unwrap_err(), NameError::Taken("mx-01".into()));
@@ -182,9 +184,9 @@ mod tests {
         assert!(first.is_reserved() && !second.is_reserved());
         assert!(name.identify(&GroupVersionResource::new("", "v1", "nodes")).is_reserved());
         name.release();
-        assert!(!first.is_reserved(), "what was issued is not reserved any more");
+        assert!(!first.is_reserved(), "its identities lose their reservation");
         let again = InformerName::new("mx-01").unwrap();
-        // The old one's end does not take the name from the new one.
+        // Dropping the old name does not release the new one.
         drop(name);
         assert!(InformerName::new("mx-01").is_err() && again.identify(&pods).is_reserved());
         drop(again);

@@ -1,4 +1,4 @@
-//! Lists a whole resource, page by page (PG): all of it at once, or each object as its page comes.
+//! Lists a resource in pages (PG): as one list, or object by object (client-go: `tools/pager`).
 
 mod each;
 
@@ -9,25 +9,25 @@ use crate::object::Object;
 
 pub use each::EachError;
 
-/// The pages that a list comes in, unless configured otherwise (PG-01).
+/// The default number of objects per page (PG-01).
 pub const DEFAULT_PAGE_SIZE: NonZeroU32 = NonZeroU32::MIN.saturating_add(499);
 
-/// How a list is taken apart.
+/// The configuration of a pager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Objects per page, where the options of the list say nothing. None: everything in one (PG-01).
+    /// Objects per page, if the list options have no limit. None: all objects in one page (PG-01).
     pub page_size: Option<NonZeroU32>,
-    /// What to do when a later page has expired.
+    /// The reaction to an expired continue token.
     pub on_expired: OnExpired,
-    /// How many pages may wait in the buffer, beside the one that is looked at and the one that was fetched last (PG-05): with 0, the
-    /// second page is fetched while the first is looked at, and the third not before the second is.
+    /// The number of buffered pages, beside the page in use and the page fetched last (PG-05). With 0, the pager fetches the
+    /// second page while the caller uses the first, and the third one only when the caller uses the second.
     pub n_buffered_pages: usize,
 }
 
-/// What to do when a later page has expired, since the whole has changed too much meanwhile (PG-04).
+/// The reaction to an expired continue token: the server has compacted the version of the list (PG-04).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpired {
-    /// Ask for everything once more, in one.
+    /// List again, in one page.
     #[default]
     ListWhole,
     /// Fail.
@@ -41,16 +41,16 @@ pub struct Pager<'l> {
     config: Config,
 }
 
-/// A whole list, put together from its pages.
+/// A complete list.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The first page's version; the following pages are of the same.
+    /// The resourceVersion of the first page; all pages have the same.
     pub resource_version: String,
     /// The objects, in the server's order.
     pub items: Vec<Object>,
-    /// The objects that cannot be decoded, which are not among the items.
+    /// The objects that cannot be decoded. They are not among the items.
     pub undecodable: Vec<Undecodable>,
-    /// Whether a second page was asked for.
+    /// True if the pager has requested a second page.
     pub is_paginated: bool,
 }
 
@@ -65,33 +65,33 @@ impl Default for Config {
 // === impl Pager ===
 
 impl<'l> Pager<'l> {
-    /// Makes a pager that asks `list_watch`.
+    /// Returns a pager of a list-watch.
     pub fn new(list_watch: &'l dyn ListWatch, config: Config) -> Self {
         Self { list_watch, config }
     }
 
-    /// Lists everything. Each object passes through `keep` as soon as it is there; see [`ListWatch::list`].
+    /// Lists all objects. Calls `hook` with each object as soon as it is decoded; see [`ListWatch::list`].
     ///
-    /// Where everything has to be asked for once more, objects pass through `keep` once more.
-    pub async fn list(&self, options: ListOptions, keep: ItemHook<'_>) -> Result<Listing, ApiError> {
+    /// If the pager lists again after an expired token, it calls `hook` again with objects that it has already passed.
+    pub async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<Listing, ApiError> {
         let mut next = self.first(options.clone());
-        let page = self.list_watch.list(next.clone(), keep).await?;
+        let page = self.list_watch.list(next.clone(), hook).await?;
         let ListPage { resource_version, mut continue_token, items, undecodable } = page;
         let mut listing = Listing { resource_version, items, undecodable, is_paginated: false };
         while let Some(token) = continue_token {
             listing.is_paginated = true;
             next = following(next, token);
-            match self.list_watch.list(next.clone(), keep).await {
+            match self.list_watch.list(next.clone(), hook).await {
                 Ok(page) => {
                     listing.items.extend(page.items);
                     listing.undecodable.extend(page.undecodable);
                     continue_token = page.continue_token;
                 }
                 Err(error) if error.is_expired() && self.config.on_expired == OnExpired::ListWhole => {
-                    // Before everything comes again.
+                    // Frees the memory before the whole list arrives.
                     listing.items = Vec::new();
                     let whole = ListOptions { limit: None, continue_token: None, ..options };
-                    let page = self.list_watch.list(whole, keep).await?;
+                    let page = self.list_watch.list(whole, hook).await?;
                     let ListPage { resource_version, continue_token: _, items, undecodable } = page;
                     return Ok(Listing { resource_version, items, undecodable, is_paginated: true });
                 }
@@ -106,7 +106,7 @@ impl<'l> Pager<'l> {
     }
 }
 
-/// Returns what to ask for behind a page. The server takes no version beside a token (PG-03).
+/// Returns the options of the next page. The server rejects a version together with a token (PG-03).
 fn following(options: ListOptions, token: String) -> ListOptions {
     ListOptions {
         resource_version: String::new(),

@@ -1,4 +1,4 @@
-//! Waiting until several caches, or those who are told of them, have synced.
+//! Waits until several caches or listeners have synced (client-go: `cache.WaitForCacheSync`).
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,54 +11,54 @@ use crate::listener::ListenerHandle;
 use crate::names::GroupVersionResource;
 use crate::shared_informer::SharedInformer;
 
-/// Why a wait was given up. Made from a text or from any error.
+/// The reason why a wait ended early: a text or an error.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// Something that syncs once: an informer, or one who is told by it.
+/// An informer or a listener: it syncs once.
 #[async_trait]
 pub trait Syncing: Send + Sync {
-    /// Names it in logs and errors.
+    /// Returns its name for logs and errors.
     fn sync_name(&self) -> String;
-    /// Whether it has synced.
+    /// Returns true if it has synced.
     fn is_synced(&self) -> bool;
-    /// Waits until it has synced; answers false when it has ended and never will.
+    /// Waits until it has synced; returns false if it has ended before.
     async fn until_synced(&self) -> bool;
 }
 
-/// Not everything has synced.
+/// At least one of them has not synced.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to sync all caches: {}: {cause}", names.join(", "))]
 pub struct NotSynced {
-    /// What has not, sorted by name.
+    /// The names of those that have not synced, sorted.
     pub names: Vec<String>,
-    /// Why it was not waited for any longer.
+    /// The reason why the wait ended.
     #[source]
     pub cause: Cause,
 }
 
-/// Which of several caches have synced, and why they were not waited for any longer.
+/// The caches that have synced, and the reason why the wait ended early.
 #[derive(Debug, Default)]
 pub struct SyncResult {
-    /// Whether each that was waited for has synced.
+    /// For each cache, true if it has synced.
     pub synced: BTreeMap<GroupVersionResource, bool>,
-    /// Why the wait ended early, if it did.
+    /// The reason, if the wait ended early.
     pub cause: Option<Cause>,
 }
 
-/// Waits until all have synced; answers false when `token` was cancelled first, or when one has ended and never will.
+/// Waits until all have synced; returns false if the token is cancelled first, or if one ends before it has synced.
 ///
-/// Says nothing in the logs; [`wait_for`] does, and says what is missing.
+/// It logs nothing; [`wait_for`] logs and returns the missing names.
 pub async fn wait_for_cache_sync(token: &CancellationToken, all: &[&dyn Syncing]) -> bool {
     wait_for(None, all, cancelled(token)).await.is_ok()
 }
 
-/// Waits until all have synced, or until `stop` ends, which says why.
+/// Waits until all have synced, or until `stop` ends with a cause.
 ///
-/// What has synced already counts, even if `stop` has ended too. With a purpose, beginning and end are logged.
+/// If all have synced and `stop` has ended too, the call succeeds. With a purpose it logs the start and the end.
 ///
 /// # Errors
 ///
-/// When it was stopped, or one has ended and never will sync.
+/// When `stop` ends first, or one ends before it has synced.
 pub async fn wait_for<C: Into<Cause>>(
     purpose: Option<&str>,
     all: &[&dyn Syncing],
@@ -84,14 +84,14 @@ pub async fn wait_for<C: Into<Cause>>(
     match (purpose, &result) {
         (Some(purpose), Ok(())) => tracing::info!(purpose, "done waiting"),
         (Some(purpose), Err(NotSynced { names, cause })) => {
-            tracing::info!(purpose, unfinished = names.join(", "), %cause, "gave up waiting");
+            tracing::info!(purpose, unfinished = names.join(", "), %cause, "stopped waiting");
         }
         (None, _) => {}
     }
     result
 }
 
-/// Ends when the token is cancelled, with words for [`wait_for`].
+/// Ends when the token is cancelled, with a cause for [`wait_for`].
 pub async fn cancelled(token: &CancellationToken) -> &'static str {
     token.cancelled().await;
     "the wait was cancelled"
@@ -100,7 +100,7 @@ pub async fn cancelled(token: &CancellationToken) -> &'static str {
 // === impl SyncResult ===
 
 impl SyncResult {
-    /// Whether all that were waited for have synced.
+    /// Returns true if all caches have synced.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.synced.values().all(|is_synced| *is_synced)
@@ -110,7 +110,7 @@ impl SyncResult {
     ///
     /// # Errors
     ///
-    /// With the cause, and the names of those that have not synced.
+    /// The cause and the names of the caches that have not synced.
     pub fn into_result(self) -> Result<(), NotSynced> {
         let Self { synced, cause } = self;
         let Some(cause) = cause else { return Ok(()) };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn true_once_all_have_synced_false_only_when_stopped_si_30() {
+    async fn the_wait_is_true_when_all_have_synced_and_false_when_stopped_si_30() {
         let (first, second) = (fake("first", Some(true)), fake("second", None));
         let token = CancellationToken::new();
         let both: [&dyn Syncing; 2] = [&first, &second];
@@ -193,14 +193,14 @@ mod tests {
         });
         assert!(has_synced);
         token.cancel();
-        assert!(wait_for_cache_sync(&token, &both).await, "SI-31: what is done wins");
+        assert!(wait_for_cache_sync(&token, &both).await, "SI-31: a finished sync wins over the token");
         assert!(!wait_for_cache_sync(&token, &[&first, &fake("never", None)]).await);
         let token = CancellationToken::new();
         assert!(!wait_for_cache_sync(&token, &[&fake("stopped", Some(false))]).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_unfinished_are_named_sorted_with_the_cause_si_31() {
+    async fn the_error_names_the_unsynced_sorted_with_the_cause_si_31() {
         let (b, a, done) = (fake("b", None), fake("a", None), fake("done", Some(true)));
         let stop = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_an_error_with_its_cause_or_none_si_32() {
+    fn a_result_with_a_cause_is_an_error_si_32() {
         let pods = GroupVersionResource::new("", "v1", "pods");
         let deployments = GroupVersionResource::new("apps", "v1", "deployments");
         let synced = BTreeMap::from([(pods.clone(), false), (deployments.clone(), false)]);

@@ -1,9 +1,10 @@
-//! A queue of keys to work on: each at most once, never one twice at a time, retried with back-off.
+//! A queue of keys (client-go: `util/workqueue`): each key waits at most once, one worker at a time has it, and retries are
+//! delayed.
 //!
-//! What is behind a key is looked up when it is worked on; the queue holds keys only. A key that is added while it waits is
-//! not added again; one that is added while it is worked on runs once more afterwards.
+//! The queue holds keys only; a worker reads the object of its key from the cache. Adding a waiting key does nothing; a key
+//! that is added during its processing runs again afterwards.
 //!
-//! Nothing runs in the background: keys that were added for later are moved in by whoever waits in [`WorkQueue::get`].
+//! The queue has no task: callers of [`WorkQueue::get`] move delayed keys into the queue when they are due.
 
 mod delayed;
 mod metrics;
@@ -21,44 +22,44 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use self::delayed::Delayed;
-use self::metrics::Told;
+use self::metrics::CaughtMetrics;
 pub use self::metrics::{MetricsProvider, NoMetrics, UNFINISHED_PERIOD, WorkQueueMetrics};
 pub use self::order::Order;
 pub use self::rate_limiter::RateLimiter;
 
-/// Below this many keys the queue never bothers to give memory back.
+/// The queue does not free memory for fewer keys than this.
 const SMALL: usize = 64;
 
-/// A handle on a work queue; clones are handles on the same one.
+/// A work queue. Clones share it.
 pub struct WorkQueue<K> {
-    shared: Arc<Shared<K>>,
+    shared: Arc<WorkQueueShared<K>>,
 }
 
-/// How a work queue is made.
+/// The configuration of a work queue.
 pub struct Config<K> {
-    /// In which order keys are handed out: first come, first served, unless said otherwise.
+    /// The order of keys. The default is first in, first out.
     pub order: Box<dyn Order<K>>,
-    /// How long a key that failed waits.
+    /// The delays of failed keys.
     pub rate_limiter: Box<dyn RateLimiter<K>>,
-    /// Who is told what happens.
+    /// The receiver of metrics.
     pub metrics: Arc<dyn WorkQueueMetrics>,
 }
 
-struct Shared<K> {
-    state: Mutex<State<K>>,
-    metrics: Told,
-    /// A key came, or the queue began to shut down.
+struct WorkQueueShared<K> {
+    state: Mutex<WorkQueueState<K>>,
+    metrics: CaughtMetrics,
+    /// Wakes when a key was added, or the shutdown started.
     arrived: Notify,
-    /// No key is worked on any more, or the queue began to shut down.
+    /// Wakes when no key is in process, or the shutdown started.
     drained: Notify,
 }
 
 /// Every key in `queue` is in `dirty` and not in `processing`.
-struct State<K> {
+struct WorkQueueState<K> {
     queue: Box<dyn Order<K>>,
-    /// Keys that need work, and since when.
+    /// The keys that need processing, and since when.
     dirty: HashMap<K, Instant>,
-    /// Keys that are worked on, and since when.
+    /// The keys in process, and since when.
     processing: HashMap<K, Instant>,
     delayed: Delayed<K>,
     rate_limiter: Box<dyn RateLimiter<K>>,
@@ -82,7 +83,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> Default for Config<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static> Config<K> {
-    /// Returns the usual ways, with the metrics that a provider has for a queue of this name; without a name there are none.
+    /// Returns the default with the metrics of a queue of this name; no metrics for an empty name.
     #[must_use]
     pub fn named(name: &str, provider: &dyn MetricsProvider) -> Self {
         match name {
@@ -107,11 +108,11 @@ impl<K: Clone + Eq + Hash + Send + 'static> Default for WorkQueue<K> {
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K> {
-    /// Makes an empty queue.
+    /// Returns an empty queue.
     #[must_use]
     pub fn new(config: Config<K>) -> Self {
         let Config { order, rate_limiter, metrics } = config;
-        let state = State {
+        let state = WorkQueueState {
             queue: order,
             dirty: HashMap::new(),
             processing: HashMap::new(),
@@ -119,16 +120,16 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
             rate_limiter,
             shutdown: Shutdown::Not,
         };
-        let shared = Shared {
+        let shared = WorkQueueShared {
             state: Mutex::new(state),
-            metrics: Told(metrics),
+            metrics: CaughtMetrics(metrics),
             arrived: Notify::new(),
             drained: Notify::new(),
         };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a key. Ignored when it waits already, or the queue is shutting down.
+    /// Adds a key. Does nothing if the key waits already, or during the shutdown.
     pub fn add(&self, key: K) {
         let mut state = self.shared.state.lock();
         if state.shutdown == Shutdown::Not {
@@ -136,7 +137,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Adds a key once `delay` has passed. Of two delays for one key the earlier end counts; a plain add in between does not cancel it.
+    /// Adds a key after `delay`. Of two delays for one key the earlier one counts; [`WorkQueue::add`] does not cancel a delay.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.shared.state.lock();
         if state.shutdown != Shutdown::Not {
@@ -150,35 +151,35 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
         state.delayed.insert(key, clock::after(now, delay));
         drop(state);
-        // All who wait have to look anew how long.
+        // Every waiting caller must compute its timeout again.
         self.shared.arrived.notify_waiters();
     }
 
-    /// Adds a key after as long as the rate limiter says, which is longer each time until [`WorkQueue::forget`].
+    /// Adds a key after the delay of the rate limiter, which grows until [`WorkQueue::forget`].
     pub fn add_rate_limited(&self, key: K) {
         let delay = self.shared.state.lock().rate_limiter.when(&key);
         self.add_after(key, delay);
     }
 
-    /// Makes the rate limiter forget the key's failures. [`WorkQueue::done`] is needed all the same.
+    /// Makes the rate limiter forget the failures of a key. The worker must call [`WorkQueue::done`] too.
     pub fn forget(&self, key: &K) {
         self.shared.state.lock().rate_limiter.forget(key);
     }
 
-    /// Returns how often the key was added by [`WorkQueue::add_rate_limited`] since it was last forgotten.
+    /// Returns the number of [`WorkQueue::add_rate_limited`] of a key since it was forgotten.
     #[must_use]
     pub fn n_requeues(&self, key: &K) -> u32 {
         self.shared.state.lock().rate_limiter.n_requeues(key)
     }
 
-    /// Waits for a key; whoever gets it has to call [`WorkQueue::done`]. `None` once the queue is shutting down and empty.
+    /// Waits for a key. The caller must call [`WorkQueue::done`] for it. Returns `None` when the queue is shut down and empty.
     ///
-    /// Cancelling the wait loses nothing.
+    /// Cancel safe: a dropped wait loses no key.
     pub async fn get(&self) -> Option<K> {
         loop {
             let arrived = self.shared.arrived.notified();
             tokio::pin!(arrived);
-            // From here on no wake-up is missed, also with several waiting.
+            // From here on the wait misses no wake-up.
             arrived.as_mut().enable();
             let next_due = {
                 let mut state = self.shared.state.lock();
@@ -203,7 +204,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Ends the work on a key. If it was added meanwhile, it waits again. Ignored for a key that is not worked on.
+    /// Ends the processing of a key. A key that was added meanwhile waits again. Does nothing for a key that is not in process.
     pub fn done(&self, key: &K) {
         let mut state = self.shared.state.lock();
         let Some((key, since)) = state.processing.remove_entry(key) else { return };
@@ -218,7 +219,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Returns how many keys wait to be handed out, without those that are worked on or were added for later.
+    /// Returns the number of waiting keys, without delayed keys and keys in process.
     #[must_use]
     pub fn len(&self) -> usize {
         let mut state = self.shared.state.lock();
@@ -226,26 +227,26 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         state.queue.len()
     }
 
-    /// Whether no key waits to be handed out.
+    /// Returns true if no key waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a key waits, now or for later, or is worked on.
+    /// Returns true if a key waits, is delayed or is in process.
     #[must_use]
     pub fn holds(&self, key: &K) -> bool {
         let state = self.shared.state.lock();
         state.dirty.contains_key(key) || state.processing.contains_key(key) || state.delayed.contains(key)
     }
 
-    /// Returns how many keys were added for later.
+    /// Returns the number of delayed keys.
     #[must_use]
     pub fn n_delayed(&self) -> usize {
         self.shared.state.lock().delayed.len()
     }
 
-    /// Returns for how long the keys that are worked on have been, together and the longest.
+    /// Returns the processing times of the keys in process: the sum and the longest.
     #[must_use]
     pub fn unfinished(&self) -> (Duration, Duration) {
         let state = self.shared.state.lock();
@@ -253,7 +254,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         (running().sum(), running().max().unwrap_or_default())
     }
 
-    /// Tells the metrics of unfinished work, twice a second, until the queue shuts down. It is for one task to wait for.
+    /// Publishes the unfinished work twice a second, until the shutdown. One task should run it.
     pub async fn report_unfinished(&self) {
         while !self.is_shutting_down() {
             let (together, longest) = self.unfinished();
@@ -266,12 +267,12 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Begins to shut down: nothing is added any more, what was added for later is dropped, what waits is still handed out.
+    /// Starts the shutdown: the queue takes no more keys and drops delayed keys; workers still get the waiting keys.
     pub fn shut_down(&self) {
         self.begin_shutdown(Shutdown::Now);
     }
 
-    /// As [`WorkQueue::shut_down`], then waits until no key is worked on. A plain `shut_down` meanwhile ends the wait.
+    /// Like [`WorkQueue::shut_down`], then waits until no key is in process. A call of `shut_down` ends the wait.
     pub async fn shut_down_with_drain(&self) {
         self.begin_shutdown(Shutdown::Draining);
         loop {
@@ -288,7 +289,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Whether the queue is shutting down.
+    /// Returns true after the start of the shutdown.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
         self.shared.state.lock().shutdown != Shutdown::Not
@@ -308,7 +309,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
 
     fn begin_shutdown(&self, shutdown: Shutdown) {
         let mut state = self.shared.state.lock();
-        // What was due by now had been added.
+        // Delayed keys that are due count as added.
         self.add_due(&mut state);
         state.shutdown = shutdown;
         state.delayed = Delayed::default();
@@ -317,7 +318,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.shared.drained.notify_waiters();
     }
 
-    fn add_locked(&self, state: &mut State<K>, key: K, now: Instant) {
+    fn add_locked(&self, state: &mut WorkQueueState<K>, key: K, now: Instant) {
         let is_processing = state.processing.contains_key(&key);
         if state.dirty.contains_key(&key) {
             if !is_processing {
@@ -334,14 +335,14 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    fn add_due(&self, state: &mut State<K>) {
+    fn add_due(&self, state: &mut WorkQueueState<K>) {
         let now = Instant::now();
         while let Some((due, key)) = state.delayed.pop_due(now) {
             self.add_locked(state, key, due);
         }
     }
 
-    fn take(&self, state: &mut State<K>) -> Option<K> {
+    fn take(&self, state: &mut WorkQueueState<K>) -> Option<K> {
         let key = state.queue.pop()?;
         let now = Instant::now();
         if let Some(since) = state.dirty.remove(&key) {
@@ -353,10 +354,10 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
     }
 }
 
-// === impl State ===
+// === impl WorkQueueState ===
 
-impl<K: Clone + Eq + Hash> State<K> {
-    /// Gives memory back after a burst.
+impl<K: Clone + Eq + Hash> WorkQueueState<K> {
+    /// Frees memory after a burst.
     fn shrink(&mut self) {
         let n_dirty = self.dirty.len();
         if self.dirty.capacity() > SMALL && n_dirty < self.dirty.capacity() / 8 {

@@ -1,13 +1,13 @@
-//! Handlers that are called, as client-go has them: three functions, and a future that calls them.
+//! client-go's event handlers: three functions, and a future that calls them.
 //!
-//! A [`Listener`] is pulled, waits where it likes and answers how each delivery went. Most handlers need none of that: they put a key
-//! into a queue or count something. Those are an [`EventHandler`], registered with
-//! [`SharedInformer::add_event_handler`](crate::SharedInformer::add_event_handler), which gives back the future that calls the handler,
-//! a [`Handling`], and with it a [`Registration`]. The caller runs that future where it likes; nothing is called before.
+//! The consumer of a [`Listener`] pulls notifications, may wait, and reports the outcome of each delivery. Most handlers need
+//! none of that: they add a key to a queue or count something. They implement [`EventHandler`].
+//! [`SharedInformer::add_event_handler`](crate::SharedInformer::add_event_handler) returns a [`Handling`], the future that calls
+//! the handler, and with it a [`Registration`]. The caller runs the future; before that, no call is made.
 //!
-//! One call at a time, and never two of one object out of order. A handler that takes long keeps the task that runs it and
-//! lets its own backlog merge, and nobody else's. One that panics is called again for what comes next: the notification at which it
-//! panicked counts as finished, is parked (see [`Outcome::Park`]) and comes again merged into the object's next one.
+//! A handler gets one call at a time, and the calls for one object in order. A slow handler blocks only its own task, and only
+//! its own backlog merges. After a panic the handler is called for the next notification; the notification at which it panicked
+//! is parked (see [`Outcome::Park`]) and comes again, merged into the next one of its object.
 
 mod filtering;
 mod functions;
@@ -28,27 +28,28 @@ pub use functions::HandlerFunctions;
 pub use handling::Handling;
 pub use registration::Registration;
 
-/// With more than this waiting, a call that takes longer than [`SLOW`] is worth a line in the log.
+/// With more pending notifications than this, a call that takes longer than [`SLOW`] is logged.
 const LONG_BACKLOG: usize = 1024;
 
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Is called for what happens to the objects of an informer. What it does not care about it leaves out.
+/// Handles the changes of an informer's objects. The default methods do nothing.
 ///
-/// The calls come one at a time and must not wait for anything: a handler that has to is a [`Listener`]'s consumer.
+/// The calls come one at a time and must not block. A handler that must wait consumes a [`Listener`] instead.
 pub trait EventHandler: Send {
-    /// The object appeared, or began to match. `is_in_initial_list` tells the first list, and what a late handler finds, from news.
+    /// The object was added, or matches now. `is_in_initial_list` is true for the initial list, and for the objects that the
+    /// cache had when the handler was added.
     fn on_add(&mut self, object: &Object, is_in_initial_list: bool) {
         let _ = (object, is_in_initial_list);
     }
 
-    /// The object changed. The two may be the same: then it is a resync.
+    /// The object was updated. In a resync, `old` and `new` are the same.
     fn on_update(&mut self, old: &Object, new: &Object) {
         let _ = (old, new);
     }
 
-    /// The object is gone, or ceased to match. With `final_state_unknown` the deletion itself was missed, and `object` is the last
-    /// state that was seen: client-go's tombstone, already opened.
+    /// The object was deleted, or no longer matches. With `final_state_unknown` the informer missed the deletion, and `object` is
+    /// the last state that it saw (client-go: `DeletedFinalStateUnknown`).
     fn on_delete(&mut self, object: &Object, final_state_unknown: bool) {
         let _ = (object, final_state_unknown);
     }
@@ -68,9 +69,9 @@ impl<H: EventHandler + ?Sized> EventHandler for Box<H> {
     }
 }
 
-/// Calls a handler for all that a listener is told, until the informer stops or the listener is removed.
+/// Calls a handler with each notification of a listener, until the informer stops or the listener is removed.
 ///
-/// Cancelling it between two calls loses nothing but the listener.
+/// Dropping the future removes the listener.
 pub async fn deliver(mut listener: Listener, mut handler: impl EventHandler) {
     while let Some(delivery) = listener.next().await {
         let begun_at = Instant::now();
@@ -88,7 +89,7 @@ pub async fn deliver(mut listener: Listener, mut handler: impl EventHandler) {
             }
         }
         listener.finish(&delivery.key, outcome);
-        // A long backlog must not keep the task from whatever else it does.
+        // With a long backlog, other futures of the task must run too.
         coop::consume_budget().await;
     }
 }
@@ -103,7 +104,7 @@ fn call(handler: &mut impl EventHandler, delivery: &Delivery, name: &str) -> Out
     };
     match user_function::call(UserFunction::Handler, &format_args!("{name:?}, {}", delivery.key), call) {
         Ok(()) => Outcome::Done,
-        // Parked, and logged.
+        // The panic is logged.
         Err(_) => Outcome::Park,
     }
 }

@@ -1,7 +1,7 @@
-//! How objects come by their keys.
+//! Key functions: they compute the key of an object.
 //!
-//! By default an object's key is its namespace and name. Whoever keeps objects under other keys gives the queue and the cache the
-//! same function.
+//! By default the key of an object is its namespace and name. A program with other keys passes the same key function to the
+//! queue and to the cache.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,51 +13,53 @@ use crate::names::ObjectKey;
 use crate::object::Object;
 use crate::user_function::{self, UserFunction};
 
-/// Computes the key under which an object is queued and stored: its namespace and name by default.
+/// Computes the key of an object in the queue and the cache; by default its namespace and name.
+///
+/// The default costs one branch: there is no function to call.
 #[derive(Clone, Default)]
 pub struct KeyFunction(Option<Arc<KeyFn>>);
 
 type KeyFn = dyn Fn(&Object) -> Result<ObjectKey, Cause> + Send + Sync;
 
-/// Why a key function has no key for an object.
+/// The reason why a key function has no key for an object.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
-/// An object that a key function could not name, and why not.
+/// A key function has no key for an object.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot make a key for {object:?}")]
 pub struct KeyError {
     /// The object.
     pub object: Object,
-    /// What the key function answered.
+    /// The error of the key function.
     pub source: Arc<dyn StdError + Send + Sync>,
 }
 
-/// What has a key: an object, what became of one, or a key itself.
+/// A value with a key: an object, a deletion or a key itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Keyed<'a> {
-    /// A key is its own.
+    /// The key itself.
     Key(&'a ObjectKey),
-    /// An object has the key that the key function gives it.
+    /// The key function computes the key.
     Object(&'a Object),
-    /// A deletion has its object's; a tombstone the one that it was made with.
+    /// The key of the deleted object, or the key in the tombstone.
     Deleted(&'a DeltaObject),
 }
 
-/// An index whose values are to be keys has not one value for an object.
+/// An index whose values are keys does not have exactly one value for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the index has {0} values for the object, a key has to be one")]
+#[error("the index has {0} values for the object; a key needs exactly one")]
 pub struct NotOneValue(pub usize);
 
 // === impl KeyFunction ===
 
 impl KeyFunction {
-    /// Makes a key function. It must always answer the same for an object.
+    /// Returns a key function. The function must be pure: one object always has one key.
     pub fn new(function: impl Fn(&Object) -> Result<ObjectKey, Cause> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(function)))
     }
 
-    /// Makes a key function of what an index would file an object under, which has to be one value, other than those of all other
-    /// objects. The key is that value, whole.
+    /// Returns a key function that uses the values of an index. The index must have exactly one value for an object, different
+    /// from those of other objects. The key is the whole value.
     #[must_use]
     pub fn of_index(source: IndexSource) -> Self {
         Self::new(move |object| match &source.values(object)?[..] {
@@ -66,16 +68,16 @@ impl KeyFunction {
         })
     }
 
-    /// Whether objects have their namespace and name as keys.
+    /// Returns true if the key is the namespace and name.
     pub(crate) fn is_default(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the key of whatever has one.
+    /// Returns the key of a value.
     ///
     /// # Errors
     ///
-    /// When the function has none for the object.
+    /// When the function has no key for the object.
     pub fn key_of<'a>(&self, keyed: impl Into<Keyed<'a>>) -> Result<ObjectKey, KeyError> {
         match keyed.into() {
             Keyed::Key(key) => Ok(key.clone()),
@@ -127,7 +129,7 @@ impl<'a> From<&'a Delta> for Keyed<'a> {
     }
 }
 
-/// The newest counts.
+/// The newest delta counts.
 impl<'a> From<&'a Deltas> for Keyed<'a> {
     fn from(deltas: &'a Deltas) -> Self {
         deltas.newest().into()

@@ -1,43 +1,43 @@
-//! A value that is computed when somebody asks, and again only after it was said to have changed.
+//! A value that is computed on demand, and again only after a notification (client-go: `synctrack.Lazy`).
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Computes a value on demand and keeps it until [`Lazy::notify`]: many changes and few readers cost few evaluations.
+/// Computes a value on demand and keeps it until [`Lazy::notify`].
 ///
-/// - Evaluated at most once between two notifications; those who ask at the same time share one evaluation.
-/// - An evaluation that began before a notification is not handed to anyone who asks after it.
-/// - An error is not kept: whoever asks next tries again.
+/// - It evaluates at most once between two notifications; concurrent callers share one evaluation.
+/// - A call after a notification never returns the result of an evaluation that started before it.
+/// - It does not keep an error: the next call evaluates again.
 ///
-/// Asking blocks while somebody else evaluates. `evaluate` must not ask for the value itself.
+/// A call blocks during the evaluation of another caller. `evaluate` must not call [`Lazy::get`] of the same value.
 pub struct Lazy<T, E> {
     evaluate: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
     generation: Mutex<Arc<Generation<T>>>,
 }
 
-/// What was computed since a notification. Locked during the evaluation.
+/// The value since one notification. Locked during the evaluation.
 struct Generation<T>(Mutex<Option<T>>);
 
 // === impl Lazy ===
 
 impl<T: Clone, E> Lazy<T, E> {
-    /// Makes a value that has not been evaluated.
+    /// Returns a value that is not yet evaluated.
     #[must_use]
     pub fn new(evaluate: impl Fn() -> Result<T, E> + Send + Sync + 'static) -> Self {
         Self { evaluate: Box::new(evaluate), generation: Mutex::new(Generation::new()) }
     }
 
-    /// Says that what the value is computed from has changed.
+    /// Drops the value: its inputs have changed.
     pub fn notify(&self) {
         *self.generation.lock() = Generation::new();
     }
 
-    /// Returns the value, computing it if that was not done since the last notification.
+    /// Returns the value; evaluates it if that has not been done since the last notification.
     ///
     /// # Errors
     ///
-    /// What `evaluate` answered.
+    /// The error of `evaluate`.
     pub fn get(&self) -> Result<T, E> {
         let generation = self.generation.lock().clone();
         let mut value = generation.0.lock();
@@ -67,11 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evaluated_once_a_generation_sy_07() {
+    fn a_value_is_evaluated_once_between_notifications_sy_07() {
         let n_evaluations = Arc::new(AtomicUsize::new(0));
         let counter = n_evaluations.clone();
         let lazy: Lazy<usize, ()> = Lazy::new(move || Ok(counter.fetch_add(1, Ordering::SeqCst)));
-        assert_eq!(n_evaluations.load(Ordering::SeqCst), 0, "nobody asked yet");
+        assert_eq!(n_evaluations.load(Ordering::SeqCst), 0, "not yet evaluated");
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| assert_eq!(lazy.get(), Ok(0)));
@@ -94,32 +94,32 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluation_older_than_a_notification_is_not_kept_sy_07() {
-        let (began, has_begun) = mpsc::channel();
-        let (go_on, may_go_on) = mpsc::channel();
-        let may_go_on = Mutex::new(may_go_on);
+    fn an_evaluation_from_before_a_notification_is_not_kept_sy_07() {
+        let (started, has_started) = mpsc::channel();
+        let (resume, may_resume) = mpsc::channel();
+        let may_resume = Mutex::new(may_resume);
         let n_evaluations = AtomicUsize::new(0);
         let lazy: Lazy<usize, ()> = Lazy::new(move || {
             let n = n_evaluations.fetch_add(1, Ordering::SeqCst);
             if n == 0 {
-                began.send(()).unwrap();
-                may_go_on.lock().recv().unwrap();
+                started.send(()).unwrap();
+                may_resume.lock().recv().unwrap();
             }
             Ok(n)
         });
         std::thread::scope(|scope| {
             let first = scope.spawn(|| lazy.get());
-            has_begun.recv().unwrap();
+            has_started.recv().unwrap();
             lazy.notify();
-            assert_eq!(lazy.get(), Ok(1), "evaluated anew while the first evaluation still runs");
-            go_on.send(()).unwrap();
+            assert_eq!(lazy.get(), Ok(1), "evaluated again while the first evaluation runs");
+            resume.send(()).unwrap();
             assert_eq!(first.join().unwrap(), Ok(0));
         });
         assert_eq!(lazy.get(), Ok(1));
     }
 
     #[test]
-    fn nothing_is_kept_after_a_notification() {
+    fn a_notification_drops_the_value() {
         let kept = Arc::new(Mutex::new(Weak::<()>::new()));
         let kept_by_lazy = kept.clone();
         let lazy: Lazy<Arc<()>, ()> = Lazy::new(move || {

@@ -1,4 +1,4 @@
-//! Reads of one resource's cache, with the answers that a live client would give.
+//! Reads of the cache of one resource, with the errors of an API client.
 
 mod selecting;
 
@@ -11,7 +11,7 @@ use crate::object::Object;
 
 pub use selecting::SelectingError;
 
-/// Reads the cache of one resource. What it returns is shared and may be behind the API server.
+/// Reads the cache of one resource. The objects are shared with the cache, which may be behind the API server.
 #[derive(Clone)]
 pub struct Lister {
     indexer: Indexer,
@@ -30,13 +30,13 @@ pub struct NamespaceLister {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {name:?} not found", group_resource(resource))]
 pub struct NotFound {
-    /// The resource that was looked in; of a typed lister the kind stands in the resource's place.
+    /// The resource of the cache; for a typed lister, the kind in lower case replaces its name.
     pub resource: GroupVersionResource,
-    /// The name, without namespace, that was looked for.
+    /// The name of the object, without its namespace.
     pub name: String,
 }
 
-/// client-go's two kinds of lister, which differ in small things.
+/// client-go's two kinds of listers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Generic,
@@ -46,36 +46,36 @@ enum Form {
 // === impl Lister ===
 
 impl Lister {
-    /// Makes a lister over a cache.
+    /// Returns a lister of a cache.
     #[must_use]
     pub fn new(indexer: Indexer, resource: GroupVersionResource) -> Self {
         Self { indexer, resource, form: Form::Generic }
     }
 
-    /// Makes a lister that answers as those that client-go generates for a type: what is not found is called by its kind in lower case
-    /// (`pod "a" not found`), and in no namespace means a cluster-scoped object.
+    /// Returns a lister like those that client-go generates for a type: errors name the kind in lower case
+    /// (`pod "a" not found`), and an empty namespace means a cluster-scoped object.
     #[must_use]
     pub fn typed(indexer: Indexer, resource: GroupVersionResource, kind: &str) -> Self {
         let resource = GroupVersionResource { resource: kind.to_lowercase(), ..resource };
         Self { indexer, resource, form: Form::Typed }
     }
 
-    /// Returns the objects of a namespace, or of all, whose labels match, sorted by key.
+    /// Returns the objects of one namespace, or of all, that match the selector, sorted by key.
     #[must_use]
     pub fn list(&self, namespace: Option<&str>, selector: &LabelSelector) -> Vec<Object> {
         if selector.is_nothing() { Vec::new() } else { self.indexer.list(namespace, selector) }
     }
 
-    /// Returns the object of that key.
+    /// Returns the object with this key.
     ///
     /// # Errors
     ///
-    /// When the cache does not hold it.
+    /// When the cache does not have it.
     pub fn get(&self, key: &ObjectKey) -> Result<Object, NotFound> {
         self.indexer.get(key).ok_or_else(|| self.not_found(key.name()))
     }
 
-    /// Returns a lister of one namespace; of all, if the namespace is empty.
+    /// Returns a lister of one namespace, or of all if the namespace is empty.
     #[must_use]
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister {
         NamespaceLister { lister: self.clone(), namespace: namespace.into() }
@@ -95,18 +95,18 @@ impl Lister {
 // === impl NamespaceLister ===
 
 impl NamespaceLister {
-    /// Returns the namespace's objects whose labels match, sorted by key.
+    /// Returns the objects of the namespace that match the selector, sorted by key.
     #[must_use]
     pub fn list(&self, selector: &LabelSelector) -> Vec<Object> {
         let namespace = Some(&*self.namespace).filter(|namespace| !namespace.is_empty());
         self.lister.list(namespace, selector)
     }
 
-    /// Returns the object of that name.
+    /// Returns the object with this name.
     ///
     /// # Errors
     ///
-    /// When the cache does not hold it. A generic lister of all namespaces finds nothing by name: it does not know in which to look.
+    /// When the cache does not have it, and always for a generic lister of all namespaces: a name alone is no key.
     pub fn get(&self, name: &str) -> Result<Object, NotFound> {
         if self.namespace.is_empty() && self.lister.form == Form::Generic {
             return Err(self.lister.not_found(name));
@@ -118,7 +118,7 @@ impl NamespaceLister {
 // === impl NotFound ===
 
 impl NotFound {
-    /// Returns what the API server would have answered.
+    /// Returns the status that the API server would answer.
     #[must_use]
     pub fn status(&self) -> Status {
         let message = self.to_string();

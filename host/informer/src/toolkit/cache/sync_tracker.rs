@@ -1,7 +1,7 @@
-//! Knowing when everything of an initial list has been handled, for those who hand it on to others.
+//! Trackers of the initial list, for consumers that pass the work to others (client-go: `synctrack`).
 //!
-//! A listener does this by itself for what it delivered. Whoever passes the work on, to a work queue or to several workers, tells a
-//! tracker of each piece instead, and asks the tracker.
+//! A listener itself tracks the notifications that it delivered. A consumer that passes the work to a work queue or to several
+//! workers records the start and the end of each piece in a tracker instead.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -9,30 +9,30 @@ use std::hash::Hash;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Tracks which keys are being worked on, by any number of workers.
+/// Tracks the keys in progress, for any number of workers.
 ///
-/// It has synced once the source said that it has ([`AsyncTracker::upstream_has_synced`]) and every key that was started until then is
-/// finished; from then on for ever.
+/// It has synced once the source has synced ([`AsyncTracker::upstream_has_synced`]) and every key that was started until then is
+/// finished. It stays synced.
 pub struct AsyncTracker<K> {
     tracked: Tracked<HashSet<K>>,
 }
 
-/// Tracks how many pieces are being worked on, by one worker. Cheaper than an [`AsyncTracker`], and less forgiving.
+/// Counts the pieces in progress, for one worker. It costs less than an [`AsyncTracker`], and panics on a wrong count.
 #[derive(Default)]
 pub struct SingleFileTracker {
     tracked: Tracked<u64>,
 }
 
-/// What both trackers are: some work, and a word when it is done.
+/// The common part of both trackers: the unfinished work, and a signal when it is done.
 struct Tracked<W> {
-    state: Mutex<State<W>>,
+    state: Mutex<TrackedState<W>>,
     synced: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct State<W> {
-    /// What was started and is not finished: the default when there is nothing.
-    waiting: W,
+struct TrackedState<W> {
+    /// The unfinished work; the default value when there is none.
+    unfinished: W,
     upstream_has_synced: bool,
 }
 
@@ -45,38 +45,38 @@ impl<K: Eq + Hash> Default for AsyncTracker<K> {
 }
 
 impl<K: Eq + Hash> AsyncTracker<K> {
-    /// Makes a tracker that has not synced.
+    /// Returns a tracker that has not synced.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes that a key of the initial list is to be worked on. To be called before the source says that it has synced.
+    /// Records the start of a key of the initial list. Must be called before [`upstream_has_synced`](Self::upstream_has_synced).
     pub fn start(&self, key: K) {
         self.tracked.change(|state| {
-            state.waiting.insert(key);
+            state.unfinished.insert(key);
         });
     }
 
-    /// Notes that the work on a key is done. Harmless for one that was not started.
+    /// Records the end of a key. Ignores a key that was not started.
     pub fn finished(&self, key: &K) {
         self.tracked.change(|state| {
-            state.waiting.remove(key);
+            state.unfinished.remove(key);
         });
     }
 
-    /// Notes that the source has synced: every key of the initial list has been started.
+    /// Records that the source has synced: every key of the initial list has been started.
     pub fn upstream_has_synced(&self) {
         self.tracked.change(|state| state.upstream_has_synced = true);
     }
 
-    /// Whether everything of the initial list is done.
+    /// Returns true if the whole initial list is finished.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         *self.tracked.synced.borrow()
     }
 
-    /// Returns [`AsyncTracker::has_synced`] as it is and as it changes.
+    /// Returns a receiver of [`AsyncTracker::has_synced`] and its changes.
     #[must_use]
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.tracked.synced.subscribe()
@@ -86,41 +86,42 @@ impl<K: Eq + Hash> AsyncTracker<K> {
 // === impl SingleFileTracker ===
 
 impl SingleFileTracker {
-    /// Makes a tracker that has not synced.
+    /// Returns a tracker that has not synced.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes that a piece of the initial list is to be worked on. To be called before the source says that it has synced.
+    /// Records the start of a piece of the initial list. Must be called before
+    /// [`upstream_has_synced`](Self::upstream_has_synced).
     pub fn start(&self) {
-        self.tracked.change(|state| state.waiting += 1);
+        self.tracked.change(|state| state.unfinished += 1);
     }
 
-    /// Notes that a piece is done.
+    /// Records the end of a piece.
     ///
     /// # Panics
     ///
-    /// When more is finished than was started: whoever counts wrong would be told that all is done when it is not.
+    /// When more pieces are finished than were started: the tracker would report too early that it has synced.
     pub fn finished(&self) {
         self.tracked.change(|state| {
-            assert!(state.waiting > 0, "more was finished than was started, so has_synced would lie");
-            state.waiting -= 1;
+            assert!(state.unfinished > 0, "more was finished than was started, so has_synced would lie");
+            state.unfinished -= 1;
         });
     }
 
-    /// Notes that the source has synced: every piece of the initial list has been started.
+    /// Records that the source has synced: every piece of the initial list has been started.
     pub fn upstream_has_synced(&self) {
         self.tracked.change(|state| state.upstream_has_synced = true);
     }
 
-    /// Whether everything of the initial list is done.
+    /// Returns true if the whole initial list is finished.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         *self.tracked.synced.borrow()
     }
 
-    /// Returns [`SingleFileTracker::has_synced`] as it is and as it changes.
+    /// Returns a receiver of [`SingleFileTracker::has_synced`] and its changes.
     #[must_use]
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.tracked.synced.subscribe()
@@ -136,10 +137,10 @@ impl<W: Default> Default for Tracked<W> {
 }
 
 impl<W: Default + PartialEq> Tracked<W> {
-    fn change(&self, change: impl FnOnce(&mut State<W>)) {
+    fn change(&self, change: impl FnOnce(&mut TrackedState<W>)) {
         let mut state = self.state.lock();
         change(&mut state);
-        if state.upstream_has_synced && state.waiting == W::default() {
+        if state.upstream_has_synced && state.unfinished == W::default() {
             self.synced.send_replace(true);
         }
     }
@@ -149,7 +150,7 @@ impl<W: Default + PartialEq> Tracked<W> {
 mod tests {
     use super::*;
 
-    /// What may happen, in the six orders in which it can (a piece is started before it is finished, or not at all).
+    /// The six possible orders of the steps, and whether the tracker has synced after them.
     const ORDERS: [(&[Step], bool); 6] = [
         (&[], false),
         (&[Step::Upstream], true),
@@ -166,10 +167,10 @@ mod tests {
         Upstream,
     }
 
-    /// The counter's part of 28.1, which is all of 28.4.
+    /// The part of 28.1 about counters, and 28.4.
     // Conformance: 28.1, 28.4
     #[test]
-    fn single_file_tracker_basic_logic() {
+    fn a_single_file_tracker_has_synced_when_source_and_work_are_done_sy_02() {
         for (order, (steps, expected)) in ORDERS.iter().enumerate() {
             let tracker = SingleFileTracker::new();
             for step in *steps {
@@ -184,10 +185,10 @@ mod tests {
         }
     }
 
-    /// The key set's part.
+    /// The part of 28.1 about key sets.
     // Conformance: 28.1
     #[test]
-    fn async_tracker_basic_logic() {
+    fn an_async_tracker_has_synced_when_source_and_keys_are_done_sy_01() {
         for (order, (steps, expected)) in ORDERS.iter().enumerate() {
             let tracker = AsyncTracker::new();
             for step in *steps {
@@ -204,7 +205,7 @@ mod tests {
 
     // Conformance: 28.2
     #[tokio::test]
-    async fn async_tracker_takes_many_workers() {
+    async fn an_async_tracker_takes_many_workers_sy_01() {
         let tracker = AsyncTracker::new();
         tracker.finished(&0);
         std::thread::scope(|scope| {
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "more was finished than was started")]
-    fn counting_below_zero_is_a_panic_sy_02() {
+    fn a_single_file_tracker_panics_below_zero_sy_02() {
         SingleFileTracker::new().finished();
     }
 }

@@ -1,4 +1,4 @@
-//! Where a factory's informers get their objects from.
+//! The sources of the informers of a factory.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use crate::list_watch::ListWatch;
 use crate::names::GroupVersionResource;
 use crate::object::{Content, Pruning};
 
-/// Makes what the informer of a resource lists and watches with. Functions are sources as well.
+/// Creates the [`ListWatch`] of each informer. Functions implement it too.
 pub trait Source: Send + Sync {
-    /// Makes it, for one namespace or for all.
+    /// Returns the list-watch of a resource, for one namespace or for all.
     fn list_watch(&self, resource: &GroupVersionResource, namespace: Option<&str>) -> Arc<dyn ListWatch>;
 }
 
@@ -17,22 +17,23 @@ pub trait Source: Send + Sync {
 #[derive(Clone)]
 pub struct ApiSource {
     client: kube::Client,
-    /// How much of the objects is asked for.
+    /// The content of the objects: full or metadata.
     pub content: Content,
-    /// What is left out of the objects.
+    /// The fields that are removed from the objects.
     pub pruning: Pruning,
 }
 
 // === impl ApiSource ===
 
 impl ApiSource {
-    /// Takes objects whole, but for what no controller reads. The client should retry nothing; [`transport`](crate::transport) makes one.
+    /// Returns a source of full objects with the default pruning. The client should not retry;
+    /// [`transport::client`](crate::list_watch::transport::client) returns one.
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
         Self { client, content: Content::Full, pruning: Pruning::default() }
     }
 
-    /// Takes the metadata alone, as `PartialObjectMetadata`: the API server leaves out the rest.
+    /// Returns a source of metadata: the API server sends `PartialObjectMetadata`.
     #[must_use]
     pub fn metadata(client: kube::Client) -> Self {
         Self { content: Content::Metadata, ..Self::new(client) }

@@ -70,7 +70,7 @@ fn noting(informer: &SharedInformer) -> (Arc<Mutex<Vec<String>>>, Handling) {
 }
 
 /// What upstream's factory tests do: one of each, and the matching callback is called.
-async fn tells_of_create_update_delete(fake: &FakeListWatch) {
+async fn delivers_create_update_delete(fake: &FakeListWatch) {
     let factory = InformerFactory::new(source(fake), Config::default());
     let (notes, deliver) = noting(&factory.informer(&deployments()));
     let test = run(&factory, async {
@@ -90,7 +90,7 @@ async fn tells_of_create_update_delete(fake: &FakeListWatch) {
 // Conformance: A6.3, A8.4, A10.5
 #[tokio::test(start_paused = true)]
 async fn dynamic_shared_informer_factory() {
-    tells_of_create_update_delete(&FakeListWatch::pods()).await;
+    delivers_create_update_delete(&FakeListWatch::pods()).await;
 }
 
 /// A server that takes nothing but watches, and says at once that this was all.
@@ -138,7 +138,7 @@ async fn filtered_dynamic_shared_informer_factory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tweak_sees_every_request_as_the_reflector_filled_it_in_fa_05() {
+async fn the_tweak_gets_every_request_with_the_options_of_the_reflector_fa_05() {
     let fake = FakeListWatch::pods();
     fake.decline_watch_list();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -252,7 +252,7 @@ async fn the_rules_of_the_factory_fa_01_fa_02_fa_08_fa_09_fa_10() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_is_given_up_says_for_what_it_waited_fa_09() {
+async fn a_cancelled_wait_names_the_unsynced_informers_fa_09() {
     let fake = FakeListWatch::pods();
     fake.hang_watch();
     let factory = InformerFactory::new(source(&fake), Config::default());
@@ -271,7 +271,7 @@ async fn a_wait_that_is_given_up_says_for_what_it_waited_fa_09() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_factorys_transform_is_on_each_informer_fa_03() {
+async fn every_informer_has_the_transformer_of_the_factory_fa_03() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").label("app", "web"));
     let transformer: Transformer = Arc::new(|object| {
@@ -292,7 +292,7 @@ async fn the_factorys_transform_is_on_each_informer_fa_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_has_ended() {
+async fn dropping_the_future_of_an_informer_stops_it() {
     let factory = InformerFactory::new(source(&FakeListWatch::pods()), Config::default());
     let informer = factory.informer(&pods());
     let token = CancellationToken::new();
@@ -325,7 +325,7 @@ impl InformerMetrics for Figures {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_named_factorys_informers_publish_their_figures_until_it_is_shut_down_mx_02() {
+async fn the_informers_of_a_named_factory_publish_metrics_until_its_shutdown_mx_02() {
     let fake = FakeListWatch::pods();
     let figures = Arc::new(Figures::default());
     let config = Config {

@@ -1,4 +1,4 @@
-//! Changing what is asked of the API server, request by request.
+//! Changes the options of requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use oarlock_label_selector::LabelSelector;
 use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 use crate::user_function::{self, UserFunction};
 
-/// Changes the options of every list and every watch, after the reflector has filled them in: a selector mostly.
+/// Changes the options of every list and watch request after the reflector has set them, for example to add a selector
+/// (client-go: `TweakListOptionsFunc`).
 ///
 /// ```
 /// # use oarlock_informer::toolkit::informers::Tweak;
@@ -21,16 +22,16 @@ use crate::user_function::{self, UserFunction};
 /// # }
 /// ```
 ///
-/// It may change everything, also what the reflector relies on. Whoever changes versions or limits should know why.
+/// It may change every option. Versions and limits belong to the reflector: change them only with a good reason.
 #[derive(Clone)]
 pub struct Tweak(Arc<dyn Fn(RequestOptions<'_>) + Send + Sync>);
 
 /// The options of one request.
 #[derive(Debug)]
 pub enum RequestOptions<'o> {
-    /// Of a list.
+    /// The options of a list.
     List(&'o mut ListOptions),
-    /// Of a watch.
+    /// The options of a watch.
     Watch(&'o mut WatchOptions),
 }
 
@@ -42,18 +43,18 @@ struct Tweaked {
 // === impl Tweak ===
 
 impl Tweak {
-    /// Makes a tweak of a function, which is called once for each request.
+    /// Returns a tweak that calls a function once for each request.
     pub fn new(function: impl Fn(RequestOptions<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }
 
-    /// Returns a source whose requests are changed on their way to this one.
+    /// Returns a list-watch that changes the options of each request and passes it to this one.
     #[must_use]
     pub fn apply_to(self, list_watch: Arc<dyn ListWatch>) -> Arc<dyn ListWatch> {
         Arc::new(Tweaked { list_watch, tweak: self })
     }
 
-    /// Changes the options of one request. A request whose options could not be changed must not be made.
+    /// Changes the options of one request. After an error the request must not be sent.
     fn apply(&self, options: RequestOptions<'_>) -> Result<(), ApiError> {
         let what = match &options {
             RequestOptions::List(_) => "list",
@@ -73,7 +74,7 @@ impl fmt::Debug for Tweak {
 // === impl RequestOptions ===
 
 impl RequestOptions<'_> {
-    /// Returns which labels the objects are to have.
+    /// Returns the label selector.
     pub fn label_selector(&mut self) -> &mut LabelSelector {
         match self {
             Self::List(options) => &mut options.label_selector,
@@ -81,7 +82,7 @@ impl RequestOptions<'_> {
         }
     }
 
-    /// Returns which fields the objects are to have, in the API's syntax.
+    /// Returns the field selector, in the syntax of the API.
     pub fn field_selector(&mut self) -> &mut String {
         match self {
             Self::List(options) => &mut options.field_selector,
@@ -89,7 +90,7 @@ impl RequestOptions<'_> {
         }
     }
 
-    /// Returns the version to list at or to watch from.
+    /// Returns the resourceVersion of the request.
     pub fn resource_version(&mut self) -> &mut String {
         match self {
             Self::List(options) => &mut options.resource_version,

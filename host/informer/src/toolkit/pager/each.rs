@@ -1,4 +1,4 @@
-//! Each object of a list, while the pages behind it are fetched already.
+//! Visits each object of a list, while the pager fetches the next pages.
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -7,19 +7,19 @@ use super::{Pager, following};
 use crate::list_watch::{ApiError, ListOptions, ListPage};
 use crate::object::Object;
 
-/// No buffer is larger, whatever is configured: the channel allows no more.
+/// The greatest buffer that the channel allows.
 const MAX_AHEAD: usize = tokio::sync::Semaphore::MAX_PERMITS;
 
-/// Why not every object was looked at.
+/// The reason why the visit ended before the last object.
 #[derive(Debug, thiserror::Error)]
 pub enum EachError<E> {
-    /// A page could not be had. What was on the pages before it has been looked at.
+    /// A page failed. The objects of the pages before it were visited.
     #[error("failed to list")]
     List(#[source] ApiError),
-    /// Who looked at an object had enough.
+    /// The function returned an error for an object.
     #[error("stopped at an object")]
     Stopped(#[source] E),
-    /// It was cancelled.
+    /// The token was cancelled.
     #[error("cancelled")]
     Cancelled,
 }
@@ -27,39 +27,39 @@ pub enum EachError<E> {
 // === impl Pager ===
 
 impl Pager<'_> {
-    /// Shows each object of a list to `look`, in the server's order, one after another.
+    /// Calls `visit` with each object of a list, in the order of the server.
     ///
-    /// While one page is looked at, the next one is fetched, and [`n_buffered_pages`](super::Config::n_buffered_pages) more behind it:
-    /// the fetching gets a turn before each page, and whenever `look` waits for anything. An error of `look` ends it at once;
-    /// the token between two pages. A page that has expired is an error whatever the configuration says, since what was on the
-    /// pages before it cannot be unseen (PG-05).
+    /// While `visit` handles one page, the pager fetches the next one, and
+    /// [`n_buffered_pages`](super::Config::n_buffered_pages) more. It fetches before each page, and while `visit` waits. An error
+    /// of `visit` ends the call at once; the token ends it between two pages. An expired token is always an error, since the
+    /// objects of the earlier pages were already visited (PG-05).
     pub async fn each_item<E>(
         &self,
         options: ListOptions,
         token: &CancellationToken,
-        mut look: impl AsyncFnMut(Object) -> Result<(), E>,
+        mut visit: impl AsyncFnMut(Object) -> Result<(), E>,
     ) -> Result<(), EachError<E>> {
         self.each_page(options, token, async |page: ListPage| {
             for item in page.items {
-                look(item).await?;
+                visit(item).await?;
             }
             Ok(())
         })
         .await
     }
 
-    /// Does what [`each_item`](Self::each_item) does with whole pages.
+    /// Like [`each_item`](Self::each_item), with whole pages.
     pub async fn each_page<E>(
         &self,
         options: ListOptions,
         token: &CancellationToken,
-        mut look: impl AsyncFnMut(ListPage) -> Result<(), E>,
+        mut visit: impl AsyncFnMut(ListPage) -> Result<(), E>,
     ) -> Result<(), EachError<E>> {
-        // One more than the buffer: client-go's goroutine holds a page in its hand while the buffer is full.
+        // One more than the buffer: client-go's goroutine has one more page while the buffer is full.
         let (sender, mut pages) =
             mpsc::channel(self.config.n_buffered_pages.saturating_add(1).min(MAX_AHEAD));
         let fetch = async move { Ok(self.fetch(options, sender).await) };
-        let look_at_all = async {
+        let visit_all = async {
             loop {
                 let page = tokio::select! {
                     biased;
@@ -67,21 +67,21 @@ impl Pager<'_> {
                     page = pages.recv() => page,
                 };
                 let Some(page) = page else { return Ok(()) };
-                // The place that this page left is the next one's, also if `look` never waits.
+                // Lets the fetch fill the free place, also if `visit` never waits.
                 tokio::task::yield_now().await;
-                look(page).await.map_err(EachError::Stopped)?;
+                visit(page).await.map_err(EachError::Stopped)?;
             }
         };
-        // Who has enough of it ends the fetching; a page that cannot be had does not end the looking at those before it.
-        // First the fetching, each time.
-        let (fetched, ()) = tokio::try_join!(biased; fetch, look_at_all)?;
+        // An error of `visit` ends the fetch; a failed page does not end the visit of the pages before it.
+        // Biased: the fetch is polled first.
+        let (fetched, ()) = tokio::try_join!(biased; fetch, visit_all)?;
         fetched.map_err(EachError::List)
     }
 
     async fn fetch(&self, options: ListOptions, pages: mpsc::Sender<ListPage>) -> Result<(), ApiError> {
         let mut next = self.first(options);
         loop {
-            // A page without a place is not asked for.
+            // Requests a page only if the buffer has room for it.
             let Ok(place) = pages.reserve().await else { return Ok(()) };
             let page = self.list_watch.list(next.clone(), &|item| item).await?;
             let continue_token = page.continue_token.clone();

@@ -36,7 +36,7 @@ async fn list(server: &FakeListWatch, config: Config, options: ListOptions) -> R
 }
 
 #[tokio::test]
-async fn limits_of_the_options_and_of_the_pager_pg_01() {
+async fn the_limit_of_the_options_wins_over_the_page_size_pg_01() {
     let limit_of = async |config: Config, limit: u32| {
         let server = paged(1);
         let options = ListOptions { limit: NonZeroU32::new(limit), ..ListOptions::default() };
@@ -50,7 +50,7 @@ async fn limits_of_the_options_and_of_the_pager_pg_01() {
 }
 
 #[tokio::test]
-async fn pages_become_one_list_at_the_first_pages_version_pg_02_pg_03() {
+async fn pages_form_one_list_at_the_version_of_the_first_page_pg_02_pg_03() {
     for (n_pods, n_pages) in [(0, 1), (9, 1), (10, 1), (11, 2), (21, 3)] {
         let server = paged(n_pods);
         let version = server.resource_version();
@@ -75,7 +75,7 @@ async fn pages_become_one_list_at_the_first_pages_version_pg_02_pg_03() {
 }
 
 #[tokio::test]
-async fn a_later_page_that_expired_leads_to_the_whole_list_pg_04() {
+async fn an_expired_later_page_leads_to_one_whole_list_pg_04() {
     let server = paged(11);
     server.serve_list();
     server.fail_list(errors::expired().into());
@@ -203,7 +203,7 @@ async fn pages_are_fetched_ahead_up_to_the_buffer_pg_05() {
 
 /// As in client-go: one page is looked at, the next is in the hand of who fetches, and so many lie between them.
 #[tokio::test]
-async fn with_and_without_a_buffer_the_pages_fetched_are_client_gos_pg_05() {
+async fn the_pager_fetches_as_many_pages_ahead_as_client_go_pg_05() {
     for (n_buffered_pages, n_looked_at, n_fetched) in [
         (0, 1, 2),
         (0, 2, 3),
@@ -243,7 +243,7 @@ async fn with_and_without_a_buffer_the_pages_fetched_are_client_gos_pg_05() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_while_a_page_does_not_come_pg_05() {
+async fn each_item_is_cancelled_while_it_waits_for_a_page_pg_05() {
     let server = paged(11);
     server.serve_list();
     server.hang_list();

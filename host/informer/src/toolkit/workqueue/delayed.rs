@@ -1,11 +1,11 @@
-//! Keys that were added for later.
+//! Delayed keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
 use tokio::time::Instant;
 
-/// At most one entry per key; handed out in the order in which they are due.
+/// At most one entry per key, in the order of their due times.
 #[derive(Debug)]
 pub(super) struct Delayed<K> {
     by_due: BTreeMap<(Instant, u64), K>,
@@ -22,7 +22,7 @@ impl<K> Default for Delayed<K> {
 }
 
 impl<K: Clone + Eq + Hash> Delayed<K> {
-    /// Adds a key; if it is there already, the earlier time counts.
+    /// Adds a key. Of two times for one key the earlier one counts.
     pub(super) fn insert(&mut self, key: K, due: Instant) {
         if let Some(place) = self.places.get(&key) {
             if place.0 <= due {
@@ -36,7 +36,7 @@ impl<K: Clone + Eq + Hash> Delayed<K> {
         self.by_due.insert(place, key);
     }
 
-    /// Takes the key that is due first, if it is due.
+    /// Removes the first key, if it is due.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Instant, K)> {
         let first = self.by_due.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((due, _), key) = first.remove_entry();

@@ -1,84 +1,84 @@
-//! Who is told what happens in work queues.
+//! The metrics of work queues.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::user_function::{self, UserFunction};
 
-/// How often [`WorkQueue::report_unfinished`](super::WorkQueue::report_unfinished) tells of unfinished work.
+/// The period of [`WorkQueue::report_unfinished`](super::WorkQueue::report_unfinished).
 pub const UNFINISHED_PERIOD: Duration = Duration::from_millis(500);
 
-/// Has metrics for each queue that has a name.
+/// Provides metrics for each named queue.
 pub trait MetricsProvider {
-    /// Returns the metrics of the queue with that name.
+    /// Returns the metrics of the queue with this name.
     fn metrics(&self, queue: &str) -> Arc<dyn WorkQueueMetrics>;
 }
 
-/// Is told what happens in a work queue, while the queue is locked: it must be quick. Every method does nothing unless said otherwise.
+/// Receives the metrics of a work queue, under its lock. The methods must be fast; by default they do nothing.
 pub trait WorkQueueMetrics: Send + Sync {
-    /// A key was added that was not waiting.
+    /// A key was added.
     fn added(&self) {}
-    /// How many keys wait, with those that are worked on and will run again.
+    /// The number of waiting keys, with the keys in process that will run again.
     fn depth(&self, depth: usize) {
         let _ = depth;
     }
-    /// A key was handed out, so long after it was first added.
+    /// A worker got a key, this long after it was added.
     fn waited(&self, duration: Duration) {
         let _ = duration;
     }
-    /// Work on a key ended, after so long.
+    /// The processing of a key ended.
     fn worked(&self, duration: Duration) {
         let _ = duration;
     }
-    /// A key was added for later.
+    /// A key was added with a delay.
     fn retried(&self) {}
-    /// For how long the keys that are worked on have been, together and the longest.
+    /// The processing times of the keys in process: the sum and the longest.
     fn unfinished(&self, together: Duration, longest: Duration) {
         let _ = (together, longest);
     }
 }
 
-/// Tells nobody.
+/// Drops all metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMetrics;
 
-/// Tells somebody, whose panics have been counted and logged: they come in the middle of a change of the queue.
-pub(super) struct Told(pub(super) Arc<dyn WorkQueueMetrics>);
+/// Calls a receiver and catches its panics, which would interrupt a change of the queue.
+pub(super) struct CaughtMetrics(pub(super) Arc<dyn WorkQueueMetrics>);
 
 // === impl NoMetrics ===
 
 impl WorkQueueMetrics for NoMetrics {}
 
-// === impl Told ===
+// === impl CaughtMetrics ===
 
-impl Told {
-    fn tell(&self, tell: impl FnOnce(&dyn WorkQueueMetrics)) {
-        let _ = user_function::call(UserFunction::Metrics, &"a work queue", || tell(&*self.0));
+impl CaughtMetrics {
+    fn call(&self, call: impl FnOnce(&dyn WorkQueueMetrics)) {
+        let _ = user_function::call(UserFunction::Metrics, &"a work queue", || call(&*self.0));
     }
 }
 
-impl WorkQueueMetrics for Told {
+impl WorkQueueMetrics for CaughtMetrics {
     fn added(&self) {
-        self.tell(|metrics| metrics.added());
+        self.call(|metrics| metrics.added());
     }
 
     fn depth(&self, depth: usize) {
-        self.tell(|metrics| metrics.depth(depth));
+        self.call(|metrics| metrics.depth(depth));
     }
 
     fn waited(&self, duration: Duration) {
-        self.tell(|metrics| metrics.waited(duration));
+        self.call(|metrics| metrics.waited(duration));
     }
 
     fn worked(&self, duration: Duration) {
-        self.tell(|metrics| metrics.worked(duration));
+        self.call(|metrics| metrics.worked(duration));
     }
 
     fn retried(&self) {
-        self.tell(|metrics| metrics.retried());
+        self.call(|metrics| metrics.retried());
     }
 
     fn unfinished(&self, together: Duration, longest: Duration) {
-        self.tell(|metrics| metrics.unfinished(together, longest));
+        self.call(|metrics| metrics.unfinished(together, longest));
     }
 }

@@ -1,30 +1,30 @@
-//! In which order keys are handed out.
+//! The order of waiting keys.
 
 use std::collections::VecDeque;
 
-/// Holds the keys that wait, each once: the queue sees to that.
+/// Holds the waiting keys, each once (client-go: `workqueue.Queue`).
 pub trait Order<K>: Send {
-    /// Takes a key in.
+    /// Adds a key.
     fn push(&mut self, key: K);
-    /// Hands out the next key.
+    /// Removes the next key.
     fn pop(&mut self) -> Option<K>;
-    /// Returns how many keys there are.
+    /// Returns the number of keys.
     fn len(&self) -> usize;
-    /// A key that is there was added again. It may be moved, and must stay.
+    /// A waiting key was added again. The order may move it, and must keep it.
     fn touch(&mut self, key: &K) {
         let _ = key;
     }
-    /// Whether there are no keys.
+    /// Returns true without keys.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Gives back the memory for more than so many keys.
+    /// Frees the memory for more than this many keys.
     fn shrink_to(&mut self, n_keys: usize) {
         let _ = n_keys;
     }
 }
 
-/// First come, first served.
+/// First in, first out.
 impl<K: Send> Order<K> for VecDeque<K> {
     fn push(&mut self, key: K) {
         self.push_back(key);

@@ -1,4 +1,4 @@
-//! How long a key that failed waits.
+//! The delays of failed keys (client-go: `workqueue.RateLimiter`).
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use oarlock_flow_control::{Backoff, TokenBucket};
 
-/// Decides how long a key waits before it is worked on again.
+/// Computes the delay before a key is processed again.
 pub trait RateLimiter<K>: Send {
-    /// Returns how long the key has to wait this time.
+    /// Records a failure of the key and returns its delay.
     fn when(&mut self, key: &K) -> Duration;
-    /// The key succeeded or was given up: its failures do not count any more.
+    /// Forgets the failures of a key that succeeded or is no longer retried.
     fn forget(&mut self, key: &K);
-    /// Returns how often the key has failed since it was last forgotten.
+    /// Returns the number of failures of a key since it was forgotten.
     fn n_requeues(&self, key: &K) -> u32;
 }
 
-/// Doubles each key's delay at each failure, from a base to a cap.
+/// Doubles the delay of a key at each failure, up to a cap (client-go: `ItemExponentialFailureRateLimiter`).
 #[derive(Clone, Debug)]
 pub struct Exponential<K> {
     backoff: Backoff,
-    failures: HashMap<K, Failures>,
+    failures: HashMap<K, KeyFailures>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Failures {
+struct KeyFailures {
     n: u32,
     delay: Duration,
 }
 
-/// A short delay for a key's first failures, a long one for all others.
+/// A short delay for the first failures of a key, a long one for all others (client-go: `ItemFastSlowRateLimiter`).
 #[derive(Clone, Debug)]
 pub struct FastSlow<K> {
     fast: Duration,
@@ -38,23 +38,25 @@ pub struct FastSlow<K> {
     failures: HashMap<K, u32>,
 }
 
-/// A bucket of tokens that all keys share. Unlike client-go's, it never reserves beyond `max_delay`.
+/// A token bucket that all keys share (client-go: `BucketRateLimiter`). Unlike client-go's, it reserves no token beyond
+/// `max_delay`.
 #[derive(Debug)]
 pub struct Bucket {
     tokens: TokenBucket,
     max_delay: Duration,
 }
 
-/// The longest delay of several limiters, all of which are asked each time.
+/// The longest delay of several limiters, which all record each failure (client-go: `MaxOfRateLimiter`).
 pub struct MaxOf<K>(Vec<Box<dyn RateLimiter<K>>>);
 
-/// Another limiter's delays, but no longer than a cap.
+/// The delays of another limiter up to a cap (client-go: `WithMaxWaitRateLimiter`).
 pub struct MaxWait<L> {
     inner: L,
     cap: Duration,
 }
 
-/// Returns the usual limiter: per key 5 ms to 1000 s, together 10 a second after a burst of 100, which never adds more than a minute.
+/// Returns the default limiter: per key 5 ms to 1000 s, and for all keys 10 per second after a burst of 100, which adds at most
+/// one minute (client-go: `DefaultControllerRateLimiter`).
 #[must_use]
 pub fn default<K: Clone + Eq + Hash + Send + 'static>() -> Box<dyn RateLimiter<K>> {
     Box::new(MaxOf::new(vec![
@@ -66,7 +68,7 @@ pub fn default<K: Clone + Eq + Hash + Send + 'static>() -> Box<dyn RateLimiter<K
 // === impl Exponential ===
 
 impl<K> Exponential<K> {
-    /// Makes a limiter whose first delay is `base`.
+    /// Returns a limiter with the first delay `base`.
     #[must_use]
     pub fn new(base: Duration, cap: Duration) -> Self {
         Self { backoff: Backoff::doubling(base.min(cap), cap), failures: HashMap::new() }
@@ -75,12 +77,12 @@ impl<K> Exponential<K> {
 
 impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for Exponential<K> {
     fn when(&mut self, key: &K) -> Duration {
-        if let Some(Failures { n, delay }) = self.failures.get_mut(key) {
+        if let Some(KeyFailures { n, delay }) = self.failures.get_mut(key) {
             (*n, *delay) = (n.saturating_add(1), self.backoff.next(Some(*delay)));
             return *delay;
         }
         let delay = self.backoff.next(None);
-        self.failures.insert(key.clone(), Failures { n: 1, delay });
+        self.failures.insert(key.clone(), KeyFailures { n: 1, delay });
         delay
     }
 
@@ -96,7 +98,7 @@ impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for Exponential<K> {
 // === impl FastSlow ===
 
 impl<K> FastSlow<K> {
-    /// Makes a limiter whose first `n_fast` delays are `fast`.
+    /// Returns a limiter with the delay `fast` for the first `n_fast` failures.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, n_fast: u32) -> Self {
         Self { fast, slow, n_fast, failures: HashMap::new() }
@@ -120,7 +122,7 @@ impl<K: Clone + Eq + Hash + Send> RateLimiter<K> for FastSlow<K> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// Makes a full bucket of `burst` tokens. No delay is longer than `max_delay`.
+    /// Returns a full bucket of `burst` tokens. No delay exceeds `max_delay`.
     #[must_use]
     pub fn new(per_token: Duration, burst: u32, max_delay: Duration) -> Self {
         Self { tokens: TokenBucket::new(per_token, burst), max_delay }
@@ -142,7 +144,7 @@ impl<K> RateLimiter<K> for Bucket {
 // === impl MaxOf ===
 
 impl<K> MaxOf<K> {
-    /// Makes a limiter of several.
+    /// Combines limiters.
     #[must_use]
     pub fn new(limiters: Vec<Box<dyn RateLimiter<K>>>) -> Self {
         Self(limiters)
@@ -166,7 +168,7 @@ impl<K> RateLimiter<K> for MaxOf<K> {
 // === impl MaxWait ===
 
 impl<L> MaxWait<L> {
-    /// Caps another limiter.
+    /// Caps the delays of a limiter.
     #[must_use]
     pub fn new(inner: L, cap: Duration) -> Self {
         Self { inner, cap }
@@ -187,7 +189,7 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for MaxWait<L> {
     }
 }
 
-/// Counts a failure; returns how many there were before.
+/// Counts a failure; returns the number of failures before it.
 fn count<K: Clone + Eq + Hash>(failures: &mut HashMap<K, u32>, key: &K) -> u32 {
     if let Some(n_failures) = failures.get_mut(key) {
         let before = *n_failures;

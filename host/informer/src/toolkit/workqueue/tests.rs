@@ -73,7 +73,7 @@ async fn a_waiting_key_is_not_added_twice_wq_02() {
 
 // Conformance: 35.4
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_worked_on_runs_once_more_afterwards_wq_04_wq_05() {
+async fn a_key_added_during_its_processing_runs_again_wq_04_wq_05() {
     let queue = queue();
     queue.add("foo");
     assert_eq!(get(&queue), Some("foo"));
@@ -97,7 +97,7 @@ async fn done_without_get_changes_nothing_wq_06() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_key_wakes_one_who_waits_wq_03() {
+async fn each_key_wakes_one_waiter_wq_03() {
     let queue = queue();
     let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(queue.get())).collect();
     for get in &mut waiting {
@@ -113,7 +113,7 @@ async fn each_key_wakes_one_who_waits_wq_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_shutdown_what_waits_is_handed_out_and_nothing_is_added_wq_07() {
+async fn after_the_shutdown_waiting_keys_are_delivered_and_none_is_added_wq_07() {
     let queue = queue();
     queue.add("waiting");
     queue.add("worked on");
@@ -133,7 +133,7 @@ async fn after_the_shutdown_what_waits_is_handed_out_and_nothing_is_added_wq_07(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_wakes_all_who_wait_wq_07() {
+async fn a_shutdown_wakes_all_waiters_wq_07() {
     let queue = queue();
     let waiting: Vec<_> = (0..3).map(|_| queue.get()).collect();
     let all = futures::future::join_all(waiting);
@@ -143,7 +143,7 @@ async fn a_shutdown_wakes_all_who_wait_wq_07() {
 
 // Conformance: G.41
 #[tokio::test(start_paused = true)]
-async fn a_drain_waits_for_what_is_worked_on_wq_08() {
+async fn a_drain_waits_for_the_keys_in_process_wq_08() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -179,7 +179,7 @@ async fn a_plain_shutdown_ends_a_drain_wq_08() {
 
 // Conformance: 35.11
 #[tokio::test(start_paused = true)]
-async fn nothing_of_a_finished_key_is_kept_wq_10() {
+async fn a_finished_key_leaves_no_memory_wq_10() {
     let queue = WorkQueue::<Arc<str>>::default();
     let key: Arc<str> = Arc::from("key");
     queue.add(key.clone());
@@ -194,7 +194,7 @@ async fn nothing_of_a_finished_key_is_kept_wq_10() {
 
 // Conformance: 32.1
 #[tokio::test(start_paused = true)]
-async fn a_key_comes_once_its_delay_has_passed_dq_01() {
+async fn a_delayed_key_is_added_after_its_delay_dq_01() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("foo", seconds(50));
@@ -209,7 +209,7 @@ async fn a_key_comes_once_its_delay_has_passed_dq_01() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_delays_the_earlier_counts_dq_02() {
+async fn the_earlier_of_two_delays_counts_dq_02() {
     let queue = queue();
     for (first, second) in [(10, 5), (5, 10)] {
         let start = Instant::now();
@@ -223,7 +223,7 @@ async fn of_two_delays_the_earlier_counts_dq_02() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_come_in_the_order_in_which_they_are_due_dq_03() {
+async fn delayed_keys_are_added_in_the_order_of_their_due_times_dq_03() {
     let queue = queue();
     for (key, delay) in [("one", 3), ("two", 2), ("three", 1)] {
         queue.add_after(key, seconds(delay));
@@ -234,7 +234,7 @@ async fn keys_come_in_the_order_in_which_they_are_due_dq_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_looks_anew_when_something_sooner_comes_dq_03() {
+async fn a_waiter_computes_its_timeout_again_for_an_earlier_key_dq_03() {
     let queue = queue();
     let start = Instant::now();
     queue.add_after("late", seconds(10));
@@ -257,7 +257,7 @@ async fn a_plain_add_does_not_cancel_a_delay_dq_04() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_waits_longer_each_time_rq_01() {
+async fn the_delay_of_a_failing_key_grows_rq_01() {
     let limiter = rate_limiter::Exponential::new(seconds(1), seconds(100));
     let queue = WorkQueue::new(Config { rate_limiter: Box::new(limiter), ..Config::default() });
     for expected in [1, 2, 4] {
@@ -273,7 +273,7 @@ async fn a_key_that_fails_waits_longer_each_time_rq_01() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_wm_01() {
+async fn a_queue_publishes_its_metrics_wm_01() {
     let counts = Arc::new(Counts::default());
     let queue = WorkQueue::new(Config { metrics: counts.clone(), ..Config::default() });
     let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);

@@ -1,14 +1,15 @@
-//! A handler that hears only of the objects that a function picks.
+//! A handler that gets only the objects that a filter accepts.
 
 use super::EventHandler;
 use crate::object::Object;
 
-/// Passes on to a handler what concerns the objects for which a function answers true.
+/// Calls a handler for the objects that a filter accepts (client-go: `FilteringResourceEventHandler`).
 ///
-/// An object that begins to be picked is an add (never part of an initial list), one that ceases to be is a delete of its old state.
-/// Of a delete the function is asked with the last state that is known, also when the deletion itself was missed.
+/// If the filter accepts only the new state of an update, the handler gets an add, never one of an initial list; if it accepts
+/// only the old state, a delete of the old state. For a delete the filter gets the last known state, also if the informer
+/// missed the deletion.
 ///
-/// What labels, namespaces and fields can say is better said in [`ListenerConfig`](crate::ListenerConfig): there it costs no call.
+/// To filter by labels, namespaces and fields, use [`ListenerConfig`](crate::ListenerConfig): it needs no call.
 pub struct FilteringHandler<F, H> {
     filter: F,
     handler: H,
@@ -17,7 +18,7 @@ pub struct FilteringHandler<F, H> {
 // === impl FilteringHandler ===
 
 impl<F: FnMut(&Object) -> bool + Send, H: EventHandler> FilteringHandler<F, H> {
-    /// Puts a filter before a handler.
+    /// Returns a handler with a filter.
     #[must_use]
     pub fn new(filter: F, handler: H) -> Self {
         Self { filter, handler }
@@ -32,7 +33,7 @@ impl<F: FnMut(&Object) -> bool + Send, H: EventHandler> EventHandler for Filteri
     }
 
     fn on_update(&mut self, old: &Object, new: &Object) {
-        // New is asked about before old (EH-02).
+        // The filter gets the new state first (EH-02).
         let is_picked = (self.filter)(new);
         let was_picked = (self.filter)(old);
         match (is_picked, was_picked) {

@@ -3,7 +3,7 @@
 use super::EventHandler;
 use crate::object::Object;
 
-/// A handler made of up to three functions; what it has none for is skipped.
+/// A handler of up to three functions (client-go: `ResourceEventHandlerFuncs`). It ignores events without a function.
 ///
 /// ```
 /// # use oarlock_informer::toolkit::cache::HandlerFunctions;
@@ -27,24 +27,24 @@ type OnDelete = dyn FnMut(&Object, bool) + Send;
 // === impl HandlerFunctions ===
 
 impl HandlerFunctions {
-    /// Makes a handler that does nothing.
+    /// Returns a handler without functions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says what to do with an object that appeared; whether that is part of an initial list comes with it.
+    /// Sets the function for added objects. Its second argument is true for an object of an initial list.
     pub fn on_add(mut self, function: impl FnMut(&Object, bool) + Send + 'static) -> Self {
         self.on_add = Some(Box::new(function));
         self
     }
 
-    /// Says what to do with an object that changed, given as it was and as it is.
+    /// Sets the function for updated objects. Its arguments are the old and the new state.
     pub fn on_update(mut self, function: impl FnMut(&Object, &Object) + Send + 'static) -> Self {
         self.on_update = Some(Box::new(function));
         self
     }
 
-    /// Says what to do with an object that is gone; whether its final state is unknown comes with it.
+    /// Sets the function for deleted objects. Its second argument is true if the final state is unknown.
     pub fn on_delete(mut self, function: impl FnMut(&Object, bool) + Send + 'static) -> Self {
         self.on_delete = Some(Box::new(function));
         self

@@ -10,10 +10,10 @@ use futures::future::BoxFuture;
 use super::{EventHandler, Registration, deliver};
 use crate::listener::Listener;
 
-/// Calls a handler, while it is polled: nothing is called before somebody spawns it or awaits it.
+/// Calls a handler while it is polled: the caller must spawn or await it.
 ///
 /// It ends when the informer stops or the handler is removed. Dropping it removes the handler.
-#[must_use = "the handler is called by this future alone: spawn it or await it"]
+#[must_use = "only this future calls the handler: spawn it or await it"]
 pub struct Handling {
     registration: Registration,
     delivering: BoxFuture<'static, ()>,
@@ -26,13 +26,13 @@ impl Handling {
     pub(crate) fn new(listener: Listener, handler: impl EventHandler + 'static) -> Self {
         let (registration, delivering) = Registration::new(listener.handle());
         let deliver = async move {
-            delivering.begin();
+            delivering.start();
             deliver(listener, handler).await;
         };
         Self { registration, delivering: deliver.boxed(), was_polled: false }
     }
 
-    /// Returns what the handler is asked for and removed by. Clone it before the future is spawned.
+    /// Returns the registration of the handler. Clone it before spawning the future.
     #[must_use]
     pub fn registration(&self) -> &Registration {
         &self.registration
@@ -53,7 +53,7 @@ impl Drop for Handling {
         if !self.was_polled && !self.registration.is_closed() {
             tracing::warn!(
                 listener = self.registration.name(),
-                "a handler was removed before it was ever called: the future that calls it was dropped, not spawned or awaited"
+                "a handler was removed without a call: its future was dropped before it was polled; spawn or await it"
             );
         }
     }

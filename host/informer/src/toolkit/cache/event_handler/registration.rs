@@ -1,4 +1,4 @@
-//! What is left in one's hand of a handler that was registered.
+//! The registration of a handler.
 
 use std::ops::Deref;
 
@@ -6,46 +6,46 @@ use tokio::sync::watch;
 
 use crate::listener::ListenerHandle;
 
-/// A registered handler. Clones are of the same one, and dropping them changes nothing.
+/// A registered handler (client-go: `ResourceEventHandlerRegistration`). Clones share it, and dropping them changes nothing.
 ///
-/// It dereferences to the [`ListenerHandle`], which knows whether the handler has synced and what waits for it.
+/// It dereferences to the [`ListenerHandle`], which tells whether the handler has synced, and the size of its backlog.
 #[derive(Clone)]
 pub struct Registration {
     handle: ListenerHandle,
     progress: watch::Sender<Progress>,
 }
 
-/// How far the future is that calls the handler.
+/// The progress of the future that calls the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    NotBegun,
-    Begun,
+    NotStarted,
+    Started,
     Ended,
 }
 
-/// The other end, in the future that calls the handler.
+/// The half of the registration in the future that calls the handler.
 pub(crate) struct Delivering(watch::Sender<Progress>);
 
 // === impl Registration ===
 
 impl Registration {
     pub(crate) fn new(handle: ListenerHandle) -> (Self, Delivering) {
-        let progress = watch::channel(Progress::NotBegun).0;
+        let progress = watch::channel(Progress::NotStarted).0;
         (Self { handle, progress: progress.clone() }, Delivering(progress))
     }
 
-    /// Removes the handler: what waits for it is dropped, a call that is under way goes on. Removing it again does nothing.
+    /// Removes the handler and drops its backlog. A running call is not interrupted. A second call does nothing.
     pub fn remove(&self) {
         self.handle.remove();
     }
 
-    /// Removes the handler and waits until the last call has returned. Returns at once if it never was called.
+    /// Removes the handler and waits until its last call has returned. Returns at once if there was no call.
     ///
-    /// Waiting for this inside the handler itself would never end.
+    /// The handler itself must not await this: it would wait forever.
     pub async fn shut_down(&self) {
         self.remove();
-        // The sender is in what this handle holds.
-        let _ = self.progress.subscribe().wait_for(|progress| *progress != Progress::Begun).await;
+        // This registration keeps the sender alive, so the wait cannot fail.
+        let _ = self.progress.subscribe().wait_for(|progress| *progress != Progress::Started).await;
     }
 }
 
@@ -60,9 +60,9 @@ impl Deref for Registration {
 // === impl Delivering ===
 
 impl Delivering {
-    /// To be called before anything else that the future does.
-    pub(crate) fn begin(&self) {
-        self.0.send_replace(Progress::Begun);
+    /// Records that the future runs. Must be its first call.
+    pub(crate) fn start(&self) {
+        self.0.send_replace(Progress::Started);
     }
 }
 

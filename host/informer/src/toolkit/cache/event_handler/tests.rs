@@ -86,7 +86,7 @@ fn is_web(object: &Object) -> bool {
 }
 
 #[test]
-fn what_there_is_no_function_for_is_skipped_eh_01() {
+fn events_without_a_function_are_ignored_eh_01() {
     let told = Recorder::default();
     let recorder = told.clone();
     let handler = HandlerFunctions::new().on_update(move |_, new| recorder.note(new.key().to_string()));
@@ -99,7 +99,7 @@ fn what_there_is_no_function_for_is_skipped_eh_01() {
 }
 
 #[test]
-fn beginning_to_be_picked_is_an_add_ceasing_to_be_a_delete_of_the_old_state_eh_02() {
+fn a_newly_accepted_object_is_an_add_and_a_rejected_one_a_delete_of_the_old_state_eh_02() {
     let told = Recorder::default();
     let asked = Recorder::default();
     let asking = asked.clone();
@@ -127,7 +127,7 @@ fn beginning_to_be_picked_is_an_add_ceasing_to_be_a_delete_of_the_old_state_eh_0
 
 // Conformance: G.36
 #[tokio::test(start_paused = true)]
-async fn a_filter_is_asked_with_the_last_known_state_of_a_missed_delete_eh_03() {
+async fn a_filter_gets_the_last_known_state_of_a_missed_delete_eh_03() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/web").label("app", "web"));
     fake.put(Draft::new("ns/db").label("app", "db"));
@@ -177,7 +177,7 @@ async fn each_handler_is_called_in_order_and_syncs_by_itself_pl_03() {
 
 /// The handler that panics is called again for what comes next, and with what it missed.
 #[tokio::test(start_paused = true)]
-async fn a_panic_costs_one_call_and_counts_as_finished_pl_04_sy_04() {
+async fn a_panic_of_a_handler_ends_one_call_which_counts_as_finished_pl_04_sy_04() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     fake.put("ns/b");
@@ -228,7 +228,7 @@ async fn shared_informer_multiple_registration() {
 
 // Conformance: 20.23
 #[test]
-fn shutting_a_handler_down_waits_for_the_call_under_way_si_21() {
+fn the_shutdown_of_a_handler_waits_for_its_running_call_si_21() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
     let (entered, has_entered) = mpsc::channel();
@@ -259,7 +259,7 @@ fn shutting_a_handler_down_waits_for_the_call_under_way_si_21() {
 }
 
 #[test]
-fn a_handler_that_never_was_called_is_shut_down_at_once_si_21() {
+fn the_shutdown_of_an_uncalled_handler_returns_at_once_si_21() {
     let informer = informer(&FakeListWatch::pods());
     let told = Recorder::default();
     let (registration, deliver) = add(&informer, told.clone());

@@ -24,7 +24,7 @@ fn with_dashes() -> KeyFunction {
 
 // Conformance: 2.18
 #[test]
-fn whatever_has_a_key_has_one_key_02_key_07() {
+fn objects_deletions_and_keys_have_one_key_key_02_key_07() {
     let fifo = DeltaFifo::new(Config::default());
     let text = |key: Result<ObjectKey, KeyError>| key.unwrap().to_string();
     assert_eq!(text(fifo.key_of(&object("ns/a"))), "ns/a");
@@ -57,7 +57,7 @@ fn fifo_key(deltas: &Deltas) -> String {
 
 // Conformance: 22.6
 #[test]
-fn a_key_error_has_its_cause_also_nested_key_03() {
+fn a_key_error_keeps_its_causes_key_03() {
     let fifo = DeltaFifo::new(Config { key_function: with_dashes(), ..Config::default() });
     let bad = object("cluster-wide");
     let error = fifo.key_of(&bad).unwrap_err();
@@ -95,7 +95,7 @@ fn a_tombstone_has_the_name_of_its_key_key_05_key_06() {
 
 // Conformance: 1.9, 1.10
 #[test]
-fn the_name_and_the_key_of_a_deletion_in_all_its_forms_key_06() {
+fn every_form_of_a_deletion_has_a_name_and_a_key_key_06() {
     let key = ObjectKey::new("ns", "name");
     for (deleted, expected) in [
         (DeltaObject::Object(object("ns/name")), "ns/name"),
@@ -128,7 +128,7 @@ fn an_index_of_one_value_is_a_key_function_ix_09() {
 }
 
 #[test]
-fn an_own_key_function_names_objects_in_the_queue() {
+fn a_custom_key_function_computes_the_keys_in_the_queue() {
     let fifo = DeltaFifo::new(Config { key_function: with_dashes(), ..Config::default() });
     fifo.add(object("ns/a")).unwrap();
     assert!(fifo.queued(&ObjectKey::new("", "ns---a")).is_some());

@@ -1,4 +1,4 @@
-//! The other way round: which objects select a given one by its labels.
+//! Finds the objects whose label selector selects a given object.
 
 use oarlock_json::JsonPointer;
 use oarlock_label_selector::LabelSelector;
@@ -7,21 +7,21 @@ use super::Lister;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// Why nothing is known to select an object.
+/// The reason why no object selects a given one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectingError {
-    /// It has no labels, by which anything could.
+    /// The object has no labels.
     #[error("nothing in {resource} selects {key}, because it has no labels")]
     NoLabels {
-        /// Where was looked.
+        /// The resource that was searched.
         resource: String,
         /// The object.
         key: ObjectKey,
     },
-    /// Nothing in its namespace does.
+    /// No object in its namespace selects it.
     #[error("nothing in {resource} of namespace {:?} selects {key}", key.namespace())]
     NoneFound {
-        /// Where was looked.
+        /// The resource that was searched.
         resource: String,
         /// The object.
         key: ObjectKey,
@@ -31,12 +31,12 @@ pub enum SelectingError {
 // === impl Lister ===
 
 impl Lister {
-    /// Returns the objects whose `spec.selector` selects this one, such as the DaemonSets (Deployments, Services …) of a Pod: those of its
-    /// own namespace. Selectors that are missing, empty or not understood select nothing.
+    /// Returns the objects in the namespace of this one whose `spec.selector` selects it, such as the DaemonSets of a Pod. A
+    /// selector that is missing, empty or invalid selects no object.
     ///
     /// # Errors
     ///
-    /// When there are none, which says something about the object or about the cache.
+    /// When no object selects it.
     pub fn selecting(&self, object: &Object) -> Result<Vec<Object>, SelectingError> {
         let resource = super::group_resource(&self.resource);
         let key = object.key().clone();

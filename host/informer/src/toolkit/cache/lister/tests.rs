@@ -31,7 +31,7 @@ fn some() -> Lister {
 /// The counts at 100,000 and at 1,000,000 objects, as small as objects can be. The selector that selects nothing looks at none of them.
 // Conformance: 9.1
 #[test]
-fn list_all_counts_what_matches() {
+fn list_returns_all_matching_objects() {
     let fill = |n_objects: usize, every: usize| {
         let mut writer = IndexerWriter::new();
         for i in 0..n_objects {
@@ -93,7 +93,7 @@ fn lister_get_method() {
 
 // Conformance: G.35
 #[test]
-fn the_two_kinds_of_lister_differ_in_small_things_ls_02_ls_04_ls_05() {
+fn generic_and_typed_listers_differ_as_in_client_go_ls_02_ls_04_ls_05() {
     let generic = some();
     let typed = Lister::typed(generic.indexer().clone(), pods(), "Pod");
     let nowhere = ObjectKey::new("a", "nowhere");
@@ -116,7 +116,7 @@ fn the_two_kinds_of_lister_differ_in_small_things_ls_02_ls_04_ls_05() {
 }
 
 #[test]
-fn what_is_listed_is_shared_ls_06() {
+fn listed_objects_are_shared_with_the_cache_ls_06() {
     let lister = some();
     let key = ObjectKey::new("a", "x");
     assert!(lister.get(&key).unwrap().is_same(&lister.namespace("a").list(&LabelSelector::everything())[0]));

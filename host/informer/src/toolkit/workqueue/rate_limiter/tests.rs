@@ -16,7 +16,7 @@ fn delays<L: RateLimiter<&'static str>>(
 
 // Conformance: 31.1
 #[test]
-fn exponential_per_key_with_a_cap_lm_01() {
+fn the_exponential_limiter_doubles_per_key_up_to_a_cap_lm_01() {
     let mut limiter = Exponential::new(ms(1), ms(1000));
     assert_eq!(delays(&mut limiter, "one", 5), [1, 2, 4, 8, 16].map(ms));
     assert_eq!(limiter.n_requeues(&"one"), 5);
@@ -29,7 +29,7 @@ fn exponential_per_key_with_a_cap_lm_01() {
 
 // Conformance: 31.3
 #[test]
-fn fast_then_slow_lm_03() {
+fn the_fast_slow_limiter_changes_after_n_failures_lm_03() {
     let mut limiter = FastSlow::new(ms(5), ms(10_000), 3);
     assert_eq!(delays(&mut limiter, "one", 5), [5, 5, 5, 10_000, 10_000].map(ms));
     assert_eq!(limiter.n_requeues(&"one"), 5);
@@ -38,7 +38,7 @@ fn fast_then_slow_lm_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bucket_that_does_not_reserve_beyond_its_cap_lm_02() {
+async fn the_bucket_does_not_reserve_beyond_its_cap_lm_02() {
     let mut limiter = Bucket::new(ms(100), 2, ms(300));
     assert_eq!(delays(&mut limiter, "one", 2), [0, 0].map(ms));
     assert_eq!(delays(&mut limiter, "two", 5), [100, 200, 300, 300, 300].map(ms));
@@ -51,7 +51,7 @@ async fn a_bucket_that_does_not_reserve_beyond_its_cap_lm_02() {
 }
 
 #[test]
-fn max_of_asks_every_limiter_lm_04() {
+fn max_of_calls_every_limiter_lm_04() {
     let limiters: Vec<Box<dyn RateLimiter<&str>>> =
         vec![Box::new(FastSlow::new(ms(5), ms(3000), 3)), Box::new(Exponential::new(ms(1), ms(1000)))];
     let mut limiter = MaxOf::new(limiters);
@@ -63,7 +63,7 @@ fn max_of_asks_every_limiter_lm_04() {
 
 // Conformance: 31.5
 #[test]
-fn max_wait_caps_another_lm_05() {
+fn max_wait_caps_the_delays_of_a_limiter_lm_05() {
     let mut limiter = MaxWait::new(FastSlow::new(ms(5), ms(1_000_000), 100), ms(500_000));
     assert_eq!(delays(&mut limiter, "one", 100), [ms(5); 100]);
     assert_eq!(delays(&mut limiter, "one", 2), [500_000, 500_000].map(ms));
@@ -74,7 +74,7 @@ fn max_wait_caps_another_lm_05() {
 
 // Conformance: G.42
 #[tokio::test(start_paused = true)]
-async fn a_thousand_reservations_at_once_are_remembered_up_to_the_cap_lm_02() {
+async fn a_thousand_reservations_count_up_to_the_cap_lm_02() {
     let last_of_1000 = |max_delay: u64| {
         let mut limiter = Bucket::new(ms(100), 100, ms(max_delay));
         let last = delays(&mut limiter, "one", 1000)[999];

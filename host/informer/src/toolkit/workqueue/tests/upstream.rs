@@ -138,7 +138,7 @@ async fn collapse_two_adds_into_one_delivery_and_a_touch() {
 
 // Conformance: 35.7
 #[tokio::test(start_paused = true)]
-async fn queue_drainage_waits_for_both_that_are_worked_on() {
+async fn a_drain_waits_for_both_keys_in_process() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");
@@ -155,7 +155,7 @@ async fn queue_drainage_waits_for_both_that_are_worked_on() {
 
 // Conformance: 35.8
 #[tokio::test(start_paused = true)]
-async fn no_queue_drainage_by_a_plain_shutdown() {
+async fn a_plain_shutdown_does_not_drain() {
     let queue = queue();
     queue.add("foo");
     queue.add("bar");

@@ -1,27 +1,27 @@
-//! A choice of namespaces.
+//! A set of namespaces.
 
 use std::collections::BTreeSet;
 
-/// All namespaces, or these only. Cluster-scoped objects are in the namespace with the empty name.
+/// All namespaces, or some of them. Cluster-scoped objects belong to the namespace with the empty name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Every namespace, also those that do not exist yet, and cluster-scoped objects.
+    /// Every namespace, also future ones, and cluster-scoped objects.
     #[default]
     All,
-    /// These only; none, if the set is empty.
+    /// Only these namespaces; an empty set means none.
     Only(BTreeSet<String>),
 }
 
 // === impl Namespaces ===
 
 impl Namespaces {
-    /// Returns the choice of one namespace.
+    /// Returns a set of one namespace.
     #[must_use]
     pub fn one(namespace: impl Into<String>) -> Self {
         Self::Only(BTreeSet::from([namespace.into()]))
     }
 
-    /// Whether the namespace is among them.
+    /// Returns true if the namespace belongs to the set.
     #[must_use]
     pub fn contains(&self, namespace: &str) -> bool {
         match self {

@@ -1,34 +1,34 @@
-//! One walk over a JSON text that copies out what several pointers point at.
+//! One walk over a JSON text that finds the values of several patterns.
 //!
-//! What no pointer leads into is passed over in blocks (`scan`). On a text that is not JSON the walk finds something or
-//! nothing, but never panics and never recurses deeper than the longest pointer.
+//! The walk skips values that no pattern leads into, in blocks (`scan`). In a text that is not JSON it finds any values or none;
+//! it never panics, and recurses no deeper than the longest pattern.
 
 use crate::pointer::Segment;
 use crate::scan::{Cursor, Quoted};
 
-/// A pointer that is still open at some depth of the walk: which one it is, and the segments it has left.
+/// A pattern that matches the path so far: its index, and its remaining segments.
 type Open<'p> = (usize, &'p [Segment]);
 
-/// Returns, for each pointer, the JSON texts it points at, in document order.
+/// Returns the values of each pattern as copies, in the order of the text.
 ///
-/// A pointer without [`Segment::Every`] finds at most one.
+/// A pattern without [`Segment::Every`] finds at most one value.
 pub fn extract(text: &str, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
     let own = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
     find_each(text, pointers).into_iter().map(own).collect()
 }
 
-/// The same without a copy.
+/// Returns the values of each pattern, borrowed from the text, in its order.
 pub fn find_each<'t>(text: &'t str, pointers: &[&[Segment]]) -> Vec<Vec<&'t str>> {
     let open: Vec<Open<'_>> = pointers.iter().copied().enumerate().collect();
     let mut walk = Walk { found: pointers.iter().map(|_| Vec::new()).collect() };
     let mut cursor = Cursor::new(text);
     cursor.blanks();
-    // What is broken simply holds nothing.
+    // Malformed JSON has no more values.
     let _ = walk.value(&mut cursor, &open);
     walk.found
 }
 
-/// What a walk has found.
+/// The values found so far.
 struct Walk<'t> {
     found: Vec<Vec<&'t str>>,
 }
@@ -36,7 +36,7 @@ struct Walk<'t> {
 // === impl Walk ===
 
 impl<'t> Walk<'t> {
-    /// Passes over the value that stands next, and notes down what the open pointers want of it.
+    /// Walks over the next value, and records it for the patterns that end here.
     fn value(&mut self, cursor: &mut Cursor<'t>, open: &[Open<'_>]) -> Option<()> {
         if open.is_empty() {
             return cursor.skip_value();
@@ -61,7 +61,7 @@ impl<'t> Walk<'t> {
             let mut under = Vec::new();
             for ((idx, rest), n_before) in open.iter().zip(&n_before) {
                 if rest.first().is_some_and(|segment| is_named(segment, key)) {
-                    // The key may have been here before: the last one counts.
+                    // Of a repeated key the last value counts.
                     self.found[*idx].truncate(*n_before);
                     under.push((*idx, &rest[1..]));
                 }

@@ -8,8 +8,8 @@ pub const MAX_SEGMENTS: usize = 64;
 
 /// Points at one value of a JSON document, as RFC 6901 has it.
 ///
-/// The empty pointer means the whole document; `/metadata/labels/app` descends by names, `/spec/containers/0` by a list's
-/// index; inside a name `~1` stands for `/` and `~0` for `~`. Every segment is taken as it is: `*` is a name.
+/// The empty pointer means the whole document; `/metadata/labels/app` descends by names, `/spec/containers/0` by an index of a
+/// list. In a name, `~1` stands for `/` and `~0` for `~`. A `*` is a name like any other.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JsonPointer {
     segments: Box<[Segment]>,
@@ -23,10 +23,10 @@ pub struct PointerPattern {
     segments: Box<[Segment]>,
 }
 
-/// A text that is not a JSON pointer.
+/// The reason why a text is not a JSON pointer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// A pointer is empty or begins with a slash.
+    /// The text is not empty and does not begin with a slash.
     #[error("a JSON pointer is empty or begins with '/': {0:?}")]
     NoLeadingSlash(String),
     /// A tilde is followed by neither 0 nor 1.
@@ -40,11 +40,11 @@ pub enum PointerError {
 /// One step of a pointer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Segment {
-    /// Into an object by this name, or into a list by this index.
+    /// Into an object by this name, or into a list by this index, if the name is one.
     Name {
         /// The name, unescaped.
         name: Box<str>,
-        /// The index that the name is, if it is one.
+        /// The name as an index of a list, if it is one.
         index: Option<usize>,
     },
     /// Into every element of a list.
@@ -61,7 +61,7 @@ impl JsonPointer {
     }
 }
 
-/// Descends by these names, taken as they are: nothing in them is an escape.
+/// Descends by these names. They contain no escapes.
 impl<const N: usize> From<[&str; N]> for JsonPointer {
     fn from(names: [&str; N]) -> Self {
         Self { segments: names.into_iter().map(|name| Segment::named(name.to_owned())).collect() }

@@ -1,11 +1,11 @@
-//! JSON text looked through in blocks of 64 bytes: where strings and brackets end, and nothing of what is in them.
+//! Scans JSON text in blocks of 64 bytes, to find the ends of strings and brackets.
 //!
-//! Each block becomes bit masks, one bit a byte, from which a few operations on words tell which brackets stand outside of
-//! strings (the way of simdjson, by Langdale and Lemire). So a value of any depth is passed over at several GB/s without
-//! recursion. [`Cursor`] steps through what is to be read, and passes over the rest in this way.
+//! Each block becomes bit masks, one bit per byte; a few operations on words find the brackets outside of strings, as in
+//! simdjson (Langdale and Lemire). So the scanner skips a value of any depth at several GB/s, without recursion. A [`Cursor`]
+//! reads tokens, and skips values in this way.
 //!
-//! What is passed over is seen to be closed: its strings are, and as many brackets as were opened. Its commas, colons,
-//! numbers and escapes are not looked at, nor whether a brace closes a brace.
+//! The scanner checks only that a skipped value is closed: its strings end, and it has as many closing as opening brackets. It
+//! does not check commas, colons, numbers and escapes, nor that a brace closes a brace.
 
 mod block;
 mod cursor;
@@ -14,14 +14,14 @@ pub use cursor::{Cursor, Quoted};
 
 use block::{BLOCK, Block};
 
-/// Looks for the end of an array or object, however its bytes are cut into pieces.
+/// Finds the end of an array or object whose bytes come in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct Nesting {
     depth: usize,
     strings: Strings,
 }
 
-/// What is carried from one block to the next.
+/// The state between two blocks.
 #[derive(Clone, Debug, Default)]
 struct Strings {
     /// All ones when the next byte is inside of a string.
@@ -33,7 +33,7 @@ struct Strings {
 // === impl Nesting ===
 
 impl Nesting {
-    /// Returns the place behind the bracket that closes the one with which the first piece began; none if it comes later.
+    /// Returns the position behind the bracket that closes the first one; none if the piece ends before it.
     pub fn end_in(&mut self, piece: &[u8]) -> Option<usize> {
         let (blocks, rest) = piece.as_chunks::<BLOCK>();
         for (idx, block) in blocks.iter().enumerate() {
@@ -76,8 +76,8 @@ impl Nesting {
 // === impl Strings ===
 
 impl Strings {
-    /// Returns which bytes of the next block are in a string, its opening quote included. The block is padded with blanks
-    /// behind its `length` bytes.
+    /// Returns the bytes of the next block that are in a string, with its opening quote. Blanks pad the block behind its
+    /// `length` bytes.
     #[inline(always)]
     fn next(&mut self, block: &Block, length: usize) -> u64 {
         let quotes = block.quotes & !self.escaped(block.backslashes, length);
@@ -86,7 +86,7 @@ impl Strings {
         strings
     }
 
-    /// Returns which bytes stand behind a backslash that is not itself escaped: behind an odd number of them in a row.
+    /// Returns the bytes behind a backslash that is not itself escaped: behind an odd number of backslashes.
     #[inline(always)]
     fn escaped(&mut self, backslashes: u64, length: usize) -> u64 {
         const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -103,13 +103,13 @@ impl Strings {
     }
 }
 
-/// Returns the place behind the array or object that begins at `start`.
+/// Returns the position behind the array or object that begins at `start`.
 #[inline]
 fn end_of_nested(bytes: &[u8], start: usize) -> Option<usize> {
     Nesting::default().end_in(bytes.get(start..)?).map(|end| start + end)
 }
 
-/// Returns the place behind the string whose opening quote is before `start`.
+/// Returns the position behind the string whose opening quote is before `start`.
 fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
     let mut strings = Strings::default();
     let (blocks, rest) = bytes.get(start..)?.as_chunks::<BLOCK>();

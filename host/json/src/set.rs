@@ -1,4 +1,4 @@
-//! Many pointers at once, arranged by what they have in common, and what one walk over a text finds of them.
+//! A set of pointers as a tree, and the values that one walk over a text finds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,38 +7,38 @@ use crate::pointer::{JsonPointer, Segment};
 use crate::scan::Quoted;
 use crate::walk::{Span, Walk};
 
-/// Several pointers that are looked for in one walk over a text, however many they are.
+/// Pointers as a tree, so that one walk over a text finds the values of all.
 ///
-/// Equal pointers are one. What a walk costs depends on the text alone: at each name of an object, the set is asked once.
+/// Equal pointers share a node. The cost of a walk depends on the text only: for each name of an object it makes one lookup.
 #[derive(Clone)]
 pub struct PointerSet {
-    /// In the order of a walk from the root, each before what is below it.
+    /// In depth-first order: each node before those below it.
     nodes: Box<[Node]>,
-    /// The node of each pointer that the set was made of, in their order.
+    /// The node of each pointer, in the order of the pointers.
     places: Box<[u32]>,
 }
 
-/// What a walk found: the texts at the pointers of a [`PointerSet`], as parts of the text that was walked.
+/// The result of a walk: the values at the pointers of a [`PointerSet`], as parts of the text.
 #[derive(Clone)]
 pub struct Found<T> {
     text: T,
-    /// In the order of the set's pointers.
+    /// In the order of the pointers of the set.
     spans: Box<[Span]>,
 }
 
-/// One place in an object to which pointers lead, or on the way there.
+/// A node of the tree: the end of a pointer, or a step to one.
 #[derive(Clone, Default)]
 struct Node {
     /// Sorted by length, then by the bytes.
     by_name: Box<[(Box<str>, u32)]>,
     by_index: Box<[(usize, u32)]>,
-    /// A bit for each length (modulo 64) that a name below has: most names of an object are none of them.
+    /// One bit for each length (modulo 64) of a name below. Most names of an object have another length.
     lengths: u64,
-    /// The first node that is not below this one.
+    /// The first node after those below this one.
     end: u32,
 }
 
-/// A set while it is arranged.
+/// A tree during its construction.
 #[derive(Default)]
 struct Draft {
     below: BTreeMap<Segment, Draft>,
@@ -48,7 +48,7 @@ struct Draft {
 // === impl PointerSet ===
 
 impl PointerSet {
-    /// Arranges pointers. They are numbered in the order in which they are given, equal ones too.
+    /// Makes a set. The pointers keep their order and their indices, also equal ones.
     #[must_use]
     pub fn new<'p>(pointers: impl IntoIterator<Item = &'p JsonPointer>) -> Self {
         let mut root = Draft::default();
@@ -67,19 +67,19 @@ impl PointerSet {
         Self { nodes: nodes.into(), places: places.into() }
     }
 
-    /// Returns how many pointers the set was made of, equal ones counted each.
+    /// Returns the number of pointers, equal ones counted each.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether it was made of none.
+    /// Returns true without pointers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Returns the node of a pointer: the same for equal ones.
+    /// Returns the node of a pointer. Equal pointers have the same.
     #[must_use]
     pub fn place(&self, pointer: usize) -> u32 {
         self.places[pointer]
@@ -97,7 +97,7 @@ impl PointerSet {
         self.nodes.len()
     }
 
-    /// Returns the first node that is not below this one.
+    /// Returns the first node after those below this one.
     #[must_use]
     pub fn end(&self, node: u32) -> u32 {
         self.nodes[node as usize].end
@@ -111,7 +111,7 @@ impl PointerSet {
         !self.nodes[node as usize].by_index.is_empty()
     }
 
-    /// Returns the node to which a key leads.
+    /// Returns the node below this one with this name.
     #[inline]
     pub(crate) fn named(&self, node: u32, key: Quoted<'_>) -> Option<u32> {
         let node = &self.nodes[node as usize];
@@ -121,7 +121,7 @@ impl PointerSet {
         if node.lengths & bit_of(key.raw) == 0 { None } else { node.named(key.raw) }
     }
 
-    /// Returns the node to which an element of a list leads.
+    /// Returns the node below this one with this index.
     #[inline]
     pub(crate) fn indexed(&self, node: u32, index: usize) -> Option<u32> {
         let by_index = &self.nodes[node as usize].by_index;
@@ -167,7 +167,7 @@ impl Draft {
         let (mut by_name, mut by_index, mut lengths) = (Vec::new(), Vec::new(), 0);
         for (segment, below) in self.below {
             let child = below.arrange(set);
-            // A pointer has no segment that stands for every element.
+            // A pointer has no `Segment::Every`.
             let Segment::Name { name, index } = segment else { continue };
             lengths |= bit_of(&name);
             by_index.extend(index.map(|index| (index, child)));
@@ -191,25 +191,25 @@ impl<T: AsRef<str>> Found<T> {
         Self { text, spans }
     }
 
-    /// Returns the JSON text at a pointer of the set, by the pointer's number, as it stands in the object; none where there is nothing.
+    /// Returns the value at a pointer, by its index in the set, as it is in the text; none if the text has no such value.
     #[must_use]
     pub fn get(&self, pointer: usize) -> Option<&str> {
         self.spans.get(pointer)?.of(self.text.as_ref())
     }
 
-    /// Returns the texts at all pointers of the set, in their order.
+    /// Returns the values at all pointers, in the order of the pointers.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Option<&str>> {
         self.spans.iter().map(|span| span.of(self.text.as_ref()))
     }
 
-    /// Returns how many bytes all of them have together, those of equal pointers counted each.
+    /// Returns the sum of the lengths in bytes; values of equal pointers count each.
     #[must_use]
     pub fn n_bytes(&self) -> usize {
         self.spans.iter().map(|span| span.len()).sum()
     }
 }
 
-/// How much was found only: an object may be a Secret.
+/// Shows sizes only: the text may be a Secret.
 impl<T: AsRef<str>> fmt::Debug for Found<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Found({} bytes at {} pointers)", self.n_bytes(), self.spans.len())

@@ -1,27 +1,27 @@
-//! One walk over a JSON text that finds what the pointers of a set point at, in as many pieces as the caller likes.
+//! One walk over a JSON text that finds the values of a set of pointers, in slices of bounded work.
 //!
-//! What no pointer leads into is passed over in blocks (`scan`); nothing is copied. On a text that is not JSON the walk
-//! finds something or nothing, but never panics, and never goes deeper than the longest pointer.
+//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. In a text that is not JSON it finds
+//! any values or none; it never panics, and goes no deeper than the longest pointer.
 
 use crate::scan::Cursor;
 use crate::set::{Found, PointerSet};
 
-/// What stepping over one key or element counts as, beside the bytes that are passed over.
+/// The cost of one key or element, in addition to its bytes.
 const STEP: usize = 64;
 
-/// Where a value stands in a text.
+/// The position of a value in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     start: u32,
     end: u32,
 }
 
-/// A walk, or what it has found; used again for the next one without new memory.
+/// A walk and its result. It can be reused without a new allocation.
 #[derive(Debug, Default)]
 pub struct Walk {
-    /// By node of the set.
+    /// The value of each node of the set.
     spans: Vec<Span>,
-    /// What the walk is inside of.
+    /// The objects and lists around the position.
     open: Vec<Open>,
     position: usize,
     next: Next,
@@ -39,11 +39,11 @@ pub struct Finding<'s, T> {
 struct Open {
     node: u32,
     start: u32,
-    /// In a list: the index of the element that the walk is at.
+    /// In a list: the index of the current element.
     element: Option<usize>,
 }
 
-/// What stands at the walk's position.
+/// The kind of token at the position.
 #[derive(Clone, Copy, Debug, Default)]
 enum Next {
     /// The value of this node.
@@ -52,9 +52,9 @@ enum Next {
     Key,
     /// An element of the innermost list.
     Element,
-    /// What follows a value.
+    /// The end of a value.
     After,
-    /// Nothing more.
+    /// The walk has ended.
     #[default]
     End,
 }
@@ -82,7 +82,7 @@ impl Span {
 // === impl Walk ===
 
 impl Walk {
-    /// Begins anew, at the beginning of a text.
+    /// Starts a walk at the beginning of a text.
     pub fn begin(&mut self, set: &PointerSet) {
         self.spans.clear();
         self.spans.resize(set.n_nodes(), Span::NOTHING);
@@ -91,8 +91,8 @@ impl Walk {
         self.next = Next::Value(0);
     }
 
-    /// Goes on for about so much work, in bytes passed over, and takes off what it did; answers whether the walk has ended. Set and text
-    /// are the ones that it began with.
+    /// Continues for about `n_left` bytes, and subtracts the work done; returns true when the walk has ended. The set and the text
+    /// must be those of its start.
     pub fn advance(&mut self, set: &PointerSet, text: &str, n_left: &mut usize) -> bool {
         let mut cursor = Cursor::at(text, self.position);
         if self.position == 0 {
@@ -100,7 +100,7 @@ impl Walk {
         }
         loop {
             let before = cursor.position();
-            // What is broken simply holds nothing.
+            // Malformed JSON has no more values.
             let n_cleared = self.step(set, &mut cursor).unwrap_or_else(|| {
                 self.next = Next::End;
                 0
@@ -116,12 +116,12 @@ impl Walk {
         }
     }
 
-    /// Returns where the value of a node stands, once the walk has ended.
+    /// Returns the position of the value of a node, after the end of the walk.
     pub fn span(&self, node: u32) -> Span {
         self.spans[node as usize]
     }
 
-    /// Takes one step, and answers what it has cost beside the bytes that it passed over.
+    /// Takes one step, and returns its cost in addition to the bytes.
     #[inline]
     fn step(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>) -> Option<usize> {
         match self.next {
@@ -210,7 +210,7 @@ impl Walk {
         self.next = Next::After;
     }
 
-    /// Where a key stands twice the last one counts, and with it what is below. Answers what that has cost.
+    /// Forgets the values of a repeated key and those below it: the last one counts. Returns the cost.
     fn forget(&mut self, set: &PointerSet, node: u32) -> usize {
         let first = node as usize;
         if self.spans[first] == Span::NOTHING {
@@ -233,12 +233,12 @@ impl<'s, T: AsRef<str>> Finding<'s, T> {
         Self { set, text, walk }
     }
 
-    /// Goes on for about so much work, in bytes passed over; answers whether there is no more to do. A MiB takes about a millisecond.
+    /// Continues for about `work` bytes; returns true when the walk has ended. 1 MiB takes about 1 ms.
     pub fn advance(&mut self, work: usize) -> bool {
         self.walk.advance(self.set, self.text.as_ref(), &mut { work })
     }
 
-    /// Goes on to the end, and returns what was found.
+    /// Continues to the end, and returns the values.
     #[must_use]
     pub fn finish(mut self) -> Found<T> {
         while !self.advance(usize::MAX) {}

@@ -16,17 +16,16 @@ pub struct FieldCondition {
     expected: Option<Expected>,
 }
 
-/// What a [`FieldCondition`] asks of its field.
+/// The test of a [`FieldCondition`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FieldTest {
-    /// The field is there and not null.
+    /// The field exists and is not null.
     Exists,
-    /// The field is not there, or null.
+    /// The field does not exist or is null.
     Absent,
-    /// The field is there and equals this JSON text, compared as JSON: neither white space nor the order of keys matters,
-    /// and numbers are equal by value.
+    /// The field equals this JSON text. White space and the order of keys do not matter; numbers are compared by value.
     Equals(String),
-    /// The field is not there or differs from this JSON text.
+    /// The field does not exist or differs from this JSON text.
     Differs(String),
 }
 
@@ -43,11 +42,11 @@ pub struct ConditionError {
 // === impl FieldCondition ===
 
 impl FieldCondition {
-    /// Makes a condition on the field at `pointer`.
+    /// Returns a condition on the field at `pointer`.
     ///
     /// # Errors
     ///
-    /// When the text to compare with is not JSON.
+    /// When the text of the test is not JSON.
     pub fn new(pointer: JsonPointer, test: FieldTest) -> Result<Self, ConditionError> {
         let expected = match &test {
             FieldTest::Exists | FieldTest::Absent => None,
@@ -59,22 +58,22 @@ impl FieldCondition {
         Ok(Self { pointer, test, expected })
     }
 
-    /// Returns where the field is.
+    /// Returns the pointer to the field.
     pub fn pointer(&self) -> &JsonPointer {
         &self.pointer
     }
 
-    /// Returns what is asked of it.
+    /// Returns the test.
     pub fn test(&self) -> &FieldTest {
         &self.test
     }
 
-    /// Whether the object meets the condition.
+    /// Returns true if the object meets the condition.
     pub fn matches(&self, object: &Object) -> bool {
         self.matches_value(object.pointer(&self.pointer).as_deref())
     }
 
-    /// Whether a field of this JSON text (none where there is no such field) meets the condition.
+    /// Returns true if a field with this JSON text meets the condition; `None` is a field that does not exist.
     pub fn matches_value(&self, actual: Option<&str>) -> bool {
         match &self.test {
             FieldTest::Exists => actual.is_some_and(|actual| actual != "null"),
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn existence_takes_null_for_absent() {
+    fn a_null_field_counts_as_absent() {
         for (actual, exists) in
             [(None, false), (Some("null"), false), (Some("0"), true), (Some("\"\""), true)]
         {
@@ -142,9 +141,9 @@ mod tests {
         }
     }
 
-    /// A plugin may compare a field with something short hundreds of times over.
+    /// A plugin may compare one long field with many short texts.
     #[test]
-    fn promise_4_a_long_field_is_compared_as_far_as_it_may_be_equal() {
+    fn promise_4_a_comparison_ends_at_the_first_difference() {
         let long = "x".repeat(1 << 20);
         let texts =
             [format!("\"{long}\""), format!("[\"{long}\",0]"), format!("{{\"a\":\"{long}\",\"b\":1}}")];

@@ -14,7 +14,7 @@ fn find_all(json: &str, pattern: &str) -> Vec<String> {
     extract(json, &[pattern.segments()]).remove(0)
 }
 
-/// What a walk for all of them finds, taken in slices of so much work.
+/// Finds the values in one walk, in slices of this much work.
 fn find_together(json: &str, pointers: &[&str], slice: usize) -> Vec<Option<String>> {
     let pointers: Vec<JsonPointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();
     let set = PointerSet::new(&pointers);
@@ -53,7 +53,7 @@ fn the_examples_of_rfc_6901() {
 }
 
 #[test]
-fn text_is_kept_as_it_came() {
+fn values_keep_the_bytes_of_the_text() {
     let json = "{ \"a\" : [ 1.0 , 1e2,\"\\u0041\" ] }";
     assert_eq!(find(json, "/a").as_deref(), Some("[ 1.0 , 1e2,\"\\u0041\" ]"));
     assert_eq!(find(json, "/a/2").as_deref(), Some("\"\\u0041\""));
@@ -62,7 +62,7 @@ fn text_is_kept_as_it_came() {
 }
 
 #[test]
-fn a_key_that_stands_twice_counts_the_last_time() {
+fn the_last_value_of_a_repeated_key_counts() {
     assert_eq!(find(r#"{"a":1,"a":2}"#, "/a").as_deref(), Some("2"));
     assert_eq!(find(r#"{"a":{"b":1},"a":{"c":2}}"#, "/a/b"), None);
     assert_eq!(find(r#"{"a":{"b":1},"a":3}"#, "/a/b"), None);
@@ -77,7 +77,7 @@ fn a_key_that_stands_twice_counts_the_last_time() {
 }
 
 #[test]
-fn a_pattern_goes_into_every_element() {
+fn a_pattern_finds_the_values_of_every_element() {
     let json = r#"{"spec":{"containers":[{"image":"a"},{"name":"x"},{"image":"b"}]},"*":1}"#;
     assert_eq!(find_all(json, "/spec/containers/*/image"), [r#""a""#, r#""b""#]);
     assert_eq!(find_all(json, "/spec/containers/2/image"), [r#""b""#]);
@@ -87,7 +87,7 @@ fn a_pattern_goes_into_every_element() {
 }
 
 #[test]
-fn pointers_into_each_other() {
+fn nested_and_equal_pointers_find_their_values() {
     let json = r#"{"a":{"b":[1,{"c":2}]}}"#;
     let pointers: Vec<JsonPointer> =
         ["/a/b/1/c", "/a", "/a/b", "/a/b", "", "/x"].iter().map(|text| text.parse().unwrap()).collect();
@@ -102,9 +102,9 @@ fn pointers_into_each_other() {
     assert!(found[5].is_empty());
 }
 
-/// A plugin may declare thousands of pointers into a text with as many names.
+/// A plugin may declare thousands of pointers into an object with thousands of names.
 #[test]
-fn promise_4_a_walk_costs_what_the_text_costs_however_many_pointers_there_are() {
+fn promise_4_the_cost_of_a_walk_does_not_depend_on_the_number_of_pointers() {
     let entries: Vec<String> = (0..5_000).map(|n| format!("\"key-{n}\":\"{n}\"")).collect();
     let json = format!("{{\"data\":{{{}}}}}", entries.join(","));
     let n_slices = |pointers: &[JsonPointer]| {
@@ -119,7 +119,7 @@ fn promise_4_a_walk_costs_what_the_text_costs_however_many_pointers_there_are() 
 }
 
 #[test]
-fn malformed_pointers() {
+fn malformed_pointers_are_errors() {
     assert_eq!("a".parse::<JsonPointer>(), Err(PointerError::NoLeadingSlash("a".into())));
     assert_eq!("/~".parse::<JsonPointer>(), Err(PointerError::BadEscape("/~".into())));
     assert_eq!("/~2".parse::<JsonPointer>(), Err(PointerError::BadEscape("/~2".into())));
@@ -128,7 +128,7 @@ fn malformed_pointers() {
 }
 
 #[test]
-fn broken_text_holds_nothing_and_nothing_panics() {
+fn malformed_json_has_no_values_and_never_panics() {
     for json in ["", "{", "[1,", r#"{"a"#, "nul", r#"{"a":}"#] {
         assert_eq!(find(json, "/a"), None, "{json}");
     }
@@ -157,7 +157,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn agrees_with_a_tree(value in any_json(), pretty in any::<bool>(), slice in 1_usize..400, pointers in prop::collection::vec("(/([a-c*0-2é]|~0|~1){0,2}){0,4}", 1..8)) {
+    fn walks_agree_with_a_parsed_tree(value in any_json(), pretty in any::<bool>(), slice in 1_usize..400, pointers in prop::collection::vec("(/([a-c*0-2é]|~0|~1){0,2}){0,4}", 1..8)) {
         let json = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
         let parsed: Vec<JsonPointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();
         let segments: Vec<&[Segment]> = parsed.iter().map(JsonPointer::segments).collect();

@@ -4,7 +4,7 @@ use wide::u8x16;
 
 pub(super) const BLOCK: usize = 64;
 
-/// Where a block has the characters that give JSON its structure.
+/// The positions of the structural characters of JSON in a block.
 pub(super) struct Block {
     pub(super) quotes: u64,
     pub(super) backslashes: u64,
@@ -21,7 +21,7 @@ impl Block {
     pub(super) fn new(bytes: &[u8; BLOCK]) -> Self {
         let (lanes, _) = bytes.as_chunks::<16>();
         let lanes = [lane(&lanes[0]), lane(&lanes[1]), lane(&lanes[2]), lane(&lanes[3])];
-        // In ASCII a brace is its bracket and one bit more, and no other character becomes a brace by it.
+        // In ASCII a brace is its bracket with bit 0x20 set, and no other character becomes a brace by that bit.
         let braces = lanes.map(|lane| lane | u8x16::splat(0x20));
         Self {
             quotes: equal(lanes, b'"'),
@@ -32,8 +32,7 @@ impl Block {
     }
 }
 
-/// Returns how many of the 16 bytes stand before the first that a plain string cannot have: a quote, a backslash, a control
-/// character. 16 if all are plain.
+/// Returns the number of bytes before the first quote, backslash or control character; 16 without one.
 #[inline(always)]
 pub(super) fn n_plain(bytes: &[u8; 16]) -> usize {
     let lane = lane(bytes);

@@ -1,51 +1,51 @@
-//! A place in a JSON text, and the steps from there.
+//! A position in a JSON text, and the steps from there.
 
 use std::borrow::Cow;
 
 use super::block::n_plain;
 use super::{end_of_nested, end_of_string};
 
-/// Stands at a place in a JSON text.
+/// A position in a JSON text.
 ///
-/// Each step is `None` where the text has something else there, or ends. What a step returns was read to the letter; what
-/// is only skipped was seen to be closed, no more.
+/// A step returns `None` if the text has another token, or ends. A step that returns a token has checked it strictly; a step that
+/// skips a value has checked only that the value is closed.
 pub struct Cursor<'t> {
     text: &'t str,
     position: usize,
     n_blanks: usize,
 }
 
-/// What stands between the quotes of a string.
+/// The content of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted<'t> {
-    /// As it stands in the text.
+    /// The text between the quotes, with its escapes.
     pub raw: &'t str,
-    /// Whether it has escapes.
+    /// True if the text has escapes.
     pub is_escaped: bool,
 }
 
 // === impl Cursor ===
 
 impl<'t> Cursor<'t> {
-    /// Stands at the beginning of a text.
+    /// Returns a cursor at the beginning of a text.
     #[inline]
     pub fn new(text: &'t str) -> Self {
         Self { text, position: 0, n_blanks: 0 }
     }
 
-    /// Stands at a place where a cursor has stood in this text before.
+    /// Returns a cursor at a position that another cursor of this text has returned.
     #[inline]
     pub fn at(text: &'t str, position: usize) -> Self {
         Self { text, position, n_blanks: 0 }
     }
 
-    /// Returns the place in the text, in bytes.
+    /// Returns the position in bytes.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// How much white space was passed over by [`blanks`](Self::blanks), so that a change tells that there was some.
+    /// Returns the number of blanks that [`blanks`](Self::blanks) has skipped. A change shows that the text has blanks.
     #[inline]
     pub fn n_blanks(&self) -> usize {
         self.n_blanks
@@ -57,13 +57,13 @@ impl<'t> Cursor<'t> {
         self.text.get(start..self.position)
     }
 
-    /// Returns the text from here on.
+    /// Returns the text behind the position.
     #[inline]
     pub fn rest(&self) -> &'t str {
         self.text.get(self.position..).unwrap_or_default()
     }
 
-    /// Passes over so many bytes, which the caller has looked at.
+    /// Skips bytes that the caller has checked.
     #[inline]
     pub fn skip(&mut self, n_bytes: usize) {
         self.position += n_bytes;
@@ -81,7 +81,7 @@ impl<'t> Cursor<'t> {
         self.position >= self.text.len()
     }
 
-    /// Passes over white space.
+    /// Skips white space.
     #[inline]
     pub fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -90,7 +90,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over the byte, if it is the next one; returns true if it is.
+    /// Skips the byte if it is the next one, and returns true then.
     #[inline]
     pub fn take_if(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
@@ -98,14 +98,14 @@ impl<'t> Cursor<'t> {
         is_next
     }
 
-    /// Passes over the byte, which must be the next one.
+    /// Skips the byte, which must be the next one.
     #[inline]
     pub fn take(&mut self, byte: u8) -> Option<()> {
         self.take_if(byte).then_some(())
     }
 
-    /// Passes over an object, and calls `entry` for each of its entries: with the place where the key began and the key,
-    /// whose escapes were not looked at, and at the value, which it is to pass over.
+    /// Reads an object. Calls `entry` at each value, with the position of its key and the key, whose escapes are not checked.
+    /// `entry` must move the cursor behind the value.
     #[inline]
     pub fn object(
         &mut self,
@@ -131,7 +131,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over an array, and calls `element` at each of its values, with the value's index, which it is to pass over.
+    /// Reads an array. Calls `element` at each value, with its index. `element` must move the cursor behind the value.
     #[inline]
     pub fn array(&mut self, mut element: impl FnMut(&mut Self, usize) -> Option<()>) -> Option<()> {
         self.take(b'[')?;
@@ -150,13 +150,13 @@ impl<'t> Cursor<'t> {
         self.take(b']')
     }
 
-    /// Reads a string. A half of a surrogate pair is none.
+    /// Reads a string. Half of a surrogate pair is an error.
     #[inline]
     pub fn string(&mut self) -> Option<Quoted<'t>> {
         self.quoted(Self::escape)
     }
 
-    /// Reads a string without a look at what its escapes mean.
+    /// Reads a string without checking its escapes.
     #[inline]
     pub fn key(&mut self) -> Option<Quoted<'t>> {
         self.quoted(|cursor| {
@@ -184,7 +184,7 @@ impl<'t> Cursor<'t> {
         Some(Quoted { raw, is_escaped })
     }
 
-    /// Passes over a value: a nested one or a string without a look at what is in it, anything else to the letter.
+    /// Skips a value. Checks numbers and literals strictly, but not the content of strings, objects and arrays.
     #[inline]
     pub fn skip_value(&mut self) -> Option<()> {
         match self.peek()? {
@@ -200,7 +200,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over `null`, if it stands next.
+    /// Skips `null` if it is next, and returns true then.
     #[inline]
     pub fn take_null(&mut self) -> bool {
         self.peek() == Some(b'n') && self.word("null").is_some()
@@ -208,7 +208,7 @@ impl<'t> Cursor<'t> {
 
     fn skip_string(&mut self) -> Option<()> {
         self.take(b'"')?;
-        // Most strings are short, and done after one or two steps.
+        // Most strings are short and end after one or two steps.
         self.plain_characters();
         if !self.take_if(b'"') {
             self.position = end_of_string(self.text.as_bytes(), self.position)?;
@@ -231,7 +231,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Passes over a backslash and what it gives a meaning to.
+    /// Reads an escape.
     fn escape(&mut self) -> Option<()> {
         self.take(b'\\')?;
         let letter = self.peek()?;
@@ -259,7 +259,7 @@ impl<'t> Cursor<'t> {
         Some(unit)
     }
 
-    /// Passes over the word, which must be what follows.
+    /// Skips the word, which must be next.
     #[inline]
     pub fn word(&mut self, word: &str) -> Option<()> {
         let is_next = self.text.as_bytes().get(self.position..)?.starts_with(word.as_bytes());
@@ -267,7 +267,7 @@ impl<'t> Cursor<'t> {
         is_next.then_some(())
     }
 
-    /// Passes over a number.
+    /// Reads a number.
     #[inline]
     pub fn number(&mut self) -> Option<()> {
         self.take_if(b'-');
@@ -296,13 +296,13 @@ impl<'t> Cursor<'t> {
 // === impl Quoted ===
 
 impl<'t> Quoted<'t> {
-    /// Returns the text that is meant, where it needs no unescaping.
+    /// Returns the text, if it has no escapes.
     #[inline]
     pub fn plain(self) -> Option<&'t str> {
         (!self.is_escaped).then_some(self.raw)
     }
 
-    /// Returns the text that is meant; none if its escapes mean none.
+    /// Returns the unescaped text; none if an escape is not valid.
     pub fn text(self) -> Option<Cow<'t, str>> {
         if !self.is_escaped {
             return Some(Cow::Borrowed(self.raw));
@@ -310,7 +310,7 @@ impl<'t> Quoted<'t> {
         serde_json::from_str(&format!("\"{}\"", self.raw)).ok().map(Cow::Owned)
     }
 
-    /// Whether this is how `name` is written.
+    /// Returns true if the text, unescaped, is `name`.
     #[inline]
     pub fn is(self, name: &str) -> bool {
         if self.is_escaped { self.text().as_deref() == Some(name) } else { self.raw == name }

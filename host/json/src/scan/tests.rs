@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 
 use super::*;
 
-/// Where the brackets close, byte by byte.
+/// Finds the closing bracket byte by byte.
 fn end_of_nested_slowly(bytes: &[u8]) -> Option<usize> {
     let (mut depth, mut is_inside, mut is_escaped) = (0, false, false);
     for (idx, byte) in bytes.iter().enumerate() {
@@ -32,7 +32,7 @@ fn string(text: &str) -> Option<&str> {
 }
 
 #[test]
-fn a_value_is_passed_over() {
+fn skip_value_skips_one_value() {
     for value in
         ["{}", "[]", "[{\"]\":\"\\\\\"}]", "\"\"", "\"a\\\"b\"", "0", "-1.5e+10", "true", "false", "null"]
     {
@@ -45,7 +45,7 @@ fn a_value_is_passed_over() {
 }
 
 #[test]
-fn brackets_are_found_at_every_place_of_a_block() {
+fn brackets_are_found_at_every_position_of_a_block() {
     for length in 0..200 {
         let value = format!("{{\"{}\\\\\\\"]\":[[]]}}", "x".repeat(length));
         assert_eq!(skip(&format!("{value}]]")), Some(&*value));
@@ -56,7 +56,7 @@ fn brackets_are_found_at_every_place_of_a_block() {
 }
 
 #[test]
-fn strings_are_read_to_the_letter() {
+fn strings_are_checked_strictly() {
     for text in
         [r#""""#, r#""a\u0041\/\b\f\n\r\t\"\\""#, r#""\ud83d\uDE00""#, "\"a – b, longer than sixteen bytes\""]
     {
@@ -82,14 +82,14 @@ fn strings_are_read_to_the_letter() {
 }
 
 #[test]
-fn no_depth_is_too_deep() {
+fn a_value_of_any_depth_is_skipped() {
     let deep = format!("{}{}", "[{\"a\":".repeat(100_000), "}]".repeat(100_000));
     assert_eq!(skip(&deep), Some(&*deep));
     assert_eq!(skip(&deep[..deep.len() - 1]), None);
 }
 
 #[test]
-fn white_space_is_counted() {
+fn blanks_are_counted() {
     let mut cursor = Cursor::new("{ \"a\" : 1 ,\n\"b\":[ 1 ] }");
     let mut keys = Vec::new();
     cursor
@@ -104,13 +104,13 @@ fn white_space_is_counted() {
 
 proptest! {
     #[test]
-    fn blocks_find_what_bytes_find(text in r#"[\[{]([\[\]{}"\\ax ]|\\\\\\|\\"){0,300}"#) {
+    fn blocks_agree_with_a_scan_byte_by_byte(text in r#"[\[{]([\[\]{}"\\ax ]|\\\\\\|\\"){0,300}"#) {
         let expected = end_of_nested_slowly(text.as_bytes());
         prop_assert_eq!(end_of_nested(text.as_bytes(), 0), expected);
     }
 
     #[test]
-    fn pieces_find_what_the_whole_finds(text in r#"[\[{]([\[\]{}"\\ax ]|\\\\\\){0,300}"#, sizes in prop::collection::vec(1..130_usize, 1..6)) {
+    fn pieces_agree_with_the_whole_text(text in r#"[\[{]([\[\]{}"\\ax ]|\\\\\\){0,300}"#, sizes in prop::collection::vec(1..130_usize, 1..6)) {
         let (mut nesting, mut start, mut found) = (Nesting::default(), 0, None);
         for size in sizes.iter().cycle() {
             let piece = &text.as_bytes()[start..text.len().min(start + size)];
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn what_serde_reads_is_passed_over(text in r#"([\[\]{}":,\\a0 -]|null|true|1\.5|\\u00e9){0,12}"#) {
+    fn values_that_serde_parses_are_skipped(text in r#"([\[\]{}":,\\a0 -]|null|true|1\.5|\\u00e9){0,12}"#) {
         if let Ok(value) = serde_json::from_str::<&RawValue>(&text) {
             let start = text.len() - text.trim_ascii_start().len();
             prop_assert_eq!(skip(&text[start..]), Some(value.get()));

@@ -58,7 +58,7 @@ async fn settle() {
     }
 }
 
-/// Adds a handler that notes what it is told; returns the notes and the future that calls it.
+/// Adds a handler that records its calls; returns the records and the future that calls it.
 fn noting(informer: &SharedInformer) -> (Arc<Mutex<Vec<String>>>, Handling) {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let [adds, updates, deletes] = std::array::from_fn(|_| notes.clone());

@@ -159,7 +159,7 @@ async fn a_drain_waits_for_the_keys_in_process_wq_08() {
     assert_eq!(queue.get().await, Some("waits"));
     assert_eq!(queue.get().await, None);
 
-    // With nothing in process it does not wait for what is queued.
+    // Without keys in process the drain does not wait for queued keys.
     let idle = self::queue();
     idle.add("waits");
     assert!(idle.shut_down_with_drain().now_or_never().is_some());

@@ -12,7 +12,7 @@ use crate::names::GroupVersionResource;
 use crate::shared_informer::{Config, SharedInformer};
 use crate::testing::{Draft, FakeListWatch};
 
-/// Notes down what it is told.
+/// Records its calls.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<String>>>);
 

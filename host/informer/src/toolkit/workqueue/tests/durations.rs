@@ -72,7 +72,7 @@ proptest! {
                     queue.add_rate_limited(key as u8);
                     queue.add_rate_limited(key as u8);
                 }
-                // A wait for what is far away is a wait.
+                // A wait of any length must not panic.
                 while let Some(Some(key)) = queue.get().now_or_never() {
                     queue.done(&key);
                 }

@@ -1,4 +1,4 @@
-//! A model of the queue: what is dirty, and what is worked on.
+//! A model of the queue: the dirty keys, and the keys in process.
 
 use std::collections::BTreeSet;
 

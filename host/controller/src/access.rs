@@ -95,7 +95,7 @@ pub(crate) struct Gate {
     caches: Mutex<HashMap<Account, Arc<ReviewCache>>>,
 }
 
-/// What a decision is about, apart from the account: a resource in one namespace, or in all.
+/// The subject of a decision about an account: a resource in one namespace, or in all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct AccessKey {
     resource: GroupVersionResource,

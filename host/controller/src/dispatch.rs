@@ -56,7 +56,7 @@ use crate::metrics::Metrics;
 use crate::report::{HostEvent, Mode};
 use crate::status::{self, PluginStatusHandle};
 
-/// What all dispatchers of the host share.
+/// The parts that all dispatchers of the host share.
 #[derive(Clone)]
 pub(crate) struct DispatcherShared {
     pub(crate) metrics: Metrics,

@@ -57,7 +57,7 @@ pub struct SubscriptionPlan {
     pub resync: Option<Duration>,
     /// How much of each object it needs.
     pub content: oarlock_informer::object::Content,
-    /// Which key of the work queue a notification becomes, if any.
+    /// The rule by which a notification becomes a key of the work queue, if any.
     pub(crate) enqueue: EnqueueRule,
     /// The declaration that this was parsed from, to compare two generations.
     declaration: contract::Subscription,
@@ -100,7 +100,7 @@ pub enum Error {
     },
 }
 
-/// Which interfaces of the contract a component exports.
+/// The interfaces of the contract that a component exports.
 #[derive(Clone, Copy, Debug)]
 pub struct Exported {
     /// `handler`.

@@ -46,7 +46,7 @@ pub(crate) struct Subscription {
 
 /// The gate's decision, kept up to date by a task for as long as this lives.
 pub(crate) struct FollowedAccess {
-    pub(crate) access: watch::Receiver<Access>,
+    pub(crate) decision: watch::Receiver<Access>,
     pub(crate) guard: DropGuard,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn follow_access(
     namespaces: contract::Namespaces,
     task_name: String,
 ) -> FollowedAccess {
-    let (sender, access) =
+    let (sender, decision) =
         watch::channel(Access::Unknown("the API server has not been asked yet".to_owned()));
     let guard = CancellationToken::new();
     let ended = guard.clone();
@@ -90,10 +90,10 @@ pub(crate) fn follow_access(
             () = asking => {}
         }
     });
-    FollowedAccess { access, guard: guard.drop_guard() }
+    FollowedAccess { decision, guard: guard.drop_guard() }
 }
 
-/// Returns what the operator can do about a forbidden subscription.
+/// Returns the hint for the operator about a forbidden subscription.
 pub(crate) fn forbidden_hint() -> String {
     "grant what `oarlock rbac` prints for this plugin, or remove the subscription from the plugin".to_owned()
 }
@@ -125,12 +125,17 @@ pub(crate) fn open(
     informer_handle: impl Any + Send,
     account: BacklogAccount,
 ) -> Option<Subscription> {
-    let namespaces = match &*access.access.borrow() {
+    let namespaces = match &*access.decision.borrow() {
         Access::Allowed(namespaces) => namespaces.clone(),
         Access::Forbidden(_) | Access::Unknown(_) => Namespaces::Only(BTreeSet::new()),
     };
     let config = ListenerConfig { account, ..listener_config(&plan, namespaces) };
     let listener = informer.add_listener(config).ok()?;
-    let FollowedAccess { access, guard } = access;
-    Some(Subscription { plan, listener, access, guards: vec![Box::new(guard), Box::new(informer_handle)] })
+    let FollowedAccess { decision, guard } = access;
+    Some(Subscription {
+        plan,
+        listener,
+        access: decision,
+        guards: vec![Box::new(guard), Box::new(informer_handle)],
+    })
 }

@@ -1,12 +1,11 @@
-//! What the gate decides about one resource: the one type that the gate, subscriptions, reads and the status
-//! share.
+//! The gate's decision about one resource: the one type that the gate, subscriptions and reads share.
 
 use oarlock_informer::{GroupVersionResource, object::Namespaces};
 use oarlock_plugin::contract;
 
 use crate::account::Account;
 
-/// Where an account may list and watch a resource.
+/// The namespaces in which an account may list and watch a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// In these namespaces, of which there is at least one. [`Namespaces::All`] includes future namespaces.

@@ -195,8 +195,7 @@ impl ActiveGeneration {
         }
     }
 
-    /// Shows and reports that a subscription has synced: the plugin knows that its initial adds are done, or
-    /// never will.
+    /// Shows and reports that a subscription has synced: its `on-synced` call is done or parked.
     pub(super) fn announce_synced(&self, index: usize, status: &PluginStatusHandle) {
         status.update(|status| {
             if let Some(status) = status.subscriptions.get_mut(index) {
@@ -226,7 +225,7 @@ impl ActiveGeneration {
         self.instance = InstanceState::Lost { restart_at };
     }
 
-    /// Returns what makes the next instance.
+    /// Returns the maker of instances.
     pub(super) fn maker(&self) -> Arc<dyn MakeInstance> {
         self.maker.clone()
     }
@@ -250,8 +249,8 @@ impl ActiveGeneration {
         queue.retry_parked();
     }
 
-    /// Takes a call out of crash back-off, with the current state of what it is about. `None` if that is
-    /// gone.
+    /// Takes a call out of crash back-off, with the current state of its object. `None` if the object or key
+    /// is gone.
     pub(super) fn take_deferred(&mut self, key: CallKey, queue: &PluginQueue) -> Option<DueCall> {
         match key {
             CallKey::Object(subscription, key) => {

@@ -20,7 +20,7 @@ use super::event_view::EventView;
 use crate::plan::SubscriptionPlan;
 use crate::report::NotificationType;
 
-/// How long a call may last after its plugin's end was requested.
+/// How long a call may continue after the host has asked the plugin to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A function of the contract and its arguments.
@@ -46,7 +46,7 @@ pub(super) enum CallResult {
         took: Duration,
     },
     InstanceLost(CallError),
-    /// The plugin's end was requested, and the call did not end within [`GRACE`].
+    /// The host has asked the plugin to stop, and the call did not end within [`GRACE`].
     Cancelled,
 }
 

@@ -1,6 +1,6 @@
-//! Crash back-off: when a call that cost the plugin its instance is made again.
+//! Crash back-off: delays a call that cost the plugin its instance, so that all other calls are made first.
 //!
-//! A fresh instance serves all other calls first. A call in crash back-off is made alone and last: when no
+//! A call in crash back-off is made alone and last: when no
 //! other call is ready, and not before its back-off has passed, which doubles with each loss up to
 //! [`RetryPolicy::cap`]. Under a load that never ends it is made once it has been due for [`PATIENCE`]. After
 //! [`RetryPolicy::loss_tries`] losses it is parked, until its next event (another version), a swap of the
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// While so many calls wait for a try, a new one is parked at its first loss.
 const MAX_WAITING: usize = 16;
 
-/// The calls of one plugin in crash back-off, by what they are about (`K`). `V` is the version of that.
+/// The calls of one plugin in crash back-off, by their key. `V` is the version of the object or key.
 #[derive(Debug)]
 pub(super) struct CrashBackoff<K, V> {
     entries: HashMap<K, BackoffEntry<V>>,
@@ -39,7 +39,7 @@ pub(super) struct CrashBackoff<K, V> {
 /// When a try is due; the number distinguishes tries that are due at the same moment.
 type Ticket = (Instant, u64);
 
-/// What happens to a due call.
+/// The decision about a due call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Decision {
     /// It is not in crash back-off: make it.
@@ -50,7 +50,7 @@ pub(super) enum Decision {
     Park,
 }
 
-/// What follows from a call that cost the instance.
+/// The consequence of a call that cost the instance.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Loss {
     /// The call was in crash back-off before.

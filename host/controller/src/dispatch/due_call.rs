@@ -20,7 +20,7 @@ pub(super) enum DueCall {
     Key(Key),
 }
 
-/// What a call is about: calls with the same key are attempts at the same work.
+/// Identifies the work of a call: calls with the same key are attempts at the same work.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum CallKey {
     /// An object of a subscription.
@@ -53,11 +53,11 @@ pub(super) enum Outcome {
     RequeueAfter(Duration),
     /// The plugin answered a failure; the host calls it again after the wait.
     RetryAfter(Duration),
-    /// The call waits until [`CrashBackoff`](super::crash_backoff::CrashBackoff) names it.
+    /// The call waits until [`CrashBackoff`](super::crash_backoff::CrashBackoff) returns its key.
     Defer,
     /// The host stops retrying until the next event, a swap, or the slow timer.
     Park,
-    /// The plugin's end came before its answer.
+    /// The plugin was stopped before it answered.
     Cancelled,
 }
 
@@ -91,7 +91,7 @@ impl DueCall {
         }
     }
 
-    /// Returns what the call is about, in words: `pods default/web`.
+    /// Returns the object, subscription or key of the call as text, such as `pods default/web`.
     pub(super) fn describe(&self, active: &ActiveGeneration) -> String {
         let name = |subscription: usize| &active.subscriptions[subscription].plan.name;
         match self {

@@ -58,7 +58,7 @@ pub(crate) struct ActiveView {
     view: Mutex<Option<Arc<GenerationView>>>,
 }
 
-/// What a generation watches, and as which account.
+/// The watches of a generation, and the account that it acts as.
 pub(crate) struct GenerationView {
     pub(crate) number: u64,
     pub(crate) identity: Identity,

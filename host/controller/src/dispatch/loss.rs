@@ -1,5 +1,4 @@
-//! A lost instance: when the next one is made, when the call that lost it is made again, and one report of
-//! both.
+//! Handles a lost instance: schedules the next instance and the next try of the call, and reports both.
 
 use std::time::Duration;
 
@@ -13,11 +12,11 @@ use super::{Dispatcher, milliseconds};
 use crate::report::{HostEvent, NextTry};
 use crate::status;
 
-/// Why an instance is lost, as metrics and reports name it.
+/// The reasons for the loss of an instance, as metrics and reports name them.
 pub(crate) const LOSS_REASONS: [&str; 9] =
     ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "host-panic", "other"];
 
-/// Returns the one of [`LOSS_REASONS`] that an error is.
+/// Returns the [reason](LOSS_REASONS) of an error.
 fn loss_reason(error: &CallError) -> &'static str {
     match error {
         CallError::Trap { .. } => "trap",

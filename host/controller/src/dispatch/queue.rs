@@ -35,7 +35,7 @@ pub(crate) struct PluginQueue {
     is_replaying: Arc<AtomicBool>,
 }
 
-/// What to reconcile: the contract's work key, as a key of maps.
+/// A key to reconcile: the contract's work key, usable as a key of maps.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key(Arc<KeyTexts>);
 
@@ -59,7 +59,7 @@ pub(super) struct KeyVersion {
 struct PluginQueueState {
     /// All keys that are anywhere in the queue.
     held: HashSet<Key>,
-    /// What they take, on the plugin's account.
+    /// The bytes of these keys, charged to the plugin's account.
     charge: Option<Charge>,
     /// Failures in a row.
     failures: HashMap<Key, u32>,

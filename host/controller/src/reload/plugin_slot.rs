@@ -1,4 +1,4 @@
-//! What the tasks of one plugin share: the task that loads its versions, and its dispatcher.
+//! The state that the two tasks of a plugin share: the task that loads its versions, and its dispatcher.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
 use crate::subscriptions;
 
-/// What the tasks of one plugin share.
+/// The state that the tasks of one plugin share.
 pub(super) struct PluginSlot {
     pub(super) name: Arc<str>,
     pub(super) switches: mpsc::Sender<Switch>,
@@ -28,7 +28,7 @@ pub(super) struct PluginSlot {
     pub(super) status: PluginStatusHandle,
     /// The account of all backlogs of all generations.
     pub(super) backlogs: BacklogAccount,
-    /// What the active generation was made of.
+    /// The parts that the active generation was made of.
     pub(super) made_of: Mutex<Option<MadeOf>>,
     /// The same files are to be loaded again, since the plugin's account was replaced.
     pub(super) load_again: AtomicBool,
@@ -37,7 +37,7 @@ pub(super) struct PluginSlot {
     pub(super) refused: Mutex<Option<RecordedError>>,
 }
 
-/// What a version is made of. Two versions with the same parts are the same.
+/// The parts that a version is made of. Two versions with equal parts are the same version.
 #[derive(Clone, PartialEq)]
 pub(super) struct MadeOf {
     pub(super) file: PluginFile,

@@ -1,5 +1,5 @@
-//! One subscription of the active generation: its notifications, its access, and where its `on-synced` call
-//! stands.
+//! One subscription of the active generation: its notifications, its access, and the state of its `on-synced`
+//! call.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub(in crate::dispatch) struct ActiveSubscription {
     synced_call: SyncedCall,
     n_synced_failures: u32,
     access: watch::Receiver<Access>,
-    /// These are boxed once, not at each turn of the dispatcher.
+    /// Boxed once, not at each turn of the dispatcher.
     signals: Signals,
     _guards: Vec<Box<dyn Any + Send>>,
 }

@@ -15,18 +15,18 @@ const SLACK: Duration = Duration::from_millis(100);
 
 /// How a call costs the instance.
 #[derive(Clone, Copy, Debug)]
-enum Breaks {
-    Panics,
-    Loops,
+enum Crash {
+    Panic,
+    Loop,
 }
 
-// === impl Breaks ===
+// === impl Crash ===
 
-impl Breaks {
+impl Crash {
     fn answer(self) -> Answering {
         match self {
-            Self::Panics => trap(),
-            Self::Loops => Err(CallError::DeadlineExceeded {
+            Self::Panic => trap(),
+            Self::Loop => Err(CallError::DeadlineExceeded {
                 limit: DEADLINE,
                 waiting_for: None,
                 output: String::new(),
@@ -37,8 +37,8 @@ impl Breaks {
 
     fn takes(self) -> Duration {
         match self {
-            Self::Panics => Duration::ZERO,
-            Self::Loops => DEADLINE,
+            Self::Panic => Duration::ZERO,
+            Self::Loop => DEADLINE,
         }
     }
 }
@@ -48,14 +48,14 @@ fn is_crashing(call: &ReceivedCall) -> bool {
 }
 
 /// All kinds of crashes, each for a stateful and a stateless plugin.
-fn all() -> impl Iterator<Item = (Breaks, bool)> {
-    [Breaks::Panics, Breaks::Loops].into_iter().flat_map(|breaks| [(breaks, false), (breaks, true)])
+fn all() -> impl Iterator<Item = (Crash, bool)> {
+    [Crash::Panic, Crash::Loop].into_iter().flat_map(|crash| [(crash, false), (crash, true)])
 }
 
-async fn rig(pods: &[&str], breaks: Breaks, stateless: bool) -> Rig {
+async fn rig(pods: &[&str], crash: Crash, stateless: bool) -> Rig {
     let mut rig = Rig::new(pods).await;
     rig.stateless = stateless;
-    rig.serve(move |call| if is_crashing(call) { breaks.answer() } else { done() }).await;
+    rig.serve(move |call| if is_crashing(call) { crash.answer() } else { done() }).await;
     rig
 }
 
@@ -82,42 +82,42 @@ async fn longest_wait(rig: &Rig, seconds: u32, each_second: impl Fn(u32)) -> Dur
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_a_crashing_object_delays_the_others_by_one_call_at_most() {
-    for (breaks, stateless) in all() {
-        let rig = rig(&["n/a", "n/crashing", "n/z"], breaks, stateless).await;
+    for (crash, stateless) in all() {
+        let rig = rig(&["n/a", "n/crashing", "n/z"], crash, stateless).await;
         let longest = longest_wait(&rig, 60, |_| {}).await;
-        assert!(longest <= breaks.takes() + SLACK, "{breaks:?}, stateless {stateless}: {longest:?}");
-        assert_eq!(rig.calls().iter().filter(|it| is_crashing(it)).count(), 3, "{breaks:?}: its tries");
+        assert!(longest <= crash.takes() + SLACK, "{crash:?}, stateless {stateless}: {longest:?}");
+        assert_eq!(rig.calls().iter().filter(|it| is_crashing(it)).count(), 3, "{crash:?}: its tries");
         assert_eq!(rig.status().subscriptions[0].backlog.parked, 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_a_crashing_object_that_changes_every_second_delays_the_others_by_one_call_at_most() {
-    for (breaks, stateless) in all() {
-        let rig = rig(&["n/a", "n/crashing"], breaks, stateless).await;
+    for (crash, stateless) in all() {
+        let rig = rig(&["n/a", "n/crashing"], crash, stateless).await;
         let longest = longest_wait(&rig, 300, |_| {
             rig.api.put("n/crashing");
         })
         .await;
-        assert!(longest <= breaks.takes() + SLACK, "{breaks:?}, stateless {stateless}: {longest:?}");
+        assert!(longest <= crash.takes() + SLACK, "{crash:?}, stateless {stateless}: {longest:?}");
         // Each version gets a try, but no sooner than its back-off allows.
         let n_tries = rig.calls().iter().filter(|it| is_crashing(it)).count();
-        assert!((10..25).contains(&n_tries), "{breaks:?}, stateless {stateless}: {n_tries} tries");
+        assert!((10..25).contains(&n_tries), "{crash:?}, stateless {stateless}: {n_tries} tries");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_several_crashing_objects_delay_the_others_by_one_call_at_most_after_their_first_calls() {
-    for (breaks, stateless) in all() {
+    for (crash, stateless) in all() {
         let pods = ["n/a", "n/crashing-1", "n/crashing-2", "n/crashing-3", "n/crashing-4", "n/crashing-5"];
-        let rig = rig(&pods, breaks, stateless).await;
+        let rig = rig(&pods, crash, stateless).await;
         let all_called = |received: &[ReceivedCall]| {
             (1..=5).all(|n| received.iter().any(|it| it.text.contains(&format!("crashing-{n}"))))
         };
         rig.until_all("a call for each crashing Pod", all_called).await;
-        rig.pass(breaks.takes() + SECOND * 4).await;
+        rig.pass(crash.takes() + SECOND * 4).await;
         let longest = longest_wait(&rig, 60, |_| {}).await;
-        assert!(longest <= breaks.takes() + SLACK, "{breaks:?}, stateless {stateless}: {longest:?}");
+        assert!(longest <= crash.takes() + SLACK, "{crash:?}, stateless {stateless}: {longest:?}");
         rig.pass(SECOND * 120).await;
         assert_eq!(rig.status().subscriptions[0].backlog.parked, 5);
         assert!(rig.received().contains(&"synced 0".to_owned()), "parked objects do not delay the sync");
@@ -127,7 +127,7 @@ async fn promise_4_several_crashing_objects_delay_the_others_by_one_call_at_most
 #[tokio::test(start_paused = true)]
 async fn promise_4_ten_new_crashing_objects_delay_the_others_by_28_seconds_at_most() {
     for stateless in [false, true] {
-        let rig = rig(&["n/a"], Breaks::Panics, stateless).await;
+        let rig = rig(&["n/a"], Crash::Panic, stateless).await;
         rig.until("synced 0").await;
         for n in 0..10 {
             rig.api.put(format!("n/crashing-{n}").as_str());
@@ -144,23 +144,23 @@ async fn promise_4_ten_new_crashing_objects_delay_the_others_by_28_seconds_at_mo
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_an_on_synced_that_always_crashes_delays_the_others_by_one_call_at_most() {
-    for (breaks, stateless) in all() {
+    for (crash, stateless) in all() {
         let mut rig = Rig::new(&["n/a"]).await;
         rig.stateless = stateless;
-        rig.serve(move |call| if call.text.starts_with("synced") { breaks.answer() } else { done() }).await;
+        rig.serve(move |call| if call.text.starts_with("synced") { crash.answer() } else { done() }).await;
         let longest = longest_wait(&rig, 60, |_| {}).await;
-        assert!(longest <= breaks.takes() + SLACK, "{breaks:?}, stateless {stateless}: {longest:?}");
+        assert!(longest <= crash.takes() + SLACK, "{crash:?}, stateless {stateless}: {longest:?}");
         assert_eq!(rig.calls().iter().filter(|it| it.text == "synced 0").count(), 3);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_a_crashing_key_delays_the_others_by_one_call_at_most() {
-    for (breaks, stateless) in all() {
+    for (crash, stateless) in all() {
         let mut rig = Rig::new(&["n/a", "n/crashing"]).await;
         rig.stateless = stateless;
         rig.enqueue = Enqueue::Itself;
-        rig.serve(move |call| if is_crashing(call) { breaks.answer() } else { done() }).await;
+        rig.serve(move |call| if is_crashing(call) { crash.answer() } else { done() }).await;
         for n in 0..120 {
             let key = format!("healthy-{n}");
             let created = rig.now();
@@ -168,17 +168,17 @@ async fn promise_4_a_crashing_key_delays_the_others_by_one_call_at_most() {
             rig.api.put("n/crashing");
             rig.until(&format!("reconcile pods {key}")).await;
             let waited = rig.now() - created;
-            assert!(waited <= breaks.takes() + SLACK, "{breaks:?}, stateless {stateless}: {key} {waited:?}");
+            assert!(waited <= crash.takes() + SLACK, "{crash:?}, stateless {stateless}: {key} {waited:?}");
             rig.pass(SECOND.saturating_sub(waited)).await;
         }
         let n_tries = rig.calls().iter().filter(|it| is_crashing(it)).count();
-        assert!((5..15).contains(&n_tries), "{breaks:?}, stateless {stateless}: {n_tries} tries");
+        assert!((5..15).contains(&n_tries), "{crash:?}, stateless {stateless}: {n_tries} tries");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn promise_4_a_crashing_object_gets_its_tries_under_continuous_load() {
-    let rig = rig(&["n/crashing"], Breaks::Panics, true).await;
+    let rig = rig(&["n/crashing"], Crash::Panic, true).await;
     *rig.guests.takes.lock() = Duration::from_millis(200);
     rig.until_all("a call that crashes", |received| received.iter().any(is_crashing)).await;
     // Three minutes of work, all of it ready at once.
@@ -196,7 +196,7 @@ async fn promise_4_a_crashing_object_gets_its_tries_under_continuous_load() {
 #[tokio::test(start_paused = true)]
 async fn a_parked_object_is_tried_at_its_next_event_at_a_swap_and_by_the_slow_timer() {
     for stateless in [false, true] {
-        let rig = rig(&["n/a", "n/crashing"], Breaks::Panics, stateless).await;
+        let rig = rig(&["n/a", "n/crashing"], Crash::Panic, stateless).await;
         let n_tries = || rig.calls().iter().filter(|it| is_crashing(it)).count();
         rig.pass(SECOND * 60).await;
         assert_eq!(n_tries(), 3);
@@ -236,7 +236,7 @@ async fn an_object_whose_call_succeeds_leaves_crash_backoff() {
 #[tokio::test(start_paused = true)]
 async fn promise_5_an_object_in_crash_backoff_is_not_delivered_after_its_right_is_revoked() {
     use crate::access::{Access, Denial};
-    let rig = rig(&["n/a", "n/crashing"], Breaks::Panics, true).await;
+    let rig = rig(&["n/a", "n/crashing"], Crash::Panic, true).await;
     rig.until_all("a call that crashes", |received| received.iter().any(is_crashing)).await;
     rig.access.send_replace(Access::Forbidden(Denial::NoAccount("ns/p".parse().unwrap())));
     rig.pass(SECOND * 60).await;

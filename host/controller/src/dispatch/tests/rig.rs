@@ -47,7 +47,7 @@ pub(super) struct ReceivedCall {
     pub(super) after: Duration,
 }
 
-/// What all instances of the plugin share: the calls that they received.
+/// The state that all instances of the plugin share: the calls that they received.
 #[derive(Clone)]
 pub(super) struct Guests {
     received: watch::Sender<Vec<ReceivedCall>>,

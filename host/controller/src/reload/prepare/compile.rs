@@ -61,7 +61,7 @@ fn compilation_of(host: &Host, plugin: &Arc<str>) -> Option<Compilation> {
     host.engine.compilations().into_iter().find(|it| it.plugin.as_ref() == Some(plugin))
 }
 
-/// Returns what a plugin waits for whose component is not compiled yet.
+/// Returns a text about a component that is not compiled yet.
 fn waits_for(bytes: usize, state: CompilationState) -> String {
     let size = Size(bytes as u64);
     match state {

@@ -48,7 +48,7 @@ impl Preparation<'_> {
     }
 }
 
-/// Returns what a plugin waits for whose account is missing.
+/// Returns a text about an account that a plugin waits for.
 pub(super) fn missing(account: &Account) -> String {
     format!(
         "the ServiceAccount {account}, which does not exist: create it, or apply what `oarlock rbac` prints"

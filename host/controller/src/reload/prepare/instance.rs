@@ -1,5 +1,5 @@
-//! What the instances of a new generation are made with: its access to the cluster, and the task that records
-//! its Events.
+//! The maker of a new generation's instances: their access to the cluster, and the task that records their
+//! Events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::kube_access::{self, PluginAccess, Reader};
 use crate::plan::Plan;
 use crate::reload::load;
 
-/// What instances are made with, without their access to the cluster.
+/// The parts of an instance, without its access to the cluster.
 pub(super) struct InstanceParts {
     pub(super) component: Component,
     pub(super) config: Arc<Value>,
@@ -25,7 +25,7 @@ pub(super) struct InstanceParts {
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Returns what makes the generation's instances, and the guard that ends the recording of its Events.
+    /// Creates the maker of the generation's instances, and the guard that ends the recording of its Events.
     pub(super) async fn instance_maker(
         &self,
         parts: &InstanceParts,

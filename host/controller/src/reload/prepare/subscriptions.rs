@@ -17,7 +17,7 @@ use crate::subscriptions::{self, FollowedAccess};
 /// How often the host checks whether its memory budget has room for informers that it refused.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
-/// What a generation needs to read and to listen.
+/// The subscriptions and readers of a generation, with their informers.
 pub(super) struct Acquired {
     pub(super) subscriptions: Vec<PendingSubscription>,
     /// The readers of the declared reads, by the plugin's name for them.

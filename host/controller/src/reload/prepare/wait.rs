@@ -1,5 +1,4 @@
-//! What a version waits for before it can serve, reported while it waits: first the account and its rights,
-//! then the caches.
+//! Waits for the account and its rights, then for the caches, and reports what a version still waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use crate::plan::{ReadPlan, SubscriptionPlan};
 use crate::report::HostEvent;
 use crate::subscriptions;
 
-/// How often the host checks what a version waits for, and reports it.
+/// How often the host checks whether the wait has ended, and reports it.
 const CHECK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The account is gone or was replaced, or it may not see any more what is being prepared for it.
@@ -88,7 +87,7 @@ impl Preparation<'_> {
             for pending in pending {
                 let PendingSubscription::New { plan, handle, access } = pending else { continue };
                 waits_for.extend(handle.waits_for());
-                match &*access.access.borrow() {
+                match &*access.decision.borrow() {
                     Access::Allowed(_) => {}
                     Access::Forbidden(_) => return Err(RightsLost),
                     Access::Unknown(reason) => {
@@ -105,7 +104,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// Returns what the right to one resource waits for; `None` when the account has it.
+    /// Returns a text about the missing right to one resource; `None` when the account has it.
     async fn missing_right(
         &self,
         account: &Account,
@@ -147,7 +146,7 @@ async fn all_ready(pending: &[PendingSubscription], reads: &[InformerHandle]) {
         PendingSubscription::New { handle, access, .. } => Some((handle, access)),
     });
     let allowed = new.clone().map(|(_, access)| async {
-        let mut access = access.access.clone();
+        let mut access = access.decision.clone();
         if access.wait_for(|access| matches!(access, Access::Allowed(_))).await.is_err() {
             std::future::pending::<()>().await;
         }

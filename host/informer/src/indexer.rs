@@ -1,10 +1,11 @@
-//! The cache of one resource: every object once, sorted by key, and the indices over them.
+//! The cache of one resource: each object once, sorted by key, and indices over the objects.
 //!
-//! Reading and writing are different types: [`Indexer`] has no method that changes an object, [`IndexerWriter`] is the
-//! informer's alone. Readers get references to shared objects and hold the lock only while they collect them: selectors are
-//! matched outside. What an index filed an object under is kept in the index and never computed anew from the object.
+//! [`Indexer`] reads the cache and cannot change an object. [`IndexerWriter`] writes it, and only the
+//! informer has one. Readers get references to shared objects. They hold the lock while they collect the
+//! objects, and match selectors after they released it. An index stores the values under which it filed each
+//! object, so that an update or delete does not compute them again.
 //!
-//! Order: everything that answers several objects answers them sorted by key.
+//! All methods that return several objects return them sorted by key.
 
 mod adding;
 mod by_index;
@@ -32,7 +33,7 @@ use crate::namespaces::Namespaces;
 use crate::object::Object;
 
 pub(crate) use self::compactor::Compactor;
-pub use self::index::{IndexError, IndexFunction, IndexSource, IndexStatus, Limits, ValuesCursor};
+pub use self::index::{IndexError, IndexFunction, IndexLimits, IndexSource, IndexStatus, ValuesCursor};
 pub use self::memory::Memory;
 pub use self::objects::Objects;
 pub use self::page::{Page, PageRequest};
@@ -42,18 +43,19 @@ pub use self::writer::IndexerWriter;
 use self::index::Values;
 use self::state::CacheState;
 
-/// The index that is always there: an object's namespace. It costs nothing, since objects are sorted by it.
+/// The name of the index by namespace, which always exists. It takes no memory: objects are sorted by
+/// namespace.
 pub const NAMESPACE_INDEX: &str = "namespace";
 
-/// How many objects are indexed between two breaths of the writer, when an index is added late.
+/// How many objects a new index files while it holds the lock once.
 const BUILD_CHUNK: usize = 512;
 
-/// How many objects, or values, are looked at under one hold of the lock at most. More are read from a view.
+/// How many objects or values a reader collects while it holds the lock once. More are read from a view.
 const CHUNK: usize = 512;
 
-/// The read half of a cache. Cloning it gives another handle on the same cache.
+/// The read half of a cache. Clones read the same cache.
 ///
-/// Reads see a state that was true at one moment; two reads may see two states.
+/// Each call sees the cache at one moment. Two calls may see different states.
 #[derive(Clone)]
 pub struct Indexer {
     state: Arc<RwLock<CacheState>>,
@@ -62,28 +64,26 @@ pub struct Indexer {
 /// Why an index cannot be read or added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is no index of that name.
+    /// The cache has no index of that name.
     #[error("no index named {0:?}")]
     UnknownIndex(String),
-    /// There is an index of that name already.
+    /// The cache has an index of that name already.
     #[error("an index named {0:?} exists already")]
     IndexExists(String),
-    /// The informer that fills the cache has stopped, and takes no index any more.
+    /// The informer that fills the cache has stopped.
     #[error("index {0:?} was not added because the informer has stopped already")]
     InformerStopped(String),
-    /// The index cannot say what it would file the object under.
+    /// The index cannot compute the values of the object.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The index left objects out because of its [`Limits`], so that an answer would lack some of them.
-    #[error(
-        "index {index:?} is incomplete: {left_out} objects of namespace {namespace:?} are beyond its limits"
-    )]
+    /// The index left objects out because of its [`IndexLimits`], so that a result could lack some of them.
+    #[error("index {index:?} is incomplete: {left_out} objects of namespace {namespace:?} exceed its limits")]
     Incomplete {
-        /// The index.
+        /// The name of the index.
         index: String,
-        /// One of the namespaces that were asked for.
+        /// One of the namespaces that the caller asked for.
         namespace: String,
-        /// How many of its objects are left out.
+        /// How many objects of the namespace are left out.
         left_out: usize,
     },
 }
@@ -94,13 +94,13 @@ struct IndexId(u64);
 // === impl Indexer ===
 
 impl Indexer {
-    /// Returns the object of that key.
+    /// Returns the object with this key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Object> {
         self.state.read().get(key).cloned()
     }
 
-    /// Returns the objects of a namespace, or of all, whose labels match.
+    /// Returns the objects whose labels match, of one namespace or of all.
     #[must_use]
     pub fn list(&self, namespace: Option<&str>, selector: &LabelSelector) -> Vec<Object> {
         let namespaces = namespace.map_or(Namespaces::All, Namespaces::one);
@@ -111,20 +111,21 @@ impl Indexer {
         objects
     }
 
-    /// Returns a page of the objects, see [`PageRequest`].
+    /// Returns a page of the objects; see [`PageRequest`].
     #[must_use]
     pub fn list_page(&self, request: &PageRequest) -> Page {
-        page::fill(request, usize::MAX, |after, limit| self.some(request, after, limit))
+        page::fill(request, usize::MAX, |after, limit| self.entries_after(request, after, limit))
     }
 
-    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there
-    /// may be more.
+    /// Returns a page, but examines at most `max_examined` objects for it.
+    ///
+    /// So the page may have fewer objects than the limit, or none, although more match.
     #[must_use]
     pub fn list_step(&self, request: &PageRequest, max_examined: usize) -> Page {
-        page::fill(request, max_examined, |after, limit| self.some(request, after, limit))
+        page::fill(request, max_examined, |after, limit| self.entries_after(request, after, limit))
     }
 
-    fn some(
+    fn entries_after(
         &self,
         request: &PageRequest,
         after: Option<&ObjectKey>,
@@ -135,7 +136,8 @@ impl Indexer {
         slots.filter_map(|slot| state.entry(slot)).collect()
     }
 
-    /// Returns the objects that an index files under any of the values that it would file this object under, each once.
+    /// Returns the objects that share a value of this index with `object`, each once. `object` need not be
+    /// cached.
     pub fn index(&self, name: &str, object: &Object) -> Result<Vec<Object>, Error> {
         if name == NAMESPACE_INDEX {
             return self.by_index(name, object.key().namespace());
@@ -156,7 +158,7 @@ impl Indexer {
         self.view().keys_within(&Namespaces::All).cloned().collect()
     }
 
-    /// Returns all objects of these namespaces as they are at one moment.
+    /// Returns all objects of these namespaces at one moment.
     #[must_use]
     pub fn snapshot(&self, namespaces: &Namespaces) -> Vec<Object> {
         let state = self.state.read();
@@ -173,24 +175,24 @@ impl Indexer {
         objects
     }
 
-    /// Returns all that is there at this moment, by reference; the writer goes on.
+    /// Returns a view of all objects at this moment. It holds no lock, and later writes do not change it.
     pub(crate) fn view(&self) -> View {
         self.state.read().view()
     }
 
-    /// Returns how many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state.read().order().len()
     }
 
-    /// Whether there are no objects.
+    /// Whether the cache has no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the length of all objects' JSON text in bytes, in whatever form it is kept.
+    /// Returns the length of all objects' JSON texts in bytes, as if none were compressed.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.state.read().memory.text
@@ -202,20 +204,30 @@ impl Indexer {
         self.state.read().memory()
     }
 
-    /// Returns the resourceVersion of the last change. It is set, not compared: it may be lower than the one before.
+    /// Returns the resourceVersion of the last change. It may be lower than an earlier one: versions are not
+    /// compared.
     #[must_use]
     pub fn resource_version(&self) -> Box<str> {
         self.state.read().resource_version.text().into()
     }
 
-    /// Adds an index. The objects that are there are indexed when this returns; meanwhile the cache goes on being written.
+    /// Adds an index and files all cached objects in it before it returns. The cache can be written
+    /// meanwhile.
     ///
     /// Two names with equal sources share one index.
+    ///
+    /// # Errors
+    ///
+    /// An index of that name exists already.
     pub fn add_index(&self, name: impl Into<String>, source: IndexSource) -> Result<(), Error> {
         self.add_indices([(name.into(), source)])
     }
 
-    /// Adds several indices, or none if one of the names is taken.
+    /// Adds several indices like [`Indexer::add_index`], or none of them.
+    ///
+    /// # Errors
+    ///
+    /// An index of one of the names exists already.
     pub fn add_indices(&self, indices: impl IntoIterator<Item = (String, IndexSource)>) -> Result<(), Error> {
         let indices: BTreeMap<_, _> = indices.into_iter().collect();
         let mut users = Vec::with_capacity(indices.len());
@@ -237,12 +249,12 @@ impl Indexer {
         let mut state = self.state.write();
         for (position, (name, id)) in users.iter().enumerate() {
             if state.names.contains_key(name) {
-                // Somebody else took the name while the index was built.
+                // Another call added an index of this name while this one was built.
                 let taken = name.clone();
                 for (name, _) in &users[..position] {
                     state.names.remove(name);
                 }
-                let freed: Vec<_> = users.iter().filter_map(|(_, id)| state.free_index(*id)).collect();
+                let freed: Vec<_> = users.iter().filter_map(|(_, id)| state.release_index(*id)).collect();
                 drop(state);
                 drop(freed);
                 return Err(Error::IndexExists(taken));
@@ -252,30 +264,30 @@ impl Indexer {
         Ok(())
     }
 
-    /// Removes an index by name, and frees it if no other name shares it. Answers whether there was one.
+    /// Removes an index by name, and frees it if no other name shares it. Returns whether the index existed.
     pub fn remove_index(&self, name: &str) -> bool {
         let mut state = self.state.write();
         let Some(id) = state.names.remove(name) else { return false };
-        let freed = state.free_index(id);
+        let freed = state.release_index(id);
         drop(state);
-        // A large index takes a while to free; nobody has to wait for it.
+        // A large index takes a while to free, so it is freed after the lock.
         drop(freed);
         true
     }
 
-    /// Returns the names of the indices, sorted, without the namespace index.
+    /// Returns the names of the indices, sorted, without [`NAMESPACE_INDEX`].
     #[must_use]
     pub fn index_names(&self) -> Vec<String> {
         self.state.read().names.keys().cloned().collect()
     }
 
-    /// Whether there is an index of that name.
+    /// Whether the cache has an index of that name.
     #[must_use]
     pub fn has_index(&self, name: &str) -> bool {
         name == NAMESPACE_INDEX || self.state.read().index(name).is_ok()
     }
 
-    /// Returns which objects an index could not file, and why: the first thousand of them.
+    /// Returns the first thousand objects that an index could not file, with the reasons.
     pub fn index_failures(&self, name: &str) -> Result<BTreeMap<ObjectKey, IndexError>, Error> {
         if name == NAMESPACE_INDEX {
             return Ok(BTreeMap::new());
@@ -283,7 +295,7 @@ impl Indexer {
         Ok(self.state.read().index(name)?.failures().clone())
     }
 
-    /// Returns a look at an index.
+    /// Returns the current size of an index and how many objects it lacks.
     pub fn index_status(&self, name: &str) -> Result<IndexStatus, Error> {
         if name == NAMESPACE_INDEX {
             return Ok(IndexStatus::default());
@@ -291,7 +303,7 @@ impl Indexer {
         Ok(self.state.read().index(name)?.status())
     }
 
-    /// Files the objects that were there before the index, a chunk at a time.
+    /// Files the objects that were cached before the index was added, a chunk at a time.
     fn build(&self, id: IndexId) {
         let view = self.view();
         let mut entries = view.entries();

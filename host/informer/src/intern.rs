@@ -1,7 +1,7 @@
-//! Texts that many objects share, kept once in the process.
+//! Stores values that many objects share once in the process.
 //!
-//! An interner holds what it has handed out until nobody else does: it looks for such leftovers whenever it has doubled, and
-//! when somebody says that much was freed ([`Interner::sweep`]).
+//! An interner holds one handle to each value. It drops the values that have no other handle each time it is
+//! full, before it grows, and in [`Interner::release_unused`].
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -10,28 +10,28 @@ use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 
-/// Below this many entries nobody bothers to look for leftovers.
+/// An interner with fewer values does not look for unused ones before it grows.
 const SMALL: usize = 256;
 
-/// Something shared whose holders can be counted.
-pub(crate) trait Shared: Clone + Eq + Hash {
-    /// Whether this is the only handle.
-    fn is_last(&self) -> bool;
+/// A reference-counted handle to a value.
+pub(crate) trait Intern: Clone + Eq + Hash {
+    /// Whether this is the only handle to the value.
+    fn is_unique(&self) -> bool;
 }
 
-/// Keeps one copy of each value.
+/// Stores one copy of each value.
 pub(crate) struct Interner<T> {
     entries: LazyLock<Mutex<HashSet<T>>>,
 }
 
 // === impl Interner ===
 
-impl<T: Shared> Interner<T> {
+impl<T: Intern> Interner<T> {
     pub(crate) const fn new() -> Self {
         Self { entries: LazyLock::new(Mutex::default) }
     }
 
-    /// Returns the value that equals `wanted`, if there is one.
+    /// Returns the stored value that equals `wanted`.
     pub(crate) fn find<Q>(&self, wanted: &Q) -> Option<T>
     where
         T: Borrow<Q>,
@@ -40,23 +40,23 @@ impl<T: Shared> Interner<T> {
         self.entries.lock().get(wanted).cloned()
     }
 
-    /// Returns the value that equals this one, which is this one if there was none.
-    pub(crate) fn keep(&self, value: T) -> T {
+    /// Returns the stored value that equals this one. Stores this one if the interner has none.
+    pub(crate) fn intern(&self, value: T) -> T {
         let mut entries = self.entries.lock();
-        if let Some(kept) = entries.get(&value) {
-            return kept.clone();
+        if let Some(stored) = entries.get(&value) {
+            return stored.clone();
         }
         if entries.len() >= SMALL && entries.len() == entries.capacity() {
-            entries.retain(|entry| !entry.is_last());
+            entries.retain(|entry| !entry.is_unique());
         }
         entries.insert(value.clone());
         value
     }
 
-    /// Forgets what nobody else holds any more.
+    /// Drops the values that have no other handle, and frees memory after many of them.
     pub(crate) fn release_unused(&self) {
         let mut entries = self.entries.lock();
-        entries.retain(|entry| !entry.is_last());
+        entries.retain(|entry| !entry.is_unique());
         if entries.len() < entries.capacity() / 4 {
             let wanted = SMALL.max(entries.len() * 2);
             entries.shrink_to(wanted);

@@ -1,6 +1,6 @@
-//! What things are called: object keys, resources and kinds.
+//! Names: object keys, resources and kinds.
 //!
-//! Not here: anything that looks inside an object; that is `object`.
+//! Nothing here reads objects.
 
 mod key;
 
@@ -12,41 +12,40 @@ use std::sync::Arc;
 pub use key::ObjectKey;
 pub(crate) use key::{KeyMap, KeySet};
 
-/// Names a resource the way its REST path does: `apps`, `v1`, `deployments`.
+/// A resource as its REST path names it: group, version and plural name.
 ///
-/// The core group is the empty string. `Display` and `FromStr` use `apps/v1/deployments` and, for the core group,
-/// `v1/pods`.
+/// `Display` and `FromStr` use the form `apps/v1/deployments`, or `v1/pods` in the core group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionResource {
-    /// API group, such as `apps`; empty for the core group.
+    /// The API group, such as `apps`; empty for the core group.
     pub group: String,
-    /// API version, such as `v1`.
+    /// The API version, such as `v1`.
     pub version: String,
     /// The resource's plural, lower-case name, such as `configmaps`.
     pub resource: String,
 }
 
-/// What an object says it is: its `apiVersion` and `kind`, the fields of [`TypeNames`]. One pointer, cheap to clone.
+/// An object's `apiVersion` and `kind`, as fields of [`TypeNames`]. Cheap to clone: it is one pointer.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeMeta(Arc<TypeNames>);
 
-/// What a [`TypeMeta`] consists of.
+/// The fields of a [`TypeMeta`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct TypeNames {
-    /// `v1`, `apps/v1` …
+    /// The `apiVersion`, such as `v1` or `apps/v1`.
     pub api_version: Box<str>,
-    /// `Pod`, `Deployment` …
+    /// The kind, such as `Pod`.
     pub kind: Box<str>,
 }
 
-/// A text that is not the name of anything.
+/// Why a text is not a key or resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A key is `name` or `namespace/name`, nothing longer.
+    /// The text is not `name` or `namespace/name`.
     #[error("unexpected key format: {0:?}")]
     Key(String),
-    /// A resource is `version/resource` or `group/version/resource`.
+    /// The text is not `version/resource` or `group/version/resource`.
     #[error("unexpected resource format: {0:?}, expected version/resource or group/version/resource")]
     Resource(String),
 }
@@ -54,7 +53,7 @@ pub enum Error {
 // === impl GroupVersionResource ===
 
 impl GroupVersionResource {
-    /// Names a resource by its three parts.
+    /// Creates a resource name from its three parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), resource: resource.into() }
     }
@@ -91,7 +90,7 @@ impl FromStr for GroupVersionResource {
 // === impl TypeMeta ===
 
 impl TypeMeta {
-    /// Names a kind by its `apiVersion` and `kind`.
+    /// Creates a type from its `apiVersion` and `kind`.
     pub fn new(api_version: impl AsRef<str>, kind: impl AsRef<str>) -> Self {
         let (api_version, kind) = (api_version.as_ref().into(), kind.as_ref().into());
         Self(Arc::new(TypeNames { api_version, kind }))
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resource_round_trip() {
+    fn a_resource_is_parsed_from_its_displayed_form() {
         for text in ["v1/pods", "apps/v1/deployments"] {
             assert_eq!(text.parse::<GroupVersionResource>().unwrap().to_string(), text);
         }

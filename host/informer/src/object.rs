@@ -1,15 +1,19 @@
-//! One Kubernetes object: its JSON text, and the few fields that the machinery itself needs.
+//! A Kubernetes object: its JSON text, and the few fields that the informer itself needs.
 //!
-//! An [`Object`] is immutable and shared. It is never a tree of values: the text is checked and looked into once, when it
-//! comes in; what else anyone wants of it is found by skipping over the text. This module alone knows how the text is
-//! stored, and therefore hands out owned or guarded text, never a slice of its own storage.
+//! An [`Object`] is immutable and shared. It is not a tree of values. Decoding checks the text once and reads
+//! the fields that every event needs: key, type, uid, resourceVersion, generation, labels, deletionTimestamp.
+//! They are stored beside the text. All other fields are found by skipping over the text when a reader asks
+//! for them.
 //!
-//! **Hot and cold.** The text is kept as it is, or compressed with a dictionary of its resource; it changes from one form to
-//! the other in place, under everybody who holds the object, and nobody can tell but by the time that reading takes. What the
-//! machinery needs for every event (key, type, uid, resourceVersion, labels, deletionTimestamp) stands beside the text
-//! and is never compressed.
+//! **Hot and cold.** The text of a hot object is stored as it is. The text of a cold object is compressed
+//! with a dictionary of its resource. Compression happens in place, for all holders of the object. It changes
+//! nothing but the time that a read takes. The fields beside the text are never compressed.
+//!
+//! Only this module knows how the text is stored. So readers get owned or reference-counted text, never a
+//! slice of that storage.
 
 mod body;
+mod compression;
 mod content;
 mod decode;
 mod dictionary;
@@ -24,7 +28,7 @@ mod splicer;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use oarlock_json::scan::Cursor;
 use oarlock_json::{Finding, Found, JsonPointer, PointerPattern, PointerSet, Segment, extract};
@@ -46,44 +50,48 @@ pub use short_text::ShortText;
 pub(crate) use short_text::parse_number;
 
 use self::body::Body;
-use self::decode::Parts;
+use self::decode::DecodedObject;
 use self::short_text::parse_uuid;
 
 /// One object of one resource at one resourceVersion.
 ///
-/// Cheap to clone (one reference count) and immutable. Two objects of one uid and resourceVersion that went through the same
-/// [`Pruning`] have the same text, whether they came in a list or on a watch: a list's items are given the `apiVersion` and
-/// `kind` that watch events carry. The text is otherwise kept as it came, byte for byte.
+/// An object is immutable. A clone costs one reference count. The text is the received text, byte for byte,
+/// without the fields that [`Pruning`] leaves out. An object from a list gets the `apiVersion` and `kind`
+/// that the list does not repeat for each item. So objects of one uid and resourceVersion that were pruned
+/// alike have the same text, whether a list or a watch brought them.
 #[derive(Clone)]
 pub struct Object(triomphe::Arc<Inner>);
 
-/// Labels or annotations.
+/// A map of labels or annotations.
 pub type StringMap = BTreeMap<String, String>;
 
-/// 88 bytes: with the count of references, 96, for which allocators have a size.
+/// Takes 88 bytes. With the reference count these are 96, which is a size class of allocators.
 struct Inner {
     key: ObjectKey,
     type_meta: TypeMeta,
     labels: Labels,
-    /// The uid, if it is a UUID in its usual form; else zeros.
+    /// The uid, if it is a UUID in lower case; otherwise `NO_UUID`.
     uid: [u8; 16],
-    /// The resourceVersion, if it is a number in its usual form; else `NOT_A_NUMBER`.
+    /// The resourceVersion, if it is a number without leading zeros; otherwise `NOT_A_NUMBER`.
     resource_version: u64,
-    rare: Option<Box<Rare>>,
-    /// How long the text is.
+    rare: Option<Box<RareFields>>,
+    /// The length of the text.
     length: u32,
-    /// One more than the generation, where there is one and it is small; else zero. Beside it [`METADATA_ALONE`].
+    /// One more than a small generation; otherwise zero. Its highest bit is [`METADATA_ONLY`].
     generation: u16,
-    /// Where in the text the metadata stands; zero where that is not within the first 64 KiB.
+    /// Where the value of `metadata` starts in the text; zero if that is not within the first 64 KiB.
     metadata_start: u16,
     body: Mutex<Body>,
 }
 
-/// What few objects have.
+/// Fields that few objects have.
 #[derive(Default)]
-struct Rare {
+struct RareFields {
+    /// Empty if the uid is a UUID.
     uid: Box<str>,
+    /// Empty if the resourceVersion is a number.
     resource_version: Box<str>,
+    /// Set if the generation is large or negative.
     generation: Option<i64>,
     deletion_timestamp: Option<Box<str>>,
 }
@@ -92,8 +100,8 @@ const NO_UUID: [u8; 16] = [0; 16];
 
 const NOT_A_NUMBER: u64 = u64::MAX;
 
-/// The bit beside a small generation that says that the object is kept as [`Content::Metadata`].
-const METADATA_ALONE: u16 = 1 << 15;
+/// The bit of `Inner::generation` that is set in objects of [`Content::Metadata`].
+const METADATA_ONLY: u16 = 1 << 15;
 
 /// From this many requirements on, the labels are sorted once instead of searched for each requirement.
 const MANY_REQUIREMENTS: usize = 8;
@@ -103,19 +111,19 @@ static METADATA: LazyLock<Box<[Segment]>> = LazyLock::new(|| Box::new([Segment::
 // === impl Object ===
 
 impl Object {
-    /// Takes an object in from its JSON text, whole.
+    /// Decodes a whole object from its JSON text.
     ///
-    /// `type_meta` is what to fill in where the text lacks `apiVersion` or `kind`, as a list's items do. The bytes are
-    /// copied, so that nothing keeps the buffer alive that they came in.
+    /// An object whose text lacks `apiVersion` or `kind`, such as the item of a list, gets them from
+    /// `type_meta`. The bytes are copied, so that the object does not keep the received buffer alive.
     ///
     /// # Errors
     ///
-    /// When the bytes are not one JSON object in UTF-8, or its metadata is not what Kubernetes gives every object.
+    /// The bytes are not one JSON object in UTF-8, or its metadata is not that of a Kubernetes object.
     pub fn parse(bytes: &[u8], type_meta: Option<&TypeMeta>) -> Result<Self, Error> {
         Self::parse_pruned(bytes, type_meta, &Pruning::none())
     }
 
-    /// Takes an object in as [`parse`](Self::parse) does, but for what `pruning` leaves out.
+    /// Decodes an object like [`parse`](Self::parse), without the fields that `pruning` leaves out.
     ///
     /// # Errors
     ///
@@ -128,10 +136,10 @@ impl Object {
         Self::parse_content(bytes, type_meta, pruning, Content::Full)
     }
 
-    /// Takes in so much of an object as `content` says, but for what `pruning` leaves out.
+    /// Decodes the part of an object that `content` names, without the fields that `pruning` leaves out.
     ///
-    /// With [`Content::Metadata`] it does not matter whether the text is of a whole object or of a `PartialObjectMetadata`: the object
-    /// has the type in `type_meta`, and nothing but its metadata.
+    /// With [`Content::Metadata`] the text may be that of a whole object or of a `PartialObjectMetadata`.
+    /// Both give the same object: the type in `type_meta` and the metadata.
     ///
     /// # Errors
     ///
@@ -145,25 +153,24 @@ impl Object {
         decode::decode(bytes, type_meta, pruning, content)
     }
 
-    /// Makes an object of what the door has found in its text.
-    fn new(parts: Parts<'_>) -> Self {
-        let Parts { type_meta, namespace, name, labels, text, metadata_start, .. } = parts;
-        let uid = parse_uuid(parts.uid).filter(|uid| *uid != NO_UUID);
+    fn new(decoded: DecodedObject<'_>) -> Self {
+        let DecodedObject { type_meta, namespace, name, labels, text, .. } = decoded;
+        let uid = parse_uuid(decoded.uid).filter(|uid| *uid != NO_UUID);
         let resource_version =
-            parse_number(parts.resource_version).filter(|version| *version != NOT_A_NUMBER);
-        let small_generation = parts
+            parse_number(decoded.resource_version).filter(|version| *version != NOT_A_NUMBER);
+        let small_generation = decoded
             .generation
             .and_then(|generation| u16::try_from(generation).ok())
-            .and_then(|generation| generation.checked_add(1).filter(|one_more| *one_more < METADATA_ALONE));
-        let metadata_alone = match parts.content {
-            Content::Metadata => METADATA_ALONE,
+            .and_then(|generation| generation.checked_add(1).filter(|one_more| *one_more < METADATA_ONLY));
+        let metadata_only = match decoded.content {
+            Content::Metadata => METADATA_ONLY,
             Content::Full => 0,
         };
-        let rare = Rare {
-            uid: if uid.is_some() { "" } else { parts.uid }.into(),
-            resource_version: if resource_version.is_some() { "" } else { parts.resource_version }.into(),
-            generation: parts.generation.filter(|_| small_generation.is_none()),
-            deletion_timestamp: parts.deletion_timestamp.map(Box::from),
+        let rare = RareFields {
+            uid: if uid.is_some() { "" } else { decoded.uid }.into(),
+            resource_version: if resource_version.is_some() { "" } else { decoded.resource_version }.into(),
+            generation: decoded.generation.filter(|_| small_generation.is_none()),
+            deletion_timestamp: decoded.deletion_timestamp.map(Box::from),
         };
         Self(triomphe::Arc::new(Inner {
             key: ObjectKey::new(namespace, name),
@@ -172,11 +179,11 @@ impl Object {
             uid: uid.unwrap_or(NO_UUID),
             resource_version: resource_version.unwrap_or(NOT_A_NUMBER),
             rare: rare.is_needed().then(|| Box::new(rare)),
-            // The door has seen that it fits.
-            length: text.len() as u32,
-            generation: small_generation.unwrap_or_default() | metadata_alone,
-            metadata_start: u16::try_from(metadata_start).unwrap_or_default(),
-            body: Mutex::new(Body::plain(text.into_boxed_str())),
+            // The decoders refuse longer texts.
+            length: text.json.len() as u32,
+            generation: small_generation.unwrap_or_default() | metadata_only,
+            metadata_start: u16::try_from(text.metadata_start).unwrap_or_default(),
+            body: Mutex::new(Body::hot(text.json.into_boxed_str())),
         }))
     }
 
@@ -190,46 +197,49 @@ impl Object {
         &self.0.type_meta
     }
 
-    /// Returns the uid; empty for the few things that have none, such as PartialObjectMetadata made by hand.
+    /// Returns the uid; empty if the object has none, such as a PartialObjectMetadata written by hand.
     pub fn uid(&self) -> ShortText<'_> {
         match &self.0.uid {
-            &NO_UUID => ShortText::lent(self.0.rare.as_ref().map_or("", |rare| &rare.uid)),
+            &NO_UUID => ShortText::borrowed(self.0.rare.as_ref().map_or("", |rare| &rare.uid)),
             uid => ShortText::uuid(uid),
         }
     }
 
-    /// Returns the resourceVersion, an opaque text; empty if the object has none.
+    /// Returns the resourceVersion, an opaque string; empty if the object has none.
     pub fn resource_version(&self) -> ShortText<'_> {
         match self.0.resource_version {
-            NOT_A_NUMBER => ShortText::lent(self.0.rare.as_ref().map_or("", |rare| &rare.resource_version)),
+            NOT_A_NUMBER => {
+                ShortText::borrowed(self.0.rare.as_ref().map_or("", |rare| &rare.resource_version))
+            }
             number => ShortText::number(number),
         }
     }
 
-    /// Returns the generation, where the resource counts any.
+    /// Returns the generation, if the resource has one.
     pub fn generation(&self) -> Option<i64> {
-        match self.0.generation & !METADATA_ALONE {
+        match self.0.generation & !METADATA_ONLY {
             0 => self.0.rare.as_ref()?.generation,
             one_more => Some(i64::from(one_more) - 1),
         }
     }
 
-    /// Returns how much of the object this is, which what changes objects on their way in does not change.
+    /// Returns whether the object was decoded in full, or only its metadata. A transformer does not change
+    /// that.
     pub fn content(&self) -> Content {
-        if self.0.generation & METADATA_ALONE == 0 { Content::Full } else { Content::Metadata }
+        if self.0.generation & METADATA_ONLY == 0 { Content::Full } else { Content::Metadata }
     }
 
-    /// Returns the time from which on the object is being deleted, if it is.
+    /// Returns the deletionTimestamp, if the object is being deleted.
     pub fn deletion_timestamp(&self) -> Option<&str> {
         self.0.rare.as_ref()?.deletion_timestamp.as_deref()
     }
 
-    /// Returns the labels, as a map of the caller's own; [`Object::label_set`] is cheaper.
+    /// Returns a copy of the labels. [`Object::label_set`] is cheaper.
     pub fn labels(&self) -> StringMap {
         self.0.labels.to_map()
     }
 
-    /// Returns the labels, which objects with equal ones share.
+    /// Returns the labels. Objects with equal labels share one copy.
     pub fn label_set(&self) -> &Labels {
         &self.0.labels
     }
@@ -244,27 +254,27 @@ impl Object {
         }
     }
 
-    /// Returns the annotations, read from the text at each call. What was pruned is not among them.
+    /// Reads the annotations from the text, at each call. Pruned annotations are missing.
     pub fn annotations(&self) -> StringMap {
         self.in_metadata("annotations").unwrap_or_default()
     }
 
-    /// Returns the owners, read from the text at each call.
+    /// Reads the owner references from the text, at each call.
     pub fn owner_references(&self) -> Vec<OwnerReference> {
         self.in_metadata("ownerReferences").unwrap_or_default()
     }
 
-    /// Returns the whole object as JSON text, always with `apiVersion` and `kind`.
+    /// Returns the whole object as JSON text, always with `apiVersion` and `kind`. Decompresses a cold text.
     pub fn json(&self) -> Json {
         let body = self.0.body.lock().clone();
         body.text(self.0.length as usize).unwrap_or_else(|| {
-            // Memory was damaged, or the codec is wrong. There is no object any more to be shown.
-            tracing::error!(key = %self.key(), "a compressed object cannot be read");
-            Json::own(decode::with_type_meta("{\"metadata\":{}}", None, None))
+            // Memory was damaged, or the codec is wrong. The text is lost.
+            tracing::error!(key = %self.key(), "the text of a cached object cannot be decompressed; readers see it without content");
+            Json::owned(decode::with_type_meta("{\"metadata\":{}}", None, None))
         })
     }
 
-    /// Returns an object with `apiVersion`, `kind` and the object's `metadata`, as JSON text.
+    /// Returns `apiVersion`, `kind` and `metadata` of the object as JSON text.
     pub fn metadata_json(&self) -> String {
         let TypeNames { api_version, kind, .. } = &**self.type_meta();
         let json = self.json();
@@ -273,61 +283,62 @@ impl Object {
         decode::with_type_meta(&format!("{{\"metadata\":{metadata}}}"), Some(api_version), Some(kind))
     }
 
-    /// Returns the JSON text at `pointer`, as it stands in the object; none where there is nothing.
+    /// Returns the JSON text at `pointer`, as it stands in the text. Returns `None` when the object has no
+    /// value there.
     pub fn pointer(&self, pointer: &JsonPointer) -> Option<String> {
         self.extract(&[pointer.segments()]).pop().and_then(|mut found| found.pop())
     }
 
-    /// Returns the JSON texts at several pointers, in their order, from one walk over the text.
+    /// Returns the JSON texts at several pointers, in the order of the pointers, with one walk over the text.
     pub fn pointers(&self, pointers: &[JsonPointer]) -> Vec<Option<String>> {
         self.find(&PointerSet::new(pointers)).iter().map(|found| found.map(str::to_owned)).collect()
     }
 
-    /// Finds what the pointers of a set point at, in one walk over the text. Nothing is copied but a text that is kept compressed.
+    /// Finds the values at all pointers of a set, with one walk over the text. Copies nothing but a cold
+    /// text.
     pub fn find(&self, set: &PointerSet) -> Found<Json> {
         self.finding(set).finish()
     }
 
-    /// Begins the walk of [`find`](Self::find), for a caller who takes it a slice at a time since the text may be long.
+    /// Starts the walk of [`find`](Self::find) for a caller that yields between slices of it.
     pub fn finding<'s>(&self, set: &'s PointerSet) -> Finding<'s, Json> {
         Finding::new(set, self.json())
     }
 
-    /// Returns the same as [`pointers`](Self::pointers) if it has no more than `most` bytes together, else
-    /// how many it has.
+    /// Returns the same as [`pointers`](Self::pointers), if it has at most `max_bytes` bytes together.
     ///
     /// # Errors
     ///
-    /// When it has more. Nothing was copied then.
+    /// Returns the number of bytes when there are more. Nothing is copied then.
     pub fn pointers_within(
         &self,
         pointers: &[JsonPointer],
-        most: usize,
+        max_bytes: usize,
     ) -> Result<Vec<Option<String>>, usize> {
         let found = self.find(&PointerSet::new(pointers));
         let n_bytes = found.n_bytes();
-        if n_bytes > most {
+        if n_bytes > max_bytes {
             return Err(n_bytes);
         }
         Ok(found.iter().map(|found| found.map(str::to_owned)).collect())
     }
 
-    /// Returns every JSON text that `pattern` points at, in the order in which they stand in the object.
+    /// Returns all JSON texts that `pattern` matches, in the order of the text.
     pub fn pattern(&self, pattern: &PointerPattern) -> Vec<String> {
         self.extract(&[pattern.segments()]).pop().unwrap_or_default()
     }
 
-    /// Returns how many bytes the object's text has.
+    /// Returns the length of the object's text in bytes, compressed or not.
     pub fn json_length(&self) -> usize {
         self.0.length as usize
     }
 
-    /// Whether the two are one and the same in memory.
+    /// Whether both are clones of one object in memory.
     pub fn is_same(&self, other: &Self) -> bool {
         triomphe::Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether the two have the same resourceVersion.
+    /// Whether both have the same resourceVersion.
     pub fn is_at_version_of(&self, other: &Self) -> bool {
         match (self.0.resource_version, other.0.resource_version) {
             (NOT_A_NUMBER, NOT_A_NUMBER) => self.resource_version() == other.resource_version(),
@@ -335,13 +346,13 @@ impl Object {
         }
     }
 
-    /// Whether the two have the same uid.
+    /// Whether both have the same uid.
     pub fn has_uid_of(&self, other: &Self) -> bool {
         self.0.uid == other.0.uid && (self.0.uid != NO_UUID || self.uid() == other.uid())
     }
 
-    /// Gives the object the uid, resourceVersion and content of another, whatever its text says: nobody who changes objects on their
-    /// way in can take these away (PD-43).
+    /// Gives a transformed object the uid, resourceVersion and content of the original, whatever its own text
+    /// says (PD-43).
     pub(crate) fn identified_as(self, original: &Self) -> Self {
         if self.is_at_version_of(original)
             && self.has_uid_of(original)
@@ -350,7 +361,7 @@ impl Object {
             return self;
         }
         let (own, other) = (self.0.rare.as_deref(), original.0.rare.as_deref());
-        let rare = Rare {
+        let rare = RareFields {
             uid: other.map(|rare| rare.uid.clone()).unwrap_or_default(),
             resource_version: other.map(|rare| rare.resource_version.clone()).unwrap_or_default(),
             generation: own.and_then(|rare| rare.generation),
@@ -364,77 +375,35 @@ impl Object {
             resource_version: original.0.resource_version,
             rare: rare.is_needed().then(|| Box::new(rare)),
             length: self.0.length,
-            generation: self.0.generation & !METADATA_ALONE | original.0.generation & METADATA_ALONE,
+            generation: self.0.generation & !METADATA_ONLY | original.0.generation & METADATA_ONLY,
             metadata_start: self.0.metadata_start,
             body: Mutex::new(self.0.body.lock().clone()),
         }))
     }
 
-    /// Whether the two are one version of one object: the same uid and resourceVersion. The text may be another all the same, since the
-    /// server makes it from what it has stored: after a change of a CRD's conversion or defaults, for instance.
+    /// Whether both are one version of one object: they have the same uid and resourceVersion.
+    ///
+    /// Their texts may differ. The server makes the text from the stored object, and another conversion or
+    /// default of a CRD, for example, makes another text.
     pub(crate) fn is_version_of(&self, other: &Self) -> bool {
         self.is_at_version_of(other) && self.has_uid_of(other) && !self.resource_version().is_empty()
     }
 
-    /// Whether the two are one version of one object in one form, to the last byte. A compressed text is read for that, and stays as it is.
+    /// Whether both are one version of one object with the same content and text. A cold text stays cold.
     pub(crate) fn is_equal_version_of(&self, other: &Self) -> bool {
         self.is_same(other) || self.is_version_of(other) && self.content() == other.content() && self == other
     }
 
-    /// Returns the resourceVersion as a number, if it is one.
+    /// Returns the resourceVersion, if it is a number.
     pub(crate) fn version_number(&self) -> Option<u64> {
         (self.0.resource_version != NOT_A_NUMBER).then_some(self.0.resource_version)
-    }
-
-    /// Returns how many bytes the text takes in the form in which it is kept at the moment.
-    pub fn kept_length(&self) -> usize {
-        self.cold_length().unwrap_or_else(|| self.json_length())
-    }
-
-    /// Returns how many bytes the text takes compressed; none while it is plain.
-    pub(crate) fn cold_length(&self) -> Option<usize> {
-        self.0.body.lock().cold_length()
-    }
-
-    /// Whether the text is compressed with this dictionary.
-    pub(crate) fn is_cold_with(&self, dictionary: &Arc<Dictionary>) -> bool {
-        self.0.body.lock().is_cold_with(dictionary)
-    }
-
-    /// Compresses the text, wherever the object is held, unless it is compressed already; answers how many bytes it takes
-    /// then, none if it stays plain.
-    pub(crate) fn compress(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
-        let body = self.0.body.lock().clone();
-        match &body {
-            Body::Plain(text) => self.become_cold(text, dictionary),
-            Body::Cold(_) => body.cold_length(),
-        }
-    }
-
-    /// Returns how many bytes the text would take with this dictionary; none if it would stay plain.
-    pub(crate) fn length_with(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
-        Body::compressed(&self.json(), dictionary)?.cold_length()
-    }
-
-    /// Compresses the text with this dictionary, also if it is compressed with another.
-    pub(crate) fn recompress(&self, dictionary: &Arc<Dictionary>) -> Option<usize> {
-        self.become_cold(&self.json(), dictionary)
-    }
-
-    /// The work is done without the lock: no reader waits for it.
-    fn become_cold(&self, text: &str, dictionary: &Arc<Dictionary>) -> Option<usize> {
-        let cold = Body::compressed(text, dictionary)?;
-        let length = cold.cold_length();
-        // What was there is freed without the lock.
-        let _old = std::mem::replace(&mut *self.0.body.lock(), cold);
-        length
     }
 
     fn extract(&self, pointers: &[&[Segment]]) -> Vec<Vec<String>> {
         extract(&self.json(), pointers)
     }
 
-    /// Reads a field of the metadata. The door has seen that it can be read.
+    /// Reads a field of the metadata, which the decoder has checked.
     fn in_metadata<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
         let json = self.json();
         let metadata = self.metadata_of(&json)?;
@@ -454,14 +423,14 @@ impl Object {
     }
 }
 
-/// Key and resourceVersion only: an object may be a Secret.
+/// Shows key and resourceVersion only, since the object may be a Secret.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Object({} {} at {})", self.0.type_meta.kind, self.0.key, self.resource_version())
     }
 }
 
-/// Equal when the whole text is.
+/// Objects are equal when their texts are.
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
         self.is_same(other) || self.0.length == other.0.length && *self.json() == *other.json()
@@ -470,9 +439,9 @@ impl PartialEq for Object {
 
 impl Eq for Object {}
 
-// === impl Rare ===
+// === impl RareFields ===
 
-impl Rare {
+impl RareFields {
     fn is_needed(&self) -> bool {
         let Self { uid, resource_version, generation, deletion_timestamp } = self;
         !uid.is_empty()

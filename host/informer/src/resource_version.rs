@@ -53,7 +53,7 @@ impl Version {
     pub(crate) fn text(&self) -> ShortText<'_> {
         match self {
             Self::Number(number) => ShortText::number(*number),
-            Self::Text(text) => ShortText::lent(text),
+            Self::Text(text) => ShortText::borrowed(text),
         }
     }
 }

@@ -45,7 +45,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::delta_fifo::{Ambiguous, Transformer, Watermark};
-use crate::indexer::{self, IndexSource, Indexer, Limits};
+use crate::indexer::{self, IndexLimits, IndexSource, Indexer};
 use crate::list_watch::ListWatch;
 use crate::listener::{Listener, ListenerConfig};
 use crate::names::GroupVersionResource;
@@ -79,7 +79,7 @@ pub struct Config {
     /// beyond that, the oldest first, and objects that were not replaced for about a second.
     pub hot_bytes: usize,
     /// The limits of each index.
-    pub index_limits: Limits,
+    pub index_limits: IndexLimits,
 }
 
 /// A handle of an informer. Clones are handles of the same informer. The module's documentation is its
@@ -132,7 +132,7 @@ impl Config {
             transformer: None,
             publisher: None,
             hot_bytes: 64 << 20,
-            index_limits: Limits::default(),
+            index_limits: IndexLimits::default(),
         }
     }
 

@@ -1,12 +1,12 @@
-//! Adding an index without holding up the worker that does it.
+//! Adds an index in slices, so that the task that adds it yields to others.
 
 use super::index::{IndexSource, Values};
 use super::{BUILD_CHUNK, Error, IndexId, Indexer};
 
-/// After this many bytes of text, which take well below a millisecond, the others get their turn.
+/// A slice ends after this many bytes of text, which take well below a millisecond.
 const SLICE_BYTES: usize = 256 << 10;
 
-/// An index that has no name yet. Dropping it takes the user away that it counts as.
+/// An index that has no name yet. Dropping it releases the index.
 struct Unnamed<'i> {
     indexer: &'i Indexer,
     id: Option<IndexId>,
@@ -15,12 +15,13 @@ struct Unnamed<'i> {
 // === impl Indexer ===
 
 impl Indexer {
-    /// Adds an index as [`Indexer::add_index`] does, but yields to other tasks again and again. The objects
-    /// that are there are indexed when this returns; dropped before, it adds nothing.
+    /// Adds an index like [`Indexer::add_index`], but yields to other tasks after each slice.
+    ///
+    /// Dropping the future before it returns adds nothing.
     ///
     /// # Errors
     ///
-    /// When there is an index of that name already.
+    /// An index of that name exists already.
     pub async fn add_index_in_slices(
         &self,
         name: impl Into<String>,
@@ -51,7 +52,7 @@ impl Indexer {
             while chunk.len() < BUILD_CHUNK && bytes < SLICE_BYTES {
                 let Some((key, object)) = entries.next() else { break };
                 chunk.push((key, object, Values::of(source, object)));
-                // A label stands beside the text.
+                // Labels are stored beside the text.
                 bytes += if matches!(source, IndexSource::Label(_)) { 0 } else { object.json_length() };
             }
             {
@@ -70,8 +71,8 @@ impl Indexer {
 impl Drop for Unnamed<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        let freed = self.indexer.state.write().free_index(id);
-        // A large index takes a while to free; nobody has to wait for it.
+        let freed = self.indexer.state.write().release_index(id);
+        // A large index takes a while to free, so it is freed after the lock.
         drop(freed);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads through an index.
+//! Reads by the values of an index.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 
-/// How many objects that were left out are filed between two writes at most, and how much of their text is
-/// read for it.
+/// How many left-out objects are filed in one slice at most, and how much of their text is read for that.
 const RETRY_OBJECTS: usize = 32;
 const RETRY_BYTES: usize = 128 << 10;
 
@@ -22,7 +21,7 @@ impl Indexer {
     ///
     /// # Errors
     ///
-    /// For an unknown index, and for one that left objects out ([`Error::Incomplete`]).
+    /// The index is unknown, or it left objects out ([`Error::Incomplete`]).
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Object>, Error> {
         if name == NAMESPACE_INDEX {
             return Ok(self.snapshot(&Namespaces::one(value)));
@@ -41,7 +40,7 @@ impl Indexer {
         Ok(view.objects(&Namespaces::All).cloned().collect())
     }
 
-    /// Returns the objects that an index filed under a value, without counting references; see [`Objects`].
+    /// Returns a view of the objects that an index filed under a value; see [`Objects`].
     ///
     /// # Errors
     ///
@@ -59,18 +58,20 @@ impl Indexer {
 
     /// Returns a page of the objects that an index filed under a value.
     ///
-    /// Where some namespaces are asked for, the work depends on these alone, whatever there is in others.
+    /// If the request names namespaces, the work depends on the objects of these namespaces only.
     ///
     /// # Errors
     ///
-    /// As [`by_index`](Self::by_index), for the namespaces that are asked for. An index that is removed
-    /// between two pages answers [`Error::UnknownIndex`].
+    /// As [`by_index`](Self::by_index), for the requested namespaces. The index may be removed between two
+    /// pages.
     pub fn by_index_page(&self, name: &str, value: &str, request: &PageRequest) -> Result<Page, Error> {
         self.by_index_step(name, value, request, usize::MAX)
     }
 
-    /// Returns a page for which at most so many objects were looked at: it may be short, or empty, and there
-    /// may be more.
+    /// Returns a page like [`by_index_page`](Self::by_index_page), but examines at most `max_examined`
+    /// objects for it.
+    ///
+    /// So the page may have fewer objects than the limit, or none, although more match.
     ///
     /// # Errors
     ///
@@ -127,10 +128,12 @@ impl Indexer {
         Ok(view.keys_within(&Namespaces::All).cloned().collect())
     }
 
-    /// Returns the values under which an index has objects in these namespaces, sorted; nothing for an
-    /// unknown index. What an incomplete index left out is missing, see [`Indexer::index_values_step`].
+    /// Returns the values that objects of these namespaces have in an index, sorted. Returns none for an
+    /// unknown index. Values of objects that the index left out are missing; [`Indexer::index_values_step`]
+    /// reports that.
     ///
-    /// The lock is let go again and again meanwhile: a value that comes or goes may be among them or not.
+    /// The lock is released between chunks, so a value that is added or removed meanwhile may be missing or
+    /// present.
     #[must_use]
     pub fn index_values(&self, name: &str, namespaces: &Namespaces) -> Vec<String> {
         if name == NAMESPACE_INDEX {
@@ -158,34 +161,35 @@ impl Indexer {
         values
     }
 
-    /// Walks over the values that an index has in these namespaces, at most so many at a time: adds them to
-    /// `found` and moves the cursor, which is none at the end. A long value is added in a short form, see
+    /// Adds the next values that an index has in these namespaces to `found`, at most `max_values`.
+    ///
+    /// Moves the cursor, which becomes `None` at the end. A long value is added in its short form; see
     /// [`Indexer::whole_value`].
     ///
     /// # Errors
     ///
-    /// For an unknown index, and for one that left out objects of these namespaces.
+    /// The index is unknown, or it left out objects of these namespaces.
     pub fn index_values_step(
         &self,
         name: &str,
         namespaces: &Namespaces,
-        most: usize,
+        max_values: usize,
         cursor: &mut Option<ValuesCursor>,
         found: &mut BTreeSet<Arc<str>>,
     ) -> Result<(), Error> {
         let state = self.state.read();
         let index = state.complete_index(name, namespaces)?;
-        *cursor = index.values_after(cursor.as_ref(), most, namespaces, found);
+        *cursor = index.values_after(cursor.as_ref(), max_values, namespaces, found);
         Ok(())
     }
 
-    /// Returns a value as it is in the objects that have it; none if the last one of them has just gone.
+    /// Returns the whole value for a value from [`Indexer::index_values_step`].
     ///
-    /// An index keeps a long value in a short form. The whole is read from one of its objects, whose text
-    /// that is.
+    /// An index stores a long value in a short form. The whole value is read from an object that has it.
+    /// Returns `None` when the last of these objects was removed meanwhile.
     #[must_use]
     pub fn whole_value(&self, name: &str, namespaces: &Namespaces, value: &str) -> Option<String> {
-        if !index::is_cut(value) {
+        if !index::is_short_form(value) {
             return Some(value.to_owned());
         }
         let (object, source) = {
@@ -198,22 +202,23 @@ impl Indexer {
         values.iter().find(|whole| index::filed_as(whole) == value).map(str::to_owned)
     }
 
-    /// Makes an index ready for readers of these namespaces, unless it is: one for readers of some is made
-    /// when the first of them asks.
+    /// Prepares an index for readers of these namespaces, unless it is prepared already.
+    ///
+    /// An index that only readers of all namespaces use does not store its values by namespace.
     ///
     /// # Errors
     ///
-    /// For an unknown index.
+    /// The index is unknown.
     pub fn split(&self, name: &str, namespaces: &Namespaces) -> Result<(), Error> {
         while !self.split_step(name, namespaces)? {}
         Ok(())
     }
 
-    /// Does a part of [`Indexer::split`] that takes well below a millisecond; answers whether that was all.
+    /// Does a slice of [`Indexer::split`] that takes well below a millisecond. Returns whether all is done.
     ///
     /// # Errors
     ///
-    /// For an unknown index.
+    /// The index is unknown.
     pub fn split_step(&self, name: &str, namespaces: &Namespaces) -> Result<bool, Error> {
         if *namespaces == Namespaces::All
             || name == NAMESPACE_INDEX
@@ -228,8 +233,8 @@ impl Indexer {
         Ok(index.split(CHUNK, slots))
     }
 
-    /// Files a few of the objects that indices left out, where there is room by now; answers whether there
-    /// may be more.
+    /// Files a few of the objects that indices left out, if the indices have room now. Returns whether more
+    /// may follow.
     pub(super) fn retry_left_out(&self) -> bool {
         let mut bytes = 0;
         for _ in 0..RETRY_OBJECTS {

@@ -1,7 +1,8 @@
-//! Keeps a cache small: compresses what nobody has replaced for a while.
+//! Compresses the objects of a cache that were not replaced for a while.
 //!
-//! It has no task and reads no clock: the informer calls [`Compactor::tick`] at times, and [`Compactor::sweep`] for one small slice of work
-//! after another as long as there is some, with events in between. What comes by a list is compressed as it arrives.
+//! The compactor has no task and reads no clock. The informer calls [`Compactor::tick`] periodically, and
+//! [`Compactor::compact_slice`] until no work is left. It processes events between the slices. Objects from a
+//! list are compressed as they arrive.
 
 mod training;
 
@@ -16,22 +17,22 @@ use crate::object::{Dictionary, Labels, Object};
 
 use self::training::Training;
 
-/// How many ticks an object is left alone before it is compressed.
-const AGE: u32 = 4;
+/// How many ticks after its last write an object is compressed.
+const MIN_AGE: u32 = 4;
 
-/// How many objects are looked at in a slice at most.
+/// The most objects in a slice.
 const SLICE: usize = 32;
 
-/// After this many bytes of text a slice is over.
+/// A slice ends after this many bytes of text.
 const SLICE_BYTES: usize = 128 << 10;
 
 /// Compresses the objects of one cache.
 pub(crate) struct Compactor {
     indexer: Indexer,
-    /// Beyond this many bytes of plain text nothing is left alone.
+    /// When the hot texts are longer than this, objects are compressed whatever their age.
     hot_bytes: usize,
     training: Mutex<Training>,
-    /// Nothing is to be done until something is written.
+    /// Whether no work is left until the next write.
     is_idle: AtomicBool,
 }
 
@@ -42,7 +43,8 @@ impl Compactor {
         Self { indexer, hot_bytes, training: Mutex::default(), is_idle: AtomicBool::new(true) }
     }
 
-    /// Takes an object that a list brings: returns the cached one if it is its equal, else this one, compressed if that can be.
+    /// Returns the cached object if it equals an object from a list. Otherwise returns the listed object,
+    /// compressed if a dictionary exists.
     pub(crate) fn intern(&self, object: Object) -> Object {
         let cached = self.indexer.get(object.key());
         if let Some(cached) = cached.filter(|cached| cached.is_equal_version_of(&object)) {
@@ -52,50 +54,50 @@ impl Compactor {
         object
     }
 
-    /// Notes that something was written; answers whether nothing was to be done before.
+    /// Records that the cache was written. Returns whether the compactor was idle.
     pub(crate) fn wake(&self) -> bool {
         self.is_idle.load(Ordering::Relaxed) && self.is_idle.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether nothing is to be done until something is written.
+    /// Whether no work is left until the next write.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle.load(Ordering::Relaxed)
     }
 
-    /// Whether there is more plain text than there should be.
+    /// Whether the hot texts are longer than their budget.
     pub(crate) fn is_over_budget(&self) -> bool {
         self.indexer.state.read().memory.plain > self.hot_bytes
     }
 
-    /// Time passes: learns, if there is reason to, and forgets what an empty cache needs no more.
+    /// Advances the age of the objects by one tick. Trains a dictionary if that is due.
     pub(crate) fn tick(&self) {
         self.indexer.state.write().compression_queue.tick();
-        self.learn();
+        self.train_if_due();
     }
 
-    fn learn(&self) {
+    fn train_if_due(&self) {
         let (view, memory) = {
             let state = self.indexer.state.read();
             (state.view(), state.memory())
         };
         let mut training = self.training.lock();
-        training.learn(&view, &memory);
+        training.train_if_due(&view, &memory);
         let dictionaries = training.size();
         drop(training);
         self.indexer.state.write().memory.dictionaries = dictionaries;
     }
 
-    /// Does a slice of work; answers whether there may be more to do now.
+    /// Does a slice of work. Returns whether more work may be left now.
     pub(crate) fn compact_slice(&self) -> bool {
         if self.indexer.state.read().may_retry_left_out() && self.indexer.retry_left_out() {
             return true;
         }
-        if self.training.lock().does_worse() {
-            // Before more is compressed, and all of it again.
-            self.learn();
+        if self.training.lock().compresses_worse() {
+            // A better dictionary now saves compressing objects twice.
+            self.train_if_due();
         }
         let Some(dictionary) = self.training.lock().dictionary() else {
-            // There is too little to learn from: it stays as it is.
+            // The cache has too little text for a dictionary: the objects stay hot.
             self.drain_queue();
             return false;
         };
@@ -108,55 +110,56 @@ impl Compactor {
         false
     }
 
-    /// Compresses what has been left alone for long enough.
+    /// Compresses the next objects of the queue. Returns whether it had any.
     fn compress_queued(&self, dictionary: &Arc<Dictionary>) -> bool {
         let mut taken = Vec::with_capacity(SLICE);
         {
             let mut state = self.indexer.state.write();
-            let age = if state.memory.plain > self.hot_bytes { 0 } else { AGE };
+            let min_age = if state.memory.plain > self.hot_bytes { 0 } else { MIN_AGE };
             let mut bytes = 0;
             while taken.len() < SLICE && bytes < SLICE_BYTES {
-                let Some(slot) = state.compression_queue.pop(age) else { break };
+                let Some(slot) = state.compression_queue.pop(min_age) else { break };
                 if let Some(object) = state.slots().get(slot) {
                     bytes += object.json_length();
                     taken.push((slot, object.clone()));
                 }
             }
         }
-        // It may be compressed already, though nobody has counted it.
+        // An object may be compressed already, as another holder's, without being recorded as cold.
         let compress = |(_, object): &(Slot, Object)| {
-            if !object.is_cold_with(dictionary) {
+            if !object.is_compressed_with(dictionary) {
                 object.recompress(dictionary);
             }
-            object.cold_length()
+            object.compressed_length()
         };
         let compressed = taken.iter().map(compress).collect();
-        self.note(&taken, compressed, Training::note)
+        self.record(&taken, compressed, Training::record_compression)
     }
 
-    /// Compresses with the new dictionary what is compressed with an older one.
+    /// Compresses the next cold objects with the current dictionary if they have an older one. Returns
+    /// whether more may follow.
     fn recompress(&self, dictionary: &Arc<Dictionary>) -> bool {
-        let Some(from) = self.training.lock().rework else { return false };
-        let (taken, next) = self.indexer.state.read().cold_after(from, SLICE);
-        let anew = |(_, object): &(Slot, Object)| {
-            if object.is_cold_with(dictionary) { None } else { object.recompress(dictionary) }
+        let Some(from) = self.training.lock().recompress_from else { return false };
+        let (taken, next) = self.indexer.state.read().cold_objects_from(from, SLICE);
+        let recompress = |(_, object): &(Slot, Object)| {
+            if object.is_compressed_with(dictionary) { None } else { object.recompress(dictionary) }
         };
-        let compressed = taken.iter().map(anew).collect();
-        self.note(&taken, compressed, |_, _, _| {});
+        let compressed = taken.iter().map(recompress).collect();
+        self.record(&taken, compressed, |_, _, _| {});
         let has_more = self.indexer.state.read().has_slot(next);
         let mut training = self.training.lock();
-        if training.rework == Some(from) {
-            training.rework = has_more.then_some(next);
+        if training.recompress_from == Some(from) {
+            training.recompress_from = has_more.then_some(next);
         }
         has_more
     }
 
-    /// Notes what was compressed to how many bytes; answers whether there was anything.
-    fn note(
+    /// Records the compressed lengths of objects. Returns whether the slice had any objects.
+    fn record(
         &self,
         taken: &[(Slot, Object)],
         compressed: Vec<Option<usize>>,
-        judge: impl Fn(&mut Training, usize, usize),
+        observe: impl Fn(&mut Training, usize, usize),
     ) -> bool {
         if taken.is_empty() {
             return false;
@@ -166,17 +169,17 @@ impl Compactor {
         for ((slot, object), length) in taken.iter().zip(compressed) {
             if let Some(length) = length {
                 state.record_compression(*slot, object, length);
-                judge(&mut training, object.json_length(), length);
+                observe(&mut training, object.json_length(), length);
             }
         }
         true
     }
 
-    /// Looks at nothing any more that is too little to learn from.
+    /// Removes the next objects from the queue without compressing them.
     fn drain_queue(&self) {
         let mut state = self.indexer.state.write();
         for _ in 0..SLICE {
-            if state.compression_queue.pop(AGE).is_none() {
+            if state.compression_queue.pop(MIN_AGE).is_none() {
                 break;
             }
         }
@@ -184,7 +187,7 @@ impl Compactor {
         self.is_idle.store(is_idle, Ordering::Relaxed);
     }
 
-    /// Everything is done: frees what only doing it needed.
+    /// Frees the memory that only compression needs, when all work is done.
     fn release_memory(&self, dictionary: &Dictionary) {
         self.indexer.state.write().compression_queue.shrink();
         self.is_idle.store(true, Ordering::Relaxed);

@@ -1,96 +1,101 @@
-//! Which objects are plain, and since when nobody has replaced them.
+//! The queue of hot objects that wait for compression.
 //!
-//! Time is counted in ticks of whoever keeps the cache ([`CompressionQueue::tick`]): writing reads no clock. Each plain slot stands in the queue
-//! once; one that was written since it was queued goes to its end when it comes up.
+//! Age is counted in ticks ([`CompressionQueue::tick`]), so that a write reads no clock. Each hot slot is
+//! queued once. A slot that was written again after it was queued moves to the end when it reaches the front.
 
 use std::collections::VecDeque;
 
 use super::slots::Slot;
 
-/// The slots whose objects may be compressed, oldest first.
+/// The slots of hot objects, the least recently written first.
 #[derive(Default)]
 pub(super) struct CompressionQueue {
+    /// Slots, and the tick at which each was queued.
     queue: VecDeque<(Slot, u32)>,
-    marks: Vec<Mark>,
+    /// By slot.
+    records: Vec<SlotRecord>,
+    /// The current tick.
     now: u32,
 }
 
-/// What is known of a slot.
+/// The last write of a slot.
 #[derive(Clone, Copy, Default)]
-struct Mark {
-    /// How many bytes its object takes compressed, as it was counted; zero for plain.
-    cold: u32,
-    /// Twice the tick of its last write, and one more while it is queued.
+struct SlotRecord {
+    /// The compressed length that the cache's memory counts for the object; zero for a hot object.
+    compressed: u32,
+    /// Twice the tick of the last write, plus one while the slot is queued.
     written: u32,
 }
 
 // === impl CompressionQueue ===
 
 impl CompressionQueue {
-    /// Time passes.
+    /// Advances the time by one tick.
     pub(super) fn tick(&mut self) {
         self.now += 1;
     }
 
-    /// Notes that a slot was written.
-    pub(super) fn record_write(&mut self, slot: Slot, cold: Option<usize>) {
+    /// Records a write to a slot. `compressed` is the compressed length of a cold object.
+    pub(super) fn record_write(&mut self, slot: Slot, compressed: Option<usize>) {
         let position = slot as usize;
-        if position >= self.marks.len() {
-            self.marks.resize(position + 1, Mark::default());
+        if position >= self.records.len() {
+            self.records.resize(position + 1, SlotRecord::default());
         }
         let now = self.now;
-        let mark = &mut self.marks[position];
-        let is_queued = mark.written & 1;
-        mark.cold = cold.map_or(0, |cold| cold as u32);
-        mark.written = now << 1 | is_queued;
-        if cold.is_none() && is_queued == 0 {
-            mark.written |= 1;
+        let record = &mut self.records[position];
+        let is_queued = record.written & 1;
+        record.compressed = compressed.map_or(0, |length| length as u32);
+        record.written = now << 1 | is_queued;
+        if compressed.is_none() && is_queued == 0 {
+            record.written |= 1;
             self.queue.push_back((slot, now));
         }
     }
 
-    /// Notes that a slot is free.
+    /// Records that a slot is free.
     pub(super) fn record_removal(&mut self, slot: Slot) {
-        if let Some(mark) = self.marks.get_mut(slot as usize) {
-            // It leaves the queue when it comes up.
-            *mark = Mark { cold: 0, written: mark.written & 1 };
+        if let Some(record) = self.records.get_mut(slot as usize) {
+            // A queued slot leaves the queue when it reaches the front.
+            *record = SlotRecord { compressed: 0, written: record.written & 1 };
         }
     }
 
+    /// Records that the object of a slot was compressed to this many bytes.
     pub(super) fn record_compression(&mut self, slot: Slot, length: usize) {
-        if let Some(mark) = self.marks.get_mut(slot as usize) {
-            mark.cold = length as u32;
+        if let Some(record) = self.records.get_mut(slot as usize) {
+            record.compressed = length as u32;
         }
     }
 
-    /// Returns how many bytes a slot's object takes compressed, as it was counted; none if it was plain.
+    /// Returns the recorded compressed length of a slot's object. Returns `None` for a hot object.
     pub(super) fn compressed_length(&self, slot: Slot) -> Option<usize> {
-        let cold = self.marks.get(slot as usize)?.cold;
-        (cold != 0).then_some(cold as usize)
+        let compressed = self.records.get(slot as usize)?.compressed;
+        (compressed != 0).then_some(compressed as usize)
     }
 
-    /// Takes the oldest slot that was not written for `age` ticks.
-    pub(super) fn pop(&mut self, age: u32) -> Option<Slot> {
+    /// Removes and returns the least recently written slot, if its last write is at least `min_age` ticks
+    /// old.
+    pub(super) fn pop(&mut self, min_age: u32) -> Option<Slot> {
         while let Some((slot, queued)) = self.queue.front().copied() {
-            if queued + age > self.now {
+            if queued + min_age > self.now {
                 return None;
             }
             self.queue.pop_front();
-            let Some(mark) = self.marks.get_mut(slot as usize) else { continue };
-            let written = mark.written >> 1;
+            let Some(record) = self.records.get_mut(slot as usize) else { continue };
+            let written = record.written >> 1;
             if written > queued {
                 self.queue.push_back((slot, written));
                 continue;
             }
-            mark.written &= !1;
-            if mark.cold == 0 {
+            record.written &= !1;
+            if record.compressed == 0 {
                 return Some(slot);
             }
         }
         None
     }
 
-    /// Whether nothing waits.
+    /// Whether no object waits for compression.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -99,16 +104,16 @@ impl CompressionQueue {
         *self = Self { now: self.now, ..Self::default() };
     }
 
-    /// Gives memory back after a burst.
+    /// Frees memory after a burst of writes.
     pub(super) fn shrink(&mut self) {
         if self.queue.len() < self.queue.capacity() / 4 {
             self.queue.shrink_to(self.queue.len() * 2);
         }
     }
 
-    /// Returns how many bytes it takes.
+    /// Returns how many bytes the queue takes.
     pub(super) fn size(&self) -> usize {
-        self.queue.capacity() * size_of::<(Slot, u32)>() + self.marks.capacity() * size_of::<Mark>()
+        self.queue.capacity() * size_of::<(Slot, u32)>() + self.records.capacity() * size_of::<SlotRecord>()
     }
 }
 
@@ -117,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_that_was_left_alone_comes_first() {
+    fn the_least_recently_written_slot_is_popped_first() {
         let mut queue = CompressionQueue::default();
         queue.record_write(0, None);
         queue.record_write(1, None);
@@ -133,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_queued_once_whatever_becomes_of_it() {
+    fn a_slot_is_queued_once() {
         let mut queue = CompressionQueue::default();
         for _ in 0..100 {
             queue.record_write(0, None);

@@ -1,310 +1,101 @@
-//! One index: what it files objects under, and the objects under each value.
+//! One index: the objects under each value, and the values of each object.
 
 mod by_namespace;
+mod filed;
 mod long_value;
 mod namespace_budgets;
+mod source;
+mod values;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
-
-use oarlock_json::{PointerPattern, find_each};
 
 use self::by_namespace::ValuesByNamespace;
 pub use self::by_namespace::ValuesCursor;
-pub(super) use self::long_value::{filed_as, is_cut};
+use self::filed::Filed;
+pub(super) use self::long_value::{filed_as, is_short_form};
 use self::namespace_budgets::{NamespaceBudgets, charge_of};
-use super::IndexId;
+pub use self::source::{IndexError, IndexFunction, IndexSource};
+pub(super) use self::values::{Filing, Values};
 use super::postings::Postings;
 use super::slots::{Slot, Slots};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
-use crate::object::Object;
-use crate::user_function::{self, UserFunction};
 
-/// What an index files an object under: none, one or several values. Duplicates collapse.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IndexSource {
-    /// The value of this label.
-    Label(String),
-    /// The uids of its owners.
-    OwnerUid,
-    /// The scalars at this place, as text without quotes; nothing for null. Objects and lists cannot be filed.
-    Pointer(PointerPattern),
-    /// Whatever this function answers.
-    Function(IndexFunction),
-}
-
-/// A function that computes an object's values. Two of them are equal when they are clones of one.
-#[derive(Clone)]
-pub struct IndexFunction(Arc<IndexFn>);
-
-type IndexFn = dyn Fn(&Object) -> Result<Vec<String>, IndexError> + Send + Sync;
-
-/// Why an object cannot be filed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot be indexed: {0}")]
-pub struct IndexError(pub String);
-
-/// What an index files one object under, or why it cannot.
-pub(super) type Filing<'a> = Result<Values<'a>, IndexError>;
-
-/// What an object is to be filed under: sorted, each value once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Values<'a> {
-    None,
-    One(Cow<'a, str>),
-    Many(Vec<String>),
-}
-
-/// How much an index may take. An object beyond a limit is left out, and reads of its namespace answer
-/// [`Error::Incomplete`](super::Error::Incomplete) until it is filed or gone.
+/// The limits of an index.
+///
+/// An object beyond a limit is left out. Until it is filed or removed, reads of its namespace return
+/// [`Error::Incomplete`](super::Error::Incomplete).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// An object with more values than these is left out.
+pub struct IndexLimits {
+    /// The most values of one object.
     pub values_per_object: usize,
-    /// How many bytes the values of an index may take, 32 counted for each beside its text. One namespace may
-    /// use an eighth of them; cluster-scoped objects may use all. Once all are used, only a namespace with
-    /// less than an equal share gets more.
+    /// The most bytes of all values. Each value of each object counts as its length plus 32 bytes.
+    ///
+    /// One namespace may use an eighth of the bytes; cluster-scoped objects may use all. When all bytes are
+    /// used, only a namespace that uses less than an equal share gets more.
     pub bytes_per_index: usize,
 }
 
-/// A look at an index.
+/// The size of an index, and the number of objects that it lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexStatus {
-    /// How many values it has.
+    /// The number of values.
     pub values: usize,
-    /// How many objects could not be filed.
+    /// The number of objects that could not be filed, including the ones left out.
     pub failed: usize,
-    /// How many of them were left out because of a limit. Reads of their namespaces answer an error.
+    /// The number of objects that were left out because of a limit. Reads of their namespaces fail.
     pub left_out: usize,
-    /// How many namespaces have such objects.
+    /// The number of namespaces that have left-out objects.
     pub incomplete_namespaces: usize,
-    /// About how many bytes it takes.
+    /// About how many bytes the index takes.
     pub bytes: usize,
 }
 
-/// An index and everything in it.
+/// An index and its content.
 #[derive(Debug)]
 pub(super) struct Index {
     source: IndexSource,
-    limits: Limits,
-    /// How many names it has.
+    limits: IndexLimits,
+    /// How many names share the index.
     pub(super) n_users: usize,
-    /// Over all namespaces, for readers of all; no value without objects.
+    /// The objects of each value, over all namespaces. No value is without objects.
     postings: BTreeMap<Arc<str>, Postings>,
-    /// The same by namespace, for readers of some: made when the first of them asks.
+    /// The same by namespace, for readers of some namespaces. Created when the first of them reads.
     by_namespace: Option<ValuesByNamespace>,
-    /// What each slot's object is filed under.
+    /// By slot: what its object is filed under.
     filed: Vec<Filed>,
-    /// Of those that failed the first few, and why.
+    /// The reasons of the first few failures.
     failures: BTreeMap<ObjectKey, IndexError>,
     n_failed: usize,
-    /// What each namespace uses, and what was left out.
+    /// What each namespace uses, and which objects were left out.
     budgets: NamespaceBudgets,
-    /// About what values and postings take.
+    /// About how many bytes values and postings take.
     bytes: usize,
 }
 
-/// What a slot's object is filed under.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Filed {
-    #[default]
-    Nothing,
-    One(Arc<str>),
-    Many(Box<[Arc<str>]>),
-    /// The source has no value for it.
-    Failed,
-    /// Left out: it waits for room.
-    Waiting,
-    /// Left out: it has too many values.
-    Refused,
-}
-
-/// About how many bytes a value takes beside its text.
+/// About how many bytes a value takes in addition to its text.
 const VALUE_COST: usize = 88;
 
-/// About how many bytes each further object of a value takes.
+/// About how many bytes each object of a value after the first takes.
 const POSTING_COST: usize = 8;
 
-/// Of how many failures the reason is kept.
+/// The most failures whose reason is stored.
 const MAX_FAILURES: usize = 1000;
 
-// === impl IndexSource ===
+// === impl IndexLimits ===
 
-impl IndexSource {
-    /// Returns what it files an object under, sorted, each value once.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot file the object.
-    pub fn values(&self, object: &Object) -> Result<Vec<String>, IndexError> {
-        Ok(Values::of(self, object)?.iter().map(str::to_owned).collect())
-    }
-}
-
-// === impl IndexFunction ===
-
-impl IndexFunction {
-    /// Makes an index function.
-    pub fn new(
-        function: impl Fn(&Object) -> Result<Vec<String>, IndexError> + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(function))
-    }
-}
-
-impl PartialEq for IndexFunction {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for IndexFunction {}
-
-impl fmt::Debug for IndexFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IndexFunction")
-    }
-}
-
-// === impl Limits ===
-
-/// 256 values, 256 MiB.
-impl Default for Limits {
+/// 256 values for each object, and 256 MiB.
+impl Default for IndexLimits {
     fn default() -> Self {
         Self { values_per_object: 256, bytes_per_index: 256 << 20 }
-    }
-}
-
-// === impl Values ===
-
-impl<'a> Values<'a> {
-    /// Computes what the source files the object under.
-    pub(super) fn of(source: &IndexSource, object: &'a Object) -> Result<Self, IndexError> {
-        let values = match source {
-            IndexSource::Label(label) => {
-                return Ok(object.label_set().get(label).map_or(Self::None, Self::One));
-            }
-            IndexSource::OwnerUid => object.owner_references().into_iter().map(|owner| owner.uid).collect(),
-            IndexSource::Pointer(pattern) => {
-                let json = object.json();
-                let texts = find_each(&json, &[pattern.segments()]).pop().unwrap_or_default();
-                scalars(&texts, pattern)?
-            }
-            IndexSource::Function(function) => {
-                let answer = user_function::call(UserFunction::Index, object.key(), || function.0(object));
-                answer.map_err(|panic| IndexError(panic.to_string()))??
-            }
-        };
-        Ok(Self::sorted(values))
-    }
-
-    /// Computes what several sources file the object under, in one walk over its text.
-    pub(super) fn of_each(
-        sources: &[(IndexId, IndexSource)],
-        object: &'a Object,
-    ) -> Vec<(IndexId, Result<Self, IndexError>)> {
-        let patterns = sources.iter().filter_map(|(_, source)| match source {
-            IndexSource::Pointer(pattern) => Some(pattern.segments()),
-            _ => None,
-        });
-        let segments: Vec<_> = patterns.collect();
-        let json = (!segments.is_empty()).then(|| object.json());
-        let mut found = json.iter().flat_map(|json| find_each(json, &segments));
-        let values = |source: &IndexSource| match source {
-            IndexSource::Pointer(pattern) => {
-                scalars(&found.next().unwrap_or_default(), pattern).map(Self::sorted)
-            }
-            _ => Self::of(source, object),
-        };
-        let ids = sources.iter().map(|(id, _)| *id);
-        ids.zip(sources.iter().map(|(_, source)| source).map(values)).collect()
-    }
-
-    fn sorted(mut values: Vec<String>) -> Self {
-        values.sort_unstable();
-        values.dedup();
-        match values.len() {
-            0 => Self::None,
-            1 => values.pop().map_or(Self::None, |value| Self::One(value.into())),
-            _ => Self::Many(values),
-        }
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        let (one, many) = match self {
-            Self::None => (None, &[][..]),
-            Self::One(one) => (Some(&**one), &[][..]),
-            Self::Many(many) => (None, &many[..]),
-        };
-        one.into_iter().chain(many.iter().map(String::as_str))
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::None => 0,
-            Self::One(_) => 1,
-            Self::Many(many) => many.len(),
-        }
-    }
-}
-
-fn scalars(texts: &[&str], pattern: &PointerPattern) -> Result<Vec<String>, IndexError> {
-    let mut values = Vec::with_capacity(texts.len());
-    for text in texts {
-        match text.as_bytes().first() {
-            Some(b'"') => {
-                let value = serde_json::from_str(text);
-                values.push(value.map_err(|error| IndexError(format!("the value at {pattern}: {error}")))?);
-            }
-            Some(b'{' | b'[') => return Err(IndexError(format!("the value at {pattern} is not a scalar"))),
-            _ if *text == "null" => {}
-            _ => values.push((*text).to_owned()),
-        }
-    }
-    Ok(values)
-}
-
-// === impl Filed ===
-
-impl Filed {
-    fn values(&self) -> &[Arc<str>] {
-        match self {
-            Self::Nothing | Self::Failed | Self::Waiting | Self::Refused => &[],
-            Self::One(one) => std::slice::from_ref(one),
-            Self::Many(many) => many,
-        }
-    }
-
-    /// Whether the object stays filed as it is.
-    fn is(&self, values: &Values<'_>) -> bool {
-        !self.is_failure()
-            && self.values().len() == values.len()
-            && self.values().iter().zip(values.iter()).all(|(filed, value)| **filed == *filed_as(value))
-    }
-
-    fn is_failure(&self) -> bool {
-        matches!(self, Self::Failed | Self::Waiting | Self::Refused)
-    }
-
-    fn size(&self) -> usize {
-        match self {
-            Self::Many(many) => size_of_val::<[Arc<str>]>(many),
-            _ => 0,
-        }
-    }
-
-    fn charge(&self) -> usize {
-        self.values().iter().map(|value| charge_of(value)).sum()
     }
 }
 
 // === impl Index ===
 
 impl Index {
-    pub(super) fn new(source: IndexSource, limits: Limits) -> Self {
+    pub(super) fn new(source: IndexSource, limits: IndexLimits) -> Self {
         Self {
             source,
             limits,
@@ -323,8 +114,8 @@ impl Index {
         &self.source
     }
 
-    /// Files a slot's object, wherever the slot's object was filed before. One that cannot be filed is in the index nowhere,
-    /// but counted among its failures.
+    /// Files the object of a slot in place of the slot's previous object. An object that cannot be filed is
+    /// counted as a failure.
     pub(super) fn put(&mut self, slot: Slot, filing: Filing<'_>, slots: &Slots) {
         let values = match filing {
             Ok(values) => values,
@@ -334,11 +125,11 @@ impl Index {
                 return;
             }
         };
-        if self.filed.get(slot as usize).unwrap_or(&Filed::Nothing).is(&values) {
+        if self.filed.get(slot as usize).unwrap_or(&Filed::Nothing).equals(&values) {
             return;
         }
         self.remove(slot, slots);
-        if let Err((failed, error)) = self.has_room_for(&values, slot, slots) {
+        if let Err((failed, error)) = self.check_limits(&values, slot, slots) {
             self.fail(slot, failed, error, slots);
             return;
         }
@@ -350,12 +141,12 @@ impl Index {
         };
         self.bytes += filed.size();
         if let Some(key) = slots.key(slot) {
-            self.budgets.take(key.namespace(), filed.charge());
+            self.budgets.charge(key.namespace(), filed.charge());
         }
         self.set(slot, filed);
     }
 
-    /// Takes a slot's object out.
+    /// Removes the object of a slot.
     pub(super) fn remove(&mut self, slot: Slot, slots: &Slots) {
         let Some(filed) = self.filed.get_mut(slot as usize).map(std::mem::take) else { return };
         self.bytes -= filed.size();
@@ -363,7 +154,7 @@ impl Index {
             self.n_failed -= 1;
             if let Some(key) = slots.key(slot) {
                 self.failures.remove(key);
-                self.budgets.forget(key.namespace(), slot, filed == Filed::Refused);
+                self.budgets.remove_left_out(key.namespace(), slot, filed == Filed::TooManyValues);
             }
         }
         for value in filed.values() {
@@ -379,11 +170,11 @@ impl Index {
             }
         }
         if let Some(key) = slots.key(slot) {
-            self.budgets.give_back(key.namespace(), filed.charge());
+            self.budgets.refund(key.namespace(), filed.charge());
         }
     }
 
-    /// Takes everything out; returns it, to be dropped without the lock.
+    /// Removes everything. Returns it, so that the caller drops it after the lock.
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         self.n_failed = 0;
         self.bytes = 0;
@@ -393,13 +184,15 @@ impl Index {
         (filed, std::mem::take(&mut self.postings), std::mem::take(&mut self.failures), by_namespace, budgets)
     }
 
-    /// Returns the postings of a value over all namespaces.
+    /// Returns the objects of a value over all namespaces.
     pub(super) fn postings(&self, value: &str) -> Option<&Postings> {
         self.postings.get(&*filed_as(value))
     }
 
-    /// Returns the slots under a value in these namespaces after a key, in order. What it lookups at depends on
-    /// these namespaces only: for some of them, [`Index::split`] must have ended.
+    /// Returns the slots under a value in these namespaces after a key, in order.
+    ///
+    /// The work depends on these namespaces only. Unless all are requested, [`Index::split`] must have
+    /// completed.
     pub(super) fn within<'i>(
         &'i self,
         value: &str,
@@ -421,7 +214,7 @@ impl Index {
         }
     }
 
-    /// Makes the next few slots readable by namespace; answers whether all are.
+    /// Files the next few slots by namespace. Returns whether all are filed.
     pub(super) fn split(&mut self, n_slots: usize, slots: &Slots) -> bool {
         let by_namespace = self.by_namespace.get_or_insert_default();
         let Some(next) = by_namespace.next_slots(n_slots, self.filed.len()) else { return true };
@@ -433,13 +226,13 @@ impl Index {
         by_namespace.is_complete()
     }
 
-    /// Whether readers of some namespaces can be answered.
+    /// Whether all slots are filed by namespace.
     pub(super) fn is_split(&self) -> bool {
         self.by_namespace.as_ref().is_some_and(ValuesByNamespace::is_complete)
     }
 
-    /// Adds up to `limit` values after one that these namespaces have to `found`. Returns where to go on,
-    /// none at the end.
+    /// Adds up to `limit` values of these namespaces after the cursor to `found`. Returns the next cursor,
+    /// `None` at the end.
     pub(super) fn values_after(
         &self,
         after: Option<&ValuesCursor>,
@@ -457,7 +250,7 @@ impl Index {
         )
     }
 
-    /// Returns an object that is filed under this key of a value in one of these namespaces.
+    /// Returns one object that is filed under this value, in its stored form, in these namespaces.
     pub(super) fn any_slot(&self, filed: &str, slots: &Slots, namespaces: &Namespaces) -> Option<Slot> {
         match (namespaces, &self.by_namespace) {
             (Namespaces::All, _) => self.postings.get(filed)?.iter().next(),
@@ -468,9 +261,9 @@ impl Index {
         }
     }
 
-    /// In which namespaces readers of some have looked since this was asked last, and how often.
+    /// Returns how often readers looked up each namespace since the last call.
     #[cfg(test)]
-    pub(super) fn lookups(&self) -> BTreeMap<Box<str>, usize> {
+    pub(super) fn take_lookups(&self) -> BTreeMap<Box<str>, usize> {
         self.by_namespace.as_ref().map(|by_namespace| by_namespace.lookups.take()).unwrap_or_default()
     }
 
@@ -478,17 +271,17 @@ impl Index {
         &self.failures
     }
 
-    /// Returns one of these namespaces of which objects were left out, and how many of it.
+    /// Returns one of these namespaces that has left-out objects, and how many.
     pub(super) fn incomplete(&self, namespaces: &Namespaces) -> Option<(&str, usize)> {
         self.budgets.incomplete(namespaces)
     }
 
-    /// Returns a slot that was left out and may have room by now, each once until there is more room again.
+    /// Returns the next left-out slot that may have room now. Returns each slot once until more becomes free.
     pub(super) fn next_left_out(&mut self) -> Option<Slot> {
         self.budgets.next_to_try(self.limits.bytes_per_index)
     }
 
-    /// Whether something that was left out may have room by now.
+    /// Whether a left-out object may have room now.
     pub(super) fn may_have_room(&self) -> bool {
         self.budgets.may_have_room()
     }
@@ -504,29 +297,29 @@ impl Index {
         }
     }
 
-    /// Returns about how many bytes it takes.
+    /// Returns about how many bytes the index takes.
     pub(super) fn size(&self) -> usize {
         self.bytes + self.filed.capacity() * size_of::<Filed>()
     }
 
-    fn has_room_for(
+    fn check_limits(
         &self,
         values: &Values<'_>,
         slot: Slot,
         slots: &Slots,
     ) -> Result<(), (Filed, IndexError)> {
-        let Limits { values_per_object, bytes_per_index } = self.limits;
+        let IndexLimits { values_per_object, bytes_per_index } = self.limits;
         if values.len() > values_per_object {
             let error = IndexError(format!("{} values, more than {values_per_object}", values.len()));
-            return Err((Filed::Refused, error));
+            return Err((Filed::TooManyValues, error));
         }
         let needed: usize = values.iter().map(|value| charge_of(&filed_as(value))).sum();
         let namespace = slots.key(slot).map_or("", ObjectKey::namespace);
         if !self.budgets.has_room(namespace, needed, bytes_per_index) {
             let error = IndexError(format!(
-                "no room: namespace {namespace:?} uses its part of the index's {bytes_per_index} bytes"
+                "namespace {namespace:?} uses its share of the {bytes_per_index} bytes of the index"
             ));
-            return Err((Filed::Waiting, error));
+            return Err((Filed::NoRoom, error));
         }
         Ok(())
     }
@@ -535,12 +328,13 @@ impl Index {
         self.n_failed += 1;
         if let Some(key) = slots.key(slot) {
             match failed {
-                Filed::Waiting => self.budgets.wait(key.namespace(), slot),
-                Filed::Refused => self.budgets.refuse(key.namespace()),
+                Filed::NoRoom => self.budgets.add_without_room(key.namespace(), slot),
+                Filed::TooManyValues => self.budgets.add_too_large(key.namespace()),
                 _ => {}
             }
             if self.failures.len() < MAX_FAILURES {
-                // Under the cache's lock, once for every event: who wants to know asks `index_failures`.
+                // This runs under the cache's lock for each event, so it is no warning. `index_failures` has
+                // all.
                 tracing::debug!(%key, %error, index = ?self.source, "an object is missing from an index");
                 self.failures.insert(key.clone(), error);
             }
@@ -556,7 +350,7 @@ impl Index {
         self.filed[position] = filed;
     }
 
-    /// Files a slot under one value; returns the value as the index keeps it.
+    /// Files a slot under one value. Returns the index's copy of the value.
     fn file(&mut self, value: &str, slot: Slot, slots: &Slots) -> Arc<str> {
         let shared = match self.postings.get_key_value(value) {
             Some((shared, _)) => {

@@ -1,50 +1,50 @@
-//! What a cache takes.
+//! The memory that a cache takes.
 
 use crate::object::Object;
 
-/// How much memory a cache takes, kept by addition and subtraction.
+/// The memory that a cache takes. It is counted as objects are added and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// How many objects there are.
+    /// The number of objects.
     pub objects: usize,
-    /// The length of all objects' JSON text, in whatever form it is kept.
+    /// The length of all objects' JSON texts, as if none were compressed.
     pub text: usize,
-    /// The length of the texts that are kept as they are.
+    /// The length of the hot texts.
     pub plain: usize,
-    /// What the others take compressed.
+    /// The compressed length of the cold texts.
     pub compressed: usize,
-    /// What finding objects takes: by key, by order, by the indices.
+    /// The bytes of the key table, the sort order and the indices.
     pub indices: usize,
-    /// What the dictionaries take with which they are compressed.
+    /// The bytes of the compression dictionaries.
     pub dictionaries: usize,
 }
 
 // === impl Memory ===
 
 impl Memory {
-    /// Returns how many bytes it takes in all.
+    /// Returns how many bytes the cache takes in all.
     #[must_use]
     pub fn total(&self) -> usize {
         let Self { objects: _, text: _, plain, compressed, indices, dictionaries } = *self;
         plain + compressed + indices + dictionaries
     }
 
-    /// Adds an object that is kept compressed to `cold` bytes, or plain.
-    pub(super) fn add(&mut self, object: &Object, cold: Option<usize>) {
+    /// Adds an object. `compressed` is the compressed length of a cold object.
+    pub(super) fn add(&mut self, object: &Object, compressed: Option<usize>) {
         self.objects += 1;
         self.text += object.json_length();
-        match cold {
-            Some(cold) => self.compressed += cold,
+        match compressed {
+            Some(compressed) => self.compressed += compressed,
             None => self.plain += object.json_length(),
         }
     }
 
-    /// Takes away an object as it was added.
-    pub(super) fn remove(&mut self, object: &Object, cold: Option<usize>) {
+    /// Removes an object. `compressed` must be the same as when it was added.
+    pub(super) fn remove(&mut self, object: &Object, compressed: Option<usize>) {
         self.objects -= 1;
         self.text -= object.json_length();
-        match cold {
-            Some(cold) => self.compressed -= cold,
+        match compressed {
+            Some(compressed) => self.compressed -= compressed,
             None => self.plain -= object.json_length(),
         }
     }

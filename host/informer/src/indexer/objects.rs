@@ -1,13 +1,13 @@
-//! Many objects of one moment.
+//! Objects of one moment.
 
 use super::state::View;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 
-/// Objects as they were in the cache at one moment, sorted by key.
+/// A view of objects as the cache had them at one moment, sorted by key.
 ///
-/// However many they are, taking them costs next to nothing: no object's references are counted, and no lock is held. What the
-/// writer changes while this lives it copies before, 256 objects at a time; so it is there to be walked, and dropped.
+/// Creating it does not touch the objects, and it holds no lock. While it exists, the writer copies each
+/// chunk of 256 references before it changes one of them. So iterate it and drop it, and do not store it.
 pub struct Objects {
     view: View,
     namespaces: Namespaces,
@@ -20,18 +20,18 @@ impl Objects {
         Self { view, namespaces }
     }
 
-    /// Returns the objects. To keep one, clone it.
+    /// Returns the objects. Clone an object to keep it.
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         self.view.objects(&self.namespaces)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.view.count(&self.namespaces)
     }
 
-    /// Whether there are none.
+    /// Whether the view has no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

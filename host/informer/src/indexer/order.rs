@@ -1,4 +1,4 @@
-//! Slots in the order of their objects' keys.
+//! Slots, sorted by the keys of their objects.
 
 use std::ops::Bound;
 
@@ -8,18 +8,18 @@ use super::slots::{Slot, Slots};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 
-/// How many slots are in a chunk at most.
+/// The most slots in a chunk.
 const CHUNK: usize = 512;
 
-/// A sorted set of slots. Its chunks are shared with snapshots, as those of the slots are.
+/// A set of slots, sorted by the keys of their objects. Views share its chunks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
-    /// None is empty.
+    /// No chunk is empty.
     chunks: Vec<Arc<Vec<Slot>>>,
     length: usize,
 }
 
-/// A place in an order, or its end.
+/// A position in an order, or its end.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     chunk: usize,
@@ -33,7 +33,8 @@ impl Order {
         self.length
     }
 
-    /// Returns the first position whose key is not `before` what is sought.
+    /// Returns the first position whose key does not satisfy `before`. All keys before it must satisfy
+    /// `before`.
     fn seek(&self, slots: &Slots, before: impl Fn(&ObjectKey) -> bool) -> Position {
         let is_before = |slot: &Slot| slots.key(*slot).is_some_and(&before);
         let chunk = self.chunks.partition_point(|chunk| chunk.last().is_some_and(&is_before));
@@ -41,12 +42,12 @@ impl Order {
         Position { chunk, offset }
     }
 
-    /// Returns all slots.
+    /// Returns all slots, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Slot> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).copied()
     }
 
-    /// Returns the slots from a position on.
+    /// Returns the slots from a position to the end.
     fn from(&self, Position { chunk, offset }: Position) -> impl Iterator<Item = Slot> {
         let first = self.chunks.get(chunk).map_or(&[][..], |chunk| &chunk[offset..]);
         let rest = self.chunks.get(chunk + 1..).unwrap_or_default().iter().flat_map(|chunk| chunk.iter());
@@ -84,13 +85,13 @@ impl Order {
         everywhere.into_iter().flatten().chain(each.into_iter().flatten())
     }
 
-    /// Returns the first slot behind all of a namespace, or of all.
-    pub(super) fn first_behind(&self, slots: &Slots, namespace: Option<&str>) -> Option<Slot> {
+    /// Returns the first slot after all slots of a namespace. Returns the first slot of all for `None`.
+    pub(super) fn first_after(&self, slots: &Slots, namespace: Option<&str>) -> Option<Slot> {
         let start = self.seek(slots, |key| namespace.is_some_and(|namespace| key.namespace() <= namespace));
         self.from(start).next()
     }
 
-    /// Returns how many slots these namespaces have, without visiting them.
+    /// Returns how many slots these namespaces have. It does not iterate them.
     pub(super) fn count(&self, slots: &Slots, namespaces: &Namespaces) -> usize {
         match namespaces {
             Namespaces::All => self.length,
@@ -110,7 +111,7 @@ impl Order {
         chunks.iter().map(|chunk| chunk.len()).sum::<usize>() + end.offset - start.offset
     }
 
-    /// Adds a slot, which its object is in already. One that is there already is not added again.
+    /// Adds a slot, which must contain its object already. Adding a slot again changes nothing.
     pub(super) fn insert(&mut self, slot: Slot, slots: &Slots) {
         let Some(key) = slots.key(slot) else { return };
         let Position { chunk, offset } = self.seek(slots, |other| other < key);
@@ -131,7 +132,7 @@ impl Order {
         }
     }
 
-    /// Adds a slot behind all others. What comes in order fills whole chunks.
+    /// Adds a slot at the end. Slots that are added in order fill whole chunks.
     fn push(&mut self, slot: Slot) {
         self.length += 1;
         match self.chunks.last_mut() {
@@ -140,7 +141,7 @@ impl Order {
         }
     }
 
-    /// Takes a slot out, which its object is still in.
+    /// Removes a slot, which must still contain its object.
     pub(super) fn remove(&mut self, slot: Slot, slots: &Slots) {
         let Some(key) = slots.key(slot) else { return };
         let Position { chunk, offset } = self.seek(slots, |other| other < key);
@@ -157,7 +158,7 @@ impl Order {
         }
     }
 
-    /// Returns how many bytes it takes beside itself.
+    /// Returns how many bytes the chunks take.
     pub(super) fn size(&self) -> usize {
         let chunks = self.chunks.iter().map(|chunk| 40 + chunk.capacity() * size_of::<Slot>());
         self.chunks.capacity() * size_of::<usize>() + chunks.sum::<usize>()

@@ -1,4 +1,4 @@
-//! Reading sorted objects in pieces.
+//! Pages of sorted objects.
 
 use oarlock_label_selector::LabelSelector;
 
@@ -6,21 +6,22 @@ use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 
-/// How many objects are looked at under one hold of the lock.
+/// How many objects are collected while the lock is held once.
 const CHUNK: usize = 256;
 
-/// Asks for the objects after a key that match, sorted by key.
+/// A request for the matching objects after a key, sorted by key.
 ///
-/// Pages are no snapshot: an object that appears or goes between two of them may be in one or not. None is in two.
+/// Pages are not a snapshot. An object that is added or removed between two pages may be missing or present.
+/// No object is in two pages.
 #[derive(Clone, Debug, Default)]
 pub struct PageRequest {
-    /// The last key of the page before; none for the first page. It need not exist any more.
+    /// The last key of the previous page; `None` for the first page. Its object may have been removed.
     pub after: Option<ObjectKey>,
-    /// How many objects at most. 0 gives an empty page.
+    /// The most objects in the page. 0 gives an empty page.
     pub limit: usize,
-    /// Where to look.
+    /// The namespaces of the objects.
     pub namespaces: Namespaces,
-    /// Which labels they have.
+    /// The labels of the objects.
     pub selector: LabelSelector,
 }
 
@@ -29,12 +30,11 @@ pub struct PageRequest {
 pub struct Page {
     /// The objects, sorted by key.
     pub objects: Vec<Object>,
-    /// What to ask for as `after`, if there may be more.
+    /// The value of `after` for the next page; `None` after the last page.
     pub next: Option<ObjectKey>,
 }
 
-/// Fills a page from chunks, matching the labels between them. No more objects than `max_examined` are looked
-/// at.
+/// Fills a page from chunks, and matches labels between the chunks. Examines at most `max_examined` objects.
 pub(super) fn fill(
     request: &PageRequest,
     max_examined: usize,

@@ -1,11 +1,11 @@
-//! The objects that an index has under one value.
+//! The objects that an index filed under one value.
 
 use super::order::Order;
 use super::slots::{Slot, Slots};
 use crate::names::ObjectKey;
 use crate::namespaces::Namespaces;
 
-/// Slots in the order of their objects' keys; never empty. Most values of most indices have one object.
+/// Slots, sorted by the keys of their objects; never empty. Most values of most indices have one object.
 #[derive(Clone, Debug)]
 pub(super) enum Postings {
     One(Slot),
@@ -28,7 +28,7 @@ impl Postings {
         }
     }
 
-    /// Takes a slot out; answers whether that was the last one.
+    /// Removes a slot. Returns whether no slot is left.
     pub(super) fn remove(&mut self, slot: Slot, slots: &Slots) -> bool {
         match self {
             Self::One(one) => *one == slot,
@@ -74,7 +74,7 @@ impl Postings {
         }
     }
 
-    /// Returns a copy that shares its chunks.
+    /// Returns the slots as an order that shares its chunks.
     pub(super) fn to_order(&self, slots: &Slots) -> Order {
         match self {
             Self::One(one) => {

@@ -1,35 +1,35 @@
-//! Where the objects lie: numbered slots in chunks that snapshots share with the cache.
+//! Numbered slots for the objects, in chunks that views share with the cache.
 //!
-//! A snapshot is a reference to the list of chunks. The writer copies that list, and a chunk, before it changes them if a snapshot holds
-//! them, so that readers of everything neither hold a lock nor see two states.
+//! A view holds a reference to the list of chunks. While a view exists, the writer copies the list and each
+//! chunk before it changes them. So readers of all objects hold no lock, and see one state.
 
 use triomphe::Arc;
 
 use crate::names::ObjectKey;
 use crate::object::Object;
 
-/// How many objects are in a chunk.
+/// The slots in a chunk.
 const CHUNK: usize = 256;
 
-/// The number of an object's place, which it keeps while it is in the cache.
+/// The number of an object's slot. It does not change while the object is cached.
 pub(super) type Slot = u32;
 
 /// Objects by slot.
 #[derive(Clone, Default)]
 pub(super) struct Slots {
     chunks: Chunks<Object>,
-    /// The keys, in chunks alike, where a key function gives objects others than their own.
+    /// The keys of the objects, if a key function computes them. Otherwise each object has its own key.
     keys: Option<Chunks<ObjectKey>>,
 }
 
 type Chunks<T> = Arc<Vec<Arc<[Option<T>; CHUNK]>>>;
 
-/// Slots, and which of them are free.
+/// Slots, and a list of the free ones.
 #[derive(Default)]
 pub(super) struct SlotTable {
     slots: Slots,
     free: Vec<Slot>,
-    /// All slots from here on have never been used.
+    /// The first slot that was never used.
     end: Slot,
 }
 
@@ -40,7 +40,7 @@ impl Slots {
         self.chunks.get(slot as usize / CHUNK)?[slot as usize % CHUNK].as_ref()
     }
 
-    /// Returns the key under which a slot's object is kept.
+    /// Returns the key of a slot's object.
     pub(super) fn key(&self, slot: Slot) -> Option<&ObjectKey> {
         match &self.keys {
             None => self.get(slot).map(Object::key),
@@ -48,7 +48,7 @@ impl Slots {
         }
     }
 
-    /// Whether keys are given with the objects.
+    /// Whether a key function computes the keys.
     pub(super) fn has_keys(&self) -> bool {
         self.keys.is_some()
     }
@@ -65,19 +65,19 @@ impl SlotTable {
         &self.slots
     }
 
-    /// All slots from here on have never been used.
+    /// Returns the first slot that was never used.
     pub(super) fn end(&self) -> Slot {
         self.end
     }
 
-    /// From now on keys are given with the objects.
+    /// Stores a key with each object, for keys that a key function computes.
     pub(super) fn with_keys(mut self) -> Self {
         self.slots.keys = Some(Arc::default());
         self
     }
 
-    /// Puts an object into a free slot.
-    pub(super) fn insert(&mut self, key: &ObjectKey, object: Object) -> Slot {
+    /// Stores an object in a free slot. `key` is the key that a key function computed.
+    pub(super) fn insert(&mut self, key: Option<&ObjectKey>, object: Object) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             let slot = self.end;
             self.end += 1;
@@ -89,23 +89,23 @@ impl SlotTable {
             }
             slot
         });
-        self.name(slot, Some(key));
+        self.set_key(slot, key);
         self.exchange(slot, Some(object));
         slot
     }
 
-    /// Puts another object into a slot that is in use; returns the one that was there.
+    /// Stores another object in a used slot. Returns the previous one.
     pub(super) fn replace(&mut self, slot: Slot, object: Object) -> Option<Object> {
         self.exchange(slot, Some(object))
     }
 
     pub(super) fn remove(&mut self, slot: Slot) -> Option<Object> {
         self.free.push(slot);
-        self.name(slot, None);
+        self.set_key(slot, None);
         self.exchange(slot, None)
     }
 
-    fn name(&mut self, slot: Slot, key: Option<&ObjectKey>) {
+    fn set_key(&mut self, slot: Slot, key: Option<&ObjectKey>) {
         if let Some(place) = self.slots.keys.as_mut().and_then(|keys| place(keys, slot)) {
             *place = key.cloned();
         }

@@ -1,11 +1,12 @@
-//! What is behind the cache's lock.
+//! The state of a cache, which its lock guards, and views of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 
 use super::compression_queue::CompressionQueue;
-use super::index::{Filing, Index, IndexSource, Limits, Values};
+use super::index::{Filing, Index, IndexLimits, IndexSource, Values};
 use super::order::Order;
 use super::slots::{Slot, SlotTable, Slots};
 use super::{Error, IndexId, Memory};
@@ -14,27 +15,30 @@ use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::resource_version::Version;
 
-/// Below this many entries the table never bothers to give memory back.
+/// A smaller key table is not shrunk.
 const SMALL: usize = 64;
 
+/// The objects of a cache, and all structures that find them.
 #[derive(Default)]
 pub(super) struct CacheState {
     slots: SlotTable,
-    /// The slots by the hash of their keys.
+    /// The slots, by the hash of their keys.
     table: HashTable<Slot>,
-    /// The slots by their keys.
+    /// The slots, sorted by their keys.
     order: Order,
     pub(super) compression_queue: CompressionQueue,
-    /// Several names may share an index.
+    /// The indices by name. Several names may share an index.
     pub(super) names: BTreeMap<String, IndexId>,
     pub(super) indices: Vec<(IndexId, Index)>,
+    /// The sources of all indices.
+    sources: Arc<[(IndexId, IndexSource)]>,
     next_index: u64,
-    pub(super) limits: Limits,
+    pub(super) limits: IndexLimits,
     pub(super) resource_version: Version,
     pub(super) memory: Memory,
 }
 
-/// Everything that was in the cache at one moment, by reference.
+/// A view of the cache at one moment. Later writes do not change it.
 pub(crate) struct View {
     slots: Slots,
     order: Order,
@@ -74,17 +78,17 @@ impl CacheState {
         View { slots: self.slots.slots().clone(), order: self.order.clone() }
     }
 
-    /// Stores an object; returns the one that was there.
+    /// Stores an object, and returns the previous one. `found` is the slot of `key`, if the key is cached.
+    /// Without a `key` the object has its own.
     pub(super) fn put(
         &mut self,
-        key: &ObjectKey,
+        key: Option<&ObjectKey>,
+        found: Option<Slot>,
         object: Object,
         mut filings: Vec<(IndexId, Filing<'_>)>,
     ) -> Option<Object> {
-        let cold = object.cold_length();
-        let found = self.find(key);
-        self.memory.add(&object, cold);
-        let indexed = (!self.indices.is_empty()).then(|| object.clone());
+        let compressed = object.compressed_length();
+        self.memory.add(&object, compressed);
         let (slot, old) = match found {
             Some(slot) => {
                 let old = self.slots.replace(slot, object);
@@ -94,24 +98,27 @@ impl CacheState {
                 (slot, old)
             }
             None => {
+                let hash_value = key.unwrap_or(object.key()).hash_value();
                 let slot = self.slots.insert(key, object);
                 let slots = self.slots.slots();
                 let hash = |slot: &Slot| slots.key(*slot).map_or(0, ObjectKey::hash_value);
-                self.table.insert_unique(key.hash_value(), slot, hash);
+                self.table.insert_unique(hash_value, slot, hash);
                 self.order.insert(slot, slots);
                 (slot, None)
             }
         };
-        self.compression_queue.record_write(slot, cold);
-        if let Some(object) = indexed {
-            for (id, index) in &mut self.indices {
-                let filing = match filings.iter().position(|(filed, _)| filed == id) {
-                    Some(position) => filings.swap_remove(position).1,
-                    // The index was added in this very moment.
-                    None => Values::of(index.source(), &object),
-                };
-                index.put(slot, filing, self.slots.slots());
-            }
+        self.compression_queue.record_write(slot, compressed);
+        let slots = self.slots.slots();
+        for (id, index) in &mut self.indices {
+            let filing = match filings.iter().position(|(filed, _)| filed == id) {
+                Some(position) => filings.swap_remove(position).1,
+                // The index was added after the writer computed the filings.
+                None => match slots.get(slot) {
+                    Some(object) => Values::of(index.source(), object),
+                    None => continue,
+                },
+            };
+            index.put(slot, filing, slots);
         }
         old
     }
@@ -131,7 +138,8 @@ impl CacheState {
         Some(old)
     }
 
-    /// Takes out everything but the indices' definitions; returns it, to be dropped without the lock.
+    /// Removes all objects, but keeps the indices. Returns the removed structures, so that the caller drops
+    /// them after the lock.
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         let has_keys = self.slots.slots().has_keys();
         let slots = if has_keys { SlotTable::default().with_keys() } else { SlotTable::default() };
@@ -142,7 +150,7 @@ impl CacheState {
         (old, std::mem::take(&mut self.table), std::mem::take(&mut self.order), filed)
     }
 
-    /// Gives memory back after many deletions.
+    /// Frees memory after many deletes.
     fn shrink(&mut self) {
         if self.order.len() == 0 {
             drop(self.clear());
@@ -153,7 +161,7 @@ impl CacheState {
         }
     }
 
-    /// Notes that a slot's object was compressed to this many bytes, if it is still that object.
+    /// Records that an object was compressed to this many bytes, unless its slot has another object now.
     pub(super) fn record_compression(&mut self, slot: Slot, object: &Object, length: usize) {
         if self.slots.slots().get(slot).is_some_and(|now| now.is_same(object)) {
             self.memory.remove(object, self.compression_queue.compressed_length(slot));
@@ -162,8 +170,8 @@ impl CacheState {
         }
     }
 
-    /// Returns the objects from a slot on whose texts may be compressed anew, at most so many, and the slot after them.
-    pub(super) fn cold_after(&self, slot: Slot, limit: usize) -> (Vec<(Slot, Object)>, Slot) {
+    /// Returns the cold objects of the next `limit` slots from a slot on, and the slot after these.
+    pub(super) fn cold_objects_from(&self, slot: Slot, limit: usize) -> (Vec<(Slot, Object)>, Slot) {
         let end = self.slots.end().min(slot.saturating_add(limit as Slot));
         let slots = self.slots.slots();
         let cold = (slot..end).filter(|slot| self.compression_queue.compressed_length(*slot).is_some());
@@ -183,8 +191,8 @@ impl CacheState {
         Memory { indices: indices + own, ..self.memory }
     }
 
-    pub(super) fn sources(&self) -> Vec<(IndexId, IndexSource)> {
-        self.indices.iter().map(|(id, index)| (*id, index.source().clone())).collect()
+    pub(super) fn sources(&self) -> Arc<[(IndexId, IndexSource)]> {
+        self.sources.clone()
     }
 
     pub(super) fn index(&self, name: &str) -> Result<&Index, Error> {
@@ -192,7 +200,7 @@ impl CacheState {
         id.and_then(|id| self.index_by_id(*id)).ok_or_else(|| Error::UnknownIndex(name.to_owned()))
     }
 
-    /// Returns an index of which nothing in these namespaces was left out.
+    /// Returns an index that has left out no object of these namespaces.
     pub(super) fn complete_index(&self, name: &str, namespaces: &Namespaces) -> Result<&Index, Error> {
         let index = self.index(name)?;
         match index.incomplete(namespaces) {
@@ -210,13 +218,13 @@ impl CacheState {
         Some((index, slots.slots()))
     }
 
-    /// Whether an index left out objects that may have room by now.
+    /// Whether an index has left-out objects that may have room now.
     pub(super) fn may_retry_left_out(&self) -> bool {
         self.indices.iter().any(|(_, index)| index.may_have_room())
     }
 
-    /// Returns an object that an index left out and that may have room by now, with what is needed to file
-    /// it. None is returned twice before more becomes free.
+    /// Returns the next left-out object that may have room now, with its key, index and source. Returns each
+    /// object once until more becomes free.
     pub(super) fn next_left_out(&mut self) -> Option<(IndexId, IndexSource, ObjectKey, Object)> {
         let (id, source, slot) = self.indices.iter_mut().find_map(|(id, index)| {
             let slot = index.next_left_out()?;
@@ -230,7 +238,7 @@ impl CacheState {
         self.indices.iter().find(|(other, _)| *other == id).map(|(_, index)| index)
     }
 
-    /// Files a slot's object in an index, unless it is another one by now: that one has been filed by the writer.
+    /// Files an object in an index, unless its key has another object now, which the writer has filed.
     pub(super) fn file(&mut self, id: IndexId, object: &Object, key: &ObjectKey, filing: Filing<'_>) {
         let Some(slot) = self.find(key) else { return };
         let slots = self.slots.slots();
@@ -241,7 +249,7 @@ impl CacheState {
         }
     }
 
-    /// Returns the index with this source, one user more.
+    /// Returns the index with this source, which is created if necessary, and counts one more user of it.
     pub(super) fn use_index(&mut self, source: IndexSource) -> IndexId {
         if let Some((id, index)) = self.indices.iter_mut().find(|(_, index)| *index.source() == source) {
             index.n_users += 1;
@@ -250,15 +258,25 @@ impl CacheState {
         let id = IndexId(self.next_index);
         self.next_index += 1;
         self.indices.push((id, Index::new(source, self.limits)));
+        self.update_sources();
         id
     }
 
-    /// Takes a user from an index; returns it if that was the last one.
-    pub(super) fn free_index(&mut self, id: IndexId) -> Option<Index> {
+    /// Counts one user less of an index. Removes the index and returns it when that was the last user.
+    pub(super) fn release_index(&mut self, id: IndexId) -> Option<Index> {
         let position = self.indices.iter().position(|(other, _)| *other == id)?;
         let index = &mut self.indices[position].1;
         index.n_users -= 1;
-        (index.n_users == 0).then(|| self.indices.swap_remove(position).1)
+        if index.n_users > 0 {
+            return None;
+        }
+        let (_, index) = self.indices.swap_remove(position);
+        self.update_sources();
+        Some(index)
+    }
+
+    fn update_sources(&mut self) {
+        self.sources = self.indices.iter().map(|(id, index)| (*id, index.source().clone())).collect();
     }
 }
 
@@ -274,7 +292,7 @@ impl View {
         self.order.within(&self.slots, namespaces, None).filter_map(|slot| self.slots.get(slot))
     }
 
-    /// Returns how many objects these namespaces have.
+    /// Returns the number of objects of these namespaces.
     pub(super) fn count(&self, namespaces: &Namespaces) -> usize {
         self.order.count(&self.slots, namespaces)
     }
@@ -300,7 +318,7 @@ impl View {
     pub(super) fn namespaces(&self) -> impl Iterator<Item = &str> {
         let mut last: Option<&str> = None;
         std::iter::from_fn(move || {
-            let next = self.order.first_behind(&self.slots, last)?;
+            let next = self.order.first_after(&self.slots, last)?;
             last = Some(self.slots.key(next)?.namespace());
             last
         })

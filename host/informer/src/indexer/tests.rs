@@ -1,4 +1,4 @@
-//! The clauses ST-…, IX-… and LS-…, and the upstream cases 8, 22 and 23.
+//! Tests of the clauses ST-…, IX-… and LS-…, and of client-go's cases 8, 22 and 23.
 
 mod model;
 mod upstream;
@@ -39,7 +39,7 @@ fn filled(objects: impl IntoIterator<Item = Object>) -> (IndexerWriter, Indexer)
 }
 
 #[test]
-fn put_is_upsert_and_deleting_nothing_does_nothing_st_02() {
+fn put_upserts_and_deleting_an_absent_key_changes_nothing_st_02() {
     let (mut writer, indexer) = filled([]);
     assert!(writer.put(at("ns/a".into(), "1")).is_none());
     assert_eq!(writer.put(at("ns/a".into(), "2")).unwrap().resource_version(), "1");
@@ -48,7 +48,7 @@ fn put_is_upsert_and_deleting_nothing_does_nothing_st_02() {
 }
 
 #[test]
-fn reads_share_what_is_stored_st_03() {
+fn readers_share_the_stored_object_st_03() {
     let (_writer, indexer) = filled([at("ns/a".into(), "1")]);
     let key = ObjectKey::new("ns", "a");
     assert!(indexer.get(&key).unwrap().is_same(&indexer.get(&key).unwrap()));
@@ -56,7 +56,7 @@ fn reads_share_what_is_stored_st_03() {
 }
 
 #[test]
-fn replace_swaps_all_and_rebuilds_the_indices_st_05() {
+fn replace_swaps_all_objects_and_rebuilds_the_indices_st_05() {
     let (mut writer, indexer) = filled([labelled("ns/a", "old"), labelled("ns/b", "both")]);
     indexer.add_index("foo", by_label()).unwrap();
     writer.replace(vec![labelled("ns/c", "both"), labelled("ns/d", "first"), labelled("ns/d", "last")], "");
@@ -71,7 +71,7 @@ fn replace_swaps_all_and_rebuilds_the_indices_st_05() {
 
 // Conformance: 1.14
 #[test]
-fn the_version_follows_the_last_change_without_comparing_st_06_st_07() {
+fn the_resource_version_is_that_of_the_last_change_even_if_lower_st_06_st_07() {
     let (mut writer, indexer) = filled([at("ns/a".into(), "9")]);
     assert_eq!(&*indexer.resource_version(), "9");
     writer.put(at("ns/b".into(), "3"));
@@ -83,7 +83,7 @@ fn the_version_follows_the_last_change_without_comparing_st_06_st_07() {
 }
 
 #[test]
-fn objects_and_bytes_are_accounted_for() {
+fn the_cache_counts_its_objects_and_bytes() {
     let (mut writer, indexer) = filled([]);
     let small = at("ns/a".into(), "1");
     let large = at(Draft::new("ns/a").field("spec", json!("x".repeat(1000))), "2");
@@ -96,7 +96,7 @@ fn objects_and_bytes_are_accounted_for() {
 }
 
 #[test]
-fn an_object_is_filed_under_each_value_once_ix_01() {
+fn an_object_is_filed_under_each_of_its_values_once_ix_01() {
     let owners = json!([{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u1"}, {"apiVersion": "v1", "kind": "B", "name": "b", "uid": "u2"}]);
     let containers = json!({"containers": [{"image": "x"}, {"image": "y"}, {"image": "x"}, {"name": "no image"}], "n": 3, "none": null});
     let draft =
@@ -134,7 +134,7 @@ fn an_update_moves_the_object_between_values_ix_02() {
 
 // Conformance: 8.1, 23.1, 23.2
 #[test]
-fn a_value_without_objects_is_gone_ix_03() {
+fn a_value_without_objects_is_removed_ix_03() {
     let (mut writer, indexer) =
         filled([labelled("ns/a", "bar"), labelled("ns/b", "bar"), labelled("ns/c", "biz")]);
     indexer.add_index("foo", by_label()).unwrap();
@@ -147,7 +147,7 @@ fn a_value_without_objects_is_gone_ix_03() {
 
 // Conformance: G.39
 #[test]
-fn an_object_that_cannot_be_filed_is_stored_and_the_index_says_so_ix_04() {
+fn an_object_that_cannot_be_filed_is_stored_and_counted_as_a_failure_ix_04() {
     let (mut writer, indexer) = filled([at(Draft::new("ns/a").field("spec", json!({"x": {}})), "1")]);
     indexer.add_index("x", IndexSource::Pointer("/spec/x".parse().unwrap())).unwrap();
     writer.put(at(Draft::new("ns/b").field("spec", json!({"x": []})), "1"));
@@ -166,7 +166,7 @@ fn an_object_that_cannot_be_filed_is_stored_and_the_index_says_so_ix_04() {
 }
 
 #[test]
-fn an_unknown_index_is_named_ix_05() {
+fn reading_an_unknown_index_is_an_error_that_names_it_ix_05() {
     let (_writer, indexer) = filled([]);
     let request = PageRequest { limit: 1, ..PageRequest::default() };
     let unknown = Error::UnknownIndex("nope".into());
@@ -179,7 +179,7 @@ fn an_unknown_index_is_named_ix_05() {
 
 // Conformance: G.56
 #[test]
-fn the_union_over_an_objects_values_and_sorted_keys_ix_06_ix_07() {
+fn index_returns_the_objects_that_share_a_value_and_keys_are_sorted_ix_06_ix_07() {
     let function = IndexFunction::new(|object| {
         Ok(object
             .labels()
@@ -199,7 +199,7 @@ fn the_union_over_an_objects_values_and_sorted_keys_ix_06_ix_07() {
 
 // Conformance: G.39
 #[test]
-fn indices_come_at_any_time_all_or_none_ix_08() {
+fn indices_can_be_added_at_any_time_all_or_none_ix_08() {
     let (mut writer, indexer) = filled((0..2000).map(|i| labelled(&format!("ns/{i:04}"), "early")));
     indexer.add_index("foo", by_label()).unwrap();
     assert_eq!(indexer.index_keys("foo", "early").unwrap().len(), 2000);
@@ -232,7 +232,7 @@ fn equal_indices_are_shared_and_freed_with_their_last_name() {
 
 // Conformance: G.56
 #[test]
-fn the_namespace_index_is_always_there_ix_09() {
+fn the_namespace_index_always_exists_ix_09() {
     let (_writer, indexer) =
         filled(["b/x", "a/y", "a/x", "cluster-wide", "a-b/x"].map(|name| at(name.into(), "1")));
     assert_eq!(values(&indexer, NAMESPACE_INDEX), ["", "a", "a-b", "b"]);
@@ -243,7 +243,7 @@ fn the_namespace_index_is_always_there_ix_09() {
 }
 
 #[test]
-fn index_values_are_those_of_the_readable_namespaces() {
+fn index_values_are_those_of_the_requested_namespaces() {
     let (_writer, indexer) =
         filled([labelled("a/x", "seen"), labelled("b/x", "hidden"), labelled("b/y", "seen")]);
     indexer.add_index("foo", by_label()).unwrap();
@@ -254,7 +254,7 @@ fn index_values_are_those_of_the_readable_namespaces() {
 }
 
 #[test]
-fn lists_by_namespace_and_labels_ls_01_ls_02() {
+fn list_selects_by_namespace_and_labels_ls_01_ls_02() {
     let (_writer, indexer) = filled([labelled("a/x", "1"), labelled("b/x", "1"), labelled("a/y", "2")]);
     let selector: LabelSelector = "foo=1".parse().unwrap();
     let everything = LabelSelector::everything();
@@ -265,7 +265,7 @@ fn lists_by_namespace_and_labels_ls_01_ls_02() {
 }
 
 #[test]
-fn pages_have_every_object_once_and_in_order() {
+fn pages_contain_each_object_once_and_in_order() {
     let objects =
         (0..700).map(|i| labelled(&format!("{}/{i:03}", ["a", "b", "c"][i % 3]), ["x", "y"][i % 2]));
     let (mut writer, indexer) = filled(objects);
@@ -297,7 +297,7 @@ fn pages_have_every_object_once_and_in_order() {
             }
         }
     }
-    // The last key of a page may be gone by the next.
+    // The last object of a page may be deleted before the next page.
     let request = PageRequest { limit: 3, ..PageRequest::default() };
     let page = indexer.by_index_page("foo", "x", &request).unwrap();
     let last = page.next.clone().unwrap();
@@ -307,7 +307,7 @@ fn pages_have_every_object_once_and_in_order() {
 }
 
 #[test]
-fn a_view_is_what_was_there_whatever_is_written() {
+fn a_view_does_not_change_when_the_cache_is_written() {
     let (mut writer, indexer) = filled(["a/x", "a/y", "b/x"].map(|name| labelled(name, "one")));
     indexer.add_index("foo", by_label()).unwrap();
     let of_value = indexer.view_by_index("foo", "one").unwrap();

@@ -1,4 +1,4 @@
-//! The name of one object of a resource.
+//! The key of an object: namespace and name.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -11,12 +11,12 @@ use hashbrown::{HashMap, HashSet};
 use triomphe::{Arc, ThinArc};
 
 use super::Error;
-use crate::intern::{Interner, Shared};
+use crate::intern::{Intern, Interner};
 
-/// Names one object of a resource: its namespace and its name.
+/// The key of an object within its resource: namespace and name.
 ///
-/// Ordered by namespace, then name; one pointer, cheap to clone. A cluster-scoped object has the empty namespace. The hash is
-/// computed once, when the key is made.
+/// Keys are ordered by namespace, then by name. The namespace of a cluster-scoped object is empty. A key is
+/// one pointer, cheap to clone, and its hash is computed once, when it is created.
 #[derive(Clone)]
 pub struct ObjectKey(ThinArc<Head, u8>);
 
@@ -25,17 +25,17 @@ struct Head {
     namespace: Namespace,
 }
 
-/// The name of a namespace, one copy of which is shared by all keys.
+/// The name of a namespace. All keys of the namespace share one copy.
 #[derive(Clone, PartialEq, Eq)]
 struct Namespace(Arc<Box<str>>);
 
-/// A map by key that does not hash again.
+/// A map by key. It uses the hash that each key stores.
 pub(crate) type KeyMap<V> = HashMap<ObjectKey, V, BuildHasherDefault<KeyHasher>>;
 
-/// A set of keys that does not hash again.
+/// A set of keys. It uses the hash that each key stores.
 pub(crate) type KeySet = HashSet<ObjectKey, BuildHasherDefault<KeyHasher>>;
 
-/// Takes the hash that a key brings along.
+/// Passes the stored hash of a key on.
 #[derive(Default)]
 pub(crate) struct KeyHasher(u64);
 
@@ -43,13 +43,13 @@ static NAMESPACES: Interner<Namespace> = Interner::new();
 
 static NO_NAMESPACE: LazyLock<Namespace> = LazyLock::new(|| Namespace(Arc::new(Box::from(""))));
 
-/// One for the process, so that names chosen with evil intent collide no more often than others.
+/// The random seed of all hashes, so that clients cannot choose names that collide.
 static RANDOM: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 // === impl ObjectKey ===
 
 impl ObjectKey {
-    /// Makes the key of an object in `namespace`, which is empty for cluster-scoped objects.
+    /// Creates the key of an object. `namespace` is empty for a cluster-scoped object.
     pub fn new(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         let (namespace, name) = (namespace.as_ref(), name.as_ref());
         let mut hasher = RANDOM.build_hasher();
@@ -60,18 +60,18 @@ impl ObjectKey {
         Self(ThinArc::from_header_and_slice(head, name.as_bytes()))
     }
 
-    /// Returns the namespace, empty for cluster-scoped objects.
+    /// Returns the namespace; empty for a cluster-scoped object.
     pub fn namespace(&self) -> &str {
         &self.0.header.header.namespace.0
     }
 
     /// Returns the name.
     pub fn name(&self) -> &str {
-        // It was made of a text.
+        // The bytes come from a `str`.
         std::str::from_utf8(&self.0.slice).unwrap_or_default()
     }
 
-    /// Returns the hash of the whole.
+    /// Returns the hash of namespace and name.
     pub(crate) fn hash_value(&self) -> u64 {
         self.0.header.header.hash
     }
@@ -116,7 +116,8 @@ impl Ord for ObjectKey {
 }
 
 impl ObjectKey {
-    /// Compares as the API server sorts its lists: by `namespace/name` as one text, in which `a-b/x` stands before `a/x`.
+    /// Compares keys in the order of the API server's lists: by `namespace/name` as one text. In that order
+    /// `a-b/x` is before `a/x`.
     pub(crate) fn cmp_in_list(&self, other: &Self) -> Ordering {
         let (namespace, other_namespace) =
             (&self.0.header.header.namespace, &other.0.header.header.namespace);
@@ -136,7 +137,7 @@ impl PartialOrd for ObjectKey {
     }
 }
 
-/// `namespace/name`, or `name` alone without a namespace (KEY-01).
+/// Writes `namespace/name`, or `name` if the namespace is empty (KEY-01).
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace() {
@@ -152,9 +153,9 @@ impl fmt::Debug for ObjectKey {
     }
 }
 
-/// Splits `name` or `namespace/name`; more parts are an error (KEY-04).
+/// Parses `name` or `namespace/name`; more parts are an error (KEY-04).
 ///
-/// Not the exact inverse of `Display`: `/x` names `x` without a namespace.
+/// This accepts more than `Display` writes: `/x` is the same as `x`.
 impl FromStr for ObjectKey {
     type Err = Error;
 
@@ -174,7 +175,7 @@ impl Namespace {
         if name.is_empty() {
             return NO_NAMESPACE.clone();
         }
-        NAMESPACES.find(name).unwrap_or_else(|| NAMESPACES.keep(Self(Arc::new(Box::from(name)))))
+        NAMESPACES.find(name).unwrap_or_else(|| NAMESPACES.intern(Self(Arc::new(Box::from(name)))))
     }
 
     fn is_equal(&self, other: &Self) -> bool {
@@ -194,8 +195,8 @@ impl Borrow<str> for Namespace {
     }
 }
 
-impl Shared for Namespace {
-    fn is_last(&self) -> bool {
+impl Intern for Namespace {
+    fn is_unique(&self) -> bool {
         self.0.is_unique()
     }
 }
@@ -207,7 +208,7 @@ impl Hasher for KeyHasher {
         self.0
     }
 
-    /// A key never comes here; anything else gets a poor hash.
+    /// Not used by keys. Other values get a poor hash.
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -224,13 +225,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn namespace_and_name_or_name_alone_key_01() {
+    fn a_key_is_displayed_as_namespace_and_name_key_01() {
         assert_eq!(ObjectKey::new("ns", "x").to_string(), "ns/x");
         assert_eq!(ObjectKey::new("", "x").to_string(), "x");
     }
 
     #[test]
-    fn one_part_two_parts_and_no_more_key_04() {
+    fn a_key_is_parsed_from_one_or_two_parts_key_04() {
         assert_eq!("x".parse(), Ok(ObjectKey::new("", "x")));
         assert_eq!("ns/x".parse(), Ok(ObjectKey::new("ns", "x")));
         assert_eq!("/x".parse(), Ok(ObjectKey::new("", "x")));
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_equal_hashed_and_ordered_by_namespace_then_name() {
+    fn keys_are_compared_by_namespace_then_name() {
         let keys = ["a", "z", "a/b", "a/c", "a-b/a", "b/a"].map(|text| text.parse::<ObjectKey>().unwrap());
         assert!(keys.is_sorted());
         for (key, other) in

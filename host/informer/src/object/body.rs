@@ -1,4 +1,4 @@
-//! How an object's text is kept: as it is, or compressed.
+//! An object's text, hot or cold.
 
 use std::sync::Arc;
 
@@ -7,53 +7,53 @@ use triomphe::ThinArc;
 use super::Json;
 use super::dictionary::Dictionary;
 
-/// Below this many bytes a text is left as it is.
+/// Shorter texts are not compressed.
 const MIN_LENGTH: usize = 256;
 
-/// An object's text in one of its two forms.
+/// An object's text.
 #[derive(Clone)]
 pub(super) enum Body {
-    /// Hot: as it is.
-    Plain(triomphe::Arc<Box<str>>),
-    /// Cold: compressed with a dictionary.
+    /// The uncompressed text.
+    Hot(triomphe::Arc<Box<str>>),
+    /// The text compressed with a dictionary.
     Cold(ThinArc<Arc<Dictionary>, u8>),
 }
 
 // === impl Body ===
 
 impl Body {
-    pub(super) fn plain(text: Box<str>) -> Self {
-        Self::Plain(triomphe::Arc::new(text))
+    pub(super) fn hot(text: Box<str>) -> Self {
+        Self::Hot(triomphe::Arc::new(text))
     }
 
-    /// Returns the text compressed; none if that is not worth it, or fails.
+    /// Compresses a text. Returns `None` when that fails, or saves too little.
     pub(super) fn compressed(text: &str, dictionary: &Arc<Dictionary>) -> Option<Self> {
         if text.len() < MIN_LENGTH {
             return None;
         }
         dictionary.compress(text, |bytes| {
-            // A dictionary's frame carries two pointers and a length along.
-            let is_worth_it = bytes.len() + 48 < text.len() - text.len() / 8;
-            is_worth_it.then(|| Self::Cold(ThinArc::from_header_and_slice(dictionary.clone(), bytes)))
+            // A cold text stores two pointers and a length in addition.
+            let saves_enough = bytes.len() + 48 < text.len() - text.len() / 8;
+            saves_enough.then(|| Self::Cold(ThinArc::from_header_and_slice(dictionary.clone(), bytes)))
         })
     }
 
-    /// Returns the text, which has this length.
+    /// Returns the text, decompressed if necessary. `length` is the length of the text.
     pub(super) fn text(&self, length: usize) -> Option<Json> {
         match self {
-            Self::Plain(text) => Some(Json::shared(text.clone())),
-            Self::Cold(cold) => cold.header.header.decompress(&cold.slice, length).map(Json::own),
+            Self::Hot(text) => Some(Json::shared(text.clone())),
+            Self::Cold(cold) => cold.header.header.decompress(&cold.slice, length).map(Json::owned),
         }
     }
 
-    pub(super) fn is_cold_with(&self, dictionary: &Arc<Dictionary>) -> bool {
+    pub(super) fn is_compressed_with(&self, dictionary: &Arc<Dictionary>) -> bool {
         matches!(self, Self::Cold(cold) if Arc::ptr_eq(&cold.header.header, dictionary))
     }
 
-    /// Returns how many bytes the text takes compressed; none while it is plain.
-    pub(super) fn cold_length(&self) -> Option<usize> {
+    /// Returns how many bytes the compressed text takes. Returns `None` for a hot text.
+    pub(super) fn compressed_length(&self) -> Option<usize> {
         match self {
-            Self::Plain(_) => None,
+            Self::Hot(_) => None,
             Self::Cold(cold) => Some(cold.slice.len()),
         }
     }

@@ -1,19 +1,19 @@
-//! How much of each object is kept.
+//! Full objects, or metadata only.
 
-/// How much of each object is asked for and kept.
+/// How much of each object an informer requests and caches.
 ///
-/// An object is the same one in both forms, with the same type, key, uid and resourceVersion; the smaller form has nothing but
-/// `apiVersion`, `kind` and `metadata`.
+/// Type, key, uid and resourceVersion of an object are the same in both forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Content {
-    /// `apiVersion`, `kind` and `metadata`.
+    /// `apiVersion`, `kind` and `metadata` only.
     Metadata,
-    /// All of it.
+    /// The whole object.
     #[default]
     Full,
 }
 
-/// Whether this is the type under which the API sends metadata alone, whatever the object is.
+/// Whether this is `PartialObjectMetadata`, the type of every object of which the API server sends only
+/// metadata.
 pub(super) fn is_partial(api_version: &str, kind: &str) -> bool {
     kind == "PartialObjectMetadata" && api_version.starts_with("meta.k8s.io/")
 }

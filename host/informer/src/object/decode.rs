@@ -1,22 +1,24 @@
-//! The door: where bytes become an [`Object`], in the one form that the cache knows.
+//! Decodes bytes into an [`Object`].
 //!
-//! Two ways lead through it. The quick one reads what API servers commonly write: it goes once over the text, reads type and
-//! metadata to the letter, and only sees to it that the rest is closed. Whatever it finds unusual (escapes in a name, a field
-//! that stands twice, white space where something is left out) or wrong, it leaves to the exact one, which has serde read
-//! everything. So what the quick way takes in is what the exact one would, and in the same form; save that a text is taken in
-//! whose fault lies deep in what nobody here reads: a wrong comma, literal or escape within an array or object.
+//! Two decoders give the same objects. The fast decoder handles what API servers usually write: it walks over
+//! the text once, decodes the type and the metadata strictly, and only checks that every other value is
+//! closed. When it finds something unusual (an escape in a name, a field that occurs twice) or wrong, the
+//! strict decoder starts again: it has serde parse the whole text, and reports the error.
+//!
+//! So both accept the same texts, with one exception: the fast decoder does not notice a wrong comma, literal
+//! or escape inside of an array or object that it only skips.
 
 mod fast;
-
 mod strict;
 
 use super::content::{Content, is_partial};
 use super::metadata::Error;
+use super::pruning::Pruned;
 use super::{Labels, Object, Pruning};
 use crate::names::TypeMeta;
 
-/// What the door has found out about an object.
-pub(super) struct Parts<'a> {
+/// The decoded fields of an object.
+pub(super) struct DecodedObject<'a> {
     pub(super) type_meta: TypeMeta,
     /// Has no slash.
     pub(super) namespace: &'a str,
@@ -27,24 +29,35 @@ pub(super) struct Parts<'a> {
     pub(super) generation: Option<i64>,
     pub(super) deletion_timestamp: Option<&'a str>,
     pub(super) labels: Labels,
-    /// In its final form; less than 4 GiB.
-    pub(super) text: String,
-    /// How much of the object the text is.
+    pub(super) text: KeptText,
     pub(super) content: Content,
-    /// Where in the text the value of `metadata` begins.
+}
+
+/// The text that an object keeps.
+pub(super) struct KeptText {
+    /// Shorter than 4 GiB.
+    pub(super) json: String,
+    /// Where the value of `metadata` starts.
     pub(super) metadata_start: usize,
 }
 
-/// What an object is to be when it is in.
+/// How an object is decoded.
 #[derive(Clone, Copy)]
-struct Terms<'a> {
-    /// Its type, where it does not say it itself.
+struct Options<'a> {
+    /// The type of an object that does not name its type.
     type_meta: Option<&'a TypeMeta>,
     pruning: &'a Pruning,
     content: Content,
 }
 
-/// Checks the bytes, fills in and leaves out what is to be, and reads the metadata.
+/// An object's type, and the parts of it that its text lacks.
+struct ResolvedType<'a> {
+    type_meta: TypeMeta,
+    missing_api_version: Option<&'a str>,
+    missing_kind: Option<&'a str>,
+}
+
+/// Decodes an object, adds its type where that is missing, and prunes it.
 pub(super) fn decode(
     bytes: &[u8],
     type_meta: Option<&TypeMeta>,
@@ -55,38 +68,35 @@ pub(super) fn decode(
     if u32::try_from(source.len()).is_err() {
         return Err(Error::TooLarge(source.len()));
     }
-    let terms = Terms { type_meta, pruning, content };
-    let narrowed = pruning.fields.apply(source)?;
-    let source = narrowed.as_deref().unwrap_or(source);
-    match fast::decode(source, terms) {
+    let options = Options { type_meta, pruning, content };
+    match fast::decode(source, options) {
         Some(object) => Ok(object),
-        None => strict::decode(source, terms),
+        None => strict::decode(source, options),
     }
 }
 
-/// Writes `kind` and `apiVersion` at the head of a JSON object (or of the beginning of one that goes on with an entry), in
-/// the order in which Go writes them.
+/// Writes `kind` and `apiVersion` at the start of a JSON object, in the order in which Go writes them.
 pub(super) fn with_type_meta(object: &str, api_version: Option<&str>, kind: Option<&str>) -> String {
     let mut filled = head_with(api_version, kind);
     filled.push_str(object.strip_prefix('{').unwrap_or(object));
     filled
 }
 
-/// Returns the beginning of an object up to where its other entries follow.
+/// Returns the start of a JSON object, to be followed by its other entries.
 fn head_with(api_version: Option<&str>, kind: Option<&str>) -> String {
     let mut head = String::with_capacity(64);
     head.push('{');
     for (name, value) in [("\"kind\":", kind), ("\"apiVersion\":", api_version)] {
         if let Some(value) = value {
             head.push_str(name);
-            push_text(&mut head, value);
+            push_string(&mut head, value);
             head.push(',');
         }
     }
     head
 }
 
-fn push_text(json: &mut String, text: &str) {
+fn push_string(json: &mut String, text: &str) {
     if text.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
         json.push_str(&serde_json::Value::from(text).to_string());
     } else {
@@ -94,20 +104,25 @@ fn push_text(json: &mut String, text: &str) {
     }
 }
 
-/// Returns the beginning of an object that has nothing but its metadata.
-fn metadata_head(type_meta: &TypeMeta) -> String {
-    head_with(Some(&type_meta.api_version), Some(&type_meta.kind)) + "\"metadata\":"
-}
-
 fn utf8(bytes: &[u8]) -> Result<&str, Error> {
-    // The quick check does not say where, the slow one does.
+    // The fast check does not say where the fault is, the slow one does.
     simdutf8::basic::from_utf8(bytes).or_else(|_| std::str::from_utf8(bytes)).map_err(Error::NotUtf8)
 }
 
-// === impl Terms ===
+// === impl Options ===
 
-impl Terms<'_> {
-    /// Returns the object's type, as one shared copy with what the caller expected wherever they agree.
+impl<'a> Options<'a> {
+    /// Returns the type of an object whose text names these parts of it.
+    fn resolve_type(&self, api_version: Option<&str>, kind: Option<&str>) -> Result<ResolvedType<'a>, Error> {
+        let missing_api_version =
+            self.type_meta.filter(|_| api_version.is_none()).map(|expected| &*expected.api_version);
+        let missing_kind = self.type_meta.filter(|_| kind.is_none()).map(|expected| &*expected.kind);
+        let api_version = api_version.or(missing_api_version).unwrap_or_default();
+        let kind = kind.or(missing_kind).unwrap_or_default();
+        Ok(ResolvedType { type_meta: self.share(api_version, kind)?, missing_api_version, missing_kind })
+    }
+
+    /// Returns the type with these names. It is the expected type's copy where both are equal.
     fn share(&self, api_version: &str, kind: &str) -> Result<TypeMeta, Error> {
         if api_version.is_empty() {
             return Err(Error::MissingType("apiVersion"));
@@ -124,6 +139,26 @@ impl Terms<'_> {
             }
             _ => Ok(TypeMeta::new(api_version, kind)),
         }
+    }
+
+    /// Copies the kept ranges of the text, and adds the missing parts of the type. So the copy may be longer
+    /// than the text.
+    fn copy(&self, source: &str, pruned: &Pruned<'_>, resolved: &ResolvedType<'_>) -> Option<KeptText> {
+        let ResolvedType { type_meta, missing_api_version, missing_kind } = resolved;
+        let is_filled = missing_api_version.is_some() || missing_kind.is_some();
+        let (head, start, end, tail) = match self.content {
+            Content::Metadata => {
+                let head = head_with(Some(&type_meta.api_version), Some(&type_meta.kind)) + "\"metadata\":";
+                (head, pruned.metadata.start, pruned.metadata.end, "}")
+            }
+            Content::Full if is_filled => {
+                (head_with(*missing_api_version, *missing_kind), 1, source.len(), "")
+            }
+            Content::Full => (String::new(), 0, source.len(), ""),
+        };
+        let metadata_start = head.len() + pruned.pruned_metadata.start - start;
+        let json = pruned.splicer.copy(&head, start, end, tail)?;
+        Some(KeptText { json, metadata_start })
     }
 }
 

@@ -1,12 +1,14 @@
-//! What a resource's objects have in common, learned from some of them, and compressing and decompressing with it.
+//! A zstd dictionary for the objects of one resource: training, compression and decompression.
 //!
-//! Learning is cheap, 4 ms from 200 objects and less than 2 MB: segments that many objects have ([`cover`]), then a few whole
-//! objects. In front stand statistics of how such JSON comes out, which are the same for all resources: `statistics.bin`, the
-//! head of a dictionary that zstd's trainer made of Pods. Where they do not fit, zstd uses statistics of its own for that text.
+//! A dictionary has three parts: entropy tables, segments that many sample objects share ([`cover`]), and a
+//! few whole objects. The entropy tables are the same for all resources: `statistics.bin` is the head of a
+//! dictionary that zstd's trainer made from Pods. zstd makes tables of its own for a text that they do not
+//! suit.
 //!
-//! Measured over 10,000 Pods of 4,103 bytes from 250 templates: 463 bytes each with 200 samples from all over the list, 590
-//! with 100 from its first 500 objects, which are of a few templates only; 1,656 without a dictionary. zstd's trainer
-//! gives 472 in 24 ms; it takes 10 MB, which the C library does not give back.
+//! Training takes 4 ms for 200 objects, and less than 2 MB. Measured over 10,000 Pods of 4,103 bytes from 250
+//! templates: 463 bytes per Pod with 200 samples from the whole list, 590 with 100 samples from its first 500
+//! objects, which come from a few templates only, and 1,656 without a dictionary. zstd's own trainer reaches
+//! 472 in 24 ms. It takes 10 MB, which the C library does not return to the system.
 
 mod cover;
 
@@ -16,31 +18,31 @@ use self::cover::cover;
 use parking_lot::Mutex;
 use zstd::zstd_safe::{self, CCtx, CParameter, DCtx, DDict, DParameter, FrameFormat, Strategy};
 
-/// Fewer bytes than these teach nothing.
+/// The least sample bytes from which a dictionary is trained.
 const MIN_SAMPLE_BYTES: usize = 32 << 10;
 
-/// No more bytes than these go into the statistics.
+/// The most sample bytes that are used.
 const MAX_SAMPLE_BYTES: usize = 2 << 20;
 
-/// How many bytes of segments there are at most.
+/// The most bytes of shared segments in a dictionary.
 const MAX_SEGMENTS: usize = 48 << 10;
 
-/// How many bytes of whole objects are laid behind them at most.
+/// The most bytes of whole objects in a dictionary.
 const MAX_WHOLE: usize = 16 << 10;
 
-/// What stands in front: zstd's tables for literals, lengths and offsets.
+/// The start of each dictionary: zstd's entropy tables for literals, lengths and offsets.
 const STATISTICS: &[u8] = include_bytes!("dictionary/statistics.bin");
 
-/// A larger buffer is not kept for the next text.
+/// A compressor frees its buffer after a text if the buffer is larger.
 const MAX_BUFFER: usize = 256 << 10;
 
-/// How many decompressors are kept for the next reader.
+/// How many decompressors are kept for later readers.
 const MAX_IDLE: usize = 4;
 
-/// A dictionary for the texts of one resource. Texts compressed with it hold it.
+/// A dictionary for the texts of one resource. Each text that it compressed holds a reference to it.
 pub(crate) struct Dictionary {
     bytes: Box<[u8]>,
-    /// Made when it is needed, in less than 0.1 ms.
+    /// Created on demand, in less than 0.1 ms.
     compressor: Mutex<Option<Compressor>>,
     decompression: DDict<'static>,
 }
@@ -50,13 +52,15 @@ struct Compressor {
     buffer: Vec<u8>,
 }
 
-/// Serve all dictionaries.
+/// Decompressors that are not in use. They serve all dictionaries.
 static IDLE: Mutex<Vec<DCtx<'static>>> = Mutex::new(Vec::new());
 
 // === impl Dictionary ===
 
 impl Dictionary {
-    /// Learns from texts, best from some 200 of all kinds; none if they are too few or too small to learn from.
+    /// Trains a dictionary from sample texts. 200 samples of all kinds give the best results.
+    ///
+    /// Returns `None` when the texts are too short together.
     pub(crate) fn train<T: AsRef<str>>(texts: &[T]) -> Option<Self> {
         let mut samples = Vec::with_capacity(texts.len());
         let mut length = 0;
@@ -85,7 +89,7 @@ impl Dictionary {
         Some(Self { bytes, compressor: Mutex::new(Some(compressor)), decompression })
     }
 
-    /// Compresses a text and hands out the bytes; none if that fails.
+    /// Compresses a text, and passes the bytes to `take`. Returns `None` when that fails.
     pub(super) fn compress<T>(&self, text: &str, take: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let mut compressor = self.compressor.lock();
         if compressor.is_none() {
@@ -96,7 +100,10 @@ impl Dictionary {
         buffer.reserve(zstd_safe::compress_bound(text.len()));
         let result = context.compress2(buffer, text.as_bytes());
         if let Err(code) = result {
-            tracing::error!(error = zstd_safe::get_error_name(code), "an object cannot be compressed");
+            tracing::error!(
+                error = zstd_safe::get_error_name(code),
+                "zstd failed to compress an object; the object stays uncompressed"
+            );
             *compressor = None;
             return None;
         }
@@ -107,13 +114,13 @@ impl Dictionary {
         taken
     }
 
-    /// Returns the text that was compressed to these bytes, which has this length.
+    /// Decompresses a text of this length.
     pub(super) fn decompress(&self, bytes: &[u8], length: usize) -> Option<String> {
         let mut context = IDLE.lock().pop().or_else(decompressor)?;
         let mut text = Vec::with_capacity(length);
         let result = context.decompress_using_ddict(&mut text, bytes, &self.decompression);
         if let Err(code) = result {
-            tracing::error!(error = zstd_safe::get_error_name(code), "an object cannot be decompressed");
+            tracing::error!(error = zstd_safe::get_error_name(code), "zstd failed to decompress an object");
             return None;
         }
         let mut idle = IDLE.lock();
@@ -124,13 +131,13 @@ impl Dictionary {
         if text.len() == length { String::from_utf8(text).ok() } else { None }
     }
 
-    /// Frees what only compressing needs, until it is needed again.
+    /// Frees the memory that only compression needs. The next compression allocates it again.
     pub(crate) fn release_contexts(&self) {
         *self.compressor.lock() = None;
         IDLE.lock().truncate(1);
     }
 
-    /// Returns how many bytes it takes.
+    /// Returns how many bytes the dictionary takes.
     pub(crate) fn size(&self) -> usize {
         let compressor = self.compressor.lock();
         let compressor = compressor.as_ref().map_or(0, |it| it.context.sizeof() + it.buffer.capacity());
@@ -151,7 +158,7 @@ impl Compressor {
         let mut context = CCtx::try_create()?;
         let parameters = [
             CParameter::CompressionLevel(3),
-            // Level 3 with smaller tables: as good for what is this small.
+            // Level 3 with smaller tables, which are as good for short texts.
             CParameter::Strategy(Strategy::ZSTD_dfast),
             CParameter::WindowLog(17),
             CParameter::HashLog(13),
@@ -174,7 +181,7 @@ fn decompressor() -> Option<DCtx<'static>> {
     Some(context)
 }
 
-/// Returns as many of the items, evenly spread.
+/// Returns about `wanted` of the items, evenly spread.
 fn spread<T>(items: &[T], wanted: usize) -> impl Iterator<Item = &T> {
     let step = items.len().div_ceil(wanted.max(1)).max(1);
     items.iter().step_by(step)

@@ -1,4 +1,4 @@
-//! Objects with a field more, less or other: what transformers need, without a tree and without any handling of text.
+//! Objects with one field set or removed, for transformers. No tree of values is built.
 
 use oarlock_json::scan::Cursor;
 use oarlock_json::{JsonPointer, Segment};
@@ -6,37 +6,38 @@ use serde::Serialize;
 
 use super::{Error, Object, Pruning};
 
-/// Why an object cannot be changed like this.
+/// Why a field cannot be set or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The pointer leads through a scalar, or to an element of a list that is not there.
+    /// The pointer descends into a scalar, or names an element that the list does not have.
     #[error(
-        "nothing can be set at {0}: what it leads through is neither an object nor a list with that element"
+        "no value can be set at {0}: the pointer descends into a scalar, or names an element that the list does not have"
     )]
     NoPlace(JsonPointer),
-    /// The value cannot be written as JSON.
-    #[error("the value cannot be written as JSON")]
+    /// The value cannot be serialized.
+    #[error("the value cannot be serialized to JSON")]
     Value(#[source] serde_json::Error),
-    /// What came of it is no object, for instance because its name is no text any more.
-    #[error("what came of the change is no object")]
+    /// The changed text is not a Kubernetes object, for example because its name is a number.
+    #[error("the changed text is not a Kubernetes object")]
     Object(#[from] Error),
 }
 
-/// Copies a text but for one place.
-struct Splice<'v> {
+/// Copies a text and changes one field in the copy.
+struct FieldEdit<'v> {
     out: String,
-    /// What to put there; none to leave it out.
+    /// The value to set. `None` removes the field.
     value: Option<&'v str>,
+    /// Whether the value could not be set.
     has_no_place: bool,
 }
 
 // === impl Object ===
 
 impl Object {
-    /// Returns the object with this value at `pointer`, in place of what is there, if anything.
+    /// Returns the object with this value at `pointer`, in place of the previous value, if any.
     ///
-    /// Objects that are missing on the way are made. An element of a list is replaced by its index; the index behind the last one, or
-    /// `-`, appends.
+    /// Missing objects on the path are created. An index replaces an element of a list. The index after the
+    /// last element, or `-`, appends.
     ///
     /// ```
     /// # use oarlock_informer::Object;
@@ -49,53 +50,54 @@ impl Object {
     ///
     /// # Errors
     ///
-    /// When there is no place for it, or what comes of it is no object.
+    /// The pointer leads to no place for a value, or the result is not a Kubernetes object.
     pub fn with(&self, pointer: &JsonPointer, value: impl Serialize) -> Result<Self, EditError> {
         let value = serde_json::to_string(&value).map_err(EditError::Value)?;
-        self.spliced(pointer, Some(&value))
+        self.edited(pointer, Some(&value))
     }
 
-    /// Returns the object without what is at `pointer`; as it is, where there is nothing. The elements of a list behind one that is left out
-    /// move up.
+    /// Returns the object without the value at `pointer`. Returns the same object when nothing is there.
+    /// Removing an element of a list moves the later elements up.
     ///
     /// # Errors
     ///
-    /// When what comes of it is no object.
+    /// The result is not a Kubernetes object.
     pub fn without(&self, pointer: &JsonPointer) -> Result<Self, EditError> {
-        self.spliced(pointer, None)
+        self.edited(pointer, None)
     }
 
-    /// Returns the object but for what `pruning` leaves out.
+    /// Returns the object without the fields that `pruning` leaves out.
     ///
     /// # Errors
     ///
-    /// When the text is faulty deep in what was not read when the object came in.
+    /// The text has a fault deep inside of a value that the decoder skipped.
     pub fn pruned(&self, pruning: &Pruning) -> Result<Self, EditError> {
         Ok(Self::parse_pruned(self.json().as_bytes(), None, pruning)?)
     }
 
-    fn spliced(&self, pointer: &JsonPointer, value: Option<&str>) -> Result<Self, EditError> {
+    fn edited(&self, pointer: &JsonPointer, value: Option<&str>) -> Result<Self, EditError> {
         let json = self.json();
-        let mut splice = Splice { out: String::with_capacity(json.len()), value, has_no_place: false };
-        let copied = splice.value(&mut Cursor::new(&json), pointer.segments());
-        if splice.has_no_place || copied.is_none() {
+        let mut edit = FieldEdit { out: String::with_capacity(json.len()), value, has_no_place: false };
+        let copied = edit.value(&mut Cursor::new(&json), pointer.segments());
+        if edit.has_no_place || copied.is_none() {
             return Err(EditError::NoPlace(pointer.clone()));
         }
-        if splice.out == *json {
+        if edit.out == *json {
             return Ok(self.clone());
         }
-        Ok(Self::parse(splice.out.as_bytes(), None)?)
+        Ok(Self::parse(edit.out.as_bytes(), None)?)
     }
 }
 
-// === impl Splice ===
+// === impl FieldEdit ===
 
-impl Splice<'_> {
-    /// Copies the value at the cursor, changed at the end of the path. Goes as deep as the path.
+impl FieldEdit<'_> {
+    /// Copies the value at the cursor and changes the field at the end of the path. Recurses as deep as the
+    /// path.
     fn value(&mut self, cursor: &mut Cursor<'_>, path: &[Segment]) -> Option<()> {
         let Some((segment, rest)) = path.split_first() else {
             cursor.skip_value()?;
-            // What is to be left out is the whole object: nothing remains, which is no object.
+            // Removing the whole object leaves an empty text, which the caller refuses.
             self.out.push_str(self.value.unwrap_or_default());
             return Some(());
         };
@@ -105,7 +107,7 @@ impl Splice<'_> {
             b'[' => self.array(cursor, name, *index, rest),
             _ => {
                 self.has_no_place |= self.value.is_some();
-                self.whole(cursor)
+                self.copy(cursor)
             }
         }
     }
@@ -121,11 +123,11 @@ impl Splice<'_> {
             }
             self.comma('{');
             self.out.extend(["\"", key.raw, "\":"]);
-            if is_it { self.value(cursor, rest) } else { self.whole(cursor) }
+            if is_it { self.value(cursor, rest) } else { self.copy(cursor) }
         })?;
         if !is_there && self.value.is_some() {
             self.comma('{');
-            self.named(name, rest);
+            self.entry(name, rest);
         }
         self.out.push('}');
         Some(())
@@ -146,7 +148,7 @@ impl Splice<'_> {
                 return cursor.skip_value();
             }
             self.comma('[');
-            if Some(idx) == index { self.value(cursor, rest) } else { self.whole(cursor) }
+            if Some(idx) == index { self.value(cursor, rest) } else { self.copy(cursor) }
         })?;
         if self.value.is_some() && index.is_none_or(|index| index >= length) {
             if name == "-" || index == Some(length) {
@@ -160,20 +162,20 @@ impl Splice<'_> {
         Some(())
     }
 
-    /// Writes the value as what is at the end of a path of which nothing is there.
+    /// Writes the value, and the objects of the remaining path around it.
     fn nested(&mut self, path: &[Segment]) {
         match path.split_first() {
             None => self.out.push_str(self.value.unwrap_or_default()),
             Some((Segment::Name { name, .. }, rest)) => {
                 self.out.push('{');
-                self.named(name, rest);
+                self.entry(name, rest);
                 self.out.push('}');
             }
             Some((Segment::Every, _)) => self.has_no_place = true,
         }
     }
 
-    fn named(&mut self, name: &str, rest: &[Segment]) {
+    fn entry(&mut self, name: &str, rest: &[Segment]) {
         self.out.push_str(&serde_json::Value::from(name).to_string());
         self.out.push(':');
         self.nested(rest);
@@ -185,7 +187,7 @@ impl Splice<'_> {
         }
     }
 
-    fn whole(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+    fn copy(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         let start = cursor.position();
         cursor.skip_value()?;
         self.out.push_str(cursor.since(start)?);

@@ -1,29 +1,30 @@
-//! The text of an object, in the hands of a reader.
+//! The text of an object as its readers get it.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// The JSON text of an object, for reading.
+/// The JSON text of an object. Dereferences to `str`.
 ///
-/// Keeps what it reads from alive; dereferences to `str`. Where the object is kept compressed, this is a copy of the reader's own.
+/// It shares the text of a hot object and keeps that text alive. For a cold object it owns the decompressed
+/// text.
 #[derive(Clone)]
-pub struct Json(Text);
+pub struct Json(JsonText);
 
 #[derive(Clone)]
-enum Text {
+enum JsonText {
     Shared(triomphe::Arc<Box<str>>),
-    Own(Box<str>),
+    Owned(Box<str>),
 }
 
 // === impl Json ===
 
 impl Json {
     pub(super) fn shared(text: triomphe::Arc<Box<str>>) -> Self {
-        Self(Text::Shared(text))
+        Self(JsonText::Shared(text))
     }
 
-    pub(super) fn own(text: String) -> Self {
-        Self(Text::Own(text.into_boxed_str()))
+    pub(super) fn owned(text: String) -> Self {
+        Self(JsonText::Owned(text.into_boxed_str()))
     }
 }
 
@@ -32,8 +33,8 @@ impl Deref for Json {
 
     fn deref(&self) -> &str {
         match &self.0 {
-            Text::Shared(text) => text,
-            Text::Own(text) => text,
+            JsonText::Shared(text) => text,
+            JsonText::Owned(text) => text,
         }
     }
 }
@@ -50,7 +51,7 @@ impl fmt::Display for Json {
     }
 }
 
-/// The length only: an object may be a Secret.
+/// Shows the length only, since the object may be a Secret.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Json({} bytes)", self.len())

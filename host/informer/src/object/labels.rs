@@ -1,4 +1,4 @@
-//! An object's labels, one copy of which is shared by all objects that have the same.
+//! An object's labels. Objects with equal labels share one copy.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -7,43 +7,43 @@ use std::hash::{Hash, Hasher};
 use triomphe::ThinArc;
 
 use super::StringMap;
-use crate::intern::{Interner, Shared};
+use crate::intern::{Intern, Interner};
 
 /// The labels of an object: one pointer, the same for all objects with equal labels.
 ///
-/// Kept as compact JSON, sorted by name, as the API server writes them: so that those that come in are usually found without
-/// having been read.
+/// They are stored as compact JSON, sorted by name. That is how the API server writes them, so that received
+/// labels are usually found in the interner without being parsed.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Labels(Option<Entry>);
+pub struct Labels(Option<LabelText>);
 
-/// The bytes are a JSON text; the head says whether it has escapes.
+/// Labels as JSON text. The header of the `ThinArc` says whether the text has escapes.
 #[derive(Clone)]
-struct Entry(ThinArc<bool, u8>);
+struct LabelText(ThinArc<bool, u8>);
 
-/// Labels that are about to be asked for many names.
+/// Labels in a form that is cheap to query for many names.
 #[derive(Debug)]
 pub(crate) enum LabelView<'l> {
-    /// Looked through each time.
+    /// Few labels. Each query scans all of them.
     Few(&'l Labels),
-    /// Sorted by name.
+    /// Many labels, sorted by name.
     Many(Vec<(&'l str, &'l str)>),
-    /// With escapes.
-    Read(StringMap),
+    /// Labels whose text has escapes, parsed.
+    Parsed(StringMap),
 }
 
-/// From this many bytes on it is not worth it to look through all labels each time.
+/// From this length of their text, labels are split once instead of scanned by each query.
 const MANY: usize = 512;
 
-static LABELS: Interner<Entry> = Interner::new();
+static LABELS: Interner<LabelText> = Interner::new();
 
 // === impl Labels ===
 
 impl Labels {
-    /// Takes in the JSON text of a map of texts.
+    /// Returns the labels with this JSON text.
     ///
     /// # Errors
     ///
-    /// When it is not that.
+    /// The text is not a map of strings.
     pub(super) fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         if let Some(known) = LABELS.find(text.as_bytes()) {
             return Ok(Self(Some(known)));
@@ -54,30 +54,30 @@ impl Labels {
         }
         let text = serde_json::to_string(&labels)?;
         let has_escapes = text.contains('\\');
-        let entry = Entry(ThinArc::from_header_and_slice(has_escapes, text.as_bytes()));
-        Ok(Self(Some(LABELS.keep(entry))))
+        let text = LabelText(ThinArc::from_header_and_slice(has_escapes, text.as_bytes()));
+        Ok(Self(Some(LABELS.intern(text))))
     }
 
     /// Returns the value of a label.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        let entry = self.0.as_ref()?;
-        if entry.has_escapes() {
+        let text = self.0.as_ref()?;
+        if text.has_escapes() {
             return self.to_map().remove(name).map(Cow::Owned);
         }
-        entry.pairs().find(|(found, _)| *found == name).map(|(_, value)| Cow::Borrowed(value))
+        text.pairs().find(|(found, _)| *found == name).map(|(_, value)| Cow::Borrowed(value))
     }
 
-    /// Returns them in a form in which it costs little to ask for many names.
+    /// Returns the labels in a form that is cheap to query for many names.
     pub(crate) fn view(&self) -> LabelView<'_> {
         match &self.0 {
-            Some(entry) if entry.has_escapes() => LabelView::Read(self.to_map()),
-            Some(entry) if entry.text().len() >= MANY => LabelView::Many(entry.pairs().collect()),
+            Some(text) if text.has_escapes() => LabelView::Parsed(self.to_map()),
+            Some(text) if text.as_str().len() >= MANY => LabelView::Many(text.pairs().collect()),
             _ => LabelView::Few(self),
         }
     }
 
-    /// Whether there are none.
+    /// Whether the object has no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -88,23 +88,23 @@ impl Labels {
     pub fn to_map(&self) -> StringMap {
         match &self.0 {
             None => StringMap::new(),
-            // It was written from a map.
-            Some(entry) if entry.has_escapes() => serde_json::from_str(entry.text()).unwrap_or_default(),
-            Some(entry) => entry.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            // The text was serialized from a map.
+            Some(text) if text.has_escapes() => serde_json::from_str(text.as_str()).unwrap_or_default(),
+            Some(text) => text.pairs().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         }
     }
 
-    /// Whether the two are one and the same in memory.
+    /// Whether both share one copy.
     #[cfg(test)]
     fn is_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
-            (Some(entry), Some(other)) => std::ptr::eq(&entry.0.slice, &other.0.slice),
+            (Some(text), Some(other)) => std::ptr::eq(&text.0.slice, &other.0.slice),
             _ => false,
         }
     }
 
-    /// Forgets the labels that no object has any more.
+    /// Frees the labels that no object has any more.
     pub(crate) fn release_unused() {
         LABELS.release_unused();
     }
@@ -125,7 +125,7 @@ impl oarlock_label_selector::Labels for Labels {
 // === impl LabelView ===
 
 impl LabelView<'_> {
-    /// Whether there was something to look through.
+    /// Whether making the view took time in proportion to many labels.
     pub(crate) fn is_long(&self) -> bool {
         !matches!(self, Self::Few(_))
     }
@@ -134,12 +134,12 @@ impl LabelView<'_> {
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         match self {
             Self::Few(labels) => labels.get(name),
-            // They were written from a map.
+            // The text was serialized from a sorted map.
             Self::Many(pairs) => {
                 let place = pairs.binary_search_by_key(&name, |(name, _)| name).ok()?;
                 Some(Cow::Borrowed(pairs[place].1))
             }
-            Self::Read(map) => map.get(name).map(|value| Cow::Borrowed(&**value)),
+            Self::Parsed(map) => map.get(name).map(|value| Cow::Borrowed(&**value)),
         }
     }
 }
@@ -150,47 +150,47 @@ impl oarlock_label_selector::Labels for LabelView<'_> {
     }
 }
 
-// === impl Entry ===
+// === impl LabelText ===
 
-impl Entry {
+impl LabelText {
     fn has_escapes(&self) -> bool {
         self.0.header.header
     }
 
-    fn text(&self) -> &str {
+    fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0.slice).unwrap_or_default()
     }
 
-    /// Returns names and values; only where there are no escapes.
+    /// Returns names and values. The text must not have escapes.
     fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         // {"name":"value","name":"value"}: every second piece between quotes is punctuation.
-        let mut pieces = self.text().split('"').skip(1).step_by(2);
+        let mut pieces = self.as_str().split('"').skip(1).step_by(2);
         std::iter::from_fn(move || Some((pieces.next()?, pieces.next()?)))
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for LabelText {
     fn eq(&self, other: &Self) -> bool {
         self.0.slice == other.0.slice
     }
 }
 
-impl Eq for Entry {}
+impl Eq for LabelText {}
 
-impl Hash for Entry {
+impl Hash for LabelText {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.slice.hash(state);
     }
 }
 
-impl Borrow<[u8]> for Entry {
+impl Borrow<[u8]> for LabelText {
     fn borrow(&self) -> &[u8] {
         &self.0.slice
     }
 }
 
-impl Shared for Entry {
-    fn is_last(&self) -> bool {
+impl Intern for LabelText {
+    fn is_unique(&self) -> bool {
         ThinArc::strong_count(&self.0) == 1
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_labels_are_one() {
+    fn equal_labels_share_one_copy() {
         let one = labels(r#"{"a":"1","b":""}"#);
         assert!(one.is_same(&labels(r#"{"a":"1","b":""}"#)));
         assert!(one.is_same(&labels(r#"{ "b" : "", "\u0061":"1" }"#)));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn none_and_odd_ones() {
+    fn empty_escaped_and_malformed_labels() {
         assert!(labels("{}").is_empty() && labels("{}").is_same(&Labels::default()));
         let odd = labels(r#"{"q\"":"x\\\n","z":","}"#);
         assert_eq!(odd.get("q\"").as_deref(), Some("x\\\n"));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_answers_as_the_labels_do() {
+    fn a_view_returns_the_same_values_as_the_labels() {
         let many: String = (0..100).map(|n| format!(r#","l{n}":"{n}""#)).collect();
         let texts = ["{}", r#"{"a":"1","b":""}"#, r#"{"q\"":"x","a":","}"#, &format!(r#"{{"a":"1"{many}}}"#)];
         for text in texts {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_are_forgotten() {
+    fn labels_without_an_object_are_freed() {
         let kept = labels(r#"{"leftovers":"kept"}"#);
         drop(labels(r#"{"leftovers":"dropped"}"#));
         Labels::release_unused();

@@ -1,29 +1,29 @@
-//! Identities, kept as numbers where they are the usual ones, and shown as text.
+//! Uids and resourceVersions: stored as numbers if possible, read as text.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// How long the longest text is that is spelled out of a number: a UUID.
+/// The length of a UUID, the longest text that is formatted from a number.
 const INLINE: usize = 36;
 
 /// A short text, such as a uid or a resourceVersion. Dereferences to `str`.
 ///
-/// Not `Clone`, so that `to_owned` gives a `String`.
-pub struct ShortText<'a>(Text<'a>);
+/// It is not `Clone`, so that `to_owned` returns a `String`.
+pub struct ShortText<'a>(Storage<'a>);
 
-enum Text<'a> {
-    Spelled { length: u8, bytes: [u8; INLINE] },
-    Lent(&'a str),
+enum Storage<'a> {
+    Inline { length: u8, bytes: [u8; INLINE] },
+    Borrowed(&'a str),
 }
 
 // === impl ShortText ===
 
 impl<'a> ShortText<'a> {
-    pub(crate) fn lent(text: &'a str) -> Self {
-        Self(Text::Lent(text))
+    pub(crate) fn borrowed(text: &'a str) -> Self {
+        Self(Storage::Borrowed(text))
     }
 
-    /// Spells a decimal number.
+    /// Formats a decimal number.
     pub(crate) fn number(mut number: u64) -> Self {
         let mut digits = [0; 20];
         let mut start = digits.len();
@@ -38,10 +38,10 @@ impl<'a> ShortText<'a> {
         let digits = &digits[start..];
         let mut bytes = [0; INLINE];
         bytes[..digits.len()].copy_from_slice(digits);
-        Self(Text::Spelled { length: digits.len() as u8, bytes })
+        Self(Storage::Inline { length: digits.len() as u8, bytes })
     }
 
-    /// Spells a UUID in lower case.
+    /// Formats a UUID in lower case.
     pub(crate) fn uuid(uuid: &[u8; 16]) -> Self {
         let mut bytes = [b'-'; INLINE];
         let mut at = 0;
@@ -51,7 +51,7 @@ impl<'a> ShortText<'a> {
             bytes[at + 1] = hex_digit(byte & 15);
             at += 2;
         }
-        Self(Text::Spelled { length: INLINE as u8, bytes })
+        Self(Storage::Inline { length: INLINE as u8, bytes })
     }
 }
 
@@ -60,11 +60,11 @@ impl Deref for ShortText<'_> {
 
     fn deref(&self) -> &str {
         match &self.0 {
-            // All of them are ASCII.
-            Text::Spelled { length, bytes } => {
+            // All bytes are ASCII.
+            Storage::Inline { length, bytes } => {
                 std::str::from_utf8(&bytes[..usize::from(*length)]).unwrap_or_default()
             }
-            Text::Lent(text) => text,
+            Storage::Borrowed(text) => text,
         }
     }
 }
@@ -125,7 +125,7 @@ impl From<ShortText<'_>> for Box<str> {
     }
 }
 
-/// Reads a number of which [`ShortText::number`] makes the same text again.
+/// Parses a number that [`ShortText::number`] formats to the same text.
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let is_canonical = matches!(bytes, [b'0'] | [b'1'..=b'9', ..]) && bytes.len() <= 20;
@@ -138,7 +138,7 @@ pub(crate) fn parse_number(text: &str) -> Option<u64> {
     })
 }
 
-/// Reads a UUID of which [`ShortText::uuid`] makes the same text again.
+/// Parses a UUID that [`ShortText::uuid`] formats to the same text.
 pub(crate) fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; INLINE] = text.as_bytes().try_into().ok()?;
     let mut uuid = [0; 16];
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_uuids_are_spelled_as_they_were() {
+    fn numbers_and_uuids_are_formatted_to_the_parsed_text() {
         for number in [0, 1, 9, 10, 12345, u64::MAX] {
             let text = ShortText::number(number);
             assert_eq!(text, number.to_string());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_spelled_differently_is_no_number_and_no_uuid() {
+    fn texts_that_would_be_formatted_differently_are_not_parsed() {
         for text in ["", "00", "01", "-1", "+1", "1a", "18446744073709551616", "99999999999999999999999"] {
             assert_eq!(parse_number(text), None, "{text}");
         }
@@ -202,10 +202,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_is_read_is_spelled_as_it_was(text in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", number in "[0-9]{1,21}") {
+        fn any_parsed_text_is_formatted_to_itself(text in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", number in "[0-9]{1,21}") {
             assert_eq!(ShortText::uuid(&parse_uuid(&text).unwrap()), text);
-            if let Some(read) = parse_number(&number) {
-                assert_eq!(ShortText::number(read), number);
+            if let Some(parsed) = parse_number(&number) {
+                assert_eq!(ShortText::number(parsed), number);
             }
         }
     }

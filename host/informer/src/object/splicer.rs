@@ -1,111 +1,183 @@
-//! What is left of a text when entries are cut out of it.
+//! Copies the kept ranges of a JSON text.
 
-use std::ops::Range;
+use oarlock_json::scan::{Cursor, Quoted};
 
-/// The pieces of a text that are kept, in order.
+/// Collects the ranges of a text that are kept, from left to right, and copies them once at the end.
 pub(super) struct Splicer<'t> {
     text: &'t str,
+    /// The kept text before `next`.
     pieces: Vec<&'t str>,
-    /// From here on everything is kept, so far.
-    from: usize,
-    n_cut: usize,
+    /// The length of all pieces together.
+    pieces_length: usize,
+    /// The end of the last cut. Everything behind it is kept so far.
+    next: usize,
 }
 
-/// Takes entries out of one object, each with the comma that goes with it. The object has no white space around commas.
-#[derive(Default)]
-pub(super) struct EntrySplicer {
-    has_kept: bool,
-    /// Where a cut began that goes on up to the next entry.
-    cut_from: Option<usize>,
+/// Whether an entry of an object stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Splice {
+    /// The entry stays.
+    Keep,
+    /// The entry is cut out, with the comma that separates it.
+    Cut,
 }
 
-/// How far a cutting has come.
+/// A state of a [`Splicer`] to which it can return.
 pub(super) struct Mark {
     n_pieces: usize,
-    from: usize,
-    n_cut: usize,
+    pieces_length: usize,
+    next: usize,
 }
 
 // === impl Splicer ===
 
 impl<'t> Splicer<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, pieces: Vec::with_capacity(8), from: 0, n_cut: 0 }
-    }
-
-    /// Whether anything was cut.
-    pub(super) fn is_whole(&self) -> bool {
-        self.n_cut == 0
+        Self { text, pieces: Vec::new(), pieces_length: 0, next: 0 }
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { n_pieces: self.pieces.len(), from: self.from, n_cut: self.n_cut }
+        Mark { n_pieces: self.pieces.len(), pieces_length: self.pieces_length, next: self.next }
     }
 
-    /// Whether nothing was cut since then.
-    pub(super) fn is_at(&self, mark: &Mark) -> bool {
-        self.n_cut == mark.n_cut
-    }
-
-    /// Takes back all cuts since then.
-    pub(super) fn back_to(&mut self, mark: &Mark) {
+    /// Undoes all cuts made after `mark`.
+    pub(super) fn rewind(&mut self, mark: &Mark) {
         self.pieces.truncate(mark.n_pieces);
-        (self.from, self.n_cut) = (mark.from, mark.n_cut);
+        (self.pieces_length, self.next) = (mark.pieces_length, mark.next);
     }
 
-    /// Puts together `head`, what is left of this part of the text, and `tail`. All cuts were within the part.
-    pub(super) fn finish(mut self, head: &str, part: Range<usize>, tail: &str) -> Option<String> {
-        self.cut(part.end, part.end)?;
-        if let Some(first) = self.pieces.first_mut() {
-            *first = first.get(part.start..)?;
+    /// Returns where a place of the text will be in the copy. All cuts so far must be before it.
+    pub(super) fn output_position(&self, position: usize) -> usize {
+        self.pieces_length + position - self.next
+    }
+
+    /// Returns the copy from its position `start` up to the place `end` of the text.
+    pub(super) fn output(&self, start: usize, end: usize) -> Option<String> {
+        self.copy("", start, end, "")
+    }
+
+    /// Returns `head`, the copy from its position `start` up to the place `end` of the text, and `tail`.
+    ///
+    /// All cuts must be before `end`.
+    pub(super) fn copy(&self, head: &str, start: usize, end: usize, tail: &str) -> Option<String> {
+        let rest = self.text.get(self.next..end)?;
+        let length = (self.pieces_length + rest.len()).checked_sub(start)?;
+        let mut copy = String::with_capacity(head.len() + length + tail.len());
+        copy.push_str(head);
+        let mut n_skipped = 0;
+        for piece in self.pieces.iter().chain([&rest]) {
+            let n_left = (start - n_skipped).min(piece.len());
+            copy.push_str(piece.get(n_left..)?);
+            n_skipped += n_left;
         }
-        let length = head.len() + (part.len() - self.n_cut) + tail.len();
-        let mut text = String::with_capacity(length);
-        text.push_str(head);
-        self.pieces.iter().for_each(|piece| text.push_str(piece));
-        text.push_str(tail);
-        Some(text)
+        copy.push_str(tail);
+        Some(copy)
+    }
+
+    /// Passes over the object at the cursor. `entry` passes over each value and decides whether the entry
+    /// stays. Returns whether the object has entries left.
+    #[inline]
+    pub(super) fn object(
+        &mut self,
+        cursor: &mut Cursor<'t>,
+        mut entry: impl FnMut(&mut Self, &mut Cursor<'t>, Quoted<'t>) -> Option<Splice>,
+    ) -> Option<bool> {
+        // The end of the last entry that stays.
+        let mut kept_end = None;
+        // The start of a cut that ends at the next entry: no entry before it stays.
+        let mut cut_start = None;
+        cursor.object(|cursor, start, key| {
+            if let Some(cut_start) = cut_start.take() {
+                self.cut(cut_start, start)?;
+            }
+            match (entry(self, cursor, key)?, kept_end) {
+                (Splice::Keep, _) => kept_end = Some(cursor.position()),
+                (Splice::Cut, Some(kept_end)) => self.cut(kept_end.max(self.next), cursor.position())?,
+                (Splice::Cut, None) => cut_start = Some(start),
+            }
+            Some(())
+        })?;
+        if let Some(cut_start) = cut_start {
+            self.cut(cut_start, cursor.position() - 1)?;
+        }
+        Some(kept_end.is_some())
+    }
+
+    /// Passes over the value at the cursor, and copies `with` in its place.
+    pub(super) fn replace_value(&mut self, cursor: &mut Cursor<'t>, with: &'static str) -> Option<()> {
+        let start = cursor.position();
+        cursor.skip_value()?;
+        self.cut(start, cursor.position())?;
+        self.push(with);
+        Some(())
     }
 
     fn cut(&mut self, start: usize, end: usize) -> Option<()> {
-        let piece = self.text.get(self.from..start)?;
+        let kept = self.text.get(self.next..start)?;
+        self.push(kept);
+        self.next = end;
+        Some(())
+    }
+
+    fn push(&mut self, piece: &'t str) {
         if !piece.is_empty() {
             self.pieces.push(piece);
+            self.pieces_length += piece.len();
         }
-        self.from = end;
-        self.n_cut += end - start;
-        Some(())
     }
 }
 
-// === impl EntrySplicer ===
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl EntrySplicer {
-    /// Must be called at the beginning of each entry, and at the closing brace.
-    #[inline]
-    pub(super) fn next(&mut self, splicer: &mut Splicer<'_>, position: usize) -> Option<()> {
-        match self.cut_from.take() {
-            Some(start) => splicer.cut(start, position),
-            None => Some(()),
+    /// Cuts the entries whose key begins with `x`, at every depth of objects.
+    fn without_x(text: &str) -> String {
+        fn value<'t>(splicer: &mut Splicer<'t>, cursor: &mut Cursor<'t>) -> Option<Splice> {
+            if cursor.peek()? != b'{' {
+                cursor.skip_value()?;
+                return Some(Splice::Keep);
+            }
+            splicer.object(cursor, |splicer, cursor, key| {
+                if key.raw.starts_with('x') {
+                    cursor.skip_value()?;
+                    return Some(Splice::Cut);
+                }
+                value(splicer, cursor)
+            })?;
+            Some(Splice::Keep)
+        }
+        let mut splicer = Splicer::new(text);
+        value(&mut splicer, &mut Cursor::new(text)).unwrap();
+        splicer.output(0, text.len()).unwrap()
+    }
+
+    #[test]
+    fn an_entry_is_cut_with_its_comma_and_other_white_space_stays() {
+        for (text, expected) in [
+            ("{}", "{}"),
+            (r#"{ "a" : 1 }"#, r#"{ "a" : 1 }"#),
+            (r#"{"x":1}"#, "{}"),
+            (r#"{ "x" : 1 }"#, "{ }"),
+            (r#"{"x":1,"x2":2,"a":3,"x3":4,"x4":5,"b":6,"x5":7}"#, r#"{"a":3,"b":6}"#),
+            (r#"{ "x": 1 , "a": 2 , "x": 3 , "b": 4 }"#, r#"{ "a": 2 , "b": 4 }"#),
+            (r#"{"a":{"x":1,"b":{"x":2}},"x":3}"#, r#"{"a":{"b":{}}}"#),
+            (r#"{"a":{"b":1,"x":2},"x":3,"c":{"x":{"d":4}}}"#, r#"{"a":{"b":1},"c":{}}"#),
+        ] {
+            assert_eq!(without_x(text), expected, "{text}");
         }
     }
 
-    /// Keeps the entry.
-    pub(super) fn keep(&mut self) {
-        self.has_kept = true;
-    }
-
-    /// Cuts the entry out.
-    pub(super) fn cut(&mut self, splicer: &mut Splicer<'_>, start: usize, end: usize) -> Option<()> {
-        if self.has_kept {
-            splicer.cut(start - 1, end)
-        } else {
-            self.cut_from = Some(start);
-            Some(())
-        }
-    }
-
-    pub(super) fn has_kept(&self) -> bool {
-        self.has_kept
+    #[test]
+    fn a_rewound_cut_leaves_no_trace() {
+        let text = r#"{"a":1,"b":2}"#;
+        let mut splicer = Splicer::new(text);
+        splicer.cut(6, 12).unwrap();
+        let mark = splicer.mark();
+        splicer.cut(12, 13).unwrap();
+        splicer.rewind(&mark);
+        assert_eq!(splicer.output_position(13), 7);
+        assert_eq!(splicer.output(2, 13).as_deref(), Some(r#"a":1}"#));
+        assert_eq!(splicer.copy("<", 1, 13, ">").as_deref(), Some(r#"<"a":1}>"#));
     }
 }

@@ -11,7 +11,7 @@ fn parse(text: &str) -> Result<Object, Error> {
 }
 
 #[test]
-fn metadata_is_extracted_and_the_text_kept() {
+fn metadata_is_read_and_the_text_is_kept() {
     let pod = parse(POD).unwrap();
     assert_eq!(pod.key(), &ObjectKey::new("ns", "a"));
     assert_eq!(pod.type_meta(), &pod_type());
@@ -27,7 +27,7 @@ fn metadata_is_extracted_and_the_text_kept() {
 }
 
 #[test]
-fn white_space_around_the_object_goes_and_inside_it_stays() {
+fn white_space_around_the_object_is_removed_and_inside_it_kept() {
     let text = "{ \"kind\" : \"Pod\",\n\"apiVersion\":\"v1\", \"metadata\" : {\"name\":\"a\", \"labels\" : { \"x\" : \"y\" } } }";
     let pod = parse(&format!("\n {text} \r\n")).unwrap();
     assert_eq!(&*pod.json(), text);
@@ -35,7 +35,7 @@ fn white_space_around_the_object_goes_and_inside_it_stays() {
 }
 
 #[test]
-fn a_list_item_gets_the_form_of_a_watch_event_rl_73() {
+fn a_list_item_gets_the_type_that_watch_events_carry_rl_73() {
     let item = POD.replace(r#""kind":"Pod","apiVersion":"v1","#, "");
     let from_list = Object::parse(item.as_bytes(), Some(&pod_type())).unwrap();
     assert_eq!(&*from_list.json(), POD);
@@ -49,10 +49,10 @@ fn a_list_item_gets_the_form_of_a_watch_event_rl_73() {
 }
 
 #[test]
-fn pruning_leaves_out_what_it_says_and_nothing_else() {
+fn pruning_removes_managed_fields_and_the_last_applied_configuration_only() {
     let text = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"managedFields":[{"manager":"x","fieldsV1":{"f:a":{}}}],"name":"a", "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"a\":\"\\\"managedFields\\\"\"}","b" : "c"},"labels":{"managedFields":"no"}},"spec":{"managedFields":1}}"#;
     let pruned = Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap();
-    insta::assert_snapshot!(&*pruned.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","annotations":{"b":"c"},"labels":{"managedFields":"no"}},"spec":{"managedFields":1}}"#);
+    insta::assert_snapshot!(&*pruned.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a", "annotations":{"b" : "c"},"labels":{"managedFields":"no"}},"spec":{"managedFields":1}}"#);
     assert_eq!(pruned.annotations(), StringMap::from([("b".into(), "c".into())]));
     assert_eq!(pruned.labels().len(), 1);
 
@@ -70,7 +70,7 @@ fn pruning_finds_keys_written_with_escapes() {
 }
 
 #[test]
-fn the_last_annotation_pruned_takes_the_map_with_it() {
+fn pruning_the_last_annotation_removes_the_map() {
     let text = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}}}"#;
     let pruned = Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap();
     assert_eq!(&*pruned.json(), r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#);
@@ -78,14 +78,14 @@ fn the_last_annotation_pruned_takes_the_map_with_it() {
 }
 
 #[test]
-fn metadata_alone() {
+fn metadata_json_has_type_and_metadata_only() {
     let pod = parse(r#"{"spec":{"a":1},"metadata":{"name":"a"},"kind":"Pod","apiVersion":"v1"}"#).unwrap();
     assert_eq!(pod.metadata_json(), r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#);
     assert_eq!(Object::parse(pod.metadata_json().as_bytes(), None).unwrap().key(), pod.key());
 }
 
 #[test]
-fn hostile_bytes_are_typed_errors() {
+fn malformed_objects_are_typed_errors() {
     let error = |text: &[u8]| Object::parse(text, Some(&pod_type())).unwrap_err();
     assert!(matches!(error(b"\xff{}"), Error::NotUtf8(_)));
     for text in [
@@ -93,6 +93,7 @@ fn hostile_bytes_are_typed_errors() {
         "null",
         "1",
         "[]",
+        r#"["v1","Pod",{"name":"a"}]"#,
         "{",
         "{}x",
         "{\"metadata\":{}",
@@ -136,7 +137,7 @@ fn hostile_bytes_are_typed_errors() {
 }
 
 #[test]
-fn deep_and_huge_objects_are_taken_in() {
+fn deep_and_huge_objects_are_decoded() {
     let deep = format!("{}{}", "{\"a\":[".repeat(50_000), "]}".repeat(50_000));
     let text = format!(r#"{{"spec":{deep},"metadata":{{"name":"a","x":{deep},"managedFields":{deep}}}}}"#);
     let object = Object::parse_pruned(text.as_bytes(), Some(&pod_type()), &Pruning::default()).unwrap();
@@ -147,7 +148,7 @@ fn deep_and_huge_objects_are_taken_in() {
 }
 
 #[test]
-fn null_is_absent() {
+fn null_is_the_same_as_absent() {
     let text = r#"{"metadata":{"name":"a","namespace":null,"uid":null,"labels":null,"annotations":null,"ownerReferences":null,"creationTimestamp":null,"generation":null,"deletionTimestamp":null}}"#;
     let object = Object::parse(text.as_bytes(), Some(&pod_type())).unwrap();
     assert_eq!(object.key(), &ObjectKey::new("", "a"));
@@ -158,18 +159,18 @@ fn null_is_absent() {
 
 proptest::proptest! {
     #[test]
-    fn garbage_never_panics(text in proptest::prelude::any::<Vec<u8>>()) {
+    fn decoding_any_bytes_never_panics(text in proptest::prelude::any::<Vec<u8>>()) {
         let _ = Object::parse_pruned(&text, Some(&pod_type()), &Pruning::default());
     }
 
     #[test]
-    fn half_sense_never_panics(text in r#"\{("metadata":|"name":|"managedFields":|"annotations":|"kind":|\{|\}|,|"a"|:|null|\[|\]| |1){0,14}\}"#) {
+    fn decoding_fragments_of_objects_never_panics(text in r#"\{("metadata":|"name":|"managedFields":|"annotations":|"kind":|\{|\}|,|"a"|:|null|\[|\]| |1){0,14}\}"#) {
         let _ = Object::parse_pruned(text.as_bytes(), Some(&pod_type()), &Pruning::default());
     }
 }
 
 #[test]
-fn usual_and_odd_identities_read_as_they_were_written() {
+fn every_uid_version_and_generation_reads_as_it_was_written() {
     for (uid, version) in [
         ("0f8fad5b-d9cb-469f-a165-70867728950e", "12345"),
         ("00000000-0000-0000-0000-000000000000", "0"),
@@ -194,13 +195,13 @@ fn usual_and_odd_identities_read_as_they_were_written() {
 }
 
 #[test]
-fn what_is_kept_of_every_object_is_small() {
+fn an_object_takes_88_bytes_beside_its_text() {
     assert_eq!(size_of::<Object>(), 8);
     assert!(size_of::<Inner>() <= 88, "{}", size_of::<Inner>());
 }
 
 #[test]
-fn metadata_is_found_wherever_it_stands() {
+fn metadata_is_found_anywhere_in_the_text() {
     let long = "x".repeat(70_000);
     for text in [
         format!(r#"{{"spec":"{long}","metadata":{{"name":"a","annotations":{{"k":"v"}}}}}}"#),

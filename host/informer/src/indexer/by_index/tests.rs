@@ -1,10 +1,10 @@
-//! What a reader of some namespaces costs and learns, and what becomes of an index that is full.
+//! Reads by readers of some namespaces, and full indices.
 
 use oarlock_label_selector::LabelSelector;
 use serde_json::json;
 
 use super::*;
-use crate::indexer::{IndexSource, IndexerWriter, Limits};
+use crate::indexer::{IndexLimits, IndexSource, IndexerWriter};
 use crate::names::TypeMeta;
 use crate::testing::Draft;
 
@@ -30,15 +30,15 @@ fn found(indexer: &Indexer, value: &str, namespaces: &[&str]) -> Result<Vec<Stri
     Ok(page.objects.iter().map(|object| object.key().to_string()).collect())
 }
 
-/// In which namespaces' values it was looked since this was asked last, and how often.
+/// How often each namespace was looked up since the last call.
 fn lookups(indexer: &Indexer) -> Vec<(String, usize)> {
     let state = indexer.state.read();
-    let lookups = state.index("value").unwrap().lookups();
+    let lookups = state.index("value").unwrap().take_lookups();
     lookups.into_iter().map(|(namespace, n)| (namespace.into(), n)).collect()
 }
 
 #[test]
-fn a_guess_at_a_value_costs_the_same_whether_or_not_a_forbidden_namespace_has_it() {
+fn the_work_of_a_read_does_not_depend_on_forbidden_namespaces() {
     let mut writer = IndexerWriter::new();
     let indexer = writer.indexer().clone();
     indexer.add_index("value", by_value()).unwrap();
@@ -63,7 +63,7 @@ fn a_guess_at_a_value_costs_the_same_whether_or_not_a_forbidden_namespace_has_it
 }
 
 #[test]
-fn an_index_is_split_while_it_is_written() {
+fn an_index_is_split_by_namespace_while_it_is_written() {
     let mut writer = IndexerWriter::new();
     let indexer = writer.indexer().clone();
     indexer.add_index("value", by_value()).unwrap();
@@ -74,7 +74,7 @@ fn an_index_is_split_while_it_is_written() {
     let some = Namespaces::Only(["ns-0".to_owned(), "ns-2".to_owned()].into());
     let mut n = 0;
     while !indexer.split_step("value", &some).unwrap() {
-        // Before and behind where the splitting has got to: one goes, one changes, one comes.
+        // Delete, change and add an object before and after the slots that are split so far.
         for at in [n, 1_500 + n] {
             writer.delete(&key(at).parse().unwrap(), None);
             writer.put(object(&key(at + 3), "changed"));
@@ -109,9 +109,9 @@ fn an_index_is_split_while_it_is_written() {
 }
 
 #[test]
-fn a_tenant_that_fills_an_index_takes_nothing_from_the_others_and_it_says_so() {
+fn a_namespace_that_fills_its_part_takes_nothing_from_others_and_reads_of_it_fail() {
     let mut writer = IndexerWriter::new();
-    writer.limit_indices(Limits { values_per_object: 3, bytes_per_index: 80_000 });
+    writer.limit_indices(IndexLimits { values_per_object: 3, bytes_per_index: 80_000 });
     let indexer = writer.indexer().clone();
     indexer.add_index("value", by_value()).unwrap();
     for n in 0..1_000 {
@@ -124,7 +124,7 @@ fn a_tenant_that_fills_an_index_takes_nothing_from_the_others_and_it_says_so() {
 
     let Err(Error::Incomplete { namespace, left_out, .. }) = found(&indexer, "app", &["tenant", "victim"])
     else {
-        panic!("an answer that may lack objects");
+        panic!("a result that may lack objects");
     };
     assert_eq!((namespace.as_str(), left_out), ("tenant", status.left_out));
     assert!(matches!(indexer.by_index("value", "app"), Err(Error::Incomplete { .. })));
@@ -134,7 +134,7 @@ fn a_tenant_that_fills_an_index_takes_nothing_from_the_others_and_it_says_so() {
     let step = indexer.index_values_step("value", &Namespaces::All, 9, &mut None, &mut found_values);
     assert!(matches!(step, Err(Error::Incomplete { .. })));
 
-    // As objects go away, those that were left out take their places.
+    // Deletes make room for the objects that were left out.
     for n in 0..999 {
         writer.delete(&format!("tenant/{n:04}").parse().unwrap(), None);
     }
@@ -146,9 +146,9 @@ fn a_tenant_that_fills_an_index_takes_nothing_from_the_others_and_it_says_so() {
 }
 
 #[test]
-fn many_tenants_together_leave_room_for_one_more() {
+fn a_full_index_has_room_for_a_namespace_below_its_equal_share() {
     let mut writer = IndexerWriter::new();
-    writer.limit_indices(Limits { values_per_object: 3, bytes_per_index: 100_000 });
+    writer.limit_indices(IndexLimits { values_per_object: 3, bytes_per_index: 100_000 });
     let indexer = writer.indexer().clone();
     indexer.add_index("value", by_value()).unwrap();
     for tenant in 0..20 {
@@ -157,7 +157,7 @@ fn many_tenants_together_leave_room_for_one_more() {
         }
     }
     let used: usize = 100_000;
-    assert!(indexer.index_status("value").unwrap().bytes < 8 * used, "it stays bounded");
+    assert!(indexer.index_status("value").unwrap().bytes < 8 * used, "the index is bounded");
     for n in 0..20 {
         writer.put(object(&format!("victim/{n}"), "app"));
     }
@@ -165,7 +165,7 @@ fn many_tenants_together_leave_room_for_one_more() {
 }
 
 #[test]
-fn a_long_value_is_found_and_shown_whole_but_not_kept_whole() {
+fn a_long_value_is_found_and_returned_whole_but_stored_short() {
     let mut writer = IndexerWriter::new();
     let indexer = writer.indexer().clone();
     indexer.add_index("value", by_value()).unwrap();
@@ -181,7 +181,7 @@ fn a_long_value_is_found_and_shown_whole_but_not_kept_whole() {
     assert_eq!(found(&indexer, &other[..300], &["a", "b"]).unwrap(), [""; 0]);
     assert_eq!(indexer.index_values("value", &Namespaces::All), [long.clone(), other.clone()]);
     assert_eq!(indexer.index_values("value", &Namespaces::one("b")), std::slice::from_ref(&other));
-    // An update that changes nothing of it leaves it where it is, another one moves it.
+    // An update with the same value changes nothing; one with another value moves the object.
     writer.put(object("b/x", &other));
     writer.put(object("b/x", &long));
     assert_eq!(found(&indexer, &long, &["b"]).unwrap(), ["b/x"]);
@@ -189,9 +189,9 @@ fn a_long_value_is_found_and_shown_whole_but_not_kept_whole() {
 }
 
 #[test]
-fn an_object_with_too_many_values_makes_its_namespace_incomplete_until_it_has_fewer() {
+fn reads_of_a_namespace_fail_while_an_object_has_too_many_values() {
     let mut writer = IndexerWriter::new();
-    writer.limit_indices(Limits { values_per_object: 2, ..Limits::default() });
+    writer.limit_indices(IndexLimits { values_per_object: 2, ..IndexLimits::default() });
     let indexer = writer.indexer().clone();
     indexer.add_index("value", IndexSource::Pointer("/spec/values/*".parse().unwrap())).unwrap();
     let with = |values: &[&str]| {
@@ -210,7 +210,7 @@ fn an_object_with_too_many_values_makes_its_namespace_incomplete_until_it_has_fe
 }
 
 #[test]
-fn a_step_ends_after_so_many_looks() {
+fn a_step_examines_a_bounded_number_of_objects() {
     let mut writer = IndexerWriter::new();
     let indexer = writer.indexer().clone();
     for n in 0..1_000 {
@@ -224,14 +224,14 @@ fn a_step_ends_after_so_many_looks() {
 }
 
 #[tokio::test]
-async fn an_index_is_added_in_slices_and_one_that_is_given_up_leaves_nothing() {
+async fn an_index_is_added_in_slices_and_a_dropped_call_adds_nothing() {
     use futures::FutureExt;
     let mut writer = IndexerWriter::new();
     let indexer = writer.indexer().clone();
     for n in 0..2_000 {
         writer.put(object(&format!("a/{n:04}"), "x"));
     }
-    assert!(indexer.add_index_in_slices("value", by_value()).now_or_never().is_none(), "it yields");
+    assert!(indexer.add_index_in_slices("value", by_value()).now_or_never().is_none(), "the call yields");
     assert_eq!(indexer.state.read().indices.len(), 0);
     let adding = indexer.add_index_in_slices("value", by_value());
     futures::pin_mut!(adding);

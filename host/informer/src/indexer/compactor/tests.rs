@@ -1,9 +1,9 @@
 use super::*;
-use crate::indexer::{IndexSource, IndexerWriter, Limits, Memory};
+use crate::indexer::{IndexLimits, IndexSource, IndexerWriter, Memory};
 use crate::namespaces::Namespaces;
 use crate::object::Pruning;
 
-/// A realistic Pod: 20 templates, its own uid, address, node, times and ids.
+/// A realistic Pod of one of 20 templates, with its own uid, address, node, times and ids.
 fn pod(i: usize, version: usize) -> Object {
     let received = pod_as_received(i, version);
     Object::parse_pruned(received.as_bytes(), None, &Pruning::default()).unwrap()
@@ -73,7 +73,6 @@ fn filled(n_pods: usize) -> (IndexerWriter, Compactor) {
     (writer, compactor)
 }
 
-/// Promise 7: small.
 #[test]
 fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
     let n_pods = 2000;
@@ -83,34 +82,33 @@ fn promise_7_a_cached_object_costs_a_fraction_of_its_json() {
     let object = indexer.snapshot(&Namespaces::All)[7].clone();
     let read = || indexer.get(object.key()).unwrap();
     let before = read().json().to_string();
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
 
     let memory = indexer.memory();
     assert_eq!((memory.objects, memory.plain), (n_pods, 0));
-    assert!(read().is_same(&object), "readers share one copy, whatever form it has");
+    assert!(read().is_same(&object), "readers share one copy, hot or cold");
     assert_eq!(*read().json(), *before);
     let kept = memory.compressed + memory.indices + memory.dictionaries;
     assert!(kept * 6 < received, "{kept} of {received}: {memory:?}");
 }
 
-/// Sweeps until there is nothing to do; returns the number of slices.
-fn slices_of_a_second(compactor: &Compactor) -> usize {
+/// Compacts for a second until no work is left. Returns the number of slices.
+fn compact_for_a_second(compactor: &Compactor) -> usize {
     let mut n_slices = 0;
-    for _ in 0..=AGE {
+    for _ in 0..=MIN_AGE {
         compactor.tick();
         while compactor.compact_slice() {
             n_slices += 1;
-            assert!(n_slices < 10_000, "it never ends");
+            assert!(n_slices < 10_000, "the compactor has done 10,000 slices and is not done");
         }
     }
     n_slices
 }
 
-/// Whether all of it changes at once or bit by bit.
 #[test]
-fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
+fn a_new_dictionary_is_trained_after_objects_changed_at_once_or_bit_by_bit() {
     let n_pods = 4000;
-    // All of them come to have something in common that was not there.
+    // All objects get a part in common that they did not have.
     let changed = |i: usize| {
         let condition = |n: usize| format!(r#"{{"reason":"Reason{}","message":"{}"}}"#, n * 7919, n * n * n);
         let common = (i % 7..i % 7 + 40).map(condition).collect::<Vec<_>>().join(",");
@@ -120,12 +118,12 @@ fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
     };
     for at_once in [n_pods, 250] {
         let (mut writer, compactor) = filled(n_pods);
-        slices_of_a_second(&compactor);
+        compact_for_a_second(&compactor);
         let before = writer.indexer().memory();
         for i in 0..n_pods {
             writer.put(changed(i));
             if (i + 1) % at_once == 0 {
-                slices_of_a_second(&compactor);
+                compact_for_a_second(&compactor);
             }
         }
         let after = writer.indexer().memory();
@@ -135,9 +133,8 @@ fn what_changes_for_good_is_learned_anew_and_compressed_as_well_as_before() {
     }
 }
 
-/// The later half of a cache may be harder to compress than the first: that is no change.
 #[test]
-fn what_is_hard_to_compress_is_not_compressed_for_ever() {
+fn objects_that_compress_badly_are_not_compressed_again_and_again() {
     let mut writer = IndexerWriter::new();
     let compactor = Compactor::new(writer.indexer().clone(), 64 << 20);
     let n_pods = 3000;
@@ -155,32 +152,33 @@ fn what_is_hard_to_compress_is_not_compressed_for_ever() {
         );
         writer.put(Object::parse_pruned(text.as_bytes(), None, &Pruning::default()).unwrap());
     }
-    // Everything once as it comes, and once more with what was learned of all.
-    assert!(slices_of_a_second(&compactor) < 1000);
+    // Each object is compressed at most twice: once as it was written, once with the dictionary of all
+    // objects.
+    assert!(compact_for_a_second(&compactor) < 1000);
     assert_eq!(writer.indexer().memory().plain, 0);
     assert!(compactor.is_idle());
 }
 
 #[test]
-fn what_a_list_brings_is_compressed_as_it_arrives() {
+fn listed_objects_are_compressed_as_they_arrive() {
     let (mut writer, compactor) = filled(0);
     let listed: Vec<_> = (0..1000).map(|i| compactor.intern(pod(i, 0))).collect();
-    assert!(listed.iter().all(|object| object.cold_length().is_some()));
+    assert!(listed.iter().all(|object| object.compressed_length().is_some()));
     for object in &listed {
         writer.put(object.clone());
     }
     assert_eq!(writer.indexer().memory().plain, 0);
 
-    // A relist keeps what is there, and takes what is new.
+    // A relist returns the cached object unless the listed one is new.
     assert!(compactor.intern(pod(3, 0)).is_same(&listed[3]));
     let changed = compactor.intern(pod(3, 1));
-    assert!(!changed.is_same(&listed[3]) && changed.cold_length().is_some());
+    assert!(!changed.is_same(&listed[3]) && changed.compressed_length().is_some());
 }
 
 #[test]
-fn hot_objects_are_left_alone_for_a_second() {
+fn objects_written_within_a_second_stay_hot() {
     let (mut writer, compactor) = filled(200);
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     let hot = writer.indexer().snapshot(&Namespaces::All)[5].clone();
     for version in 1..20 {
         let new =
@@ -191,16 +189,16 @@ fn hot_objects_are_left_alone_for_a_second() {
         let memory = writer.indexer().memory();
         assert!(memory.plain > 0 && memory.compressed > 0, "{memory:?}");
     }
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     assert_eq!(writer.indexer().memory().plain, 0);
 }
 
 #[test]
-fn beyond_the_budget_nothing_is_left_alone() {
+fn above_the_budget_objects_are_compressed_at_once() {
     let (mut writer, _) = filled(300);
     let indexer = writer.indexer().clone();
     let compactor = Compactor::new(indexer.clone(), 100 << 10);
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     for i in 0..300 {
         writer.put(pod(i, 1));
         while compactor.is_over_budget() {
@@ -216,19 +214,19 @@ fn beyond_the_budget_nothing_is_left_alone() {
 }
 
 #[test]
-fn accounts_come_back_to_nothing() {
+fn the_counted_memory_returns_to_zero_when_all_is_deleted() {
     let (mut writer, compactor) = filled(500);
     let indexer = writer.indexer().clone();
     indexer.add_index("app", IndexSource::Label("app".into())).unwrap();
     indexer.add_index("image", IndexSource::Pointer("/spec/containers/*/image".parse().unwrap())).unwrap();
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     for i in 0..250 {
         writer.put(pod(i, 1));
     }
     let objects = indexer.snapshot(&Namespaces::All);
     let memory = indexer.memory();
     assert_eq!(memory.text, objects.iter().map(Object::json_length).sum::<usize>());
-    assert_eq!(memory.compressed, objects.iter().filter_map(Object::cold_length).sum::<usize>());
+    assert_eq!(memory.compressed, objects.iter().filter_map(Object::compressed_length).sum::<usize>());
     assert!(memory.plain > 0 && memory.indices > 0 && memory.dictionaries > 0);
     assert!(indexer.index_status("image").unwrap().bytes > 0);
 
@@ -239,7 +237,7 @@ fn accounts_come_back_to_nothing() {
     for name in ["app", "image"] {
         assert_eq!(indexer.index_status(name).unwrap(), crate::indexer::IndexStatus::default());
     }
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     let memory = indexer.memory();
     assert_eq!(memory, Memory { indices: memory.indices, ..Memory::default() });
     assert!(memory.indices < 1024, "{memory:?}");
@@ -248,9 +246,9 @@ fn accounts_come_back_to_nothing() {
 }
 
 #[test]
-fn what_was_learned_of_little_is_learned_anew_of_more() {
+fn a_dictionary_of_the_first_objects_is_replaced_by_one_of_all() {
     let (mut writer, compactor) = filled(0);
-    // The first of a list are all of another kind.
+    // The first objects of the list are of another kind.
     for i in 0..500 {
         let words = format!("lorem {} ipsum {} dolor {} ", i * 7, i * 11, i * 13).repeat(20);
         let text = format!(
@@ -264,29 +262,29 @@ fn what_was_learned_of_little_is_learned_anew_of_more() {
         writer.put(compactor.intern(pod(i, 0)));
     }
     let before = writer.indexer().memory();
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     let after = writer.indexer().memory();
     let second = compactor.training.lock().dictionary().unwrap();
     assert!(!Arc::ptr_eq(&first, &second), "{before:?} {after:?}");
     assert!(after.compressed * 100 < before.compressed * 95, "{before:?} {after:?}");
     let objects = writer.indexer().snapshot(&Namespaces::All);
-    assert!(objects.iter().all(|object| object.is_cold_with(&second)));
-    assert_eq!(Arc::strong_count(&first), 1, "nothing holds the old one");
+    assert!(objects.iter().all(|object| object.is_compressed_with(&second)));
+    assert_eq!(Arc::strong_count(&first), 1, "no object holds the old dictionary");
 }
 
 #[test]
-fn small_caches_stay_plain_and_idle() {
+fn small_caches_stay_hot_and_idle() {
     let (_writer, compactor) = filled(10);
     assert!(compactor.wake() && !compactor.wake());
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     assert!(compactor.is_idle());
     assert!(compactor.training.lock().dictionary().is_none());
 }
 
 #[test]
-fn ix_caps_are_failures_that_are_counted() {
+fn objects_beyond_an_index_limit_are_counted_as_failures() {
     let mut writer = IndexerWriter::new();
-    writer.limit_indices(Limits { values_per_object: 1, bytes_per_index: 1000 });
+    writer.limit_indices(IndexLimits { values_per_object: 1, bytes_per_index: 1000 });
     let indexer = writer.indexer().clone();
     indexer.add_index("image", IndexSource::Pointer("/spec/containers/*/image".parse().unwrap())).unwrap();
     indexer.add_index("name", IndexSource::Pointer("/metadata/name".parse().unwrap())).unwrap();
@@ -305,7 +303,7 @@ fn ix_caps_are_failures_that_are_counted() {
 }
 
 #[test]
-fn readers_of_everything_see_one_state_and_hold_up_nobody() {
+fn a_view_does_not_change_while_the_cache_is_written_and_compacted() {
     let (mut writer, compactor) = filled(1500);
     let indexer = writer.indexer().clone();
     let view = indexer.view();
@@ -315,7 +313,7 @@ fn readers_of_everything_see_one_state_and_hold_up_nobody() {
     for key in indexer.keys().into_iter().step_by(2) {
         writer.delete(&key, None);
     }
-    slices_of_a_second(&compactor);
+    compact_for_a_second(&compactor);
     let then: Vec<_> = view.objects(&Namespaces::All).cloned().collect();
     assert_eq!(then.len(), 1500);
     assert!(then.iter().all(|object| !object.resource_version().ends_with('1')));

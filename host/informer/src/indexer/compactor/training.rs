@@ -1,4 +1,4 @@
-//! When a dictionary is learned, and from what.
+//! Decides when a dictionary is trained, and from which objects.
 
 use std::sync::{Arc, Weak};
 
@@ -6,68 +6,75 @@ use crate::indexer::slots::Slot;
 use crate::indexer::{Memory, View};
 use crate::object::{Dictionary, Json, Object};
 
-/// Before so many objects have arrived nothing is learned from a list that goes on.
+/// While a first list arrives, a dictionary is trained after this many objects.
 const EARLY: usize = 500;
 
-/// Nor before so many bytes.
+/// The least text from which a dictionary is trained.
 const EARLY_BYTES: usize = 256 << 10;
 
-/// From how many of the early ones to learn: the list needs it at once, and most of their kinds are yet to come.
+/// The samples for the dictionary of a first list. They are few, since a better dictionary follows after the
+/// list.
 const EARLY_SAMPLES: usize = 100;
 
-/// The least that a cache has to hold to be learned from.
+/// The least objects from which a dictionary is trained.
 const MIN_OBJECTS: usize = 64;
 
-/// From how many objects to learn.
+/// The samples for a dictionary.
 const SAMPLES: usize = 200;
 
-/// On how many objects a new dictionary is tried.
+/// The objects on which a new dictionary is tried.
 const TRIALS: usize = 50;
 
-/// A dictionary is looked at again once there are so many times more objects.
+/// A new dictionary is trained when the cache has this many times more objects.
 const GROWTH: usize = 4;
 
-/// A new dictionary is adopted if what it makes is smaller than this many hundredths of what there is.
-const WORTHWHILE: usize = 92;
+/// A new dictionary is adopted if its output is smaller than this percentage of the current one's.
+const ADOPT_BELOW_PERCENT: usize = 92;
 
-/// Over so many bytes of text it is seen how well the dictionary does; over twice as many after each time that nothing better could be learned.
-const WATCHED: usize = 4 << 20;
+/// The text over which the compression ratio is measured. It doubles each time that training brings no better
+/// dictionary.
+const WINDOW: usize = 4 << 20;
 
-/// What is compressed has changed when it comes out so many times larger, for its length, than was to be expected.
+/// The objects have changed when the compression ratio is this many times the expected one.
 const WORSE: f64 = 1.1;
 
-/// What has been learned, and what is to be.
+/// The current dictionary, and how well it compresses.
 #[derive(Default)]
 pub(super) struct Training {
     dictionary: Option<Arc<Dictionary>>,
-    /// Dictionaries that something may still be compressed with.
+    /// Earlier dictionaries that some objects may still be compressed with.
     older: Vec<Weak<Dictionary>>,
-    /// What has arrived before anything was learned.
+    /// The listed objects before the first dictionary.
     early: Vec<Object>,
+    /// The length of their texts.
     early_bytes: usize,
-    /// How many objects there were when something was learned.
-    learned_of: usize,
-    /// From which slot on objects are to be compressed with the new dictionary.
-    pub(super) rework: Option<Slot>,
-    /// How long texts were that were compressed since they changed, and what became of them, in a window of `watched` bytes.
+    /// The number of cached objects at the last training.
+    trained_at: usize,
+    /// The slot from which on cold objects are to be recompressed with the current dictionary.
+    pub(super) recompress_from: Option<Slot>,
+    /// The length before and after compression of the changed texts in the current window.
     recent: (usize, usize),
-    watched: usize,
-    /// How long all of them were together since something was learned.
+    /// The length of a window.
+    window: usize,
+    /// The length of all texts that changed since the last adoption of a dictionary or expected ratio.
     changed: usize,
-    /// What part of its length a text was expected to come to when something was learned; or came to first.
+    /// The expected ratio: that of the trial of the dictionary, or of the first window.
     expected: Option<f64>,
-    /// What part it came to lately, if that is more.
+    /// The ratio of the last window, if it is worse than expected.
     worse: Option<f64>,
 }
 
-/// What a dictionary would make of some objects.
+/// The result of compressing some objects with a new dictionary.
 #[derive(Default)]
 struct Trial {
+    /// The length of all tried texts.
     plain: usize,
-    cold: usize,
-    /// Of those that are compressed: what they take now, and what they would take.
-    now: usize,
-    then: usize,
+    /// Their length with the new dictionary.
+    compressed: usize,
+    /// The current length of the cold texts among them.
+    cold_now: usize,
+    /// The length of the same texts with the new dictionary.
+    cold_then: usize,
 }
 
 // === impl Training ===
@@ -77,7 +84,7 @@ impl Training {
         self.dictionary.clone()
     }
 
-    /// Takes an object that a list brings; compresses it if it can.
+    /// Compresses an object from a list, at the latest when enough objects for a dictionary have arrived.
     pub(super) fn compress_listed(&mut self, object: &Object) {
         if let Some(dictionary) = &self.dictionary {
             object.compress(dictionary);
@@ -99,28 +106,28 @@ impl Training {
         }
     }
 
-    /// Notes how well the dictionary did on what has changed.
-    pub(super) fn note(&mut self, plain: usize, cold: usize) {
+    /// Records the length of a changed text before and after compression.
+    pub(super) fn record_compression(&mut self, plain: usize, compressed: usize) {
         self.changed += plain;
         self.recent.0 += plain;
-        self.recent.1 += cold;
-        if self.recent.0 >= self.watched.max(WATCHED) {
-            let (plain, cold) = std::mem::take(&mut self.recent);
-            let ratio = cold as f64 / plain as f64;
+        self.recent.1 += compressed;
+        if self.recent.0 >= self.window.max(WINDOW) {
+            let (plain, compressed) = std::mem::take(&mut self.recent);
+            let ratio = compressed as f64 / plain as f64;
             let is_worse = ratio > WORSE * *self.expected.get_or_insert(ratio);
             self.worse = is_worse.then_some(ratio);
         }
     }
 
-    /// Whether what is compressed has changed since something was learned. While everything is being compressed anew that cannot be said:
-    /// most of it is still as it was.
-    pub(super) fn does_worse(&self) -> bool {
-        self.worse.is_some() && self.rework.is_none()
+    /// Whether the dictionary compresses worse than expected. This is not known while objects are
+    /// recompressed, since most of them did not change.
+    pub(super) fn compresses_worse(&self) -> bool {
+        self.worse.is_some() && self.recompress_from.is_none()
     }
 
-    /// Learns from what is cached, if there is reason to.
-    pub(super) fn learn(&mut self, view: &View, memory: &Memory) {
-        // The list is over, or has failed.
+    /// Trains a dictionary from the cached objects, if that is due, and adopts it if it is better.
+    pub(super) fn train_if_due(&mut self, view: &View, memory: &Memory) {
+        // No first list is arriving any more.
         self.early = Vec::new();
         self.early_bytes = 0;
         self.older.retain(|older| older.strong_count() > 0);
@@ -130,34 +137,37 @@ impl Training {
         }
         let is_enough = memory.objects >= MIN_OBJECTS && memory.text >= EARLY_BYTES;
         let is_due = match &self.dictionary {
-            None => memory.objects >= self.learned_of + self.learned_of / 4,
-            Some(_) => memory.objects >= self.learned_of * GROWTH || self.does_worse(),
+            None => memory.objects >= self.trained_at + self.trained_at / 4,
+            Some(_) => memory.objects >= self.trained_at * GROWTH || self.compresses_worse(),
         };
         if !is_enough || !is_due {
             self.worse = self.worse.filter(|_| is_enough);
             return;
         }
         let objects = || view.objects(&crate::namespaces::Namespaces::All);
-        let learned = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
-        self.learned_of = memory.objects;
-        let Some(learned) = learned else { return self.learned_nothing(memory) };
-        let trial = Trial::of(&learned, objects(), memory.objects);
-        if self.dictionary.is_none() || trial.is_worthwhile() {
-            self.adopt(learned, memory.objects);
+        let trained = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
+        self.trained_at = memory.objects;
+        let Some(trained) = trained else { return self.keep_dictionary(memory) };
+        let trial = Trial::of(&trained, objects(), memory.objects);
+        if self.dictionary.is_none() || trial.is_better() {
+            self.adopt(trained, memory.objects);
             self.expected = trial.ratio();
-            self.rework = Some(0);
+            self.recompress_from = Some(0);
         } else {
-            self.learned_nothing(memory);
+            self.keep_dictionary(memory);
         }
     }
 
-    /// Nothing better can be learned. Maybe it can once more has changed; once all has, this is what is to be expected.
-    fn learned_nothing(&mut self, memory: &Memory) {
+    /// Keeps the dictionary because training brought no better one.
+    ///
+    /// Training is tried again after a longer window. Once all objects have changed, the current ratio
+    /// becomes the expected one.
+    fn keep_dictionary(&mut self, memory: &Memory) {
         let Some(ratio) = self.worse.take() else { return };
         if self.changed >= memory.text {
-            (self.expected, self.changed, self.watched) = (Some(ratio), 0, WATCHED);
+            (self.expected, self.changed, self.window) = (Some(ratio), 0, WINDOW);
         } else {
-            self.watched = self.watched.max(WATCHED).saturating_mul(2);
+            self.window = self.window.max(WINDOW).saturating_mul(2);
         }
     }
 
@@ -172,15 +182,15 @@ impl Training {
             older.release_contexts();
             self.older.push(Arc::downgrade(&older));
         }
-        self.learned_of = n_objects;
+        self.trained_at = n_objects;
         self.recent = (0, 0);
-        (self.watched, self.changed) = (WATCHED, 0);
+        (self.window, self.changed) = (WINDOW, 0);
         self.expected = None;
         self.worse = None;
     }
 }
 
-/// Returns the texts of objects evenly spread over all.
+/// Returns the texts of `wanted` objects, evenly spread over all.
 fn samples<'o>(objects: impl Iterator<Item = &'o Object>, n_objects: usize, wanted: usize) -> Vec<Json> {
     objects.step_by(n_objects.div_ceil(wanted).max(1)).map(Object::json).collect()
 }
@@ -188,33 +198,33 @@ fn samples<'o>(objects: impl Iterator<Item = &'o Object>, n_objects: usize, want
 // === impl Trial ===
 
 impl Trial {
-    /// Tries a dictionary on some of the objects.
+    /// Compresses some of the objects with a dictionary.
     fn of<'o>(
         dictionary: &Arc<Dictionary>,
         objects: impl Iterator<Item = &'o Object>,
         n_objects: usize,
     ) -> Self {
         let mut trial = Self::default();
-        // Not those that it was learned from.
+        // Skip one, so that the objects differ from the samples.
         for object in objects.skip(1).step_by(n_objects.div_ceil(TRIALS).max(1)) {
-            let Some(length) = object.length_with(dictionary) else { continue };
+            let Some(length) = object.compressed_length_with(dictionary) else { continue };
             trial.plain += object.json_length();
-            trial.cold += length;
-            if let Some(now) = object.cold_length() {
-                trial.now += now;
-                trial.then += length;
+            trial.compressed += length;
+            if let Some(now) = object.compressed_length() {
+                trial.cold_now += now;
+                trial.cold_then += length;
             }
         }
         trial
     }
 
-    /// Whether it does better than what the objects are compressed with.
-    fn is_worthwhile(&self) -> bool {
-        self.then * 100 < self.now * WORTHWHILE
+    /// Whether the dictionary is clearly better than the one that the objects have now.
+    fn is_better(&self) -> bool {
+        self.cold_then * 100 < self.cold_now * ADOPT_BELOW_PERCENT
     }
 
-    /// Returns what part of its length a text comes to.
+    /// Returns the compression ratio: the compressed length divided by the length.
     fn ratio(&self) -> Option<f64> {
-        (self.plain > 0).then(|| self.cold as f64 / self.plain as f64)
+        (self.plain > 0).then(|| self.compressed as f64 / self.plain as f64)
     }
 }

@@ -1,8 +1,8 @@
-//! The values of an index by namespace, for readers who may not read all namespaces.
+//! The values of an index by namespace, for readers that may read some namespaces only.
 //!
-//! What they are answered, and how long it takes, must not depend on objects that they may not read. So a
-//! value is looked up in their namespaces only; who may read everything is answered from the postings over
-//! all namespaces.
+//! Neither the result of such a reader nor its duration may depend on objects that it may not read. So its
+//! values are looked up in its namespaces only. Readers of all namespaces use the postings over all
+//! namespaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
@@ -16,25 +16,27 @@ use crate::namespaces::Namespaces;
 
 type Values = BTreeMap<Arc<str>, Postings>;
 
-/// The values by namespace. It is made a few slots at a time; what is written meanwhile is entered where that
-/// has got to.
+/// The values by namespace.
+///
+/// The existing objects are filed a few slots at a time. Meanwhile a written object is filed at once if its
+/// slot was reached already.
 #[derive(Debug, Default)]
 pub(super) struct ValuesByNamespace {
     by_namespace: BTreeMap<Box<str>, Values>,
     progress: Progress,
-    /// How often a namespace's values were looked at.
+    /// How often each namespace was looked up.
     #[cfg(test)]
     pub(super) lookups: NamespaceLookups,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// All slots before this one are entered.
+    /// All slots before this one are filed.
     Before(Slot),
     Complete,
 }
 
-/// Where a walk over the values has got to.
+/// A position in the values of an index.
 #[derive(Clone, Debug)]
 pub struct ValuesCursor {
     namespace: Box<str>,
@@ -60,7 +62,7 @@ impl ValuesByNamespace {
         self.progress == Progress::Complete
     }
 
-    /// Whether this slot is entered when it is filed.
+    /// Whether a written object of this slot is filed at once.
     pub(super) fn has_reached(&self, slot: Slot) -> bool {
         match self.progress {
             Progress::Before(next) => slot < next,
@@ -68,15 +70,15 @@ impl ValuesByNamespace {
         }
     }
 
-    /// Returns the slots that are to be entered next; none when all are.
-    pub(super) fn next_slots(&mut self, most: usize, n_filed: usize) -> Option<Range<Slot>> {
+    /// Returns the slots to file next. Returns `None` when all are filed.
+    pub(super) fn next_slots(&mut self, max_slots: usize, n_slots: usize) -> Option<Range<Slot>> {
         let Progress::Before(next) = self.progress else { return None };
-        let end = n_filed.min(next as usize + most) as Slot;
-        self.progress = if end as usize >= n_filed { Progress::Complete } else { Progress::Before(end) };
+        let end = n_slots.min(next as usize + max_slots) as Slot;
+        self.progress = if end as usize >= n_slots { Progress::Complete } else { Progress::Before(end) };
         Some(next..end)
     }
 
-    /// Enters a slot; returns about how many bytes more that takes.
+    /// Files a slot under a value. Returns about how many bytes that takes.
     pub(super) fn insert(&mut self, value: &Arc<str>, slot: Slot, slots: &Slots) -> usize {
         let Some(key) = slots.key(slot) else { return 0 };
         let values = match self.by_namespace.get_mut(key.namespace()) {
@@ -91,7 +93,7 @@ impl ValuesByNamespace {
         VALUE_COST
     }
 
-    /// Takes a slot out, if it was entered; returns about how many bytes less that takes.
+    /// Removes a slot from a value, if it was filed. Returns about how many bytes that frees.
     pub(super) fn remove(&mut self, value: &str, slot: Slot, slots: &Slots) -> usize {
         let Some(key) = slots.key(slot).filter(|_| self.has_reached(slot)) else { return 0 };
         let Some(values) = self.by_namespace.get_mut(key.namespace()) else { return 0 };
@@ -106,7 +108,8 @@ impl ValuesByNamespace {
         VALUE_COST
     }
 
-    /// Takes everything out; returns it, to be dropped without the lock. An empty index is complete.
+    /// Removes everything. Returns it, so that the caller drops it after the lock. An empty index is
+    /// complete.
     pub(super) fn clear(&mut self) -> impl Sized + use<> {
         self.progress = Progress::Complete;
         std::mem::take(&mut self.by_namespace)
@@ -133,25 +136,25 @@ impl ValuesByNamespace {
     }
 }
 
-/// Adds up to `most` values after a place to `found`: of the postings over all namespaces, or of the by_namespace
-/// of some. Returns where to go on, none at the end.
+/// Adds up to `max_values` values after the cursor to `found`: from the postings over all namespaces, or from
+/// those of some namespaces. Returns the next cursor, `None` at the end.
 pub(super) fn values_after(
-    everywhere: &Values,
+    all_namespaces: &Values,
     by_namespace: Option<&ValuesByNamespace>,
     after: Option<&ValuesCursor>,
-    most: usize,
+    max_values: usize,
     namespaces: &Namespaces,
     found: &mut BTreeSet<Arc<str>>,
 ) -> Option<ValuesCursor> {
-    let mut left = most;
+    let mut left = max_values;
     let some = match namespaces {
-        Namespaces::All => return take("", everywhere, after, &mut left, found),
+        Namespaces::All => return take("", all_namespaces, after, &mut left, found),
         Namespaces::Only(some) => some,
     };
     let by_namespace = by_namespace?;
     let from = after.map_or("", |cursor| &cursor.namespace);
     for namespace in some.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
-        // A namespace without values costs a look, too.
+        // The lookup of a namespace without values counts, too.
         left = left.saturating_sub(1);
         let after = after.filter(|cursor| *cursor.namespace == **namespace);
         if let Some(values) = by_namespace.values(namespace)
@@ -160,7 +163,7 @@ pub(super) fn values_after(
             return Some(cursor);
         }
         if left == 0 {
-            // The next walk begins behind this namespace: nothing sorts between it and the next name.
+            // The next call starts after this namespace: no name sorts between it and this cursor.
             return Some(ValuesCursor { namespace: format!("{namespace}\0").into(), value: None });
         }
     }

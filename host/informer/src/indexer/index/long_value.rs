@@ -1,20 +1,22 @@
-//! What stands for a long value in an index.
+//! The short form in which an index stores a long value.
 //!
-//! A value of some length is kept once for each namespace that has it, and values are chosen by those who
-//! write objects. So a long one is kept as its beginning and a hash of the whole, which no other value has:
-//! the hash is keyed, and the result is longer than any value that is kept as it is.
+//! An index stores a value once for each namespace that has it, and the authors of objects choose the values.
+//! So it stores a long value in a short form: the value's start and a hash of the whole value. No other value
+//! has the same short form, because the hash is keyed, and because a short form is longer than any value that
+//! is stored whole.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// The longest value that is kept as it is, in bytes.
+/// The longest value that is stored whole, in bytes.
 const LONGEST: usize = 256;
 
-/// One pair for the process: together 128 bits, which nobody outside of it can compute.
+/// The keys of the hash, random for each process. Together they give 128 bits that no author of objects can
+/// compute.
 static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
 
-/// Returns what a value is filed under: itself, unless it is long.
+/// Returns the form in which a value is stored: itself, or its short form.
 pub(in crate::indexer) fn filed_as(value: &str) -> Cow<'_, str> {
     if value.len() <= LONGEST {
         return Cow::Borrowed(value);
@@ -24,8 +26,8 @@ pub(in crate::indexer) fn filed_as(value: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{beginning}…{:016x}{:016x}", one.hash_one(value), two.hash_one(value)))
 }
 
-/// Whether this is what stands for a long value.
-pub(in crate::indexer) fn is_cut(filed: &str) -> bool {
+/// Whether a stored value is a short form.
+pub(in crate::indexer) fn is_short_form(filed: &str) -> bool {
     filed.len() > LONGEST
 }
 
@@ -34,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_value_is_kept_short_and_differs_from_all_others() {
+    fn a_long_value_has_a_short_form_of_its_own() {
         let long = "ä".repeat(1 << 20);
         let other = format!("{long}.");
         assert!(filed_as(&long).len() < 300);
@@ -42,11 +44,11 @@ mod tests {
         assert_eq!(filed_as(&long), filed_as(&long.clone()));
         for short in ["", "app", &"x".repeat(LONGEST)] {
             assert_eq!(filed_as(short), short);
-            assert!(!is_cut(&filed_as(short)));
+            assert!(!is_short_form(&filed_as(short)));
         }
-        // What stands for a long value is itself a long value, and stands for nothing but itself.
+        // A value that equals the short form of another is long itself, and so has another short form.
         let filed = filed_as(&long).into_owned();
-        assert!(is_cut(&filed));
+        assert!(is_short_form(&filed));
         assert_ne!(filed_as(&filed), filed);
     }
 }

@@ -1,8 +1,8 @@
-//! How much of an index each namespace uses, and what was left out of it.
+//! How much of an index each namespace uses, and which objects were left out.
 //!
-//! What one namespace uses must not be missing for another: each has a part of its own. Once all is used,
-//! only a namespace that has less than an equal share of the whole gets more, so that what an index takes
-//! stays bounded.
+//! Each namespace has a part of the index, so that one namespace cannot use up the index of another. When the
+//! whole index is used, only a namespace that uses less than an equal share gets more. So the size of an
+//! index is bounded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -10,37 +10,37 @@ use std::ops::Bound;
 use super::super::slots::Slot;
 use crate::namespaces::Namespaces;
 
-/// An index has so many parts, of which one namespace may use one. Cluster-scoped objects may use all of
-/// them: among these there are no others.
+/// The number of parts of an index. One namespace may use one part. Cluster-scoped objects may use all parts:
+/// they compete with no namespace.
 const PARTS: usize = 8;
 
-/// What is charged for each value of each object, beside its text.
+/// The charge for each value of each object, in addition to its length.
 const FILING_CHARGE: usize = 32;
 
-/// What the namespaces use of one index, and what was left out of them.
+/// What the namespaces use of one index, and which of their objects were left out.
 #[derive(Debug, Default)]
 pub(super) struct NamespaceBudgets {
-    /// By namespace; none that uses nothing.
+    /// The charge of each namespace that has one.
     used: BTreeMap<Box<str>, usize>,
     used_together: usize,
-    /// By namespace; none that is complete.
+    /// The left-out objects of each namespace that has some.
     left_out: BTreeMap<Box<str>, LeftOut>,
-    /// Something became free since everything that waits was tried.
-    has_changed: bool,
-    /// The object that was tried last.
-    tried: Option<(Box<str>, Slot)>,
+    /// Whether something became free since all left-out objects were tried.
+    may_have_room: bool,
+    /// The left-out object that was tried last.
+    last_tried: Option<(Box<str>, Slot)>,
 }
 
-/// What is missing of one namespace.
+/// The left-out objects of one namespace.
 #[derive(Debug, Default)]
 struct LeftOut {
-    /// Objects that wait for room.
+    /// The objects that wait for room.
     waiting: BTreeSet<Slot>,
-    /// How many objects have too many values.
-    n_refused: usize,
+    /// The number of objects with too many values.
+    n_too_large: usize,
 }
 
-/// Returns what is charged for an object that is filed under a value.
+/// Returns the charge for one object under a value.
 pub(super) fn charge_of(filed: &str) -> usize {
     filed.len() + FILING_CHARGE
 }
@@ -48,7 +48,7 @@ pub(super) fn charge_of(filed: &str) -> usize {
 // === impl NamespaceBudgets ===
 
 impl NamespaceBudgets {
-    /// Whether a namespace may use so many bytes more, of an index that may use `limit`.
+    /// Whether a namespace may use `needed` bytes more of an index of `limit` bytes.
     pub(super) fn has_room(&self, namespace: &str, needed: usize, limit: usize) -> bool {
         if needed == 0 {
             return true;
@@ -60,40 +60,40 @@ impl NamespaceBudgets {
         after <= part && (self.used_together + needed <= limit || after <= limit / n_namespaces)
     }
 
-    pub(super) fn take(&mut self, namespace: &str, charge: usize) {
+    pub(super) fn charge(&mut self, namespace: &str, charge: usize) {
         if charge > 0 {
             change(&mut self.used, namespace, |used| *used += charge);
             self.used_together += charge;
         }
     }
 
-    pub(super) fn give_back(&mut self, namespace: &str, charge: usize) {
+    pub(super) fn refund(&mut self, namespace: &str, charge: usize) {
         let Some(used) = self.used.get_mut(namespace).filter(|_| charge > 0) else { return };
         *used -= charge;
         if *used == 0 {
             self.used.remove(namespace);
         }
         self.used_together -= charge;
-        self.has_changed = !self.left_out.is_empty();
+        self.may_have_room = !self.left_out.is_empty();
     }
 
-    /// Notes that an object waits for room.
-    pub(super) fn wait(&mut self, namespace: &str, slot: Slot) {
+    /// Records that an object waits for room.
+    pub(super) fn add_without_room(&mut self, namespace: &str, slot: Slot) {
         change(&mut self.left_out, namespace, |it| {
             it.waiting.insert(slot);
         });
     }
 
-    /// Notes that an object has too many values.
-    pub(super) fn refuse(&mut self, namespace: &str) {
-        change(&mut self.left_out, namespace, |it| it.n_refused += 1);
+    /// Records that an object has too many values.
+    pub(super) fn add_too_large(&mut self, namespace: &str) {
+        change(&mut self.left_out, namespace, |it| it.n_too_large += 1);
     }
 
-    /// Forgets an object that was left out.
-    pub(super) fn forget(&mut self, namespace: &str, slot: Slot, is_refused: bool) {
+    /// Removes the record of a left-out object.
+    pub(super) fn remove_left_out(&mut self, namespace: &str, slot: Slot, is_too_large: bool) {
         let Some(left_out) = self.left_out.get_mut(namespace) else { return };
-        if is_refused {
-            left_out.n_refused -= 1;
+        if is_too_large {
+            left_out.n_too_large -= 1;
         } else {
             left_out.waiting.remove(&slot);
         }
@@ -102,7 +102,7 @@ impl NamespaceBudgets {
         }
     }
 
-    /// Returns one of these namespaces of which objects were left out, and how many.
+    /// Returns one of these namespaces that has left-out objects, and how many.
     pub(super) fn incomplete(&self, namespaces: &Namespaces) -> Option<(&str, usize)> {
         let found = match namespaces {
             Namespaces::All => self.left_out.first_key_value(),
@@ -112,23 +112,23 @@ impl NamespaceBudgets {
         found.map(|(namespace, left_out)| (&**namespace, left_out.count()))
     }
 
-    /// Returns how many objects were left out, and of how many namespaces.
+    /// Returns how many objects were left out, and how many namespaces they are in.
     pub(super) fn left_out(&self) -> (usize, usize) {
         (self.left_out.values().map(LeftOut::count).sum(), self.left_out.len())
     }
 
-    /// Whether something that waits may have room by now.
+    /// Whether a waiting object may have room now.
     pub(super) fn may_have_room(&self) -> bool {
-        self.has_changed
+        self.may_have_room
     }
 
-    /// Returns the next one that waits in a namespace which is not full. At the end there is none until
-    /// something becomes free.
+    /// Returns the next waiting object of a namespace that has room. After the last one it returns `None`
+    /// until something becomes free.
     pub(super) fn next_to_try(&mut self, limit: usize) -> Option<Slot> {
-        if !self.has_changed {
+        if !self.may_have_room {
             return None;
         }
-        let tried = self.tried.take();
+        let tried = self.last_tried.take();
         let from = tried.as_ref().map_or("", |(namespace, _)| namespace);
         for (namespace, left_out) in self.left_out.range::<str, _>((Bound::Included(from), Bound::Unbounded))
         {
@@ -140,16 +140,16 @@ impl NamespaceBudgets {
                 _ => Bound::Unbounded,
             };
             if let Some(slot) = left_out.waiting.range((after, Bound::Unbounded)).next() {
-                self.tried = Some((namespace.clone(), *slot));
+                self.last_tried = Some((namespace.clone(), *slot));
                 return Some(*slot);
             }
         }
-        self.has_changed = false;
+        self.may_have_room = false;
         None
     }
 }
 
-/// Changes what there is under a namespace.
+/// Changes the value of a namespace, which it allocates only if the namespace is new.
 fn change<T: Default>(map: &mut BTreeMap<Box<str>, T>, namespace: &str, change: impl FnOnce(&mut T)) {
     match map.get_mut(namespace) {
         Some(value) => change(value),
@@ -161,6 +161,6 @@ fn change<T: Default>(map: &mut BTreeMap<Box<str>, T>, namespace: &str, change: 
 
 impl LeftOut {
     fn count(&self) -> usize {
-        self.waiting.len() + self.n_refused
+        self.waiting.len() + self.n_too_large
     }
 }

@@ -1,4 +1,4 @@
-//! Cache and indices against a model that computes every answer anew.
+//! Compares cache and indices with a model that computes each result from scratch.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use super::*;
 const KEYS: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "b/y", "cluster-wide"];
 const INDICES: [&str; 3] = ["one", "two", "three"];
 
-/// An object, as far as indices look at it.
+/// The parts of an object that the indices read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Thing {
     key: usize,
     version: u32,
     label: Option<u8>,
-    /// The values of `/spec/parts/*`; one of them is no scalar if the thing is bad.
+    /// The values of `/spec/parts/*`. A bad thing has one more, which is not a scalar.
     parts: Vec<u8>,
     is_bad: bool,
 }
 
-/// What an index files things under.
+/// The source of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Label,
@@ -31,7 +31,7 @@ enum Source {
 #[derive(Clone, Debug)]
 enum Step {
     Put(Thing),
-    /// Puts what is there.
+    /// Puts the cached object again.
     PutAgain(usize),
     Delete(usize, bool),
     Replace(Vec<Thing>),
@@ -45,8 +45,8 @@ struct Model {
     things: BTreeMap<usize, Thing>,
     resource_version: String,
     indices: BTreeMap<usize, Source>,
-    /// Whether the last step came to anything: an object there was, an index there was, an index added.
-    answer: bool,
+    /// The result of the last step: whether the object existed, the index existed, or the indices were added.
+    result: bool,
 }
 
 struct ModelOfTheCache;
@@ -73,7 +73,7 @@ impl Thing {
         KEYS[self.key].split_once('/').map_or("", |(namespace, _)| namespace)
     }
 
-    /// None where the index cannot file it.
+    /// Returns the values of the thing. Returns `None` if the index cannot file it.
     fn values(&self, source: Source) -> Option<BTreeSet<String>> {
         match source {
             Source::Label => Some(self.label.iter().map(ToString::to_string).collect()),
@@ -86,7 +86,7 @@ impl Thing {
 // === impl Model ===
 
 impl Model {
-    /// The things that match, sorted by key as the cache sorts.
+    /// Returns the keys of the matching things in the order of the cache.
     fn keys(&self, matches: impl Fn(&Thing) -> bool) -> Vec<String> {
         let mut keys: Vec<ObjectKey> = Vec::new();
         keys.extend(self.things.values().filter(|it| matches(it)).map(|it| KEYS[it.key].parse().unwrap()));
@@ -142,17 +142,17 @@ impl ReferenceStateMachine for ModelOfTheCache {
         let version = model.version;
         match step {
             Step::Put(thing) => {
-                model.answer = model.things.insert(thing.key, Thing { version, ..thing.clone() }).is_some();
+                model.result = model.things.insert(thing.key, Thing { version, ..thing.clone() }).is_some();
                 model.resource_version = version.to_string();
             }
             Step::PutAgain(key) => {
-                model.answer = model.things.contains_key(key);
+                model.result = model.things.contains_key(key);
                 if let Some(thing) = model.things.get(key) {
                     model.resource_version = thing.version.to_string();
                 }
             }
             Step::Delete(key, is_seen) => {
-                model.answer = model.things.remove(key).is_some();
+                model.result = model.things.remove(key).is_some();
                 if *is_seen {
                     model.resource_version = version.to_string();
                 }
@@ -162,12 +162,12 @@ impl ReferenceStateMachine for ModelOfTheCache {
                 model.resource_version = format!("list {version}");
             }
             Step::AddIndices(indices) => {
-                model.answer = indices.iter().all(|(name, _)| !model.indices.contains_key(name));
-                if model.answer {
+                model.result = indices.iter().all(|(name, _)| !model.indices.contains_key(name));
+                if model.result {
                     model.indices.extend(indices.iter().copied());
                 }
             }
-            Step::RemoveIndex(name) => model.answer = model.indices.remove(name).is_some(),
+            Step::RemoveIndex(name) => model.result = model.indices.remove(name).is_some(),
         }
         model
     }
@@ -193,16 +193,16 @@ impl StateMachineTest for CacheAndItsModel {
         match step {
             Step::Put(thing) => {
                 let old = writer.put(Thing { version, ..thing }.object());
-                assert_eq!(old.is_some(), model.answer);
+                assert_eq!(old.is_some(), model.result);
             }
             Step::PutAgain(key) => match indexer.get(&KEYS[key].parse().unwrap()) {
                 Some(object) => assert!(writer.put(object.clone()).unwrap().is_same(&object)),
-                None => assert!(!model.answer),
+                None => assert!(!model.result),
             },
             Step::Delete(key, is_seen) => {
                 let last_state = at(KEYS[key].into(), &version.to_string());
                 let old = writer.delete(last_state.key(), is_seen.then_some(&last_state));
-                assert_eq!(old.is_some(), model.answer);
+                assert_eq!(old.is_some(), model.result);
             }
             Step::Replace(things) => {
                 let objects = things.into_iter().map(|it| Thing { version, ..it }.object()).collect();
@@ -210,9 +210,9 @@ impl StateMachineTest for CacheAndItsModel {
             }
             Step::AddIndices(indices) => {
                 let indices = indices.into_iter().map(|(name, of)| (INDICES[name].to_owned(), source(of)));
-                assert_eq!(indexer.add_indices(indices).is_ok(), model.answer);
+                assert_eq!(indexer.add_indices(indices).is_ok(), model.result);
             }
-            Step::RemoveIndex(name) => assert_eq!(indexer.remove_index(INDICES[name]), model.answer),
+            Step::RemoveIndex(name) => assert_eq!(indexer.remove_index(INDICES[name]), model.result),
         }
         writer
     }
@@ -280,5 +280,5 @@ prop_state_machine! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_cache_is_as_its_model(sequential 1..40 => CacheAndItsModel);
+    fn the_cache_equals_its_model(sequential 1..40 => CacheAndItsModel);
 }

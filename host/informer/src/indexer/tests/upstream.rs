@@ -1,4 +1,4 @@
-//! Upstream's cases of store and index that are more than one clause, each under its name.
+//! client-go's test cases of stores and indices that cover more than one clause.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::delta_fifo::{Config, Delta, DeltaFifo, Processed, Transformer};
 
-/// A cache, written to directly or through a queue with a transformer.
+/// A cache that is written directly, or through a queue with a transformer.
 struct Store {
     writer: IndexerWriter,
     fifo: Option<DeltaFifo>,
@@ -57,7 +57,7 @@ impl Store {
         object.labels().remove("val")
     }
 
-    /// The names and values of all there is.
+    /// Returns the name and value of each object.
     fn list(&self) -> Vec<String> {
         let objects = self.writer.indexer().list(None, &LabelSelector::everything());
         objects.iter().map(|object| format!("{} {}", object.key(), object.labels()["val"])).collect()
@@ -68,8 +68,8 @@ fn valued(name: &str, value: &str) -> Object {
     at(Draft::new(name).label("val", value), "1")
 }
 
-/// The script that every store has to play.
-fn play(mut store: Store) {
+/// The test that client-go runs on each of its stores.
+fn check_store(mut store: Store) {
     store.put(valued("foo", "bar"));
     assert_eq!(store.value("foo").as_deref(), Some("bar"));
     store.put(valued("foo", "baz"));
@@ -87,13 +87,13 @@ fn play(mut store: Store) {
 
 // Conformance: 22.1
 #[test]
-fn cache_plays_the_script_of_all_stores() {
-    play(Store { writer: IndexerWriter::new(), fifo: None });
+fn a_cache_passes_the_test_of_all_stores() {
+    check_store(Store { writer: IndexerWriter::new(), fifo: None });
 }
 
 // Conformance: 22.2
 #[test]
-fn cache_with_transformer_plays_it_as_well() {
+fn a_cache_with_a_transformer_passes_the_test_of_all_stores() {
     let writer = IndexerWriter::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let transformer: Transformer = {
@@ -112,14 +112,14 @@ fn cache_with_transformer_plays_it_as_well() {
         ..Config::default()
     });
     let indexer = writer.indexer().clone();
-    play(Store { writer, fifo: Some(fifo) });
-    assert_eq!(*seen.lock(), [false; 8], "it is called with each object as it came, once");
+    check_store(Store { writer, fifo: Some(fifo) });
+    assert_eq!(*seen.lock(), [false; 8], "the transformer is called once with each received object");
     assert!(indexer.snapshot(&Namespaces::All).iter().all(|it| it.annotations().contains_key("transformed")));
 }
 
 // Conformance: 22.5
 #[test]
-fn index_answers_the_objects_that_are_like_an_example() {
+fn index_returns_the_objects_that_share_a_value_with_an_example() {
     let objects = [("a", "b"), ("b", "b"), ("c", "b"), ("d", "x")];
     let (_writer, indexer) = filled(objects.map(|(name, value)| valued(name, value)));
     indexer.add_index("by_val", IndexSource::Label("val".into())).unwrap();

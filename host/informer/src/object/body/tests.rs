@@ -26,15 +26,18 @@ fn dictionary() -> Arc<Dictionary> {
 }
 
 #[test]
-fn an_object_is_the_same_hot_and_cold() {
+fn a_cold_object_reads_like_a_hot_one() {
     let dictionary = dictionary();
     for i in 500..600 {
         let (hot, cold) = (pod(i), pod(i));
         let clone = cold.clone();
         let length = cold.compress(&dictionary).unwrap();
-        assert_eq!(cold.cold_length(), Some(length));
+        assert_eq!(cold.compressed_length(), Some(length));
         assert!(length * 3 < hot.json_length(), "{length} of {}", hot.json_length());
-        assert!(clone.is_same(&cold) && clone.cold_length().is_some(), "everybody who holds it profits");
+        assert!(
+            clone.is_same(&cold) && clone.compressed_length().is_some(),
+            "all clones share the compressed text"
+        );
         assert_eq!(*hot.json(), *cold.json());
         assert_eq!(hot, cold);
         assert_eq!(hot.annotations(), cold.annotations());
@@ -48,17 +51,17 @@ fn an_object_is_the_same_hot_and_cold() {
 }
 
 #[test]
-fn what_stands_beside_the_text_needs_no_dictionary() {
+fn reading_key_and_labels_does_not_decompress() {
     let cold = pod(7);
     cold.compress(&dictionary()).unwrap();
     assert_eq!(cold.key().to_string(), "ns-2/web-7");
     assert_eq!(cold.labels(), StringMap::from([("app".into(), "web-0".into())]));
     assert_eq!(cold.resource_version(), "7");
-    assert!(cold.cold_length().is_some(), "reading does not make it hot");
+    assert!(cold.compressed_length().is_some(), "reading does not make the object hot");
 }
 
 #[test]
-fn small_and_random_texts_stay_plain() {
+fn short_and_random_texts_stay_hot() {
     let dictionary = dictionary();
     let small = Object::parse(br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#, None).unwrap();
     assert_eq!(small.compress(&dictionary), None);
@@ -73,7 +76,7 @@ fn small_and_random_texts_stay_plain() {
 }
 
 #[test]
-fn too_little_teaches_nothing() {
+fn a_dictionary_is_not_trained_from_too_little_text() {
     assert!(Dictionary::train::<&str>(&[]).is_none());
     assert!(Dictionary::train(&["{}"; 100]).is_none());
     let huge = "x".repeat(3 << 20);
@@ -81,7 +84,7 @@ fn too_little_teaches_nothing() {
 }
 
 #[test]
-fn old_dictionaries_live_as_long_as_what_was_compressed_with_them() {
+fn a_dictionary_lives_as_long_as_a_text_compressed_with_it() {
     let (old, new) = (dictionary(), dictionary());
     let objects: Vec<_> = (0..10).map(pod).collect();
     for object in &objects {
@@ -99,7 +102,7 @@ fn old_dictionaries_live_as_long_as_what_was_compressed_with_them() {
 }
 
 #[test]
-fn readers_and_the_compressor_get_along() {
+fn readers_see_the_same_text_while_it_is_compressed() {
     let dictionary = dictionary();
     let objects: Vec<_> = (0..200).map(pod).collect();
     let expected: Vec<_> = objects.iter().map(|object| object.json().to_string()).collect();
@@ -118,7 +121,7 @@ fn readers_and_the_compressor_get_along() {
         }
     });
     dictionary.release_contexts();
-    assert!(objects.iter().all(|object| object.cold_length().is_some()));
+    assert!(objects.iter().all(|object| object.compressed_length().is_some()));
 }
 
 proptest::proptest! {

@@ -1,50 +1,41 @@
-//! The exact way in: serde reads all of the text.
+//! The strict decoder: serde parses the whole text.
+
+use serde::de::Error as _;
 
 use super::super::metadata::{Envelope, Error, Metadata, text};
-use super::super::{Content, Labels, Object};
-use super::{Parts, Terms, metadata_head, with_type_meta};
-use crate::names::TypeMeta;
+use super::super::pruning::FieldReader;
+use super::super::{Labels, Object};
+use super::{DecodedObject, Options};
+use oarlock_json::scan::{Cursor, Quoted};
 
-/// Takes in whatever may be taken in, and says what is wrong with anything else.
-pub(super) fn decode(source: &str, terms: Terms<'_>) -> Result<Object, Error> {
+/// Skips every field: serde reads them from the pruned text.
+struct SkipFields;
+
+/// Decodes an object, or says why it cannot be decoded.
+pub(super) fn decode(source: &str, options: Options<'_>) -> Result<Object, Error> {
     let envelope: Envelope<'_> = serde_json::from_str(source).map_err(Error::Json)?;
     let metadata = envelope.metadata.ok_or(Error::MissingMetadata)?.get();
     if !metadata.starts_with('{') {
         return Err(Error::MissingMetadata);
     }
+    let api_version = envelope.api_version.as_ref().map(|text| &*text.0);
+    let kind = envelope.kind.as_ref().map(|text| &*text.0);
+    let resolved = options.resolve_type(api_version, kind)?;
 
-    let own_api_version = envelope.api_version.as_ref().map(|text| &*text.0);
-    let own_kind = envelope.kind.as_ref().map(|text| &*text.0);
-    let filled_api_version =
-        terms.type_meta.filter(|_| own_api_version.is_none()).map(|meta| &*meta.api_version);
-    let filled_kind = terms.type_meta.filter(|_| own_kind.is_none()).map(|meta| &*meta.kind);
-    let api_version = own_api_version.or(filled_api_version).unwrap_or_default();
-    let kind = own_kind.or(filled_kind).unwrap_or_default();
-    let type_meta = terms.share(api_version, kind)?;
-
-    let pruned = terms.pruning.apply(metadata)?;
-    let start = offset(source, metadata);
-    let (head, tail) = (&source[..start], &source[start + metadata.len()..]);
-    let metadata = pruned.as_deref().unwrap_or(metadata);
-    let (head, tail) = match terms.content {
-        Content::Full => (with_type_meta(head, filled_api_version, filled_kind), tail),
-        Content::Metadata => (metadata_head(&type_meta), "}"),
+    let Some(pruned) = options.pruning.prune(source, options.content, &mut SkipFields) else {
+        // A duplicate field ends the walk, and serde names it.
+        Metadata::parse(metadata)?;
+        return Err(inseparable());
     };
-    read([&*head, metadata, tail].concat(), metadata, type_meta, terms.content, head.len())
-}
-
-/// Makes an object of a text in its final form, in which `metadata` begins at `start`.
-fn read(
-    json: String,
-    metadata: &str,
-    type_meta: TypeMeta,
-    content: Content,
-    start: usize,
-) -> Result<Object, Error> {
-    if u32::try_from(json.len()).is_err() {
-        return Err(Error::TooLarge(json.len()));
+    let metadata_length = pruned.pruned_metadata.len();
+    let kept_text = options.copy(source, &pruned, &resolved).ok_or_else(inseparable)?;
+    if u32::try_from(kept_text.json.len()).is_err() {
+        return Err(Error::TooLarge(kept_text.json.len()));
     }
-    let metadata = Metadata::parse(metadata)?;
+    let metadata_end = kept_text.metadata_start + metadata_length;
+    let kept_metadata =
+        kept_text.json.get(kept_text.metadata_start..metadata_end).ok_or_else(inseparable)?.to_owned();
+    let metadata = Metadata::parse(&kept_metadata)?;
     let (namespace, name) = (text(&metadata.namespace), text(&metadata.name));
     if name.is_empty() {
         return Err(Error::MissingName);
@@ -56,8 +47,8 @@ fn read(
         Some(labels) => Labels::from_json(labels.get()).map_err(Error::Metadata)?,
         None => Labels::default(),
     };
-    Ok(Object::new(Parts {
-        type_meta,
+    Ok(Object::new(DecodedObject {
+        type_meta: resolved.type_meta,
         namespace,
         name,
         uid: text(&metadata.uid),
@@ -65,13 +56,32 @@ fn read(
         generation: metadata.generation,
         deletion_timestamp: metadata.deletion_timestamp.as_ref().map(|text| &*text.0),
         labels,
-        text: json,
-        content,
-        metadata_start: start,
+        text: kept_text,
+        content: options.content,
     }))
 }
 
-/// Returns where `part`, a slice of `whole`, begins in it.
-fn offset(whole: &str, part: &str) -> usize {
-    part.as_ptr() as usize - whole.as_ptr() as usize
+/// The error for a text that serde parses and the walk does not.
+fn inseparable() -> Error {
+    Error::Json(serde_json::Error::custom("the fields of the object cannot be separated"))
+}
+
+// === impl SkipFields ===
+
+impl<'t> FieldReader<'t> for SkipFields {
+    fn field(&mut self, cursor: &mut Cursor<'t>, _: Quoted<'t>) -> Option<()> {
+        cursor.skip_value()
+    }
+
+    fn metadata_field(&mut self, cursor: &mut Cursor<'t>, _: Quoted<'t>) -> Option<()> {
+        cursor.skip_value()
+    }
+
+    fn annotation(&mut self, cursor: &mut Cursor<'t>, _: Quoted<'t>) -> Option<()> {
+        cursor.skip_value()
+    }
+
+    fn pruned_metadata_field(&mut self, _: &str, _: Quoted<'t>) -> Option<()> {
+        Some(())
+    }
 }

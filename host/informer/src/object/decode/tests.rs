@@ -1,16 +1,17 @@
-//! The quick way against the exact one, and both against a tree.
+//! Compares the fast decoder with the strict one, and both with a tree of values.
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 use crate::names::ObjectKey;
-use crate::object::{OwnerReference, StringMap};
+use crate::object::{Fields, OwnerReference, StringMap};
+use oarlock_json::PointerPattern;
 
 const OWNER: &str =
     r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u-r","controller":true,"x":[1]}"#;
 
-/// All that can be seen of an object.
+/// Everything that a reader can see of an object.
 #[derive(Debug, PartialEq)]
 struct Seen {
     key: ObjectKey,
@@ -48,12 +49,12 @@ fn pod() -> TypeMeta {
 
 type Settings = (Pruning, Content);
 
-fn quick(text: &str, (pruning, content): &Settings) -> Option<Object> {
-    fast::decode(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
+fn fast(text: &str, (pruning, content): &Settings) -> Option<Object> {
+    fast::decode(text, Options { type_meta: Some(&pod()), pruning, content: *content })
 }
 
-fn exact(text: &str, (pruning, content): &Settings) -> Result<Object, Error> {
-    strict::decode(text, Terms { type_meta: Some(&pod()), pruning, content: *content })
+fn strict(text: &str, (pruning, content): &Settings) -> Result<Object, Error> {
+    strict::decode(text, Options { type_meta: Some(&pod()), pruning, content: *content })
 }
 
 fn prunings() -> impl Strategy<Value = Pruning> {
@@ -64,12 +65,37 @@ fn prunings() -> impl Strategy<Value = Pruning> {
     })
 }
 
+fn fields() -> impl Strategy<Value = Fields> {
+    let pointers = [
+        "/spec/metadata/name",
+        "/spec/metadata/name/*/x",
+        "/spec",
+        "/n",
+        "/metadata/labels",
+        "/metadata/labels/app",
+        "/metadata/annotations",
+        "/metadata/annotations/é",
+        "/metadata/ownerReferences/*/x",
+        "/metadata/ownerReferences/*/uid",
+        "/metadata/generation",
+    ];
+    let patterns = pointers.map(|pointer| pointer.parse::<PointerPattern>().unwrap()).to_vec();
+    let some = prop::sample::subsequence(patterns, 0..4);
+    prop_oneof![
+        2 => Just(Fields::all()),
+        1 => some.clone().prop_map(|patterns| Fields::without(&patterns).unwrap()),
+        1 => some.prop_map(|patterns| Fields::only(&patterns).unwrap()),
+    ]
+}
+
 fn settings() -> impl Strategy<Value = Settings> {
-    (prunings(), prop_oneof![3 => Just(Content::Full), 1 => Just(Content::Metadata)])
+    let content = prop_oneof![3 => Just(Content::Full), 1 => Just(Content::Metadata)];
+    (prunings(), fields(), content)
+        .prop_map(|(pruning, fields, content)| (Pruning { fields, ..pruning }, content))
 }
 
 #[test]
-fn what_servers_commonly_write_goes_the_quick_way() {
+fn the_fast_decoder_decodes_what_api_servers_usually_write() {
     let last_applied = r#""kubectl.kubernetes.io/last-applied-configuration":"{\"a\":\"\\\"\"}\n""#;
     let fields = r#""managedFields":[{"manager":"k","fieldsV1":{"f:a":{".":{}}}}]"#;
     for metadata in [
@@ -89,8 +115,8 @@ fn what_servers_commonly_write_goes_the_quick_way() {
             for pruning in [Pruning::none(), Pruning::default()] {
                 for content in [Content::Full, Content::Metadata] {
                     let settings = (pruning.clone(), content);
-                    let quick = quick(&text, &settings).unwrap_or_else(|| panic!("{text}"));
-                    assert_eq!(Seen::of(&quick), Seen::of(&exact(&text, &settings).unwrap()));
+                    let fast = fast(&text, &settings).unwrap_or_else(|| panic!("{text}"));
+                    assert_eq!(Seen::of(&fast), Seen::of(&strict(&text, &settings).unwrap()));
                 }
             }
         }
@@ -98,7 +124,7 @@ fn what_servers_commonly_write_goes_the_quick_way() {
 }
 
 #[test]
-fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
+fn a_fault_inside_of_a_skipped_value_is_accepted() {
     let object = decode(
         br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#,
         Some(&pod()),
@@ -106,13 +132,13 @@ fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
         Content::Full,
     );
     assert!(object.is_ok());
-    // Nor when it is read again, whatever its type.
+    // The object's own text is accepted again, whatever its type.
     let odd = TypeMeta::new("v1", "P\"d\n");
     let text = br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#;
     let object = decode(text, Some(&odd), &Pruning::none(), Content::Full).unwrap();
     let again = decode(object.json().as_bytes(), None, &Pruning::none(), Content::Full).unwrap();
     assert_eq!(Seen::of(&again), Seen::of(&object));
-    // But none that would let one value run into another.
+    // A fault that leaves a value open is refused.
     for text in [r#"{"metadata":{"name":"a"},"spec":{"a":"}}"#, r#"{"metadata":{"name":"a"},"spec":{"a":[}}"#]
     {
         assert!(matches!(
@@ -122,7 +148,7 @@ fn a_fault_deep_in_what_nobody_reads_is_not_seen() {
     }
 }
 
-/// Entries of an object, from such keys and values, some of them unusual.
+/// Objects with entries of these keys and values, some with white space.
 fn entries(
     keys: &'static [&'static str],
     values: &'static [&'static str],
@@ -171,10 +197,7 @@ fn metadata() -> BoxedStrategy<String> {
     ];
     let blank = prop_oneof![30 => Just(""), 1 => Just(" ")];
     (prop::collection::vec(entry, 1..7), blank)
-        .prop_map(|(entries, blank)| {
-            // Mostly each at most once, so that many are good.
-            format!("{{{}}}", entries.join(&format!(",{blank}")))
-        })
+        .prop_map(|(entries, blank)| format!("{{{}}}", entries.join(&format!(",{blank}"))))
         .boxed()
 }
 
@@ -193,10 +216,10 @@ fn documents() -> impl Strategy<Value = String> {
 }
 
 fn agree(text: &str, settings: &Settings) -> Result<(), TestCaseError> {
-    let (quick, exact) = (quick(text, settings), exact(text, settings));
-    match (quick, exact) {
-        (Some(quick), Ok(exact)) => prop_assert_eq!(Seen::of(&quick), Seen::of(&exact), "{}", text),
-        // A fault deep in what nobody reads.
+    let (fast, strict) = (fast(text, settings), strict(text, settings));
+    match (fast, strict) {
+        (Some(fast), Ok(strict)) => prop_assert_eq!(Seen::of(&fast), Seen::of(&strict), "{}", text),
+        // The text has a fault inside of a value that the fast decoder skips.
         (Some(_), Err(Error::Json(_))) => prop_assert!(serde_json::from_str::<Value>(text).is_err()),
         (Some(_), Err(error)) => prop_assert!(false, "{text}: {error}"),
         (None, _) => {}
@@ -204,9 +227,8 @@ fn agree(text: &str, settings: &Settings) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What is left of the last one does not matter.
 #[test]
-fn a_field_that_is_there_twice_is_refused_also_where_it_is_pruned() {
+fn a_duplicate_field_is_refused_even_if_pruning_empties_it() {
     for last in ["{}", r#"{"kubectl.kubernetes.io/last-applied-configuration":"{}"}"#] {
         let text =
             format!(r#"{{"metadata":{{"annotations":{{"a":"b"}},"name":"n","annot\u0061tions":{last}}}}}"#);
@@ -215,16 +237,46 @@ fn a_field_that_is_there_twice_is_refused_also_where_it_is_pruned() {
     }
 }
 
+#[test]
+fn pruned_fields_are_removed_in_the_same_walk_as_the_metadata_is_read() {
+    let text = r#"{"data":{"a":1},"apiVersion":"v1","metadata":{"labels":{"app":"x","b":"y"},"managedFields":[],"name":"n","annotations":{"a":"b"},"ownerReferences":[]},"spec":{"a":[{"b":1,"c":2}]},"status":{}}"#;
+    let fields = |pointers: &[&str]| -> Vec<PointerPattern> {
+        pointers.iter().map(|pointer| pointer.parse().unwrap()).collect()
+    };
+    let without = Fields::without(&fields(&[
+        "/data",
+        "/status",
+        "/spec/a/*/c",
+        "/metadata/labels/b",
+        "/metadata/annotations/a",
+        "/metadata/ownerReferences",
+    ]));
+    let pruning = Pruning { fields: without.unwrap(), ..Pruning::default() };
+    let object = fast(text, &(pruning.clone(), Content::Full)).unwrap();
+    insta::assert_snapshot!(&*object.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"x"},"name":"n","annotations":{}},"spec":{"a":[{"b":1}]}}"#);
+    assert_eq!(object.labels(), StringMap::from([("app".into(), "x".into())]));
+    assert_eq!(
+        object.metadata_json(),
+        r#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"x"},"name":"n","annotations":{}}}"#
+    );
+    let metadata = fast(text, &(pruning, Content::Metadata)).unwrap();
+    assert_eq!(*metadata.json(), *object.metadata_json());
+
+    let only = Fields::only(&fields(&["/spec/a/*/c", "/metadata/labels/b"])).unwrap();
+    let object = fast(text, &(Pruning { fields: only, ..Pruning::none() }, Content::Full)).unwrap();
+    insta::assert_snapshot!(&*object.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"b":"y"},"name":"n"},"spec":{"a":[{"c":2}]}}"#);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn both_ways_agree(text in documents(), settings in settings()) {
+    fn both_decoders_agree(text in documents(), settings in settings()) {
         agree(&text, &settings)?;
     }
 
     #[test]
-    fn both_ways_agree_on_what_is_damaged(text in documents(), settings in settings(), at in any::<prop::sample::Index>(), n_removed in 0..3_usize, added in r#"[{}\[\]",:\\ a1n\n]{0,2}"#) {
+    fn both_decoders_agree_on_damaged_texts(text in documents(), settings in settings(), at in any::<prop::sample::Index>(), n_removed in 0..3_usize, added in r#"[{}\[\]",:\\ a1n\n]{0,2}"#) {
         let (at, mut text) = (at.index(text.len()), text.into_bytes());
         text.splice(at..text.len().min(at + n_removed), added.bytes());
         if let Ok(text) = std::str::from_utf8(&text) {
@@ -233,9 +285,9 @@ proptest! {
     }
 
     #[test]
-    fn a_tree_says_the_same(text in documents(), pruning in prunings()) {
+    fn an_object_has_the_fields_of_a_tree(text in documents(), pruning in prunings()) {
         let Ok(object) = decode(text.as_bytes(), Some(&pod()), &pruning, Content::Full) else { return Ok(()) };
-        // What was pruned may have been no text.
+        // A pruned annotation may have been malformed.
         let Ok(tree) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
         let metadata = &tree["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -256,12 +308,12 @@ proptest! {
         let owners = metadata["ownerReferences"].as_array().map_or(0, Vec::len);
         prop_assert_eq!(object.owner_references().len(), owners);
 
-        let mut kept: Value = serde_json::from_str(&object.json()).unwrap();
+        let mut pruned: Value = serde_json::from_str(&object.json()).unwrap();
         let mut expected = tree.clone();
         expected["kind"] = tree.get("kind").cloned().unwrap_or("Pod".into());
         expected["apiVersion"] = tree.get("apiVersion").cloned().unwrap_or("v1".into());
-        let is_pruned = |kept: &mut Value| {
-            let metadata = kept["metadata"].as_object_mut().unwrap();
+        let prune = |object: &mut Value| {
+            let metadata = object["metadata"].as_object_mut().unwrap();
             if pruning.managed_fields {
                 metadata.remove("managedFields");
             }
@@ -276,11 +328,11 @@ proptest! {
                 }
             }
         };
-        // Nothing is left to be pruned, save for a map that was empty as it came, or hides an earlier one.
-        let before = kept.clone();
-        is_pruned(&mut kept);
-        prop_assert!(before == kept || before["metadata"]["annotations"].as_object().is_some_and(|map| map.is_empty()));
-        is_pruned(&mut expected);
-        prop_assert_eq!(kept, expected);
+        // Pruning again changes nothing, except a map of annotations that was empty when it was received.
+        let before = pruned.clone();
+        prune(&mut pruned);
+        prop_assert!(before == pruned || before["metadata"]["annotations"].as_object().is_some_and(|map| map.is_empty()));
+        prune(&mut expected);
+        prop_assert_eq!(pruned, expected);
     }
 }

@@ -27,7 +27,7 @@ fn a_transformer_sets_and_removes_fields_without_touching_text() {
     assert_eq!(set.annotations()["example.com/seen"], "yes \"indeed\"");
     assert_eq!((set.key(), &*set.resource_version(), &set.labels()["app"][..]), (pod.key(), "7", "web"));
     let labelled = set.with(&pointer("/metadata/labels/app"), "db").unwrap();
-    assert_eq!(labelled.labels()["app"], "db", "what the machinery selects by is as the text is");
+    assert_eq!(labelled.labels()["app"], "db", "the labels that selectors match are those of the text");
     let bare = labelled.without(&pointer("/spec/containers/0/env")).unwrap();
     assert_eq!(value(&bare)["spec"]["containers"], json!([{"name": "a"}, {"name": "b"}]));
     let fewer = bare.without(&pointer("/spec/containers/0")).unwrap();
@@ -41,7 +41,7 @@ fn a_transformer_sets_and_removes_fields_without_touching_text() {
 }
 
 #[test]
-fn where_there_is_nothing_nothing_is_removed_and_the_object_is_the_same() {
+fn removing_an_absent_field_returns_the_same_object() {
     let pod = pod();
     for nothing in ["/nope", "/metadata/name/deeper", "/spec/containers/7", "/spec/containers/name"] {
         assert!(pod.without(&pointer(nothing)).unwrap().is_same(&pod), "{nothing}");
@@ -49,14 +49,14 @@ fn where_there_is_nothing_nothing_is_removed_and_the_object_is_the_same() {
 }
 
 #[test]
-fn what_cannot_be_says_why() {
+fn an_impossible_change_is_an_error_that_names_the_pointer() {
     let pod = pod();
     for (at, error) in [
-        ("/metadata/name/deeper", "nothing can be set at /metadata/name/deeper"),
-        ("/spec/containers/7", "nothing can be set at /spec/containers/7"),
-        ("/spec/containers/name", "nothing can be set at /spec/containers/name"),
-        ("/metadata/labels", "what came of the change is no object"),
-        ("", "what came of the change is no object"),
+        ("/metadata/name/deeper", "no value can be set at /metadata/name/deeper"),
+        ("/spec/containers/7", "no value can be set at /spec/containers/7"),
+        ("/spec/containers/name", "no value can be set at /spec/containers/name"),
+        ("/metadata/labels", "the changed text is not a Kubernetes object"),
+        ("", "the changed text is not a Kubernetes object"),
     ] {
         let shown = pod.with(&pointer(at), 5).unwrap_err().to_string();
         assert!(shown.starts_with(error), "{at}: {shown}");
@@ -65,7 +65,7 @@ fn what_cannot_be_says_why() {
     assert!(matches!(pod.without(&pointer("")), Err(EditError::Object(_))));
 }
 
-/// What a tree of values would make of it.
+/// Makes the same change to a tree of values.
 fn expected(mut whole: Value, names: &[String], set: Option<Value>) -> Option<Value> {
     let (last, way) = names.split_last()?;
     let mut at = &mut whole;
@@ -89,7 +89,7 @@ fn expected(mut whole: Value, names: &[String], set: Option<Value>) -> Option<Va
 
 proptest! {
     #[test]
-    fn a_change_is_what_a_tree_of_values_would_make_of_it(
+    fn a_change_of_the_text_equals_the_change_of_a_tree(
         names in prop::collection::vec("[ab/~\"é]{1,2}", 1..4),
         there in prop::collection::vec(prop::collection::vec("[ab/~\"é]{1,2}", 1..4), 0..4),
         set in prop::option::of(prop_oneof![Just(json!(null)), Just(json!({"x": [1]})), Just(json!("t\n"))]),

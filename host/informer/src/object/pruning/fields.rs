@@ -1,4 +1,4 @@
-//! Which fields of an object are kept, by pointers.
+//! Chooses an object's fields by JSON pointers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,11 +6,8 @@ use std::sync::Arc;
 
 use oarlock_json::scan::{Cursor, Quoted};
 use oarlock_json::{JsonPointer, PointerPattern, Segment};
-use serde::de::{Error as _, IgnoredAny};
 
-use super::super::metadata::Error;
-
-/// What tells one object from all others, and its versions from each other. It is always kept.
+/// The fields that identify an object and its version. They are always kept.
 const IDENTITY: [&[&str]; 6] = [
     &["kind"],
     &["apiVersion"],
@@ -20,15 +17,15 @@ const IDENTITY: [&[&str]; 6] = [
     &["metadata", "resourceVersion"],
 ];
 
-/// Which fields of the objects that come in are kept: all, all but some, or only some.
+/// The fields of an object that are kept: all, all but some, or only some.
 ///
-/// A field is named by a pointer, in which `*` stands for every element of a list: `/spec/containers/*/env`. A pointer to
-/// what an object has not, or has otherwise (a text where the pointer descends), names nothing of it.
+/// A pointer names a field. `*` in it stands for every element of a list: `/spec/containers/*/env`. A pointer
+/// names nothing in an object that lacks the field, or that has a scalar where the pointer descends.
 ///
-/// A list keeps the number and the order of its elements, whatever is left of each. So no pointer names a single element,
-/// and a number in a pointer is refused, also where it would be a name. Kind, apiVersion, name, namespace, uid and
-/// resourceVersion are always kept. What else the machinery looks at (labels, owners, deletionTimestamp) is not there for it
-/// where it is left out: nothing selects by labels that were dropped.
+/// A list keeps the number and the order of its elements. So a pointer cannot name a single element, and a
+/// pointer with a number is refused, even if the number is the name of a field. Kind, apiVersion, name,
+/// namespace, uid and resourceVersion are always kept. The informer itself sees only the kept fields, too: a
+/// label selector does not match labels that were left out.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Fields(Choice);
 
@@ -40,35 +37,48 @@ enum Choice {
     Only(Arc<Node>),
 }
 
-/// A pointer that cannot be used to choose fields.
+/// Why a pointer cannot choose fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldsError {
-    /// It would leave out a part of the object's identity.
+    /// The pointer names a part of the object's identity, which cannot be left out.
     #[error(
         "{0:?} cannot be left out: an object keeps its kind, apiVersion, name, namespace, uid and resourceVersion"
     )]
     Identity(String),
-    /// It names the object as a whole.
-    #[error("the empty pointer is the whole object, which is kept if no fields are named at all")]
+    /// The pointer names the whole object.
+    #[error("the empty pointer names the whole object: name fields, or none to keep all of them")]
     Whole,
-    /// It names all elements of a list.
+    /// The pointer names all elements of a list instead of the list.
     #[error("{0:?} ends in '*', all elements of a list: name the list itself")]
     EndsInElements(String),
-    /// It has a number, which might be an element of a list.
+    /// The pointer has a number, which could be the index of an element.
     #[error(
-        "{pointer:?} has the number {number}: a single element of a list cannot be named, '*' is all of them"
+        "{pointer:?} has the number {number}: a pointer cannot name one element of a list, '*' names all of them"
     )]
     Number {
         /// The pointer.
         pointer: String,
-        /// The segment.
+        /// The segment that is a number.
         number: String,
     },
 }
 
+/// What pruning does with one value.
+#[derive(Clone, Copy)]
+pub(super) enum Rule<'f> {
+    /// Keeps the whole value.
+    Keep,
+    /// Removes the value.
+    Remove,
+    /// Keeps the value without the parts that the tree names. The value is an object or a list.
+    Without(&'f Node),
+    /// Keeps only the parts of the value that the tree names. The value is an object or a list.
+    Only(&'f Node),
+}
+
 /// Pointers as a tree.
 #[derive(PartialEq, Eq, Default)]
-struct Node {
+pub(super) struct Node {
     /// Whether a pointer ends here.
     is_end: bool,
     names: BTreeMap<Box<str>, Node>,
@@ -83,11 +93,11 @@ impl Fields {
         Self(Choice::All)
     }
 
-    /// Keeps all fields but these.
+    /// Keeps all fields except these.
     ///
     /// # Errors
     ///
-    /// When one of the pointers names a part of the identity, or is not definite.
+    /// A pointer names a part of the identity, the whole object, or an element of a list.
     pub fn without<'p>(pointers: impl IntoIterator<Item = &'p PointerPattern>) -> Result<Self, FieldsError> {
         let mut root = Node::default();
         for pointer in pointers {
@@ -102,11 +112,12 @@ impl Fields {
 
     /// Keeps only these fields, and the identity.
     ///
-    /// An object on the way to them stays, if only as `{}`; an element of a list into which no pointer leads becomes `null`.
+    /// An object that a pointer descends into stays, even as `{}`. An element of a list that no pointer
+    /// descends into becomes `null`.
     ///
     /// # Errors
     ///
-    /// When one of the pointers is not definite.
+    /// A pointer names the whole object, or an element of a list.
     pub fn only<'p>(pointers: impl IntoIterator<Item = &'p PointerPattern>) -> Result<Self, FieldsError> {
         let mut root = Node::default();
         for path in IDENTITY {
@@ -119,7 +130,7 @@ impl Fields {
         Ok(Self(Choice::Only(Arc::new(root))))
     }
 
-    /// Whether anything is kept of what a pointer points at, in objects that have it.
+    /// Whether the field that a pointer names, or a part of it, is kept.
     pub fn keeps(&self, pointer: &JsonPointer) -> bool {
         let (mut node, is_only) = match &self.0 {
             Choice::All => return true,
@@ -140,23 +151,13 @@ impl Fields {
         is_only || !node.is_end
     }
 
-    /// Returns the object's text with nothing but what is kept; none where that is all of it.
-    pub(in super::super) fn apply(&self, object: &str) -> Result<Option<String>, Error> {
-        let mut writer = Writer(String::new());
-        let mut cursor = Cursor::new(object);
-        let written = match &self.0 {
-            Choice::All => return Ok(None),
-            Choice::Without(root) => writer.without(&mut cursor, root),
-            Choice::Only(root) => writer.only(&mut cursor, root),
-        };
-        if written.is_some() && cursor.is_at_end() {
-            return Ok(Some(writer.0));
+    /// Returns the rule for an object as a whole.
+    pub(super) fn rule(&self) -> Rule<'_> {
+        match &self.0 {
+            Choice::All => Rule::Keep,
+            Choice::Without(root) => Rule::Without(root),
+            Choice::Only(root) => Rule::Only(root),
         }
-        // What cannot be walked is not let in as it is: something in it may not be meant to be kept.
-        let source = serde_json::from_str::<IgnoredAny>(object).err();
-        Err(Error::Json(
-            source.unwrap_or_else(|| serde_json::Error::custom("its fields cannot be told apart")),
-        ))
     }
 }
 
@@ -173,10 +174,58 @@ impl fmt::Debug for Fields {
     }
 }
 
-/// Whether the pointer names the path's end, or something that it is a part of.
+/// Whether the pointer names the field at `path`, or a field that contains it.
 fn leads_to(pointer: &[Segment], path: &[&str]) -> bool {
     let is_name = |(segment, part): (&Segment, &&str)| matches!(segment, Segment::Name { name, .. } if **name == **part);
     !pointer.is_empty() && pointer.len() <= path.len() && pointer.iter().zip(path).all(is_name)
+}
+
+// === impl Rule ===
+
+impl<'f> Rule<'f> {
+    /// Returns the rule for the value at the cursor, which belongs to an entry of an object.
+    #[inline(always)]
+    pub(super) fn entry(self, key: Quoted<'_>, cursor: &Cursor<'_>) -> Option<Self> {
+        match self {
+            Self::Keep | Self::Remove => Some(self),
+            Self::Without(_) | Self::Only(_) => Some(self.named(key, cursor.peek()?)),
+        }
+    }
+
+    /// Returns the rule for the value at the cursor, which is an element of a list.
+    pub(super) fn element(self, cursor: &Cursor<'_>) -> Option<Self> {
+        let first = cursor.peek()?;
+        Some(match self {
+            Self::Keep | Self::Remove => self,
+            Self::Without(node) => Self::without(node.elements.as_deref(), first),
+            Self::Only(node) => Self::only(node.elements.as_deref(), first),
+        })
+    }
+
+    #[inline(never)]
+    fn named(self, key: Quoted<'_>, first: u8) -> Self {
+        match self {
+            Self::Keep | Self::Remove => self,
+            Self::Without(node) => Self::without(node.named(key), first),
+            Self::Only(node) => Self::only(node.named(key), first),
+        }
+    }
+
+    fn without(node: Option<&'f Node>, first: u8) -> Self {
+        match node {
+            Some(node) if node.is_end => Self::Remove,
+            Some(node) if node.is_within(first) => Self::Without(node),
+            _ => Self::Keep,
+        }
+    }
+
+    fn only(node: Option<&'f Node>, first: u8) -> Self {
+        match node {
+            Some(node) if node.is_end => Self::Keep,
+            Some(node) if node.is_within(first) => Self::Only(node),
+            _ => Self::Remove,
+        }
+    }
 }
 
 // === impl Node ===
@@ -209,10 +258,9 @@ impl Node {
         self.names.get(&*key.text()?)
     }
 
-    /// Whether a pointer ends at, or leads into, a value that begins with this character.
+    /// Whether a pointer descends into a value with this first byte.
     fn is_within(&self, first: u8) -> bool {
         match first {
-            _ if self.is_end => true,
             b'{' => !self.names.is_empty(),
             b'[' => self.elements.is_some(),
             _ => false,
@@ -229,97 +277,6 @@ impl Node {
         if let Some(node) = &self.elements {
             node.pointers(&format!("{path}/*"), into);
         }
-    }
-}
-
-/// Writes what is kept. Goes no deeper than the longest pointer.
-struct Writer(String);
-
-// === impl Writer ===
-
-impl Writer {
-    /// Writes the value at the cursor without what the tree names.
-    fn without(&mut self, cursor: &mut Cursor<'_>, node: &Node) -> Option<()> {
-        match (cursor.peek()?, &node.elements) {
-            (b'{', _) if !node.names.is_empty() => self.object(cursor, |writer, cursor, key| {
-                let child = node.named(key);
-                if child.is_some_and(|child| child.is_end) {
-                    return cursor.skip_value();
-                }
-                writer.key(key);
-                match child {
-                    Some(child) => writer.without(cursor, child),
-                    None => writer.whole(cursor),
-                }
-            }),
-            (b'[', Some(node)) => self.array(cursor, |writer, cursor| writer.without(cursor, node)),
-            _ => self.whole(cursor),
-        }
-    }
-
-    /// Writes of the value at the cursor only what the tree names.
-    fn only(&mut self, cursor: &mut Cursor<'_>, node: &Node) -> Option<()> {
-        match (cursor.peek()?, &node.elements) {
-            _ if node.is_end => self.whole(cursor),
-            (b'{', _) => self.object(cursor, |writer, cursor, key| match node.named(key) {
-                Some(child) if child.is_within(cursor.peek()?) => {
-                    writer.key(key);
-                    writer.only(cursor, child)
-                }
-                _ => cursor.skip_value(),
-            }),
-            (b'[', Some(node)) => self.array(cursor, |writer, cursor| {
-                if node.is_within(cursor.peek()?) {
-                    return writer.only(cursor, node);
-                }
-                writer.0.push_str("null");
-                cursor.skip_value()
-            }),
-            _ => None,
-        }
-    }
-
-    /// Writes an object's braces; `entry` is called at each value, with its key, and writes both or neither.
-    fn object<'t>(
-        &mut self,
-        cursor: &mut Cursor<'t>,
-        mut entry: impl FnMut(&mut Self, &mut Cursor<'t>, Quoted<'t>) -> Option<()>,
-    ) -> Option<()> {
-        self.0.push('{');
-        cursor.object(|cursor, _, key| entry(self, cursor, key))?;
-        self.0.push('}');
-        Some(())
-    }
-
-    fn array<'t>(
-        &mut self,
-        cursor: &mut Cursor<'t>,
-        mut element: impl FnMut(&mut Self, &mut Cursor<'t>) -> Option<()>,
-    ) -> Option<()> {
-        self.0.push('[');
-        cursor.array(|cursor, idx| {
-            if idx > 0 {
-                self.0.push(',');
-            }
-            element(self, cursor)
-        })?;
-        self.0.push(']');
-        Some(())
-    }
-
-    fn key(&mut self, key: Quoted<'_>) {
-        let separator = if self.0.ends_with('{') { "\"" } else { ",\"" };
-        self.0.push_str(separator);
-        self.0.push_str(key.raw);
-        self.0.push_str("\":");
-    }
-
-    /// Writes the value at the cursor as it stands.
-    fn whole(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
-        let start = cursor.position();
-        cursor.skip_value()?;
-        self.0.push_str(cursor.since(start)?);
-        Some(())
     }
 }
 

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::names::TypeMeta;
-use crate::object::{Content, Object, Pruning};
+use crate::object::{Content, Error, Object, Pruning};
 
 const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"app":"x"},"annotations":{"a/b":"c","d":"e"}},"spec":{"nodeName":"m","containers":[{"name":"p","env":[{"name":"E"}],"image":"i"},{"name":"q"}]},"status":{"phase":"Running"}}"#;
 
@@ -19,40 +19,40 @@ fn only(pointers: &[&str]) -> Result<Fields, FieldsError> {
     Fields::only(&patterns(pointers))
 }
 
-fn taken_in(text: &str, fields: Fields) -> Object {
+fn decoded(text: &str, fields: Fields) -> Object {
     let pruning = Pruning { fields, ..Pruning::default() };
     Object::parse_pruned(text.as_bytes(), Some(&TypeMeta::new("v1", "Pod")), &pruning).unwrap()
 }
 
 #[test]
-fn some_fields_are_left_out() {
+fn without_removes_the_named_fields() {
     let fields =
         without(&["/status", "/spec/containers/*/env", "/metadata/annotations/a~1b", "/spec/x/y", "/kind/x"]);
-    let pod = taken_in(POD, fields.unwrap());
+    let pod = decoded(POD, fields.unwrap());
     insta::assert_snapshot!(&*pod.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"app":"x"},"annotations":{"d":"e"}},"spec":{"nodeName":"m","containers":[{"name":"p","image":"i"},{"name":"q"}]}}"#);
     assert_eq!(pod.annotations().len(), 1);
-    let pod = taken_in(POD, without(&["/metadata/labels"]).unwrap());
+    let pod = decoded(POD, without(&["/metadata/labels"]).unwrap());
     assert!(pod.labels().is_empty());
 }
 
 #[test]
-fn only_some_fields_are_kept() {
+fn only_keeps_the_named_fields_and_the_identity() {
     let pod =
-        taken_in(POD, only(&["/spec/containers/*/image", "/metadata/labels", "/status/phase/x"]).unwrap());
+        decoded(POD, only(&["/spec/containers/*/image", "/metadata/labels", "/status/phase/x"]).unwrap());
     insta::assert_snapshot!(&*pod.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"app":"x"}},"spec":{"containers":[{"image":"i"},{}]},"status":{}}"#);
-    let pod = taken_in(POD, only(&[]).unwrap());
+    let pod = decoded(POD, only(&[]).unwrap());
     insta::assert_snapshot!(&*pod.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}"#);
-    // The shorter pointer has it all.
+    // A pointer to a field includes the pointers to its parts.
     assert_eq!(
-        *taken_in(POD, only(&["/spec", "/spec/nodeName", "/status", "/metadata"]).unwrap()).json(),
+        *decoded(POD, only(&["/spec", "/spec/nodeName", "/status", "/metadata"]).unwrap()).json(),
         *POD
     );
 }
 
 #[test]
-fn elements_keep_their_places() {
+fn lists_keep_the_number_and_order_of_their_elements() {
     let text = r#"{"metadata":{"name":"a"},"l":[1,{"x":1,"y":[2]},[{"x":3}],null]}"#;
-    let l = |fields: Fields| taken_in(text, fields).pointer(&"/l".parse().unwrap()).unwrap();
+    let l = |fields: Fields| decoded(text, fields).pointer(&"/l".parse().unwrap()).unwrap();
     assert_eq!(l(only(&["/l/*/x"]).unwrap()), r#"[null,{"x":1},null,null]"#);
     assert_eq!(l(only(&["/l/*/*/x"]).unwrap()), r#"[null,null,[{"x":3}],null]"#);
     assert_eq!(l(without(&["/l/*/x", "/l/*/*/x"]).unwrap()), r#"[1,{"y":[2]},[{}],null]"#);
@@ -72,16 +72,16 @@ fn the_identity_cannot_be_left_out_pd_43() {
         assert_eq!(without(&["/status", pointer]), Err(FieldsError::Identity(pointer.into())));
     }
     assert!(without(&["/metadata/generation", "/metadata/names", "/spec/kind"]).is_ok());
-    // Nor by another spelling.
+    // Names with escapes are the same names.
     let text = r#"{"metadata":{"n\u0061me":"a","l\u0061bels":{"x":"y"}}}"#;
-    let object = taken_in(text, only(&[]).unwrap());
+    let object = decoded(text, only(&[]).unwrap());
     assert_eq!(object.key().name(), "a");
     assert!(object.labels().is_empty());
-    assert!(taken_in(text, without(&["/metadata/labels"]).unwrap()).labels().is_empty());
+    assert!(decoded(text, without(&["/metadata/labels"]).unwrap()).labels().is_empty());
 }
 
 #[test]
-fn what_is_not_definite_is_refused() {
+fn pointers_to_the_whole_object_or_to_elements_are_refused() {
     assert_eq!(without(&[""]), Err(FieldsError::Whole));
     assert_eq!(only(&[""]), Err(FieldsError::Whole));
     assert_eq!(
@@ -89,13 +89,13 @@ fn what_is_not_definite_is_refused() {
         Err(FieldsError::EndsInElements("/spec/containers/*".into()))
     );
     let error = only(&["/spec/containers/0/image"]).unwrap_err();
-    insta::assert_snapshot!(error, @r#""/spec/containers/0/image" has the number 0: a single element of a list cannot be named, '*' is all of them"#);
+    insta::assert_snapshot!(error, @r#""/spec/containers/0/image" has the number 0: a pointer cannot name one element of a list, '*' names all of them"#);
     assert_eq!(without(&[]), Ok(Fields::all()));
     insta::assert_snapshot!(format!("{:?}", without(&["/b", "/a/*/c~1d", "/a"]).unwrap()), @r#"Without(["/a", "/a/*/c~1d", "/b"])"#);
 }
 
 #[test]
-fn what_cannot_be_walked_does_not_come_in() {
+fn malformed_objects_are_refused_when_fields_are_pruned() {
     for text in ["", "{", r#"{"metadata":{"name":"a"},}"#, r#"{"metadata":{"name":"a"}}x"#, "[]"] {
         for fields in [without(&["/status"]), only(&[])] {
             let pruning = Pruning { fields: fields.unwrap(), ..Pruning::none() };
@@ -108,6 +108,11 @@ fn what_cannot_be_walked_does_not_come_in() {
             assert!(matches!(error, Err(Error::Json(_))), "{text}: {error:?}");
         }
     }
+}
+
+fn pruned(text: &str, fields: Fields) -> String {
+    let pruning = Pruning { fields, ..Pruning::none() };
+    Object::parse_pruned(text.as_bytes(), None, &pruning).unwrap().json().to_string()
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -138,7 +143,7 @@ fn remove(value: &mut Value, pointer: &[Segment]) {
     }
 }
 
-/// Returns what the pointers keep of the value; none if they do not lead into it.
+/// Returns the parts of the value that the pointers name. Returns `None` if no pointer descends into it.
 fn keep(value: &Value, pointers: &[&[Segment]]) -> Option<Value> {
     if pointers.iter().any(|pointer| pointer.is_empty()) {
         return Some(value.clone());
@@ -166,7 +171,7 @@ fn keep(value: &Value, pointers: &[&[Segment]]) -> Option<Value> {
 
 proptest! {
     #[test]
-    fn a_tree_is_left_with_the_same(
+    fn pruning_a_text_equals_pruning_a_tree(
         value in any_json(),
         pointers in prop::collection::vec("(/(a|b|\"|~1|[*])){0,3}/(a|b|~1)", 1..4),
         is_pretty in any::<bool>(),
@@ -177,18 +182,18 @@ proptest! {
 
         let mut expected = object.clone();
         patterns.iter().for_each(|pattern| remove(&mut expected, pattern.segments()));
-        let left = Fields::without(&patterns).unwrap().apply(&text).unwrap().unwrap();
+        let left = pruned(&text, Fields::without(&patterns).unwrap());
         prop_assert_eq!(serde_json::from_str::<Value>(&left).unwrap(), expected, "{}", text);
 
         let identity = ["/kind", "/apiVersion", "/metadata/name"].map(|pointer| pointer.parse::<PointerPattern>().unwrap());
         let all: Vec<&[Segment]> = identity.iter().chain(&patterns).map(PointerPattern::segments).collect();
-        let left = Fields::only(&patterns).unwrap().apply(&text).unwrap().unwrap();
+        let left = pruned(&text, Fields::only(&patterns).unwrap());
         prop_assert_eq!(Some(serde_json::from_str::<Value>(&left).unwrap()), keep(&object, &all), "{}", text);
     }
 }
 
 #[test]
-fn it_can_be_asked_what_is_kept() {
+fn keeps_says_whether_a_pointer_leads_to_a_kept_field() {
     let patterns =
         |texts: &[&str]| -> Vec<PointerPattern> { texts.iter().map(|text| text.parse().unwrap()).collect() };
     let without = Fields::without(&patterns(&["/status/conditions", "/spec/containers/*/env"])).unwrap();

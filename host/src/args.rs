@@ -16,11 +16,12 @@ pub(crate) use self::caches::CacheArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
-/// Try it: `oarlock dev plugins/mirror` starts an API server, runs the plugin against it, and prints the next step.
+/// Try it: `oarlock dev plugins/mirror` starts an API server, runs the plugin against it, and prints the next
+/// step.
 #[derive(Debug, Parser)]
 #[command(name = "oarlock", version, max_term_width = 100)]
 pub(crate) struct Args {
-    /// What the host's own parts log, on standard error: a level, or targets such as `oarlock=debug,kube=info`.
+    /// The host's own log on standard error: a level, or targets such as `oarlock=debug,kube=info`.
     #[arg(
         long,
         global = true,
@@ -31,8 +32,8 @@ pub(crate) struct Args {
     )]
     pub(crate) log: String,
 
-    /// Where compiled plugins are kept between runs, a folder of this user's own. Otherwise `oarlock` in the user's cache
-    /// folder, if that can be written.
+    /// The folder for compiled plugins, which only this user can write. Otherwise `oarlock` in the user's
+    /// cache folder, if it is writable.
     #[arg(long, global = true, env = "OARLOCK_CACHE_DIR", hide_env_values = true, value_name = "FOLDER")]
     pub(crate) cache_dir: Option<PathBuf>,
 
@@ -43,14 +44,14 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What every process is told by the system, and nobody types.
+/// The environment of the process, as hidden arguments.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Environment {
-    /// The user's own folder.
+    /// The user's home folder.
     #[arg(long, global = true, env = "HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) home: Option<PathBuf>,
 
-    /// The user's folder for what can be made again.
+    /// The user's folder for caches.
     #[arg(long, global = true, env = "XDG_CACHE_HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) xdg_cache_home: Option<PathBuf>,
 
@@ -58,7 +59,7 @@ pub(crate) struct Environment {
     #[arg(long, global = true, env = "KUBERNETES_SERVICE_HOST", hide = true)]
     pub(crate) kubernetes_service_host: Option<String>,
 
-    /// Set where no program shall write colours.
+    /// Set if no program should write colours.
     #[arg(long, global = true, env = "NO_COLOR", hide = true)]
     pub(crate) no_color: Option<OsString>,
 
@@ -80,13 +81,13 @@ fn path_or_empty() -> impl TypedValueParser<Value = PathBuf> {
 pub(crate) enum Command {
     /// Runs plugins against a cluster.
     Run(RunArgs),
-    /// Starts an API server on this machine and runs plugins against it, to try them out.
+    /// Starts an API server on this machine and runs plugins against it.
     Dev(DevArgs),
     /// Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
-    /// Looks at plugins without running them.
+    /// Inspects plugins without running them.
     Plugin(PluginArgs),
-    /// Compiles one component, for a host that runs this program as its child.
+    /// Compiles one component, as a child process of a host.
     #[command(hide = true)]
     CompileComponent(ChildArgs),
     /// Becomes a server of `dev --real`, which ends when its parent process ends.
@@ -103,8 +104,8 @@ pub(crate) struct ChildArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {
-    /// A folder of plugin files, the folder of one plugin, or a plugin file. May be given several times; changes in it
-    /// are picked up.
+    /// A folder of plugin files, the folder of one plugin, or a plugin file. May be given several times. The
+    /// host reloads changed plugins.
     #[arg(long, required = true, value_name = "PATH")]
     pub(crate) plugins: Vec<PathBuf>,
 
@@ -114,43 +115,44 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) host: HostArgs,
 
-    // Last, since its heading would go on.
+    // Last, since its heading would apply to the following arguments.
     #[command(flatten)]
     pub(crate) election: ElectionArgs,
 }
 
-/// As Kubernetes' own components call it.
+/// The flags for leader election of Kubernetes' components.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Leader election")]
 pub(crate) struct ElectionArgs {
-    /// Runs plugins only while this process holds a Lease, so that several can stand by for one another.
+    /// Runs plugins only while this process holds a Lease, so that other processes can be on standby.
     #[arg(long)]
     pub(crate) leader_elect: bool,
 
-    /// How long the others wait after they last saw the leader renew the Lease.
+    /// The time after the last renewal of the Lease at which another process may acquire it.
     #[arg(long, value_parser = duration::parse, default_value = "15s", value_name = "DURATION")]
     pub(crate) leader_elect_lease_duration: Duration,
 
-    /// How long the leader tries to renew it before it gives up, and ends.
+    /// The time for which the leader tries to renew the Lease before it ends.
     #[arg(long, value_parser = duration::parse, default_value = "10s", value_name = "DURATION")]
     pub(crate) leader_elect_renew_deadline: Duration,
 
-    /// How long to wait between two tries.
+    /// The interval between two tries.
     #[arg(long, value_parser = duration::parse, default_value = "2s", value_name = "DURATION")]
     pub(crate) leader_elect_retry_period: Duration,
 
-    /// The Lease's name.
+    /// The name of the Lease.
     #[arg(long, default_value = "oarlock", value_name = "NAME")]
     pub(crate) leader_elect_resource_name: String,
 
-    /// The Lease's namespace. Otherwise that of the Pod, or of the kubeconfig's context.
+    /// The namespace of the Lease. Otherwise that of the Pod, or of the kubeconfig's context.
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) leader_elect_resource_namespace: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ClusterArgs {
-    /// The kubeconfig to use. Otherwise `~/.kube/config`, and without one the ServiceAccount of the Pod this runs in.
+    /// The kubeconfig to use. Otherwise `~/.kube/config`, or without such a file the ServiceAccount of this
+    /// Pod.
     #[arg(long, env = "KUBECONFIG", hide_env_values = true, value_name = "FILE")]
     pub(crate) kubeconfig: Option<OsString>,
 
@@ -159,30 +161,30 @@ pub(crate) struct ClusterArgs {
     pub(crate) context: Option<String>,
 }
 
-/// What `run` and `dev` have in common.
+/// The arguments of both `run` and `dev`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HostArgs {
-    /// Where to serve /livez, /readyz, /metrics and /plugins.
+    /// The address that serves /livez, /readyz, /metrics and /plugins.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin_addr: Option<SocketAddr>,
 
-    /// How to print what happens on standard output.
+    /// The format of events on standard output.
     #[arg(long, value_enum, default_value_t = Output::Human)]
     pub(crate) output: Output,
 
-    /// What to print: trace, debug (every single delivery), info, warn or error.
+    /// The lowest level of printed events: trace, debug (every notification), info, warn or error.
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub(crate) level: Level,
 
     #[command(flatten)]
     pub(crate) caches: CacheArgs,
 
-    /// Leaves out the Nth notification. For the test that such a loss is found.
+    /// Leaves out the Nth notification. For the test that the loss is found.
     #[arg(long, hide = true, value_name = "N")]
     pub(crate) fault_swallow: Option<u64>,
 
-    /// Compares what streams in with a list, each time, and fails at any difference. For tests, by the name that
-    /// client-go gave it.
+    /// Compares every streamed initial list with a list, and fails at any difference. For tests, with
+    /// client-go's name.
     #[arg(
         long,
         hide = true,
@@ -194,7 +196,8 @@ pub(crate) struct HostArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DevArgs {
-    /// Plugin files, folders of one plugin each, or folders of plugins. None: only the API server runs.
+    /// Plugin files, folders of one plugin each, or folders of plugins. Without any, only the API server
+    /// runs.
     #[arg(value_name = "PLUGIN")]
     pub(crate) plugins: Vec<PathBuf>,
 
@@ -202,7 +205,7 @@ pub(crate) struct DevArgs {
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     pub(crate) port: u16,
 
-    /// Where to write the kubeconfig for kubectl [default: .oarlock/kubeconfig].
+    /// The file for the kubeconfig [default: .oarlock/kubeconfig].
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
@@ -211,8 +214,8 @@ pub(crate) struct DevArgs {
     #[arg(long)]
     pub(crate) real: bool,
 
-    /// A fault that the embedded API server injects, such as `close-watch,resource=pods,after=10`. May be given
-    /// several times.
+    /// A fault that the embedded API server injects, such as `close-watch,resource=pods,after=10`. May be
+    /// given several times.
     #[arg(long, value_name = "ACTION[,KEY=VALUE]…")]
     pub(crate) fault: Vec<Fault>,
 
@@ -230,15 +233,15 @@ pub(crate) struct RbacArgs {
     #[arg(long, default_value = "oarlock-system/oarlock", value_name = "NAMESPACE/NAME")]
     pub(crate) host_account: Account,
 
-    /// Prints also what the host needs to be run with --leader-elect.
+    /// Also prints the rights that the host needs with --leader-elect.
     #[arg(long)]
     pub(crate) leader_elect: bool,
 
-    /// The Lease's name.
+    /// The name of the Lease.
     #[arg(long, default_value = "oarlock", value_name = "NAME")]
     pub(crate) leader_elect_resource_name: String,
 
-    /// The Lease's namespace. Otherwise that of the host's account.
+    /// The namespace of the Lease. Otherwise that of the host's account.
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) leader_elect_resource_namespace: Option<String>,
 }
@@ -251,7 +254,7 @@ pub(crate) struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Shows what a plugin says of itself, what it imports and its limits.
+    /// Prints a plugin's description, its imports and its limits.
     Inspect(InspectArgs),
 }
 
@@ -264,9 +267,9 @@ pub(crate) struct InspectArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// One line for each thing that happens.
+    /// One line for each event.
     Human,
-    /// One JSON object on each line.
+    /// One JSON object for each event.
     Json,
 }
 
@@ -278,7 +281,7 @@ mod tests {
 
     fn help(path: &[&str]) -> String {
         let mut command = Args::command();
-        // What the environment holds is no part of the text.
+        // The text must not depend on the environment.
         command.build();
         let mut found = &mut command;
         for name in path {
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn help_says_what_there_is() {
+    fn help_lists_commands_and_arguments() {
         insta::assert_snapshot!(help(&[]), @"
         Runs Kubernetes controllers as WebAssembly plugins in one process
 
@@ -307,7 +310,7 @@ mod tests {
           help    Print this message or the help of the given subcommand(s)
 
         Options:
-              --log <FILTER>        What the host's own parts log, on standard error: a level, or targets
+              --log <FILTER>        The host's own log on standard error: a level, or targets
                                     such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --cache-dir <FOLDER>  Where compiled plugins are kept between runs, a folder of this user's
                                     own. Otherwise `oarlock` in the user's cache folder, if that can be
@@ -321,7 +324,7 @@ mod tests {
         Usage: oarlock run [OPTIONS] --plugins <PATH>
 
         Options:
-              --log <FILTER>          What the host's own parts log, on standard error: a level, or targets
+              --log <FILTER>          The host's own log on standard error: a level, or targets
                                       such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --plugins <PATH>        A folder of plugin files, the folder of one plugin, or a plugin file.
                                       May be given several times; changes in it are picked up
@@ -460,7 +463,7 @@ mod tests {
           <FILE>  A component (.wasm), a plugin file, or the folder of one plugin
 
         Options:
-              --log <FILTER>        What the host's own parts log, on standard error: a level, or targets
+              --log <FILTER>        The host's own log on standard error: a level, or targets
                                     such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --cache-dir <FOLDER>  Where compiled plugins are kept between runs, a folder of this user's
                                     own. Otherwise `oarlock` in the user's cache folder, if that can be

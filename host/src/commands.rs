@@ -1,4 +1,4 @@
-//! What `oarlock` can be told to do, one file each.
+//! The commands of `oarlock`, one file for each.
 
 pub(crate) mod dev;
 pub(crate) mod plugin;

@@ -1,5 +1,5 @@
-//! How components are compiled, in children of this process, and where their code is kept between runs: some compile in minutes, all load
-//! in milliseconds.
+//! The compiler of components, which runs in child processes, and the folder for compiled code. Some
+//! components compile in minutes; compiled code loads in milliseconds.
 
 use std::{
     fs::{self, DirBuilder},
@@ -8,11 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use oarlock_plugin::{Compiler, EngineConfig};
+use oarlock_plugin::{EngineConfig, compiler::Compiler};
 
 use crate::{args::Environment, failure::Failure};
 
-/// Returns how components are compiled and run: with the folder that was named, which then must do, or the user's own, if it does.
+/// Returns the configuration of the engine. A folder that the user named must be usable; the default folder
+/// is used if it is.
 pub(crate) fn engine_config(
     given: Option<PathBuf>,
     environment: &Environment,
@@ -22,7 +23,7 @@ pub(crate) fn engine_config(
             prepare(&folder).map_err(|error| {
                 let context = format!("--cache-dir {} cannot be used", folder.display());
                 Failure::caller(anyhow::Error::new(error).context(context))
-                    .hint("name a folder that only this user can write")
+                    .hint("name a folder that only this user can write to")
             })?;
             Some(folder)
         }
@@ -30,7 +31,7 @@ pub(crate) fn engine_config(
             caches(environment).map(|caches| caches.join("compiled")).filter(|folder| match prepare(folder) {
                 Ok(()) => true,
                 Err(error) => {
-                    tracing::info!(folder = %folder.display(), %error, "compiled plugins are not kept");
+                    tracing::info!(folder = %folder.display(), %error, "compiled plugins are not stored");
                     false
                 }
             })
@@ -43,7 +44,8 @@ fn compiler() -> Compiler {
     Compiler { program: this_program(), arguments: vec!["compile-component".into()], ..Compiler::default() }
 }
 
-/// Returns a path of the program that runs, even if another version of it has replaced its file since it started.
+/// Returns a path of the program that runs, even if another version of it has replaced its file since it
+/// started.
 pub(crate) fn this_program() -> Option<PathBuf> {
     let running = Path::new("/proc/self/exe");
     if running.exists() { Some(running.to_owned()) } else { std::env::current_exe().ok() }
@@ -59,7 +61,7 @@ pub(crate) fn caches(environment: &Environment) -> Option<PathBuf> {
     Some(cache.join("oarlock"))
 }
 
-/// Makes the folder, for this user alone, and sees that it is: what lies in it is run.
+/// Creates the folder, and checks that only this user can write to it: the host runs the code in it.
 fn prepare(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let probe = folder.join(format!(".probe-{}", std::process::id()));
@@ -71,7 +73,7 @@ fn prepare(folder: &Path) -> io::Result<()> {
         return Err(io::Error::other("the folder belongs to another user"));
     }
     if found.permissions().mode() & 0o022 != 0 {
-        return Err(io::Error::other("other users can write into the folder (chmod go-w)"));
+        return Err(io::Error::other("other users can write to the folder (run chmod go-w on it)"));
     }
     Ok(())
 }
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_cache_is_the_default_and_its_absence_no_error() {
+    fn the_users_cache_folder_is_the_default_and_may_be_unusable() {
         let dir = tempfile::tempdir().unwrap();
         let environment = Environment { home: Some(dir.path().to_owned()), ..Environment::default() };
         let config = engine_config(None, &environment).unwrap();
@@ -101,7 +103,10 @@ mod tests {
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
         let refused = engine_config(Some(open), &environment).unwrap_err().text();
-        assert!(refused.contains("other users can write into the folder"), "{refused}");
-        assert!(engine_config(Some(file), &environment).is_err(), "what was asked for must do");
+        assert!(refused.contains("other users can write to the folder"), "{refused}");
+        assert!(
+            engine_config(Some(file), &environment).is_err(),
+            "a folder that the user named must be usable"
+        );
     }
 }

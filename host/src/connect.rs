@@ -1,4 +1,4 @@
-//! From a kubeconfig, or from inside a Pod, to a client that is known to work.
+//! Creates a client from a kubeconfig, or from the ServiceAccount of a Pod, and checks that it works.
 
 mod check;
 
@@ -20,14 +20,14 @@ use crate::{
     failure::Failure,
 };
 
-/// A client and whom it talks to.
+/// A client and the address of its API server.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     /// The API server's address.
     pub(crate) server: String,
 }
 
-/// Connects as the command line says, and checks that the API server takes us.
+/// Connects as the command line says, and checks that the API server accepts the credentials.
 pub(crate) async fn connect(args: &ClusterArgs, environment: &Environment) -> Result<Connection, Failure> {
     let (config, source) = configure(args, environment).await?;
     let connection = client(config).map_err(|error| {
@@ -37,7 +37,7 @@ pub(crate) async fn connect(args: &ClusterArgs, environment: &Environment) -> Re
     Ok(connection)
 }
 
-/// Makes the client of a configuration. It says who asks, for the API server's audit log.
+/// Creates the client of a configuration, with a User-Agent for the API server's audit log.
 pub(crate) fn client(mut config: Config) -> Result<Connection, transport::Error> {
     let agent = concat!("oarlock/", env!("CARGO_PKG_VERSION"));
     config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
@@ -45,7 +45,7 @@ pub(crate) fn client(mut config: Config) -> Result<Connection, transport::Error>
     Ok(Connection { client: transport::client(config)?, server })
 }
 
-/// Finds the configuration, and says in words where it came from.
+/// Finds the configuration. Also returns a description of its source.
 async fn configure(args: &ClusterArgs, environment: &Environment) -> Result<(Config, String), Failure> {
     let default = environment.home.as_ref().map(|home| home.join(".kube/config"));
     let given = args.kubeconfig.as_deref().map(paths).unwrap_or_default();
@@ -53,8 +53,12 @@ async fn configure(args: &ClusterArgs, environment: &Environment) -> Result<(Con
         ([], Some(default)) if default.exists() => vec![default],
         ([], _) if environment.kubernetes_service_host.is_some() => return in_cluster(),
         ([], _) => {
-            return Err(Failure::caller(anyhow::anyhow!("there is no kubeconfig, and this is no Pod of a cluster"))
-                .hint("name one with --kubeconfig or KUBECONFIG; `oarlock dev` needs none, it brings its own API server"));
+            return Err(Failure::caller(anyhow::anyhow!(
+                "no kubeconfig was found, and this process does not run in a Pod"
+            ))
+            .hint(
+                "name one with --kubeconfig or KUBECONFIG; or use `oarlock dev`, which starts an API server",
+            ));
         }
         (given, _) => given.to_vec(),
     };
@@ -81,8 +85,8 @@ fn in_cluster() -> Result<(Config, String), Failure> {
     Ok((config, "this Pod's ServiceAccount".to_owned()))
 }
 
-/// The host impersonates the plugins' accounts, and nobody can impersonate twice: headers set by a kubeconfig would take
-/// the place of ours, and every plugin would act as that one user.
+/// Refuses a kubeconfig that impersonates a user. Its headers would replace those with which the host
+/// impersonates the plugins' accounts, and every plugin would act as that user.
 fn refuse_impersonation(config: &Config, source: &str) -> Result<(), Failure> {
     let AuthInfo { impersonate, impersonate_uid, impersonate_groups, impersonate_user_extra, other, .. } =
         &config.auth_info;
@@ -91,7 +95,7 @@ fn refuse_impersonation(config: &Config, source: &str) -> Result<(), Failure> {
         () if impersonate_uid.is_some() => "as-uid",
         () if impersonate_groups.is_some() => "as-groups",
         () if impersonate_user_extra.is_some() => "as-user-extra",
-        // What a later kubectl may know.
+        // Keys of later versions of kubectl.
         () => match other.keys().find(|key| key.starts_with("as-")) {
             Some(key) => key,
             None => return Ok(()),
@@ -107,7 +111,7 @@ fn explain(error: KubeconfigError, source: &str) -> Failure {
         KubeconfigError::ReadConfig(io, _) if io.kind() == std::io::ErrorKind::NotFound => {
             ("does not exist", "name another with --kubeconfig or KUBECONFIG")
         }
-        KubeconfigError::ReadConfig(..) => ("cannot be read", "is it a file that this user may read?"),
+        KubeconfigError::ReadConfig(..) => ("cannot be read", "check that this user may read the file"),
         KubeconfigError::CurrentContextNotSet => {
             ("names no current context", "set one with `kubectl config use-context`, or give --context")
         }
@@ -118,12 +122,12 @@ fn explain(error: KubeconfigError, source: &str) -> Failure {
         | KubeconfigError::LoadClientCertificate(_)
         | KubeconfigError::LoadClientKey(_)
         | KubeconfigError::ParseCertificates(_) => {
-            ("names certificates that cannot be used", "are the files there, and are they PEM?")
+            ("names certificates that cannot be used", "check that the files exist and contain PEM")
         }
         _ => ("is malformed", "`kubectl config view` shows how kubectl reads it"),
     };
     let error = match error {
-        // The system's words are enough; the library's repeat the path.
+        // The library's message would repeat the path.
         KubeconfigError::ReadConfig(io, _) => anyhow::Error::new(io),
         other => anyhow::Error::new(other),
     };

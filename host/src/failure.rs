@@ -1,4 +1,4 @@
-//! How a command ends when it cannot do its work: what happened, what to do about it, and the exit code.
+//! The failure of a command: the error, a hint, and the exit code.
 
 use std::{fmt::Display, process::ExitCode};
 
@@ -6,22 +6,22 @@ use oarlock_controller::report::{Lines, OneLine};
 
 use crate::telemetry;
 
-/// The end of a command that failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     fault: Fault,
     error: anyhow::Error,
-    /// What else is wrong, each on a line of its own.
+    /// Further errors, each printed on its own line.
     others: Vec<String>,
     hint: Option<String>,
 }
 
-/// Whose turn it is.
+/// Who has to act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Something broke while it ran: exit code 1.
+    /// A failure while the command ran: exit code 1.
     Running,
-    /// The caller has to change something first, a file, a flag, a right: exit code 2, as for a wrong command line.
+    /// The caller has to change a file, a flag or a right first: exit code 2, as for a wrong command line.
     Caller,
 }
 
@@ -38,7 +38,7 @@ impl Failure {
         Self { fault: Fault::Running, error: error.into(), others: Vec::new(), hint: None }
     }
 
-    /// Tells of more that is wrong.
+    /// Adds further errors.
     #[must_use]
     pub(crate) fn and(self, others: Vec<String>) -> Self {
         Self { others, ..self }
@@ -49,15 +49,15 @@ impl Failure {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
-    /// Says what it is about, in front of the error.
+    /// Adds a context in front of the error.
     #[must_use]
     pub(crate) fn context(self, context: impl Display) -> Self {
         Self { error: self.error.context(context.to_string()), ..self }
     }
 
     /// Writes it to standard error.
-    pub(crate) fn tell(&self) {
-        // Files, guests and API servers may have a word in it.
+    pub(crate) fn print(&self) {
+        // The text may quote files, guests and API servers.
         let mut lines = format!("error: {}\n", Lines(format_args!("{:#}", self.error)));
         for other in &self.others {
             lines += &format!("       {}\n", Lines(other));
@@ -65,7 +65,7 @@ impl Failure {
         if let Some(hint) = &self.hint {
             lines += &format!("hint:  {}\n", OneLine(hint));
         }
-        telemetry::say_at_the_end(lines);
+        telemetry::print_at_end(lines);
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

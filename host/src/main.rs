@@ -21,8 +21,8 @@ use crate::{
     failure::Failure,
 };
 
-// A cache is many small allocations that come and go at different times. jemalloc packs them, and gives back what is free; how it is
-// tuned stands in .cargo/config.toml, what that is worth in bench/README.md.
+// A cache consists of many small allocations with different lifetimes. jemalloc packs them, and returns free
+// memory to the system. .cargo/config.toml has its settings, bench/README.md their effect.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -40,13 +40,15 @@ fn start(args: Args) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            let failure = Failure::running(anyhow::Error::new(error).context("no threads can be started"));
-            failure.tell();
+            let failure = Failure::running(
+                anyhow::Error::new(error).context("the runtime's threads cannot be started"),
+            );
+            failure.print();
             return failure.exit_code();
         }
     };
     let code = runtime.block_on(run(args));
-    // A thread that reads a file from a file system that does not answer is not waited for.
+    // Does not wait for a thread that reads a file from a file system that does not answer.
     runtime.shutdown_background();
     code
 }
@@ -68,7 +70,7 @@ async fn run(args: Args) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.tell();
+            failure.print();
             failure.exit_code()
         }
     }

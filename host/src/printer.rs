@@ -1,7 +1,8 @@
-//! Standard output: one line for each thing that happens.
+//! Prints events to standard output, one line for each.
 //!
-//! A thread of its own writes them, since standard output may block for as long as it likes: a pipe that nobody reads, a terminal that was
-//! stopped. Nothing else waits for that thread, not even the end of the process, but for a moment.
+//! A thread of its own writes the lines, since standard output may block without limit: a pipe that is not
+//! read, a stopped terminal. No other code waits for this thread, except the end of the process, for a short
+//! time.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -18,13 +19,13 @@ use tokio::sync::oneshot;
 
 use crate::args::Output;
 
-/// An output that takes nothing for this long is not waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time without any written byte after which the end of the process stops waiting.
+const BLOCKED_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long the printer waits before it tries again to write.
-const AGAIN: Duration = Duration::from_millis(50);
+/// The time after which the printer retries a write.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// So many bytes are written at once, and the rest of the last line.
+/// The number of bytes that are written together. The last line of a batch may exceed it.
 const BATCH: usize = 64 << 10;
 
 /// The printing thread.
@@ -33,51 +34,52 @@ pub(crate) struct Printer {
     n_written: Arc<AtomicU64>,
 }
 
-/// An output, and what went wrong with it.
+/// An output and its state.
 struct Sink<W> {
     out: W,
     n_written: Arc<AtomicU64>,
-    /// The last thing that was written is half a line.
+    /// The last write ended within a line.
     is_mid_line: bool,
     has_failed: bool,
 }
 
-/// The output will never take anything again.
+/// The output is closed for ever.
 #[derive(Debug, PartialEq, Eq)]
 struct Closed;
 
 // === impl Printer ===
 
 impl Printer {
-    /// Starts to print, until every reporter is gone or the output is closed. The host goes on without it.
+    /// Starts to print, until every reporter is dropped or the output is closed. The host continues without
+    /// it.
     pub(crate) fn start(reports: Reports, output: Output) -> io::Result<Self> {
         let n_written = Arc::new(AtomicU64::new(0));
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();
         let counter = n_written.clone();
         thread::Builder::new().name("printer".to_owned()).spawn(move || {
-            // Not through the lock of `std::io::stdout`, which would be held as long as a write blocks.
+            // Without the lock of `std::io::stdout`, which would be held while a write blocks.
             match io::stdout().as_fd().try_clone_to_owned() {
                 Ok(stdout) => print(reports, output, &runtime, Sink::new(File::from(stdout), counter)),
-                Err(error) => tracing::warn!(%error, "there is no standard output; no lines are printed"),
+                Err(error) => tracing::warn!(%error, "standard output is missing; no events are printed"),
             }
-            // Whoever waits for the end knows it by the sender being gone, too.
+            // A dropped sender also means the end.
             let _ = end.send(());
         })?;
         Ok(Self { ended, n_written })
     }
 
-    /// Waits until all is printed, for no longer than the output takes some of it.
+    /// Waits until all lines are printed, as long as the output accepts bytes.
     pub(crate) async fn finish(mut self) {
         let mut n_before = u64::MAX;
         loop {
             let n_written = self.n_written.load(Ordering::Relaxed);
             if n_written == n_before {
-                tracing::warn!("standard output takes nothing: the last lines are not printed");
+                tracing::warn!("standard output is blocked: the last lines are not printed");
                 return;
             }
             n_before = n_written;
-            if tokio::time::timeout(PATIENCE, &mut self.ended).await.is_ok() {
+            if tokio::time::timeout(BLOCKED_LIMIT, &mut self.ended).await.is_ok() {
                 return;
             }
         }
@@ -94,7 +96,7 @@ fn print(mut reports: Reports, output: Output, runtime: &Handle, mut sink: Sink<
             Err(Closed) => {
                 reports.lost(n_lines);
                 tracing::warn!(
-                    "standard output is closed: lines are counted and not printed, the host goes on"
+                    "standard output is closed: lines are counted and not printed, the host continues"
                 );
                 return;
             }
@@ -102,12 +104,12 @@ fn print(mut reports: Reports, output: Output, runtime: &Handle, mut sink: Sink<
     }
 }
 
-/// Puts a line, and those that are there already, into the batch; returns how many.
+/// Puts a line, and further lines that wait, into the batch. Returns their number.
 fn fill(batch: &mut Vec<u8>, first: Line, reports: &mut Reports, output: Output) -> u64 {
     batch.clear();
     let (mut n_lines, mut next) = (0, Some(first));
     while let Some(line) = next {
-        // Writing to memory does not fail, and lines can be serialised.
+        // A write to memory does not fail, and every line can be serialised.
         if let Err(error) = write(batch, &line, output) {
             tracing::error!(%error, "a line cannot be written");
         }
@@ -134,26 +136,26 @@ impl<W: Write> Sink<W> {
         Self { out, n_written, is_mid_line: false, has_failed: false }
     }
 
-    /// Writes whole lines; answers false when they could not be written now, as on a disk that is full.
+    /// Writes whole lines. Returns false if they cannot be written now, for example since a disk is full.
     fn write(&mut self, lines: &[u8]) -> Result<bool, Closed> {
         let written = match self.is_mid_line {
-            // What was cut off ends there.
+            // Ends the incomplete line.
             true => self.write_all(b"\n").and_then(|()| self.write_all(lines)),
             false => self.write_all(lines),
         };
         match written {
             Ok(()) => {
                 if std::mem::take(&mut self.has_failed) {
-                    tracing::info!("standard output takes lines again");
+                    tracing::info!("standard output accepts lines again");
                 }
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Closed),
             Err(error) => {
                 if !std::mem::replace(&mut self.has_failed, true) {
-                    tracing::warn!(%error, "standard output takes no lines: they are counted, and tried again");
+                    tracing::warn!(%error, "standard output accepts no lines: lost lines are counted, and later lines are tried again");
                 }
-                thread::park_timeout(AGAIN);
+                thread::park_timeout(RETRY_PAUSE);
                 Ok(false)
             }
         }
@@ -169,8 +171,8 @@ impl<W: Write> Sink<W> {
                     bytes = &bytes[n..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Somebody made the pipe one that does not block.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::park_timeout(AGAIN),
+                // Another process has made the pipe non-blocking.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::park_timeout(RETRY_PAUSE),
                 Err(error) => return Err(error),
             }
         }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM.
+//! Requests to end: Ctrl-C and SIGTERM.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::telemetry;
 
-/// Signals this soon after the first one belong to it.
+/// Signals within this time after the first signal belong to the same request.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// The requests to end that come from now on; before this is made, such a request ends the process at once.
+/// Receives requests to end. Before this value exists, such a request ends the process at once.
 #[derive(Debug)]
 pub(crate) struct Requests {
     terminate: Signal,
@@ -20,7 +20,7 @@ pub(crate) struct Requests {
 // === impl Requests ===
 
 impl Requests {
-    /// Without handlers the system's own way of ending a process stays in force.
+    /// Installs the handlers. Returns `None` if that fails; a request then ends the process at once.
     pub(crate) fn listen() -> Option<Self> {
         let terminate = signal(SignalKind::terminate()).ok()?;
         let interrupt = signal(SignalKind::interrupt()).ok()?;
@@ -36,12 +36,12 @@ impl Requests {
     }
 }
 
-/// Cancels a token when the process is asked to end, and ends the process at once when it is asked again.
+/// Cancels a token at the first request to end, and ends the process at the second.
 pub(crate) async fn cancel_on_request(requests: Option<Requests>, token: CancellationToken) -> Infallible {
     let Some(mut requests) = requests else { return std::future::pending().await };
     requests.next().await;
     token.cancel();
-    // Some who ask send two signals at once, to the process and to its group, and mean one.
+    // Some programs send two signals for one request: to the process and to its group.
     let same_request = tokio::time::sleep(SAME_REQUEST);
     let mut same_request = std::pin::pin!(same_request);
     loop {
@@ -52,6 +52,6 @@ pub(crate) async fn cancel_on_request(requests: Option<Requests>, token: Cancell
         }
     }
     requests.next().await;
-    telemetry::say_at_the_end("asked to end once more: not waiting any longer\n".to_owned());
+    telemetry::print_at_end("second request to end: the process ends at once\n".to_owned());
     std::process::exit(130)
 }

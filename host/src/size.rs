@@ -1,4 +1,4 @@
-//! Bytes as people write them on the command line: `512Mi`, `1Gi`.
+//! Sizes on the command line: `512Mi`, `1Gi`.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Size(pub(crate) usize);
 
-/// The largest first, so that a number is shown in the largest unit that it is a multiple of.
+/// The units, largest first: a size is shown in the largest unit that divides it.
 const UNITS: [(&str, usize); 3] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
 
 // === impl Size ===
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_can_be_read() {
+    fn a_shown_size_can_be_parsed() {
         for text in ["1Gi", "512Mi", "3Ki", "1000", "0"] {
             assert_eq!(text.parse::<Size>().unwrap().to_string(), text);
         }

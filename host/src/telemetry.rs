@@ -1,7 +1,7 @@
-//! Where the `tracing` events of the host's own parts go: standard error. What happens to plugins is no log, see `printer`.
+//! The host's own log: `tracing` events on standard error. The printer prints the events of plugins.
 //!
-//! A thread of its own writes them, since standard error may block as standard output may; often the two are one pipe. What does not fit
-//! into the memory that is set aside is counted.
+//! A thread of its own writes the lines, since standard error may block, as standard output may; often both
+//! are the same pipe. Lines beyond a limit on waiting bytes are dropped and counted.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-/// How many bytes of log lines may wait to be written.
+/// The maximum number of bytes of log lines that wait to be written.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A standard error that takes nothing for this long is not waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for standard error.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The log, to be flushed at the end of the process.
 pub(crate) struct Log(Stderr);
 
-/// Hands lines over to the thread that writes them. Never waits.
+/// Sends lines to the thread that writes them. Never waits.
 #[derive(Clone)]
 struct Stderr {
     lines: mpsc::Sender<Message>,
@@ -37,15 +37,15 @@ struct Waiting {
 
 enum Message {
     Line(Vec<u8>),
-    /// Everything before this was written.
+    /// Asks for a message when all lines before this one are written.
     Flushed(mpsc::Sender<()>),
 }
 
-/// Installs the subscriber. A filter that cannot be read is reported and replaced by `warn`. Colours are for terminals, and
-/// only where nobody has asked for none (<https://no-color.org>).
+/// Installs the subscriber. A filter that cannot be parsed is reported and replaced by `warn`. Colours are
+/// used on terminals only, unless `NO_COLOR` is set (<https://no-color.org>).
 pub(crate) fn install(filter: &str, no_color: Option<&OsStr>) -> Log {
     let is_coloured = io::stderr().is_terminal() && no_color.is_none_or(OsStr::is_empty);
-    let (parsed, complaint) = match EnvFilter::try_new(filter) {
+    let (parsed, error) = match EnvFilter::try_new(filter) {
         Ok(parsed) => (parsed, None),
         Err(error) => (EnvFilter::new("warn"), Some(error)),
     };
@@ -58,14 +58,14 @@ pub(crate) fn install(filter: &str, no_color: Option<&OsStr>) -> Log {
         .with_target(true)
         .compact()
         .init();
-    if let Some(error) = complaint {
-        tracing::warn!(filter, %error, "this --log filter cannot be read; using `warn`");
+    if let Some(error) = error {
+        tracing::warn!(filter, %error, "the --log filter cannot be parsed; using `warn`");
     }
     Log(stderr)
 }
 
-/// Writes lines to standard error for the end of the process: whether or not standard error takes them, this returns soon.
-pub(crate) fn say_at_the_end(lines: String) {
+/// Writes the last lines of the process to standard error. Returns soon, even if standard error is blocked.
+pub(crate) fn print_at_end(lines: String) {
     let (written, is_written) = mpsc::channel();
     let writing = thread::Builder::new().name("last lines".to_owned());
     let write = move || {
@@ -73,19 +73,19 @@ pub(crate) fn say_at_the_end(lines: String) {
         let _ = written.send(());
     };
     if writing.spawn(write).is_ok() {
-        let _ = is_written.recv_timeout(PATIENCE);
+        let _ = is_written.recv_timeout(WRITE_LIMIT);
     }
 }
 
 // === impl Log ===
 
 impl Log {
-    /// Waits until what was logged is written, if standard error takes it.
+    /// Waits until all lines are written, unless standard error is blocked.
     pub(crate) fn flush(&self) {
         let (flushed, is_flushed) = mpsc::channel();
         if self.0.lines.send(Message::Flushed(flushed)).is_ok() {
-            // After that much time nobody reads it.
-            let _ = is_flushed.recv_timeout(PATIENCE);
+            // After the limit, standard error counts as blocked.
+            let _ = is_flushed.recv_timeout(WRITE_LIMIT);
         }
     }
 }
@@ -98,7 +98,7 @@ impl Stderr {
         let shared = Arc::new(Waiting::default());
         let waiting = shared.clone();
         let writing = thread::Builder::new().name("log".to_owned());
-        // Without the thread there is no log: the lines fill their memory and are counted.
+        // Without the thread the lines are dropped at the limit and counted.
         let _ = writing.spawn(move || write_all(out, &receiver, &waiting));
         Self { lines, shared }
     }
@@ -124,7 +124,7 @@ fn write_all(mut out: impl Write, lines: &mpsc::Receiver<Message>, waiting: &Wai
     for message in lines {
         match message {
             Message::Line(line) => {
-                // Where could one say that standard error is broken?
+                // An error of standard error cannot be reported anywhere.
                 let _ = out.write_all(&line);
                 waiting.bytes.fetch_sub(line.len(), Ordering::Relaxed);
                 let n_dropped = waiting.n_dropped.swap(0, Ordering::Relaxed);
@@ -133,7 +133,7 @@ fn write_all(mut out: impl Write, lines: &mpsc::Receiver<Message>, waiting: &Wai
                 }
             }
             Message::Flushed(flushed) => {
-                // Whoever waits may have given up.
+                // The receiver may have timed out.
                 let _ = flushed.send(());
             }
         }
@@ -144,7 +144,7 @@ fn write_all(mut out: impl Write, lines: &mpsc::Receiver<Message>, waiting: &Wai
 mod tests {
     use super::*;
 
-    /// Takes nothing until it may.
+    /// A writer that blocks until the test releases it.
     struct Blocked(mpsc::Receiver<()>, mpsc::Sender<Vec<u8>>);
 
     impl Write for Blocked {
@@ -160,22 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn an_unread_standard_error_blocks_nobody_and_what_is_lost_is_counted() {
-        let (go_on, may_go_on) = mpsc::channel();
+    fn a_blocked_standard_error_blocks_no_caller_and_lost_lines_are_counted() {
+        let (release, released) = mpsc::channel();
         let (written, is_written) = mpsc::channel();
-        let mut stderr = Stderr::start(Blocked(may_go_on, written));
+        let mut stderr = Stderr::start(Blocked(released, written));
         let line = vec![b'x'; 1000];
         for _ in 0..10_000 {
             stderr.write_all(&line).unwrap();
         }
         assert!(stderr.shared.bytes.load(Ordering::Relaxed) <= MAX_BYTES);
-        drop(go_on);
+        drop(release);
         Log(stderr.clone()).flush();
         drop(stderr);
         let written: Vec<_> = is_written.iter().flatten().collect();
         let written = String::from_utf8(written).unwrap();
         let n_lines = written.matches(&"x".repeat(1000)).count();
         let lost = format!("{} log lines were lost", 10_000 - n_lines);
-        assert!(written.contains(&lost), "{lost}: {n_lines} are there");
+        assert!(written.contains(&lost), "{lost}: {n_lines} were written");
     }
 }

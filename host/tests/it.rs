@@ -1,6 +1,6 @@
-//! The binary as its users meet it: what it says, with which exit code, and how it begins and ends.
+//! The binary as its users run it: output, exit codes, start and end.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 #[path = "it/beginning_and_ending.rs"]
 mod beginning_and_ending;

@@ -1,10 +1,11 @@
 // Logs every notification about ConfigMaps.
 //
-// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one
-// example of each kind: declared fields, a field that it reads itself, a read of the cache, the configuration and the log.
+// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and
+// shows one example of each kind: declared fields, a field that it reads itself, a read of the cache, the
+// configuration and the log.
 //
-// Ownership of memory: this file frees the arguments of its exports and the results of imports. The bindings free the
-// results of exports, which must be on the heap. Arguments of imports are borrowed.
+// Ownership of memory: this file frees the arguments of its exports and the results of imports. The bindings
+// free the results of exports, which must be on the heap. Arguments of imports are borrowed.
 
 #include <assert.h>
 #include <stdlib.h>
@@ -28,8 +29,8 @@ typedef exports_oarlock_plugin_metadata_subscription_t subscription_t;
 
 #define NAME "configmaps"
 
-// The fields that every notification carries. The host skips updates that change none of them. Every update changes the
-// resourceVersion, so the host skips none.
+// The fields that every notification carries. The host skips updates that change none of them. Every update
+// changes the resourceVersion, so the host skips none.
 static const char *const FIELDS[] = {"/metadata/resourceVersion", "/data/greeting"};
 enum { RESOURCE_VERSION, GREETING, N_FIELDS };
 

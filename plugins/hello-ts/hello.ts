@@ -1,7 +1,8 @@
 // Logs every notification about ConfigMaps.
 //
-// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one
-// example of each kind: declared fields, a field that it reads itself, a read of the cache, the configuration and the log.
+// The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and
+// shows one example of each kind: declared fields, a field that it reads itself, a read of the cache, the
+// configuration and the log.
 
 /// <reference path="./types/handler-plugin.d.ts" />
 
@@ -15,8 +16,8 @@ import type { Entry, Error as HostError, Failure, ObjectRef } from "oarlock:plug
 
 const NAME = "configmaps";
 
-// The fields that every notification carries. The host skips updates that change none of them. Every update changes the
-// resourceVersion, so the host skips none.
+// The fields that every notification carries. The host skips updates that change none of them. Every update
+// changes the resourceVersion, so the host skips none.
 const FIELDS = ["/metadata/resourceVersion", "/data/greeting"];
 const GREETING = 1;
 
@@ -138,8 +139,8 @@ function isCached(object: ObjectRef): boolean {
   );
 }
 
-// Calls the host. After an error the host delivers the notification again later, unless `instead` returns a value for
-// the error.
+// Calls the host. After an error the host delivers the notification again later, unless `instead` returns a
+// value for the error.
 function asking<T>(question: () => T, instead?: (error: HostError) => T | undefined): T {
   try {
     return question();

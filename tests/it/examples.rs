@@ -1,4 +1,5 @@
-//! The output of the programs in `host/informer/examples`. Those that need an API server use the embedded one.
+//! The output of the programs in `host/informer/examples`. Those that need an API server use the embedded
+//! one.
 
 use std::path::PathBuf;
 use std::process::Stdio;

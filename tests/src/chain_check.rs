@@ -1,8 +1,8 @@
 //! Compares the notifications that guests received with the history of the objects.
 //!
-//! For each plugin, subscription and object, the notifications must form a chain: an add, updates whose old state is the
-//! state received before, a delete. The chain must be a subsequence of the object's history, and its end must be the
-//! object's end. A new instance begins the chain again with initial adds.
+//! For each plugin, subscription and object, the notifications must form a chain: an add, updates whose old
+//! state is the state received before, a delete. The chain must be a subsequence of the object's history, and
+//! its end must be the object's end. A new instance begins the chain again with initial adds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -231,7 +231,8 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// Returns whether a delete of an object that this generation does not know waited for an older generation.
+    /// Returns whether a delete of an object that this generation does not know waited for an older
+    /// generation.
     fn may_be_left_over(
         &self,
         before: Option<&ReceivedNotification>,

@@ -1,4 +1,4 @@
-//! An API server under test, real or embedded, seen as its administrator.
+//! An API server under test, real or embedded, with an administrator's client.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::host_process::{HostProcess, binary};
 /// The account that the host runs as.
 pub const HOST_ACCOUNT: (&str, &str) = ("oarlock-system", "oarlock");
 
-/// An administrator's view of an API server, and a folder for what tests write.
+/// An administrator's client of an API server, and a folder for files of tests.
 pub struct Cluster {
-    /// The administrator.
+    /// The administrator's client.
     pub client: Client,
     kubeconfig: Kubeconfig,
     folder: TempDir,
@@ -30,14 +30,14 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// When the kubeconfig is of no use.
+    /// When the kubeconfig cannot be used.
     pub async fn connect(kubeconfig: Kubeconfig) -> anyhow::Result<Self> {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig.clone(), &Default::default()).await?;
         let client = Client::try_from(config)?;
         Ok(Self { client, kubeconfig, folder: tempfile::tempdir()? })
     }
 
-    /// Returns a path in a folder that goes with this value.
+    /// Returns a path in a folder that is removed with this value.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -47,7 +47,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// The API server's.
+    /// Those of the API server.
     pub async fn request(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let content_type =
             if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
@@ -58,7 +58,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// The first of the API server's.
+    /// The first error of the API server.
     pub async fn apply(&self, yaml: &str) -> anyhow::Result<()> {
         for document in serde_norway::Deserializer::from_str(yaml) {
             let object = Value::deserialize(document)?;
@@ -71,11 +71,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Gives the host and these plugins the rights that `oarlock rbac` prints, and returns a kubeconfig for the host's own account.
+    /// Applies the rights that `oarlock rbac` prints for the host and these plugins. Returns a kubeconfig of
+    /// the host's account.
     ///
     /// # Errors
     ///
-    /// When `oarlock rbac` fails or what it prints is refused.
+    /// When `oarlock rbac` fails, or the API server refuses its output.
     pub async fn provision(&self, plugins: &[PathBuf]) -> anyhow::Result<PathBuf> {
         let (namespace, name) = HOST_ACCOUNT;
         let printed = Command::new(binary("oarlock")?).arg("rbac").args(plugins).output().await?;
@@ -86,7 +87,7 @@ impl Cluster {
         self.kubeconfig_for(namespace, name).await
     }
 
-    /// Writes a kubeconfig that logs in as a ServiceAccount.
+    /// Writes a kubeconfig with a token of a ServiceAccount.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl Cluster {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
         let answer = self.request("POST", &path, Some(&request)).await?;
-        let token = answer["status"]["token"].as_str().context("a TokenRequest is answered by a token")?;
+        let token = answer["status"]["token"].as_str().context("the answer to a TokenRequest has a token")?;
         let mut kubeconfig = serde_json::to_value(&self.kubeconfig)?;
         for user in kubeconfig["users"].as_array_mut().context("a kubeconfig has users")? {
             user["user"] = json!({"token": token});
@@ -132,7 +133,7 @@ impl Cluster {
     }
 }
 
-/// Returns the path of an object of the kinds that tests apply.
+/// Returns the path of an object. Supports the kinds that tests apply.
 fn path_of(object: &Value) -> anyhow::Result<String> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let (group, resource) = match kind {

@@ -9,7 +9,8 @@ use oarlock_control_plane::{Assets, Config, ControlPlane, Launcher};
 
 use crate::host_process::{binary, checkout};
 
-/// Starts a control plane, and builds its executables first if this machine has none. Returns when it is ready.
+/// Starts a control plane, and builds its executables first if this machine has none. Returns when it is
+/// ready.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The binary `oarlock` as a process, and its output. The variable `OARLOCK_TESTS_SHOW` has the output shown as it comes.
+//! The binary `oarlock` as a process, and its output. The variable `OARLOCK_TESTS_SHOW` has the output shown
+//! as it comes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

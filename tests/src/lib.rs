@@ -1,8 +1,8 @@
 //! Support for the tests that need more than one crate, and for the demo.
 //!
-//! The host's own counters never decide whether plugins received what they should. [`recorder`] records the history of
-//! the objects by a plain watch of its own, [`received`] reads from the host's output the notifications that guests
-//! report, and [`chain_check`] compares the two.
+//! The host's own counters never decide whether plugins received what they should. [`recorder`] records the
+//! history of the objects by a plain watch of its own, [`received`] reads from the host's output the
+//! notifications that guests report, and [`chain_check`] compares the two.
 //!
 //! ```text
 //!   API server ──watch──▶ recorder ───────history────────┐

@@ -1,7 +1,7 @@
 //! The notifications that guests report.
 //!
-//! The sample plugins log a line `notified` for every notification, with pairs that identify it. These lines are the
-//! guest's own report: the host, which is under test, only passes them on.
+//! The sample plugins log a line `notified` for every notification, with pairs that identify it. These lines
+//! are the guest's own report: the host, which is under test, only passes them on.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! An independent recorder: a plain list and watch of one resource, which keeps every event.
+//! An independent recorder: a list and a watch of one resource, which records every event.
 //!
-//! It shares no code with the informers it checks. It gives up, loudly, where it cannot vouch for having seen everything.
+//! It shares no code with the informers that it checks. If it may have missed an event, it fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// What the API server said of one object, in order.
+/// The versions of each object, in the order of the watch.
 pub type History = BTreeMap<String, Vec<Version>>;
 
 /// One state of one object.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The last state of a deleted object.
+    /// True for the last state of a deleted object.
     pub deleted: bool,
-    /// The object, whole.
+    /// The whole object.
     pub object: Arc<Value>,
 }
 
-/// A watch of one resource, everywhere, from the moment it was made.
+/// A watch of one resource in all namespaces, from its start.
 #[derive(Debug)]
 pub struct Recorder {
     recorded: Arc<Mutex<Recorded>>,
@@ -77,7 +77,7 @@ impl Recorder {
         Ok(Self { recorded, task })
     }
 
-    /// Returns everything so far.
+    /// Returns the history so far.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ pub fn key(object: &Value) -> String {
     }
 }
 
-/// Watches until it cannot go on without a gap. A server that is not there is asked again.
+/// Watches until it cannot continue without a gap. Retries while the server does not answer.
 async fn watch(client: Client, path: String, mut resource_version: String, recorded: Arc<Mutex<Recorded>>) {
     loop {
         if let Err(error) = watch_once(&client, &path, &mut resource_version, &recorded).await {
@@ -126,7 +126,7 @@ async fn watch(client: Client, path: String, mut resource_version: String, recor
     }
 }
 
-/// Follows one stream to its end, however it ends. An error means that events may have been missed.
+/// Follows one stream to its end. An error means that events may have been missed.
 async fn watch_once(
     client: &Client,
     path: &str,
@@ -139,7 +139,7 @@ async fn watch_once(
     };
     let mut lines = stream.lines().into_stream();
     while let Some(Ok(line)) = lines.next().await {
-        // A connection that is cut leaves half a line: the next watch brings it whole.
+        // An interrupted connection leaves an incomplete line. The next watch has the complete event.
         let Ok(event) = serde_json::from_str::<Value>(&line) else {
             return Ok(());
         };

@@ -1,12 +1,13 @@
-//! Waits whose probe is asynchronous, such as a request to an API server. For any other wait use `oarlock-wait-until`.
+//! Waits whose probe is asynchronous, such as a request to an API server. For any other wait use
+//! `oarlock-wait-until`.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// The deadline of one wait for another process. Machines that run all tests at once, and compile the plugins of five
-/// languages meanwhile, are slow.
+/// The deadline of one wait for another process. Machines that run all tests at once, and compile the plugins
+/// of five languages meanwhile, are slow.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(600);
 
 /// The pause between two probes.

@@ -66,7 +66,8 @@ pub fn index_values(index: &str) -> Result<Vec<String>, Error> {
     wit::index_values(index)
 }
 
-/// Waits at most `timeout_ms` milliseconds until the cache has processed the resourceVersion that a write returned.
+/// Waits at most `timeout_ms` milliseconds until the cache has processed the resourceVersion that a write
+/// returned.
 ///
 /// # Errors
 ///

@@ -98,14 +98,15 @@ impl Subscription {
         self
     }
 
-    /// Restricts the subscription to objects whose field at the JSON pointer passes the test. All conditions must hold.
+    /// Restricts the subscription to objects whose field at the JSON pointer passes the test. All conditions
+    /// must hold.
     pub fn condition(mut self, pointer: &str, test: Test) -> Self {
         self.0.conditions.push(FieldCondition { pointer: pointer.to_owned(), test });
         self
     }
 
-    /// Declares the fields (JSON pointers) that the plugin needs. The host skips updates that change none of them, and every
-    /// notification carries their values.
+    /// Declares the fields (JSON pointers) that the plugin needs. The host skips updates that change none of
+    /// them, and every notification carries their values.
     pub fn fields(mut self, pointers: &[&str]) -> Self {
         self.0.fields = pointers.iter().map(|&pointer| pointer.to_owned()).collect();
         self

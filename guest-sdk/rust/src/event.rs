@@ -11,7 +11,8 @@ use crate::Error;
 ///
 /// # Errors
 ///
-/// `not-found` if this notification has no such state, `invalid` for a malformed pointer or a value of another type.
+/// `not-found` if this notification has no such state, `invalid` for a malformed pointer or a value of
+/// another type.
 pub fn field<T: DeserializeOwned>(which: Version, pointer: &str) -> Result<Option<T>, Error> {
     wit::field(which, pointer)?.map(|text| parse(pointer, &text)).transpose()
 }

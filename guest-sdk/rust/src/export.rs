@@ -95,7 +95,8 @@ pub mod __private {
 
     pub use crate::{Failure, Handler, Plugin, Reconciler, WorkKey};
 
-    /// Holds the plugin's one value. The host makes one call of an instance at a time, so it is never borrowed twice.
+    /// Holds the plugin's one value. The host makes one call of an instance at a time, so it is never
+    /// borrowed twice.
     pub struct Slot<P>(RefCell<Option<P>>);
 
     impl<P: Plugin> Slot<P> {

@@ -1,8 +1,8 @@
 //! Write Oarlock plugins in Rust.
 //!
-//! A plugin is a type that declares its subscriptions ([`Plugin::describe`]) and handles notifications ([`Handler`]) or
-//! reconciles keys ([`Reconciler`]). The host owns watches, caches, retries and access. The contract in `wit/` defines the
-//! order of notifications, the handling of failures, and the limits.
+//! A plugin is a type that declares its subscriptions ([`Plugin::describe`]) and handles notifications
+//! ([`Handler`]) or reconciles keys ([`Reconciler`]). The host owns watches, caches, retries and access. The
+//! contract in `wit/` defines the order of notifications, the handling of failures, and the limits.
 //!
 //! ```no_run
 //! use oarlock_sdk::{Added, Description, Failure, Handler, Plugin, Subscription, gvr, info};
@@ -29,7 +29,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! In reading order: [`description`](Description) → [`plugin`](Plugin) → [`event`] → [`cache`] → [`client`] → [`log`].
+//! In reading order: [`description`](Description) → [`plugin`](Plugin) → [`event`] → [`cache`] → [`client`] →
+//! [`log`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -7,9 +7,9 @@ use crate::{Added, Deleted, ObjectRef, Synced, Updated};
 
 /// Logs a notification as the line `notified`, at level info.
 ///
-/// The pairs of the line are `type` (`add`, `update`, `delete`, `synced`), `subscription`, `namespace`, `name`, `uid` and
-/// `resource-version` of the object, one pair for the type (`initial`, `old-resource-version`, `unknown` or `remaining`), and
-/// those of the caller.
+/// The pairs of the line are `type` (`add`, `update`, `delete`, `synced`), `subscription`, `namespace`,
+/// `name`, `uid` and `resource-version` of the object, one pair for the type (`initial`,
+/// `old-resource-version`, `unknown` or `remaining`), and those of the caller.
 pub trait Notified {
     /// Writes the line.
     fn log(&self, pairs: &[(&str, &dyn Display)]);

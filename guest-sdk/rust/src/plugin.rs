@@ -2,10 +2,11 @@
 
 use crate::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey};
 
-/// A plugin. Each instance has one value, which is created before the first call and kept until the instance ends.
+/// A plugin. Each instance has one value, which is created before the first call and kept until the instance
+/// ends.
 pub trait Plugin: Sized + 'static {
-    /// Returns the plugin's description. Runs in an instance of its own, in which [`crate::config`] and logging work; the
-    /// cache and the client do not.
+    /// Returns the plugin's description. Runs in an instance of its own, in which [`crate::config`] and
+    /// logging work; the cache and the client do not.
     ///
     /// # Errors
     ///
@@ -16,7 +17,8 @@ pub trait Plugin: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// The call that needs the state fails with this error. The next call of the instance calls `start` again.
+    /// The call that needs the state fails with this error. The next call of the instance calls `start`
+    /// again.
     fn start() -> Result<Self, Failure>;
 }
 
@@ -24,10 +26,11 @@ pub trait Plugin: Sized + 'static {
 ///
 /// # Errors
 ///
-/// Each method may return a failure. After [`Failure::Retry`] the host delivers the object again with back-off, and parks it
-/// after `limits.tries` failed calls (a setting in the plugin's file). After [`Failure::Terminal`] it parks the object at once.
-/// It delivers a parked object again at the object's next event, when another version of the plugin takes over, and every
-/// few minutes, always with the current state.
+/// Each method may return a failure. After [`Failure::Retry`] the host delivers the object again with
+/// back-off, and parks it after `limits.tries` failed calls (a setting in the plugin's file). After
+/// [`Failure::Terminal`] it parks the object at once. It delivers a parked object again at the object's next
+/// event, when another version of the plugin takes over, and every few minutes, always with the current
+/// state.
 pub trait Handler: Plugin {
     /// An object exists, was created, or began to match the subscription.
     #[expect(unused_variables, reason = "named for the reader of the trait")]
@@ -60,9 +63,9 @@ pub trait Reconciler: Plugin {
     ///
     /// # Errors
     ///
-    /// After [`Failure::Retry`] the host adds the key again with back-off, and parks it after `limits.tries` failed calls (a
-    /// setting in the plugin's file). After [`Failure::Terminal`] it parks the key at once. It reconciles a parked key again at
-    /// the key's next event, when another version of the plugin takes over, and every few minutes. To drop a key, return
-    /// [`Outcome::Done`].
+    /// After [`Failure::Retry`] the host adds the key again with back-off, and parks it after `limits.tries`
+    /// failed calls (a setting in the plugin's file). After [`Failure::Terminal`] it parks the key at once.
+    /// It reconciles a parked key again at the key's next event, when another version of the plugin takes
+    /// over, and every few minutes. To drop a key, return [`Outcome::Done`].
     fn reconcile(&mut self, key: &WorkKey) -> Result<Outcome, Failure>;
 }

@@ -1,6 +1,6 @@
-//! Starts a control plane by itself: `cargo run -p oarlock-control-plane --example control_plane -- ASSETS`, where ASSETS
-//! is a folder with `etcd` and `kube-apiserver`. Prints a line of JSON when the API server is ready. Ends when standard
-//! input is closed, and on Ctrl-C.
+//! Starts a control plane by itself: `cargo run -p oarlock-control-plane --example control_plane -- ASSETS`,
+//! where ASSETS is a folder with `etcd` and `kube-apiserver`. Prints a line of JSON when the API server is
+//! ready. Ends when standard input is closed, and on Ctrl-C.
 
 #![expect(clippy::print_stdout, reason = "the program that starts this one waits for the line")]
 

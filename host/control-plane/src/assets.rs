@@ -10,7 +10,8 @@ use crate::Error;
 pub(crate) const ETCD: &str = "etcd";
 pub(crate) const KUBE_APISERVER: &str = "kube-apiserver";
 
-/// How the folders begin that `cargo xtask control-plane` builds; the rest of a name is a digest of its sources.
+/// How the folders begin that `cargo xtask control-plane` builds; the rest of a name is a digest of its
+/// sources.
 const BUILT: &str = "control-plane-servers-";
 
 /// A folder with the files `etcd` and `kube-apiserver`.

@@ -36,8 +36,8 @@ pub struct Progress {
 
 /// A running control plane. Dropping it kills both servers, waits for them, and removes their files.
 ///
-/// The servers also end when the thread that started them ends, however it ends: start a control plane from the main
-/// thread, or from the thread of the test that uses it.
+/// The servers also end when the thread that started them ends, however it ends: start a control plane from
+/// the main thread, or from the thread of the test that uses it.
 #[derive(Debug)]
 pub struct ControlPlane {
     // Declared in the order in which they have to be dropped: the servers before their folder.
@@ -69,7 +69,8 @@ impl ControlPlane {
     ///
     /// # Errors
     ///
-    /// When a server cannot be run, ends before it is ready, or is not ready in time. Logs that the error names are kept.
+    /// When a server cannot be run, ends before it is ready, or is not ready in time. Logs that the error
+    /// names are kept.
     pub async fn start(config: Config, progress: impl FnMut(Progress)) -> Result<Self, Error> {
         let port = free_port(config.port)?;
         let mut folder = Folder::new()?;
@@ -136,7 +137,8 @@ impl ControlPlane {
         }
     }
 
-    /// Kills the API server and starts it again on the same port, with the same etcd. Returns when it is ready.
+    /// Kills the API server and starts it again on the same port, with the same etcd. Returns when it is
+    /// ready.
     ///
     /// # Errors
     ///

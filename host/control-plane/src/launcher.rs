@@ -1,4 +1,5 @@
-//! The launcher of a server: it binds its life to that of the process that started it, then becomes the server.
+//! The launcher of a server: it binds its life to that of the process that started it, then becomes the
+//! server.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -20,7 +21,8 @@ pub struct Launcher {
 // === impl Launcher ===
 
 impl Launcher {
-    /// Returns the command that runs a server. The server is killed when the thread that starts the command ends.
+    /// Returns the command that runs a server. The server is killed when the thread that starts the command
+    /// ends.
     pub(crate) fn command(&self, server: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).arg(std::process::id().to_string()).arg(server);
@@ -28,10 +30,11 @@ impl Launcher {
     }
 }
 
-/// Replaces this process with a server, which the kernel kills when the parent process ends (on Linux; other systems
-/// cannot do that, and a killed parent leaves its servers behind).
+/// Replaces this process with a server, which the kernel kills when the parent process ends (on Linux; other
+/// systems cannot do that, and a killed parent leaves its servers behind).
 ///
-/// `arguments` are the parent's process id, the server's path and its arguments. Returns only if the server cannot be run.
+/// `arguments` are the parent's process id, the server's path and its arguments. Returns only if the server
+/// cannot be run.
 #[must_use]
 pub fn launch(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();

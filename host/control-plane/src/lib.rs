@@ -1,8 +1,8 @@
 //! A real etcd and a real kube-apiserver on loopback, with RBAC on, for `oarlock dev --real` and for tests.
 //!
-//! It is not a cluster: no controller manager, no scheduler and no kubelet run. Deleted namespaces stay Terminating,
-//! owner references are not collected, and new namespaces have no ServiceAccount "default" (the admission plugin that
-//! needs one is off).
+//! It is not a cluster: no controller manager, no scheduler and no kubelet run. Deleted namespaces stay
+//! Terminating, owner references are not collected, and new namespaces have no ServiceAccount "default" (the
+//! admission plugin that needs one is off).
 //!
 //! ```text
 //!   ControlPlane ──▶ folder       certificates, tokens, etcd's data, logs; removed at the end
@@ -11,8 +11,8 @@
 //!        └──▶ kube-apiserver      the child when this process ends
 //! ```
 //!
-//! The launcher is a program that calls [`launch`] with its arguments; it replaces itself with the server. A program that
-//! starts a control plane may name itself as the launcher (see [`Launcher`]).
+//! The launcher is a program that calls [`launch`] with its arguments; it replaces itself with the server. A
+//! program that starts a control plane may name itself as the launcher (see [`Launcher`]).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

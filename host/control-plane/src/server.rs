@@ -62,7 +62,8 @@ impl Server {
         let (stdout, stderr) = output.map_err(Error::io("cannot write", &log))?;
         let mut command = launcher.command(&path);
         command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-        // A Ctrl-C in the terminal goes to every process of the foreground group. This process ends the servers itself.
+        // A Ctrl-C in the terminal goes to every process of the foreground group. This process ends the
+        // servers itself.
         command.process_group(0);
         let child = Command::from(command)
             .kill_on_drop(true)
@@ -71,13 +72,14 @@ impl Server {
         Ok(Self { program, path, log, child })
     }
 
-    /// Waits until a GET of `path` is answered with success. Returns how long that took. The client sends its requests to
-    /// this port of 127.0.0.1.
+    /// Waits until a GET of `path` is answered with success. Returns how long that took. The client sends its
+    /// requests to this port of 127.0.0.1.
     pub(crate) async fn ready(&mut self, client: &Client, port: u16, path: &str) -> Result<Duration, Error> {
         let begun_at = Instant::now();
         loop {
             let probe = async {
-                // kube's client logs an error for each refused connection, and for each answer that is not a success.
+                // kube's client logs an error for each refused connection, and for each answer that is not a
+                // success.
                 TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.map_err(|error| error.to_string())?;
                 let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
                 let answer = client.request_text(request).with_subscriber(NoSubscriber::new());

@@ -22,12 +22,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oarlock_plugin::{
-    HostBytes, KubeAccess,
     contract::{
         Error, GroupVersionResource, Index, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
         Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
-    kube_access::GuestEvent,
+    guest::HostBytes,
+    kube_access::{GuestEvent, KubeAccess},
 };
 
 use self::{cache::Cache, events::Emitter, request::Requester};

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
-use oarlock_plugin::{GuestMetrics, HostBytes};
+use oarlock_plugin::guest::{GuestMetrics, HostBytes};
 use parking_lot::Mutex;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;

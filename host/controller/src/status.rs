@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use oarlock_plugin::HostBytes;
-use oarlock_plugin::host_bytes::HostBytesView;
+use oarlock_plugin::guest::HostBytes;
+use oarlock_plugin::guest::host_bytes::HostBytesView;
 use parking_lot::Mutex;
 use serde::Serialize;
 

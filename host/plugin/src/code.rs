@@ -1,16 +1,22 @@
-//! Compiled code on disk: made once, mapped by every plugin of the same component, and after a restart of the host.
+//! Compiled code on disk. All plugins with the same component map the same file, also after a restart of the
+//! host.
 //!
-//! What lies in the folder is run by the host as its own, so **who can write there is the host**. Therefore:
+//! The host runs the code in the folder, so **a user who can write to the folder controls the host**.
+//! Therefore:
 //!
-//! - The folder belongs to the host's user and nobody else can write into it; its files are made for that user alone (mode 600),
-//!   are looked at without following links, and are not used if any of that is no longer so.
-//! - A file is named after the component's digest and what the code must fit ([`EngineTag`]): other code is never taken for it.
-//! - Beside it lies the digest of the code, written after it: what was cut off or damaged is made anew.
+//! - The folder belongs to the host's user, and no other user can write to it. Its files have mode 600.
+//!   Before each use the store checks this again, without following links, and does not use a file that fails
+//!   the check.
+//! - A file's name is derived from the component's digest and the engine's compatibility ([`EngineTag`]), so
+//!   that the store never confuses two files.
+//! - A second file has the digest of the code, and is written after it. The store compiles truncated or
+//!   damaged code again.
 //!
-//! That digest is no signature. Someone who can write into the folder as the host's user can write both, as he can
-//! change the host itself; do not share the folder with anyone who is trusted less than the host. Root is not kept out either.
+//! This digest is not a signature. A user who can write to the folder as the host's user can write both
+//! files, and can also change the host itself. Do not share the folder with users who are trusted less than
+//! the host. Root can always write to it.
 //!
-//! A file that is not there any more while it is mapped stays mapped; files are never changed, only made and removed.
+//! A mapped file stays mapped after its removal. The store creates and removes files, and never changes one.
 
 mod mapped;
 
@@ -30,28 +36,28 @@ use tempfile::TempDir;
 
 use crate::{compiler::EngineTag, component::Digest};
 
-/// What a file of code ends in.
+/// The extension of a file of code.
 const CODE: &str = "code";
-/// And the file beside it with the code's digest.
+/// The extension of the file with the code's digest.
 const SUM: &str = "sum";
-/// And one that is not finished.
+/// The extension of an unfinished file.
 const PART: &str = "part";
 
-/// An unfinished file this old belongs to no one any more.
+/// The age at which an unfinished file counts as left over.
 const ABANDONED: Duration = Duration::from_secs(6 * 3600);
 
-/// Where compiled code lies.
+/// The folder with compiled code.
 #[derive(Debug)]
 pub(crate) struct CodeStore {
     folder: PathBuf,
-    /// The folder goes with the engine when nothing is to be kept.
+    /// The folder that is removed with the engine, if no code is stored.
     temporary: Option<TempDir>,
     max_bytes: u64,
     engine_tag: EngineTag,
     parts: AtomicU64,
 }
 
-/// A file that code is being written to. Dropping it removes it.
+/// A file that code is written to. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct Part {
     path: PathBuf,
@@ -61,19 +67,19 @@ pub(crate) struct Part {
 // === impl CodeStore ===
 
 impl CodeStore {
-    /// Keeps code in a folder, which is made if missing.
+    /// Stores code in a folder, which is created if missing.
     pub(crate) fn open(folder: &Path, max_bytes: u64, engine_tag: EngineTag) -> Result<Self, String> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| e.to_string())?;
         let folder = folder.canonicalize().map_err(|e| e.to_string())?;
         check_private(&folder)?;
-        // A folder below it: what other versions of the host keep there is none of our business.
+        // A subfolder, so that this version of the host does not touch files of other versions.
         let folder = folder.join("code");
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| e.to_string())?;
         check_private(&folder)?;
         Ok(Self { folder, temporary: None, max_bytes, engine_tag, parts: AtomicU64::new(0) })
     }
 
-    /// Keeps nothing: each file is removed as soon as it is mapped.
+    /// Stores no code: each file is removed after it was mapped.
     pub(crate) fn temporary(engine_tag: EngineTag) -> Result<Self, String> {
         let temporary =
             tempfile::Builder::new().prefix("oarlock-code-").tempdir().map_err(|e| e.to_string())?;
@@ -81,7 +87,7 @@ impl CodeStore {
         Ok(Self { folder, temporary: Some(temporary), max_bytes: 0, engine_tag, parts: AtomicU64::new(0) })
     }
 
-    /// The folder, for people.
+    /// Returns the folder, for messages.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -90,7 +96,7 @@ impl CodeStore {
         self.engine_tag
     }
 
-    /// Maps the code of a component; none if there is none that can be used.
+    /// Maps the code of a component. Returns `None` if there is no code, or it cannot be used.
     pub(crate) fn load(
         &self,
         engine: &wasmtime::Engine,
@@ -104,23 +110,24 @@ impl CodeStore {
         if let Err(error) = &loaded
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(file = %path.display(), %error, "compiled code cannot be used and is made anew");
+            tracing::warn!(file = %path.display(), %error, "compiled code cannot be used; the component is compiled again");
             self.remove(&path);
         }
         loaded.ok()
     }
 
-    /// Begins to write code.
+    /// Creates an unfinished file.
     pub(crate) fn part(&self) -> io::Result<Part> {
         let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        // Another process may have the same number: in containers every host is process 1, and they may share the folder.
+        // Another host may have the same process id: in containers each host has 1, and they may share the
+        // folder.
         let random = RandomState::new().build_hasher().finish();
         let path = self.folder.join(format!("{}-{number}-{random:016x}.{PART}", std::process::id()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Part { path, file })
     }
 
-    /// Maps code that was just written, and keeps it if anything is kept.
+    /// Maps code that was just written, and stores it unless the store is temporary.
     pub(crate) fn keep(
         &self,
         engine: &wasmtime::Engine,
@@ -136,14 +143,14 @@ impl CodeStore {
             part.file.sync_all()?;
             let mut beside = self.part()?;
             io::Write::write_all(&mut beside.file, &sum)?;
-            // The code first: without its sum it is not used.
+            // First the code, which is not used without its digest.
             fs::rename(&part.path, &path)?;
             fs::rename(&beside.path, self.path(component, SUM))
         })();
         let from = match &kept {
             Ok(()) => &path,
             Err(error) => {
-                tracing::warn!(folder = %self.folder.display(), %error, "compiled code cannot be kept");
+                tracing::warn!(folder = %self.folder.display(), %error, "compiled code cannot be stored");
                 if part.path.exists() { &part.path } else { &path }
             }
         };
@@ -162,14 +169,14 @@ impl CodeStore {
         self.open_private(&self.path(component, SUM))?.take(64).read_to_end(&mut wanted)?;
         let mut file = self.open_private(path)?;
         if self.sum(component, &mut file)?.as_slice() != wanted {
-            return Err(io::Error::other("it is damaged"));
+            return Err(io::Error::other("the file is damaged"));
         }
-        // Used last: those are evicted last. Not being able to say so is no reason not to use it.
+        // The least recently used code is evicted first. An error here does not prevent the use of the code.
         let _ = file.set_modified(SystemTime::now());
         mapped::map(engine, path).map_err(|e| io::Error::other(format!("{e:#}")))
     }
 
-    /// Opens a file if it is this user's alone.
+    /// Opens a file if only this user can read and write it.
     fn open_private(&self, path: &Path) -> io::Result<File> {
         let found = fs::symlink_metadata(path)?;
         let file = File::open(path)?;
@@ -179,10 +186,10 @@ impl CodeStore {
             && (found.dev(), found.ino()) == (opened.dev(), opened.ino())
             && opened.uid() == own
             && opened.mode() & 0o077 == 0;
-        if is_private { Ok(file) } else { Err(io::Error::other("it is not a file of this user alone")) }
+        if is_private { Ok(file) } else { Err(io::Error::other("other users may read or write the file")) }
     }
 
-    /// The digest of code, bound to the component that it is of.
+    /// Returns the digest of the code and its component.
     fn sum(&self, component: &Digest, code: &mut File) -> io::Result<[u8; 32]> {
         io::Seek::rewind(code)?;
         let mut sum = Sha256::new();
@@ -206,12 +213,12 @@ impl CodeStore {
     }
 
     fn remove(&self, code: &Path) {
-        // Somebody else may have been faster.
+        // Another process may have removed them.
         let _ = fs::remove_file(code.with_extension(SUM));
         let _ = fs::remove_file(code);
     }
 
-    /// Removes the code that was not used for the longest, until the rest is within the bound.
+    /// Removes the least recently used code until the rest is within the limit.
     fn evict(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut files = Vec::new();
@@ -242,7 +249,7 @@ impl CodeStore {
 // === impl Part ===
 
 impl Part {
-    /// The file, for a child to write to.
+    /// Returns a handle of the file, for a child process to write to.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -250,17 +257,17 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // It is not there any more if it was kept.
+        // It was renamed if the code is stored.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Whether only this process's user can write into a folder.
+/// Checks that only this process's user can write to a folder.
 fn check_private(folder: &Path) -> Result<(), String> {
     let metadata = fs::metadata(folder).map_err(|e| e.to_string())?;
     let mode = metadata.mode() & 0o777;
     if mode & 0o022 != 0 {
-        return Err(format!("others may write to it (mode {mode:o}): run chmod 700 on it"));
+        return Err(format!("other users may write to it (mode {mode:o}): run chmod 700 on it"));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(format!("it belongs to another user (uid {})", metadata.uid()));

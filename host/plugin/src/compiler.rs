@@ -1,17 +1,18 @@
-//! Compiling components in a process of its own, which may use so much time and memory and nothing else.
+//! Compiles components in child processes with limited time and memory.
 //!
-//! A component's author decides how long its compilation takes and how much memory: four kilobytes can keep a compiler busy for
-//! hours. A thread cannot be stopped, a process can. So each compilation runs in a child process, which limits itself before it reads
-//! the first byte ([`child`]), and which the host kills when it takes too long or nobody wants its work any more
-//! (`process`). A panic, a stack overflow or an allocation that fails ends the child, and becomes that component's error.
+//! A component's author determines how much time and memory its compilation takes: four kilobytes can keep a
+//! compiler busy for hours. A thread cannot be stopped, a process can. So each compilation runs in a child
+//! process. The child limits itself before it reads the component ([`child`]). The host kills it if it takes
+//! too long or its result is not needed any more (`process`). A panic, a stack overflow or a failed
+//! allocation ends the child, and becomes the component's error.
 //!
 //! ```text
 //!   host ── component ──> stdin │ child │ stdout ──> a file in the code folder
-//!                                   └ stderr ──> why not
+//!                                   └ stderr ──> the reason of a failure
 //! ```
 //!
-//! The child has no network, no other files and no environment. It is no sandbox against a compiler that a component has taken over: the
-//! host runs the code that the child writes, as it would run what it compiled itself.
+//! The child has no network, no other files and no environment. It is not a sandbox against a component that
+//! exploits a bug of the compiler: the host runs the code that the child writes.
 
 mod child;
 mod process;
@@ -32,61 +33,62 @@ pub use self::{
 };
 pub(crate) use self::{process::compile, queue::Queue};
 
-/// What the program beside the running one is called that tests and other users of this library compile with.
-const BESIDE: &str = "oarlock-compiler";
+/// The name of the default compiler, which tests and other users of this library use.
+const DEFAULT_PROGRAM: &str = "oarlock-compiler";
 
-/// Which program compiles, and what it may use.
+/// The program that compiles, and the resources that it may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compiler {
-    /// A program that calls [`run`] with the arguments after its own. None: `oarlock-compiler` beside the running program.
+    /// A program that calls [`run`] with the arguments after its own. `None` means `oarlock-compiler` in the
+    /// folder of the running program.
     pub program: Option<PathBuf>,
     /// The program's own arguments, such as a subcommand.
     pub arguments: Vec<OsString>,
-    /// What a compilation may use.
+    /// The resources of a compilation.
     pub allowance: Allowance,
 }
 
-/// What one compilation may use: something for every component, and more for each byte of it.
+/// The resources of one compilation: a base for every component, and more for each byte of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// CPU time for every component; 20 s if not said.
+    /// CPU time for every component. Default 20 s.
     pub cpu: Duration,
-    /// CPU time for each MiB of a component; 10 s if not said.
+    /// CPU time for each MiB of a component. Default 10 s.
     pub cpu_per_mib: Duration,
-    /// Address space for every component; 512 MiB if not said.
+    /// Address space for every component, in bytes. Default 512 MiB.
     pub memory: u64,
-    /// Address space for each byte of a component; 48 if not said.
+    /// Address space for each byte of a component. Default 48.
     pub memory_per_byte: u64,
-    /// Compiled code for every component; 16 MiB if not said.
+    /// Compiled code for every component, in bytes. Default 16 MiB.
     pub code: u64,
-    /// Compiled code for each byte of a component; 16 if not said.
+    /// Compiled code for each byte of a component. Default 16.
     pub code_per_byte: u64,
 }
 
-/// What the compilation of one component may use.
+/// The limits of the process that compiles one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     pub(crate) cpu_seconds: u64,
     pub(crate) wall: Duration,
     pub(crate) memory: u64,
     pub(crate) code: u64,
 }
 
-/// What two engines must have in common for one to run the code of the other, as a digest.
+/// A digest of the properties that two engines must share so that one can run the code of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EngineTag(pub(crate) [u8; 32]);
 
-/// Lets a [`Hash`](std::hash::Hash) flow into a cryptographic digest.
+/// Writes a [`Hash`](std::hash::Hash) into a cryptographic digest.
 #[derive(Default)]
 struct Sha256Hasher(Sha256);
 
 // === impl Compiler ===
 
 impl Compiler {
-    /// The program to run. Whether there is one is found out by running it.
+    /// Returns the program to run. It may not exist.
     fn program(&self) -> PathBuf {
         self.program.clone().unwrap_or_else(|| {
-            let name = format!("{BESIDE}{}", std::env::consts::EXE_SUFFIX);
+            let name = format!("{DEFAULT_PROGRAM}{}", std::env::consts::EXE_SUFFIX);
             let Some(folder) = std::env::current_exe().ok().and_then(|it| it.parent().map(PathBuf::from))
             else {
                 return name.into();
@@ -116,15 +118,15 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// What a component of this size may use.
-    pub(crate) fn of(&self, bytes: usize) -> Limits {
+    /// Returns the limits for a component of this size.
+    pub(crate) fn of(&self, bytes: usize) -> ProcessLimits {
         let Self { cpu, cpu_per_mib, memory, memory_per_byte, code, code_per_byte } = *self;
         let n_bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let mib = u32::try_from(n_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX) - u32::from(n_bytes < 1 << 20);
         let cpu = cpu.saturating_add(cpu_per_mib.saturating_mul(mib));
-        Limits {
+        ProcessLimits {
             cpu_seconds: cpu.as_secs().max(1),
-            // What is to compute and does not, on a machine with other work, is given some patience.
+            // On a busy machine a process gets only a part of the CPU.
             wall: cpu.saturating_mul(4).saturating_add(Duration::from_secs(60)),
             memory: memory.saturating_add(memory_per_byte.saturating_mul(n_bytes)),
             code: code.saturating_add(code_per_byte.saturating_mul(n_bytes)),

@@ -1,7 +1,7 @@
-//! A compiled component that was checked against the contract, ready to be instantiated.
+//! A compiled component that matches the contract, ready to be instantiated.
 //!
-//! A component is compiled in a [process of its own](crate::compiler), after its turn has come. All who have the same component share
-//! its code: it is looked for among those that are loaded, then on disk.
+//! A component is compiled in a [process of its own](crate::compiler), in the order of a queue. Plugins with
+//! the same component share its code, which is looked up among the loaded components first, then on disk.
 
 pub(crate) mod bounds;
 mod check;
@@ -22,65 +22,65 @@ use crate::{
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
     call_error, compiler,
     engine::Engine,
-    guest_text,
-    inspect::{self, NoComponent, Surface},
-    state::State,
+    guest,
+    inspect::{self, NotComponent, Surface},
+    state::StoreState,
 };
 
-/// A component larger than this is refused before it is looked at. The largest that language tools make, with a Python or JavaScript
-/// engine in them, have 12 to 40 MiB.
+/// The maximum size of a component. The largest that language tools build, with a Python or JavaScript
+/// engine, have 12 to 40 MiB.
 pub const MAX_COMPONENT_BYTES: usize = 64 << 20;
 
-/// A component that fits the contract. Cheap to clone.
+/// A component that matches the contract. Cheap to clone.
 #[derive(Clone)]
 pub struct Component {
     inner: Arc<Inner>,
 }
 
-/// The SHA-256 of a component's bytes. Displays as hexadecimal digits.
+/// The SHA-256 digest of a component's bytes. Displays as hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
 /// Why bytes cannot be used as a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No bytes at all.
+    /// The file is empty.
     #[error("the file is empty: is the build that writes it still running?")]
     Empty,
-    /// More bytes than anyone needs.
+    /// The component exceeds [`MAX_COMPONENT_BYTES`].
     #[error("the component has {bytes} bytes, more than the {limit} allowed")]
     TooLarge {
-        /// What it has.
+        /// Its size.
         bytes: usize,
-        /// What it may have.
+        /// The maximum size.
         limit: usize,
     },
-    /// Something other than WebAssembly.
+    /// The bytes are not WebAssembly.
     #[error("not WebAssembly: the file does not begin with \\0asm (it begins with {begins})")]
     NotWasm {
-        /// Its first bytes, readable.
+        /// The first bytes, escaped.
         begins: String,
     },
-    /// A core module, which lacks the component around it.
+    /// The bytes are a core module, not a component.
     #[error(
         "a core WebAssembly module, not a component: build for the component model (link with wasm-component-ld, \
          or run `wasm-tools component new` on it)"
     )]
     CoreModule,
-    /// The end is missing.
+    /// The end of the component is missing.
     #[error(
-        "the component is cut off: a section at byte {offset} of {bytes} runs past the end; was it copied whole?"
+        "the component is truncated: the section at byte {offset} of {bytes} exceeds the file; was it copied completely?"
     )]
     Truncated {
-        /// Where the unfinished section begins.
+        /// The beginning of the incomplete section.
         offset: usize,
-        /// How many bytes there are.
+        /// The size of the file.
         bytes: usize,
     },
-    /// It is made for another version of the contract.
+    /// The component is built for another version of the contract.
     #[error(
-        "made for {found}, this host has {wanted}: build the plugin again with the wit/ folder of this version \
-         (wit/CHANGELOG.md says what changed)"
+        "built for {found}, this host supports {wanted}: build the plugin again with the wit/ folder of this version \
+         (wit/CHANGELOG.md lists the changes)"
     )]
     WrongVersion {
         /// The package and version that the component names.
@@ -88,7 +88,7 @@ pub enum Error {
         /// The host's.
         wanted: &'static str,
     },
-    /// It does not export what a plugin must.
+    /// The component lacks exports that a plugin must have.
     #[error(
         "not an Oarlock plugin: it lacks {missing}; it exports {exports}. \
          A plugin exports `metadata` and `handler`, `reconciler` or both, of {wanted}"
@@ -96,91 +96,91 @@ pub enum Error {
     WrongWorld {
         /// The interfaces that are missing.
         missing: String,
-        /// What it exports.
+        /// The interfaces that it exports.
         exports: String,
         /// The host's package.
         wanted: &'static str,
     },
-    /// It wants something from the host that there is not.
+    /// The component imports interfaces that the host does not provide.
     #[error("it imports {imports}, which this host does not provide: {hint}")]
     UnknownImports {
         /// The names, separated by commas.
         imports: String,
-        /// What to do about it.
+        /// The way to avoid that.
         hint: &'static str,
     },
-    /// The names are right, the functions or types behind them are not.
-    #[error("it does not fit {wanted}: {reason}; was it built with another state of the wit/ folder?")]
+    /// A function or type of an interface differs from the contract.
+    #[error("it does not match {wanted}: {reason}; was it built with another version of the wit/ folder?")]
     Mismatch {
-        /// Which function or type, in wasmtime's words.
+        /// The function or type that differs, from wasmtime.
         reason: String,
         /// The host's package.
         wanted: &'static str,
     },
-    /// It is not valid, or uses a feature that the host has not.
+    /// The component is not valid, or uses a feature that the host does not support.
     #[error("it does not compile: {0}")]
     Compile(String),
-    /// There is more of something in it than any plugin needs.
+    /// The component exceeds a limit of the host on its parts.
     #[error("the component has {found} {what}, more than the {limit} that this host compiles")]
     TooComplex {
-        /// Of what.
+        /// The parts, such as `functions`.
         what: &'static str,
-        /// How much there is, at least.
+        /// Their number; there may be more.
         found: u64,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
     },
-    /// Compiling it takes more than a component of its size may use.
+    /// The compilation exceeded the resources for a component of this size.
     #[error(
         "it does not compile: the compiler was ended when it used more than the {allowance} of {what} that a component of this \
          size may take{}; does it have very large functions, or many components in one another?",
-        Said(said)
+        CompilerOutput(said)
     )]
     OverAllowance {
-        /// Of what.
+        /// The resource, such as `memory`.
         what: &'static str,
-        /// How much it may use.
+        /// The allowed amount.
         allowance: String,
-        /// What the compiler said.
+        /// The compiler's output.
         said: String,
     },
-    /// The compiler broke over it.
-    #[error("it does not compile: the compiler failed ({status}){}", Said(said))]
+    /// The compiler failed.
+    #[error("it does not compile: the compiler failed ({status}){}", CompilerOutput(said))]
     CompilerDied {
         /// How the process ended.
         status: String,
-        /// What it said.
+        /// The compiler's output.
         said: String,
     },
-    /// The compiler cannot be run. The component is not to blame.
+    /// The compiler cannot be run. This is not the component's fault.
     #[error("the compiler cannot be used: {0}")]
     Compiler(String),
-    /// Its code cannot be written or loaded. The component is not to blame.
+    /// The compiled code cannot be written or loaded. This is not the component's fault.
     #[error("compiled code cannot be written to or loaded from {folder}: {reason}")]
     Code {
-        /// Where.
+        /// The folder.
         folder: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The thread that looks at it could not be started, or ended.
-    #[error("the thread that looks at the component failed: {0}")]
+    /// The thread that reads the component could not be started, or panicked.
+    #[error("the thread that reads the component failed: {0}")]
     Thread(String),
 }
 
-/// What the compiler said, if it said anything.
-struct Said<'a>(&'a str);
+/// The compiler's output in parentheses, or nothing.
+struct CompilerOutput<'a>(&'a str);
 
-/// A component that looks like a plugin, on its way to code.
+/// A component whose names match the contract, and whose code is not loaded yet.
 struct Candidate {
     bytes: Arc<[u8]>,
     digest: Digest,
     surface: Surface,
-    claims: check::Claims,
+    interfaces: check::Interfaces,
     began: Instant,
 }
 
-/// A component that is loaded, for as long as somebody has it.
+/// A loaded component, for as long as a plugin uses it.
 pub(crate) struct Loaded(Weak<Inner>);
 
 struct Inner {
@@ -193,15 +193,15 @@ struct Inner {
     exports: Exports,
 }
 
-/// The component with its imports linked, and where its exports lie.
+/// The component with its imports linked, and the indices of its exports.
 pub(crate) struct Exports {
-    pub(crate) pre: InstancePre<State>,
+    pub(crate) pre: InstancePre<StoreState>,
     pub(crate) metadata: metadata::GuestIndices,
     pub(crate) handler: Option<handler::GuestIndices>,
     pub(crate) reconciler: Option<reconciler::GuestIndices>,
 }
 
-/// What can be called in one instance.
+/// The functions of one instance that the host can call.
 pub(crate) struct Guests {
     pub(crate) metadata: metadata::Guest,
     pub(crate) handler: Option<handler::Guest>,
@@ -215,19 +215,20 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// Says what the bytes are instead of a plugin, and what to do about it.
+    /// When the bytes are not a plugin that this host can compile. The error says what to change.
     pub async fn compile(engine: &Engine, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
         Self::compile_for(engine, None, bytes).await
     }
 
     /// Compiles a component for a plugin and checks it against the contract.
     ///
-    /// Takes milliseconds if the code is there already. Otherwise waits for its turn ([`Engine::compilations`] shows how long the
-    /// queue is) and for the compiler, without holding up the runtime. Dropping the future ends the compilation.
+    /// Takes milliseconds if the code is loaded or on disk. Otherwise waits for its turn
+    /// ([`Engine::compilations`] returns the queue) and for the compiler, without blocking the runtime.
+    /// Dropping the future ends the compilation.
     ///
     /// # Errors
     ///
-    /// Says what the bytes are instead of a plugin, and what to do about it.
+    /// When the bytes are not a plugin that this host can compile. The error says what to change.
     pub async fn compile_for(
         engine: &Engine,
         plugin: Option<Arc<str>>,
@@ -241,7 +242,7 @@ impl Component {
         };
         let (size, digest) = (candidate.bytes.len(), candidate.digest);
         let turn = engine.queue().turn(plugin, size, digest).await;
-        // Another plugin of the same component may have been first.
+        // Another plugin may have compiled the same component meanwhile.
         let candidate = match find(engine, candidate).await? {
             Ok(component) => {
                 turn.succeeded();
@@ -257,49 +258,50 @@ impl Component {
         compiled
     }
 
-    /// Returns the SHA-256 of the bytes it was made of.
+    /// Returns the SHA-256 digest of its bytes.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.inner.digest
     }
 
-    /// Tells whether it is the other one, and not only made of the same bytes: then they have one copy of the code.
+    /// Returns whether both are clones of one component, and so share one copy of the code.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns how many bytes it was made of.
+    /// Returns its size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.inner.bytes
     }
 
-    /// Returns how long it took until its code was there: compiled, the wait for its turn included, or found on disk.
+    /// Returns the time until its code was loaded: from disk, or after the wait in the queue and the
+    /// compilation.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
         self.inner.compile_time
     }
 
-    /// Tells whether it can be called with notifications.
+    /// Returns whether it exports `handler`.
     #[must_use]
     pub fn exports_handler(&self) -> bool {
         self.inner.exports.handler.is_some()
     }
 
-    /// Tells whether it can be called with keys.
+    /// Returns whether it exports `reconciler`.
     #[must_use]
     pub fn exports_reconciler(&self) -> bool {
         self.inner.exports.reconciler.is_some()
     }
 
-    /// Tells whether its language runtime gets an empty WASI.
+    /// Returns whether it imports WASI, of which it gets the empty version.
     #[must_use]
     pub fn imports_wasi(&self) -> bool {
         self.inner.imports_wasi
     }
 
-    /// Returns the names that it imports, as they are written in it, such as `oarlock:plugin/events@0.1.0`.
+    /// Returns the full names of its imports, such as `oarlock:plugin/events@0.1.0`.
     #[must_use]
     pub fn imports(&self) -> &[String] {
         &self.inner.imports
@@ -314,7 +316,7 @@ impl Component {
     }
 }
 
-/// Looks for a component's code. Gives the candidate back if it has to be compiled, and can be.
+/// Looks up a component's code. Returns the candidate if it has to be compiled, and may be.
 async fn find(engine: &Engine, candidate: Candidate) -> Result<Result<Component, Candidate>, Error> {
     let engine = engine.clone();
     blocking(move || {
@@ -349,7 +351,7 @@ async fn compile_now(engine: &Engine, candidate: Candidate) -> Result<Component,
     .await
 }
 
-/// Runs what takes a thread's time beside the runtime's own threads. A panic in it is this component's error.
+/// Runs blocking work on a thread for blocking work. A panic in it becomes the component's error.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -359,7 +361,7 @@ async fn blocking<T: Send + 'static>(
 // === impl Candidate ===
 
 impl Candidate {
-    /// Looks at the outside of a component.
+    /// Reads the names of a component's imports and exports, and checks them.
     fn read(bytes: Arc<[u8]>) -> Result<Self, Error> {
         let began = Instant::now();
         if bytes.is_empty() {
@@ -368,23 +370,23 @@ impl Candidate {
         if bytes.len() > MAX_COMPONENT_BYTES {
             return Err(Error::TooLarge { bytes: bytes.len(), limit: MAX_COMPONENT_BYTES });
         }
-        let surface = inspect::inspect(&bytes).map_err(|no_component| no_component.explain(&bytes))?;
-        let claims = check::check(&surface)?;
+        let surface = inspect::inspect(&bytes).map_err(|not_component| not_component.explain(&bytes))?;
+        let interfaces = check::check(&surface)?;
         let digest = Digest::of(&bytes);
-        Ok(Self { bytes, digest, surface, claims, began })
+        Ok(Self { bytes, digest, surface, interfaces, began })
     }
 
     /// Links compiled code to the host's functions.
     fn link(self, engine: &Engine, code: &wasmtime::component::Component) -> Result<Component, Error> {
-        let Self { bytes, digest, surface, claims, began } = self;
-        let pre = engine.linker(claims.wasi).instantiate_pre(code).map_err(check::mismatch)?;
+        let Self { bytes, digest, surface, interfaces, began } = self;
+        let pre = engine.linker(interfaces.wasi).instantiate_pre(code).map_err(check::mismatch)?;
         let exports = Exports {
             metadata: metadata::GuestIndices::new(&pre).map_err(check::mismatch)?,
-            handler: claims
+            handler: interfaces
                 .handler
                 .then(|| handler::GuestIndices::new(&pre).map_err(check::mismatch))
                 .transpose()?,
-            reconciler: claims
+            reconciler: interfaces
                 .reconciler
                 .then(|| reconciler::GuestIndices::new(&pre).map_err(check::mismatch))
                 .transpose()?,
@@ -397,7 +399,7 @@ impl Candidate {
                 bytes: bytes.len(),
                 compile_time: began.elapsed(),
                 imports: surface.imports,
-                imports_wasi: claims.wasi,
+                imports_wasi: interfaces.wasi,
                 exports,
             }),
         };
@@ -413,7 +415,7 @@ impl Loaded {
         Self(Arc::downgrade(&component.inner))
     }
 
-    /// The component, if somebody still has it.
+    /// Returns the component, if a plugin still uses it.
     pub(crate) fn component(&self) -> Option<Component> {
         self.0.upgrade().map(|inner| Component { inner })
     }
@@ -431,7 +433,11 @@ impl fmt::Debug for Component {
 // === impl Exports ===
 
 impl Exports {
-    pub(crate) fn load(&self, store: &mut Store<State>, instance: &Instance) -> wasmtime::Result<Guests> {
+    pub(crate) fn load(
+        &self,
+        store: &mut Store<StoreState>,
+        instance: &Instance,
+    ) -> wasmtime::Result<Guests> {
         let Self { pre: _, metadata, handler, reconciler } = self;
         Ok(Guests {
             metadata: metadata.load(&mut *store, instance)?,
@@ -441,9 +447,9 @@ impl Exports {
     }
 }
 
-// === impl Said ===
+// === impl CompilerOutput ===
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for CompilerOutput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", self.0) }
     }
@@ -477,9 +483,9 @@ impl fmt::Debug for Digest {
     }
 }
 
-// === impl NoComponent ===
+// === impl NotComponent ===
 
-impl NoComponent {
+impl NotComponent {
     fn explain(self, bytes: &[u8]) -> Error {
         match self {
             Self::NotWasm => Error::NotWasm {
@@ -488,7 +494,7 @@ impl NoComponent {
             Self::CoreModule => Error::CoreModule,
             Self::Truncated { offset } => Error::Truncated { offset, bytes: bytes.len() },
             Self::Malformed(reason) => {
-                Error::Compile(guest_text::line(reason, call_error::MAX_MESSAGE_BYTES))
+                Error::Compile(guest::text::line(reason, call_error::MAX_MESSAGE_BYTES))
             }
         }
     }

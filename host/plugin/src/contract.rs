@@ -1,6 +1,6 @@
-//! The words of the contract (`wit/`), as the rest of the host uses them.
+//! The types of the contract (`wit/`), as the rest of the host uses them.
 //!
-//! Each type is the generated one of its WIT namesake: field by field the same, documented there.
+//! Each type is generated from the WIT type of the same name, which documents it.
 
 pub use crate::bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
 pub use crate::bindings::exports::oarlock::plugin::metadata::{

@@ -1,52 +1,56 @@
-//! Asking a component what it is: in an instance of its own, with nothing to reach, and the answer checked.
+//! Asks a component for its description, in an instance of its own without access to Kubernetes, and checks
+//! the answer.
 
 mod check;
 mod computing;
-mod nothing;
+mod no_access;
 
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
 use crate::{
-    CallError, Component, GuestLog, GuestMetrics, Instance, InstanceConfig, contract::Description,
-    guest_text, limits::Limits,
+    CallError, Component, Instance, InstanceConfig,
+    contract::Description,
+    guest,
+    guest::{GuestLog, GuestMetrics},
+    limits::Limits,
 };
 
 pub use check::Invalid;
 
-/// Why a component's description cannot be had.
+/// Why a component has no usable description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DescribeError {
-    /// The guest said so itself, usually because its configuration does not suit it.
+    /// The guest returned an error, usually about its configuration.
     #[error("the plugin refuses to be loaded: {0}")]
     Refused(String),
-    /// What it said does not hold together.
+    /// The description is not valid.
     #[error("the plugin's description is invalid: {0}")]
     Invalid(#[from] Invalid),
-    /// It computed for too long. Waiting does not count, and the start deadline holds besides.
+    /// The guest computed for too long. Waiting does not count; the start deadline applies as well.
     #[error("the plugin did not describe itself: it computed for more than {} s", limit.as_secs())]
     Computes {
-        /// How long it may.
+        /// The limit.
         limit: Duration,
     },
-    /// It did not get to an answer.
+    /// The call ended without an answer.
     #[error("the plugin did not describe itself: {}", .0.in_full())]
     Call(#[from] CallError),
 }
 
-/// How long a guest may compute until it has described itself, its start included.
+/// The maximum time that a guest may compute for its description, including its start.
 pub const MOST_COMPUTED: Duration = Duration::from_secs(10);
 
-/// Asks a component what it is, in an instance of its own that is then dropped.
+/// Asks a component for its description, in an instance that is then dropped.
 ///
-/// `config`, `log` and `clock` work for the guest, everything else answers an error. Names are unique and of sane sizes, pointers well-formed,
-/// references among the parts resolve, and what `enqueue` asks for is exported; selectors and resources are
-/// not looked at here.
+/// The imports `config`, `log`, `clock` and `metrics` work; every other import returns an error. The returned
+/// description has unique names of limited length, well-formed pointers, references that resolve, and an
+/// exported interface for each `enqueue`. Selectors and resources are not checked.
 ///
 /// # Errors
 ///
-/// When the guest refuses, fails to answer, or answers nonsense.
+/// When the guest returns an error, gives no answer, or returns a description that is not valid.
 pub async fn describe(
     component: &Component,
     config: Arc<Value>,
@@ -56,7 +60,7 @@ pub async fn describe(
     describe_counted(component, config, limits, log).await.0
 }
 
-/// The same, and how long the guest computed, whatever came of it.
+/// Does the same as [`describe`]; also returns how long the guest computed, in any case.
 pub async fn describe_counted(
     component: &Component,
     config: Arc<Value>,
@@ -77,7 +81,7 @@ async fn ask(
     let config = InstanceConfig {
         config,
         limits,
-        access: Arc::new(nothing::Nothing),
+        access: Arc::new(no_access::NoAccess),
         log,
         metrics: Arc::new(GuestMetrics::new()),
     };
@@ -85,7 +89,7 @@ async fn ask(
     let description = instance
         .describe()
         .await?
-        .map_err(|text| DescribeError::Refused(guest_text::lines(text, check::MAX_TEXT_BYTES)))?;
+        .map_err(|text| DescribeError::Refused(guest::text::lines(text, check::MAX_TEXT_BYTES)))?;
     check::check(&description, component)?;
     Ok(description)
 }

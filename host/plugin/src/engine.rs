@@ -1,4 +1,5 @@
-//! The wasmtime engine, its ticker, its linkers, its compiler and where code is kept: things that must agree, built together.
+//! The wasmtime engine with its ticker, linkers, compiler and code store. They must agree, so they are built
+//! together.
 
 mod failures;
 mod ticker;
@@ -15,36 +16,38 @@ use crate::{
     compiler::{Compilation, Compiler, EngineTag, Queue},
     component::{Component, Digest, Loaded},
     imports,
-    state::State,
+    state::StoreState,
 };
 
 pub(crate) use ticker::Running;
 
-/// How an engine is made.
+/// Configures an engine.
 #[derive(Debug, Clone)]
 pub struct EngineConfig {
-    /// Where compiled code is kept between runs; none compiles anew each time. The directory is made if missing, and must be
-    /// writable by the host's own user alone: what lies in it is run.
+    /// The folder for compiled code. `None` compiles each component again in each process. The folder is
+    /// created if missing, and only the host's user may write to it: the host runs the code in it.
     pub cache_dir: Option<PathBuf>,
-    /// How much compiled code is kept there; what was not used for the longest goes first.
+    /// The maximum size of the code in that folder, in bytes. Code that was not used for the longest time is
+    /// removed first.
     pub cache_bytes: u64,
-    /// How many components may be compiled at the same time, each in a process of its own. Large ones leave one slot free.
+    /// The number of components that may be compiled at the same time, each in a process of its own. Large
+    /// components leave one slot free.
     pub compile_slots: usize,
-    /// Which program compiles, and what it may use.
+    /// The program that compiles, and the resources that it may use.
     pub compiler: Compiler,
-    /// How long a guest computes before other tasks get their turn.
+    /// The time that a guest computes before other tasks run.
     pub time_slice: Duration,
 }
 
 /// Compiles components and runs their instances. Cheap to clone.
 ///
-/// Its ticker thread ends when the last clone, component and instance of it is gone.
+/// Its ticker thread ends when its last clone, component and instance are dropped.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
 }
 
-/// An engine could not be made.
+/// Why an engine cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The cache directory cannot be used.
@@ -52,14 +55,14 @@ pub enum Error {
     CacheDir {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// No thread for the ticker.
+    /// The ticker thread cannot be started.
     #[error("cannot start the ticker thread")]
     Ticker(#[source] std::io::Error),
-    /// The machine or the configuration does not suit wasmtime.
-    #[error("wasmtime refuses this machine or configuration: {0}")]
+    /// wasmtime does not support the machine or the configuration.
+    #[error("wasmtime does not support this machine or configuration: {0}")]
     Wasmtime(String),
 }
 
@@ -70,12 +73,12 @@ struct Inner {
     queue: Arc<Queue>,
     code: CodeStore,
     failures: Failures,
-    /// What is loaded, for those who have the same component.
+    /// The loaded components, for plugins with the same component.
     loaded: Mutex<HashMap<Digest, Loaded>>,
-    /// Only what the contract names.
-    plain: Linker<State>,
-    /// The same, and an empty WASI.
-    with_wasi: Linker<State>,
+    /// Links the imports of the contract.
+    plain: Linker<StoreState>,
+    /// Links the imports of the contract and an empty WASI.
+    with_wasi: Linker<StoreState>,
 }
 
 // === impl EngineConfig ===
@@ -95,11 +98,11 @@ impl Default for EngineConfig {
 // === impl Engine ===
 
 impl Engine {
-    /// Makes an engine and starts its ticker.
+    /// Creates an engine and starts its ticker.
     ///
     /// # Errors
     ///
-    /// When the cache directory cannot be used, or the machine does not suit.
+    /// When the folder for compiled code cannot be used, or wasmtime does not support the machine.
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
         let EngineConfig { cache_dir, cache_bytes, compile_slots, compiler, time_slice } = config;
         let wasmtime = wasmtime::Engine::new(&wasmtime_config()).map_err(wasmtime_refuses)?;
@@ -111,7 +114,7 @@ impl Engine {
                 .map_err(|reason| Error::CacheDir { path: std::env::temp_dir(), reason })?,
         };
         let mut plain = Linker::new(&wasmtime);
-        bindings::Plugin::add_to_linker::<State, HasSelf<State>>(&mut plain, |state| state)
+        bindings::Plugin::add_to_linker::<StoreState, HasSelf<StoreState>>(&mut plain, |state| state)
             .map_err(wasmtime_refuses)?;
         let mut with_wasi = plain.clone();
         imports::wasi::add_to_linker(&mut with_wasi).map_err(wasmtime_refuses)?;
@@ -135,11 +138,11 @@ impl Engine {
         &self.inner.wasmtime
     }
 
-    pub(crate) fn linker(&self, wasi: bool) -> &Linker<State> {
+    pub(crate) fn linker(&self, wasi: bool) -> &Linker<StoreState> {
         if wasi { &self.inner.with_wasi } else { &self.inner.plain }
     }
 
-    /// Returns what is being compiled, and then what waits for its turn, in that order.
+    /// Returns the running compilations, then the waiting ones in the order of the queue.
     #[must_use]
     pub fn compilations(&self) -> Vec<Compilation> {
         self.inner.queue.compilations()
@@ -161,37 +164,37 @@ impl Engine {
         &self.inner.failures
     }
 
-    /// Returns a component of these bytes if somebody has it loaded.
+    /// Returns the component with this digest if it is loaded.
     pub(crate) fn loaded(&self, digest: &Digest) -> Option<Component> {
         self.inner.loaded.lock().get(digest).and_then(Loaded::component)
     }
 
-    /// Notes that a component is loaded.
+    /// Remembers that a component is loaded.
     pub(crate) fn remember(&self, component: &Component) {
         let mut loaded = self.inner.loaded.lock();
         loaded.retain(|_, it| it.component().is_some());
         loaded.insert(component.digest(), Loaded::of(component));
     }
 
-    /// Keeps the ticker ticking until the guard is dropped.
+    /// Keeps the ticker running until the guard is dropped.
     pub(crate) fn running(&self) -> Running {
         self.inner.ticker.running()
     }
 }
 
-/// What code is made with and run with: the host's engine and the compiler's must have it in common.
+/// Returns the configuration that the engine of the host and the engine of the compiler must share.
 pub(crate) fn wasmtime_config() -> wasmtime::Config {
     let mut config = wasmtime::Config::new();
     config
         .wasm_component_model(true)
         // The contract's pointers have 32 bits, and so have the limits on memories and tables.
         .wasm_memory64(false)
-        // The contract has no async functions; without them a call costs a third.
+        // The contract has no async functions. Calls are three times as fast without support for them.
         .concurrency_support(false)
         .epoch_interruption(true)
-        // A slot is one thread: compilation must not take every core from the runtime's workers.
+        // A slot uses one thread, so that compilations leave cores to the runtime's workers.
         .parallel_compilation(false)
-        // Language tools have inlined already; from there on it only makes hostile components larger.
+        // Language tools have inlined already. Further inlining only makes hostile components larger.
         .compiler_inlining(wasmtime::Inlining::No)
         .max_wasm_stack(1 << 20)
         .async_stack_size(3 << 20)

@@ -1,4 +1,4 @@
-//! One living instance of a component: a store, its exports, and how it is called.
+//! One instance of a component: a store, its exports, and the calls of them.
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -7,49 +7,54 @@ use serde_json::Value;
 use wasmtime::{Store, UpdateDeadline};
 
 use crate::{
-    CallError, Component, GuestLog, GuestMetrics, KubeAccess,
+    CallError, Component,
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
     call_error::{self, DeadlinePassed, During},
     component::Guests,
     contract::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey},
     engine::Running,
-    kube_access::EventObject,
+    guest::{GuestLog, GuestMetrics},
+    kube_access::{EventObject, KubeAccess},
     limits::Limits,
-    state::{Deadline, State},
+    state::{Deadline, StoreState},
 };
 
-/// Component-model handles at the same time; the contract has none, WASI a few.
+/// The maximum number of handles of the component model. The contract has none, WASI a few.
 const MAX_HANDLES: usize = 1_000;
 
-/// Where the text of a guest's failure is cut.
+/// The maximum length of the text of a guest's failure.
 const MAX_FAILURE_BYTES: usize = 4 << 10;
 
-/// How much later a waiting call is ended than a computing one, so that the latter gets to say where it was.
+/// The time after its deadline at which a waiting call is cancelled. A computing call traps at its deadline,
+/// with a backtrace.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// What an instance is made with.
+/// Configures an instance.
 #[derive(Clone)]
 pub struct InstanceConfig {
-    /// What the operator wrote under `config`: a JSON object.
+    /// The plugin's configuration: a JSON object.
     pub config: Arc<Value>,
-    /// What the instance may use.
+    /// The limits of the instance.
     pub limits: Limits,
-    /// Kubernetes, as the plugin may see it.
+    /// The plugin's access to Kubernetes.
     pub access: Arc<dyn KubeAccess>,
-    /// Where its lines go.
+    /// The plugin's log.
     pub log: Arc<GuestLog>,
-    /// Where its series are kept.
+    /// The plugin's metrics.
     pub metrics: Arc<GuestMetrics>,
 }
 
-/// An instance of a component, called once at a time.
+/// An instance of a component. It handles one call at a time.
 ///
-/// **Failure.** Every `Err(CallError)` means that the instance is dead: drop it and make another. The inner result is the guest's own answer.
-/// **Cancellation.** A call whose future is dropped leaves the instance dead too.
-/// **Time.** A call ends within the plugin's deadline. While the guest computes, other tasks of the runtime get their turn
+/// **Failure.** After `Err(CallError)` the instance cannot be called again: drop it and create another. The
+/// inner result is the guest's own answer.
+///
+/// **Cancellation.** If the future of a call is dropped, the instance cannot be called again either.
+///
+/// **Time.** A call ends within the plugin's deadline. A guest that computes yields to other tasks after
 /// every time slice.
 pub struct Instance {
-    store: Store<State>,
+    store: Store<StoreState>,
     component: Component,
     metadata: metadata::Guest,
     handler: Option<handler::Guest>,
@@ -62,16 +67,16 @@ pub struct Instance {
 // === impl Instance ===
 
 impl Instance {
-    /// Makes an instance, within the start deadline.
+    /// Creates an instance, within the start deadline.
     ///
     /// # Errors
     ///
-    /// When the component traps while it starts, or its limits do not let it.
+    /// When the component traps while it starts, or exceeds a limit.
     pub async fn new(component: &Component, config: InstanceConfig) -> Result<Self, CallError> {
         let InstanceConfig { config, limits, access, log, metrics } = config;
         let exports = component.exports();
         let mut store =
-            Store::new(component.engine().wasmtime(), State::new(access, config, log, metrics, &limits));
+            Store::new(component.engine().wasmtime(), StoreState::new(access, config, log, metrics, &limits));
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
         store.set_max_component_handles(MAX_HANDLES);
@@ -80,7 +85,7 @@ impl Instance {
             if context.data().deadline.has_passed() {
                 return Err(DeadlinePassed.into());
             }
-            // tokio's own yield lets it look at timers and sockets before it comes back.
+            // tokio's own yield also polls timers and sockets before this task runs again.
             Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
         });
         let limit = limits.start_deadline;
@@ -106,7 +111,7 @@ impl Instance {
         })
     }
 
-    /// Tells the guest of an object that is new to it.
+    /// Calls `on-add`, with the new object.
     ///
     /// # Errors
     ///
@@ -122,7 +127,7 @@ impl Instance {
         self.end(call, answer).map(cut_failure)
     }
 
-    /// Tells the guest of a change.
+    /// Calls `on-update`, with the old and the new object.
     ///
     /// # Errors
     ///
@@ -139,7 +144,7 @@ impl Instance {
         self.end(call, answer).map(cut_failure)
     }
 
-    /// Tells the guest of an object that is no more; `last` is its last known state.
+    /// Calls `on-delete`. `last` is the last known state of the object.
     ///
     /// # Errors
     ///
@@ -155,7 +160,7 @@ impl Instance {
         self.end(call, answer).map(cut_failure)
     }
 
-    /// Tells the guest that a subscription's initial adds are done.
+    /// Calls `on-synced`.
     ///
     /// # Errors
     ///
@@ -167,7 +172,7 @@ impl Instance {
         self.end(call, answer).map(cut_failure)
     }
 
-    /// Has the guest reconcile a key.
+    /// Calls `reconcile` with a key.
     ///
     /// # Errors
     ///
@@ -179,19 +184,19 @@ impl Instance {
         self.end(call, answer).map(cut_failure)
     }
 
-    /// Returns the linear memory it has, in bytes.
+    /// Returns the size of its linear memories, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.store.data().limiter.memory_bytes()
     }
 
-    /// Tells whether it can still be called.
+    /// Returns whether it can be called.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.alive
     }
 
-    /// Asks the guest what it is. Only [`crate::describe`] does, in an instance of its own.
+    /// Calls `describe`. Only [`crate::describe`] does that, in an instance of its own.
     pub(crate) async fn describe(&mut self) -> Result<Result<Description, String>, CallError> {
         let call = self.begin(self.start_deadline, None, None)?;
         let answer = within(call.limit, self.metadata.call_describe(&mut self.store)).await;
@@ -204,7 +209,7 @@ impl Instance {
         old: Option<Arc<dyn EventObject>>,
         new: Option<Arc<dyn EventObject>>,
     ) -> Result<Call, CallError> {
-        // Whoever drops the call's future never gets to `end`, and so leaves it dead.
+        // If the future of the call is dropped, `end` never sets it to true again.
         if !std::mem::replace(&mut self.alive, false) {
             return Err(CallError::Dead);
         }
@@ -243,9 +248,10 @@ struct Call {
     _running: Running,
 }
 
-/// Ends what waits for the host longer than it may; what computes too long is ended by the epochs.
+/// Cancels a call that waits for the host beyond its deadline. Epochs end a call that computes beyond its
+/// deadline.
 ///
-/// The one place where a panic of the host within a call is caught: it costs the instance, which is then as dead as after a trap.
+/// Also catches a panic of the host within the call. It ends the instance, as a trap does.
 async fn within<T>(
     limit: Duration,
     call: impl Future<Output = Result<T, wasmtime::Error>>,
@@ -257,7 +263,7 @@ async fn within<T>(
     }
 }
 
-/// Cuts the text of a failure: it ends up in logs and in the plugin's status.
+/// Truncates the text of a failure, which becomes part of logs and of the plugin's status.
 fn cut_failure<T>(answer: Result<T, Failure>) -> Result<T, Failure> {
     let cut = |mut text: String| {
         text.truncate(text.floor_char_boundary(MAX_FAILURE_BYTES));

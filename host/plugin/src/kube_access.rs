@@ -1,8 +1,8 @@
-//! Kubernetes as one plugin sees it: the seam between this crate and the rest of the host.
+//! The interface between this crate and the rest of the host: the access of one plugin to Kubernetes.
 //!
-//! The controller implements [`KubeAccess`] once per plugin, bound to that plugin's ServiceAccount, its declared listers and
-//! indices and its queue. This crate checks what can be checked without knowing Kubernetes (sizes, counts, the origin of
-//! what is replaced) and hands the rest through.
+//! The controller implements [`KubeAccess`] for each plugin, with the plugin's ServiceAccount, its declared
+//! listers and indices, and its work queue. This crate first checks everything that does not require
+//! Kubernetes: sizes, counts, and that a replaced object was fetched before.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::contract::{
     PatchKind, Preconditions, Projection, Propagation, Row, WorkKey, Written,
 };
 
-/// What a plugin may read, write and enqueue.
+/// The reads, writes and work queue of one plugin.
 ///
-/// Every method answers within reason or is dropped: the call's deadline cancels it at its next await point, so an
-/// implementation must be safe to drop there. An `Err` goes to the guest as it is; its text is for people.
+/// The deadline of the guest's call drops the future of a method at an await point, so an implementation must
+/// be safe to drop there. The guest receives an `Err` unchanged; its text is for people.
 #[async_trait]
 pub trait KubeAccess: Send + Sync + 'static {
     /// Answers `cache.get`. The projection has at most 64 pointers.
@@ -48,7 +48,8 @@ pub trait KubeAccess: Send + Sync + 'static {
     /// Answers `cache.has-synced`.
     async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error>;
 
-    /// Answers `cache.wait-until-seen`. The time-out is at most five seconds; keeping it is the implementation's task.
+    /// Answers `cache.wait-until-seen`. The implementation must return at `timeout`, which is at most five
+    /// seconds.
     async fn cache_wait_until_seen(
         &self,
         lister: &str,
@@ -91,8 +92,8 @@ pub trait KubeAccess: Send + Sync + 'static {
 
     /// Answers `client.replace`.
     ///
-    /// That the text's `metadata.resourceVersion` is one that `client_get` answered to this very instance, and that its name and
-    /// namespace are those of the key, has been checked.
+    /// The caller has checked that the text has the name and namespace of the key, and a
+    /// `metadata.resourceVersion` that `client_get` returned to this instance.
     async fn client_replace(
         &self,
         target: &GroupVersionResource,
@@ -113,11 +114,11 @@ pub trait KubeAccess: Send + Sync + 'static {
     /// Answers `work-queue.add` (no delay) and `work-queue.add-after`. Never waits.
     fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error>;
 
-    /// Answers `events.emit`. Never waits. Reason and note have been checked for their size and form.
+    /// Answers `events.emit`. Never waits. The caller has checked the size and form of reason and note.
     fn event_emit(&self, event: GuestEvent) -> Result<(), Error>;
 }
 
-/// A Kubernetes Event that a guest asks for.
+/// A Kubernetes Event that a guest emits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuestEvent {
     /// The resource of the object that the Event is about.
@@ -134,11 +135,12 @@ pub struct GuestEvent {
     pub note: String,
 }
 
-/// One version of the object of a notification, pulled field by field.
+/// One state of the object of a notification, which a guest reads field by field.
 ///
-/// Called from inside the guest's call, on a runtime worker: it must not block.
+/// It is called within the guest's call, on a runtime worker, and must not block.
 pub trait EventObject: Send + Sync + 'static {
-    /// Returns the JSON text at an RFC 6901 pointer, none where there is nothing; `invalid` for a malformed pointer.
+    /// Returns the JSON text at an RFC 6901 pointer, or `None` if there is no value; `invalid` for a
+    /// malformed pointer.
     fn field(&self, pointer: &str) -> Result<Option<String>, Error>;
 
     /// Returns the JSON texts at several pointers (at most 64), in their order.

@@ -1,4 +1,4 @@
-//! Hosting of WebAssembly components: how a plugin's code is checked, compiled, limited and called.
+//! Compiles, checks, limits and calls WebAssembly components that implement the contract in `wit/`.
 //!
 //! ```text
 //!   bytes ──> Component ──> Instance ── on_add · on_update · on_delete · on_synced · reconcile ──> the guest's answer
@@ -6,46 +6,55 @@
 //!             Engine          └── imports: event · cache · client · … ──> EventObject, KubeAccess, GuestLog, GuestMetrics
 //! ```
 //!
-//! Deliberately absent: Kubernetes. What a guest reads and writes goes through the traits in [`kube_access`], and what
-//! it is called with are the contract's own types ([`contract`], generated from `wit/`). Absent too: any decision what to do after
-//! a failure. An instance dies of one, and its owner makes another.
+//! Deliberately absent: Kubernetes. Reads and writes of a guest go through the traits in [`kube_access`], and
+//! the arguments of calls are the contract's own types ([`contract`], generated from `wit/`). Also absent:
+//! the handling of failures. An instance ends with its first failed call, and its owner creates another.
+//!
+//! [`Component::compile`] first reads the names of imports and exports, and says what is wrong with a file
+//! that is not a plugin:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! use oarlock_plugin::{Component, Engine, EngineConfig};
+//!
+//! let engine = Engine::new(EngineConfig::default())?;
+//! let error = Component::compile(&engine, b"#!/bin/sh".as_slice()).await.unwrap_err();
+//! assert!(error.to_string().starts_with("not WebAssembly"), "{error}");
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! The next steps are [`describe::describe`], which asks a component for its subscriptions, and
+//! [`Instance::new`].
 
 #![deny(missing_docs)]
-// Not forbidden: one module loads compiled code, and says why that is sound.
+// Not forbidden: one module loads compiled code, and explains why this is sound.
 #![deny(unsafe_code)]
 
-pub mod call_error;
 pub mod compiler;
 pub mod component;
 pub mod contract;
 pub mod describe;
 pub mod engine;
-pub mod guest_log;
-pub mod guest_metrics;
-pub mod guest_text;
-pub mod host_bytes;
-mod instance;
+pub mod guest;
 pub mod kube_access;
 pub mod limits;
 
 mod bindings;
+mod call_error;
 mod code;
 mod imports;
 mod inspect;
+mod instance;
 mod limiter;
 mod output;
-mod pointer;
 mod replaceable;
 mod state;
 
-pub use call_error::CallError;
-pub use compiler::{Allowance, Compilation, CompilationState, Compiler};
-pub use component::Component;
-pub use describe::{DescribeError, describe, describe_counted};
-pub use engine::{Engine, EngineConfig};
-pub use guest_log::{GuestLog, LogLine, LogSink};
-pub use guest_metrics::GuestMetrics;
-pub use host_bytes::HostBytes;
-pub use instance::{Instance, InstanceConfig};
-pub use kube_access::{EventObject, GuestEvent, KubeAccess};
-pub use limits::Limits;
+pub use self::call_error::CallError;
+pub use self::component::Component;
+pub use self::engine::{Engine, EngineConfig};
+pub use self::instance::{Instance, InstanceConfig};
+pub use self::limits::Limits;

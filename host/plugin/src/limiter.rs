@@ -1,14 +1,14 @@
-//! Counts what an instance's memories and tables take together, and remembers when it said no.
+//! Limits the sum of an instance's memories and the sum of its tables, and remembers refusals.
 
 use wasmtime::ResourceLimiter;
 
 use crate::limits::Limits;
 
-/// More than QuickJS (four) and `CPython` (one per native library at most) need.
+/// QuickJS needs four, `CPython` at most one for each native library.
 const MAX_MEMORIES: usize = 32;
 const MAX_TABLES: usize = 128;
 
-/// wasmtime's own `StoreLimits` bounds each memory by itself; this one bounds their sum.
+/// Limits sums. `StoreLimits` of wasmtime limits each memory alone.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     memory: Budget,
@@ -17,7 +17,7 @@ pub(crate) struct Limiter {
     refused: Option<Refused>,
 }
 
-/// What was refused since the call began.
+/// A refusal since the begin of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     Memory { wanted: u64, limit: u64 },
@@ -28,7 +28,7 @@ pub(crate) enum Refused {
 struct Budget {
     used: u64,
     limit: u64,
-    /// What was granted last, to be taken back if the system has no more.
+    /// The last granted growth, which is subtracted again if the system refuses it.
     granted: u64,
 }
 
@@ -52,7 +52,7 @@ impl Limiter {
         self.refused
     }
 
-    /// Forgets what was refused: a new call begins.
+    /// Forgets the refusals of earlier calls.
     pub(crate) fn call_begins(&mut self) {
         self.refused = None;
     }
@@ -94,8 +94,8 @@ impl ResourceLimiter for Limiter {
         Ok(granted.is_ok())
     }
 
-    /// Takes nothing back: it is also called for growths that `table_growing` was never asked about (a delta that overflows), and
-    /// a guest could have what it was granted before taken off the count.
+    /// Subtracts nothing. wasmtime also calls this for growths that it never passed to `table_growing` (a
+    /// delta that overflows), so a guest could otherwise reduce the count.
     fn table_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Budget {
         Self { used: 0, limit, granted: 0 }
     }
 
-    /// Adds the growth, or returns what the sum would have been, and the limit.
+    /// Adds the growth. If the sum would exceed the limit, returns that sum and the limit.
     fn grow(&mut self, current: usize, desired: usize) -> Result<(), (u64, u64)> {
         let more = desired.saturating_sub(current) as u64;
         let wanted = self.used.saturating_add(more);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memories_are_counted_together() {
+    fn the_sum_of_all_memories_is_limited() {
         let mut limiter = Limiter::new(&Limits { memory: 1000, ..Limits::default() });
         assert!(limiter.memory_growing(0, 600, None).unwrap());
         assert!(!limiter.memory_growing(0, 600, None).unwrap());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_s_own_maximum_is_no_refusal_of_ours() {
+    fn growth_beyond_a_modules_own_maximum_is_not_a_refusal() {
         let mut limiter = Limiter::new(&Limits::default());
         assert!(!limiter.memory_growing(0, 600, Some(500)).unwrap());
         assert_eq!(limiter.refused(), None);

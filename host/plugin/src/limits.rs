@@ -1,4 +1,4 @@
-//! What one instance of a plugin may use. Units are for people: `64Mi`, `500ms`.
+//! The limits of one plugin, with units such as `64Mi` and `500ms`.
 
 mod units;
 
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The limits of one plugin, as its file states them under `limits`.
+/// The limits of one plugin: the value of `limits` in its file.
 ///
-/// Every field has a default; an unknown one is an error. Byte sizes take `Ki`, `Mi`, `Gi` (or `k`, `M`, `G`), durations `ms`,
-/// `s`, `m`. Call [`Limits::check`] on what was read from a file.
+/// Every field has a default. An unknown field is an error. The units of sizes are `Ki`, `Mi`, `Gi`, `k`,
+/// `M`, `G`, those of durations `ms`, `s`, `m`. Call [`Limits::check`] after reading a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     rename_all = "camelCase",
@@ -18,42 +18,43 @@ use serde::{Deserialize, Serialize};
     expecting = "a mapping such as {memory: 64Mi}"
 )]
 pub struct Limits {
-    /// Linear memory of one instance, all its memories together. 64Ki to 4Gi; 128Mi if not said.
+    /// The linear memory of one instance, all its memories together. 64Ki to 4Gi; default 128Mi.
     #[serde(with = "units::bytes")]
     pub memory: u64,
-    /// How long one call may take, waiting for the host included. 1ms to 10m; 5s if not said.
+    /// The maximum time of one call, including waits for the host. 1ms to 10m; default 5s.
     #[serde(with = "units::duration")]
     pub call_deadline: Duration,
-    /// How long an instance may take to start, and `describe` to answer. 1ms to 10m; 20s if not said.
+    /// The maximum time of an instance's start, and of `describe`. 1ms to 10m; default 20s.
     #[serde(with = "units::duration")]
     pub start_deadline: Duration,
-    /// Log lines per second, with as many at once. 0 to 100,000; 100 if not said.
+    /// Log lines per second, and the maximum burst. 0 to 100,000; default 100.
     pub log_lines_per_second: u32,
-    /// Bytes that the guest may hand to the host in one call, or answer to one. 64Ki to 64Mi; 8Mi if not said.
+    /// Bytes that the guest may pass to the host in one call of either direction. 64Ki to 64Mi; default 8Mi.
     #[serde(with = "units::bytes")]
     pub hostcall: u64,
-    /// Elements of all tables together. 100,000 if not said.
+    /// Elements of all tables together. Default 100,000.
     pub table_elements: u32,
-    /// Core instances that the component may be made of. 200 if not said.
+    /// Core instances in one instance of the component. Default 200.
     pub core_instances: u32,
-    /// After so many calls for one object or key that answered a failure it is parked. 1 to 1,000; 6 if not said.
+    /// The number of calls for one object or key that return a failure until it is parked. 1 to 1,000;
+    /// default 6.
     pub tries: u32,
-    /// After so many calls for one object or key that cost the instance (a trap, the deadline, the memory limit) it is parked. 1
-    /// to 1,000; 3 if not said.
+    /// The number of calls for one object or key that end the instance (a trap, the deadline, the memory
+    /// limit) until it is parked. 1 to 1,000; default 3.
     pub loss_tries: u32,
 }
 
-/// A limit outside of what makes sense.
+/// A limit outside of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("limits.{field}: {got} is not between {least} and {most}")]
 pub struct OutOfRange {
-    /// The field, as it is called in the file.
+    /// The field's name in the file.
     pub field: &'static str,
-    /// What was there.
+    /// The value.
     pub got: String,
-    /// The least that would do.
+    /// The minimum.
     pub least: String,
-    /// The most that would do.
+    /// The maximum.
     pub most: String,
 }
 
@@ -76,7 +77,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Tells which limit, if any, is outside of what makes sense.
+    /// Checks that every limit is within its range.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_for_people() {
+    fn sizes_and_durations_have_units() {
         let limits = parse(r#"{"memory":"64Mi","callDeadline":"500ms","hostcall":1048576}"#).unwrap();
         assert_eq!(limits.memory, 64 << 20);
         assert_eq!(limits.call_deadline, Duration::from_millis(500));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_reads_back() {
+    fn written_limits_can_be_read() {
         let limits = Limits { memory: 1000, call_deadline: Duration::from_millis(1500), ..Limits::default() };
         let text = serde_json::to_string(&limits).unwrap();
         assert_eq!(parse(&text).unwrap(), limits, "{text}");
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_range_says_the_range() {
+    fn an_error_names_the_range() {
         let limits = Limits { memory: 1, ..Limits::default() };
         insta::assert_snapshot!(limits.check().unwrap_err(), @"limits.memory: 1 is not between 64Ki and 4Gi");
         let limits = Limits { call_deadline: Duration::ZERO, ..Limits::default() };

@@ -1,26 +1,29 @@
-//! What one instance writes: lines for the plugin's log, or the explanation of its end.
+//! The output of one instance: lines for the plugin's log, or part of the error of a failed call.
 //!
-//! A language runtime writes an exception to standard error, or has it logged, and then traps. So that it is shown once, with
-//! the trap, such lines are held until the call goes on in a way that shows that they were none: it ends with an answer, waits for the
-//! host, logs something less grave, or writes more than is held. What is held when the instance breaks is [taken](Output::take).
+//! A language runtime writes an exception to standard error, or logs it, and then traps. To show it once,
+//! with the trap, this module holds lines of standard error and standard output, and lines of level error. It
+//! releases them to the log when the call returns, waits for the host, logs a line of a lower level, or
+//! writes more than the module holds. If the instance fails, [`Output::take`] returns the held lines.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use parking_lot::Mutex;
 
 use crate::{
-    GuestLog,
     contract::Level,
-    guest_log::{MAX_MESSAGE_BYTES, MAX_PAIRS},
-    guest_text,
+    guest,
+    guest::{
+        GuestLog,
+        log::{MAX_MESSAGE_BYTES, MAX_PAIRS},
+    },
 };
 
-/// So many bytes of lines are held; the oldest beyond go to the log.
+/// The maximum size of the held lines. Beyond it the oldest lines go to the log.
 const MAX_HELD_BYTES: usize = 8 << 10;
-/// Where the explanation of an end is cut, its characters escaped.
+/// The maximum length of the text for an error, escaped.
 const MAX_TEXT_BYTES: usize = 2 * MAX_HELD_BYTES;
 
-/// Which stream of WASI is written to.
+/// A stream of WASI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
@@ -37,7 +40,7 @@ pub(crate) struct Output {
 struct Written {
     held: VecDeque<Line>,
     held_bytes: usize,
-    /// The lines of the two streams that have no end yet.
+    /// The incomplete lines of the two streams.
     partial: [Vec<u8>; 2],
 }
 
@@ -54,7 +57,7 @@ impl Output {
         Self { log, written: Mutex::default() }
     }
 
-    /// Takes a line that the guest logs.
+    /// Adds a line that the guest logs.
     pub(crate) fn log(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
         let mut written = self.written.lock();
         if level == Level::Error {
@@ -67,7 +70,7 @@ impl Output {
         self.log.write(level, message, pairs);
     }
 
-    /// Takes bytes that the guest writes to a stream.
+    /// Adds bytes that the guest writes to a stream.
     pub(crate) fn write(&self, stream: Stream, bytes: &[u8]) {
         let mut written = self.written.lock();
         let mut lines = bytes.split(|byte| *byte == b'\n');
@@ -79,12 +82,12 @@ impl Output {
         written.append(stream, last.unwrap_or_default());
     }
 
-    /// Hands what is held to the log: it explains no end.
+    /// Writes the held lines to the log.
     pub(crate) fn flush(&self) {
         self.written.lock().flush(&self.log);
     }
 
-    /// Takes what is held as the explanation of the instance's end. It may have several lines.
+    /// Removes the held lines and returns them as a text, for the error of a failed call.
     pub(crate) fn take(&self) -> String {
         let mut written = self.written.lock();
         let Written { held, held_bytes, partial } = &mut *written;
@@ -102,7 +105,7 @@ impl Output {
             text.push('\n');
             stream.clear();
         }
-        guest_text::lines(text.trim_end_matches('\n'), MAX_TEXT_BYTES)
+        guest::text::lines(text.trim_end_matches('\n'), MAX_TEXT_BYTES)
     }
 }
 
@@ -118,7 +121,7 @@ impl Drop for Output {
 // === impl Written ===
 
 impl Written {
-    /// Adds to a stream's line as much as the log would keep of it.
+    /// Appends to a stream's incomplete line, up to the length of a log line.
     fn append(&mut self, stream: Stream, bytes: &[u8]) {
         let partial = &mut self.partial[stream as usize];
         let room = MAX_MESSAGE_BYTES - partial.len();
@@ -169,7 +172,7 @@ impl Line {
     }
 }
 
-/// Cuts at a character's boundary.
+/// Truncates a text at a character's boundary.
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned()
 }
@@ -177,7 +180,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LogLine, LogSink};
+    use crate::guest::{LogLine, LogSink};
 
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
@@ -199,23 +202,23 @@ mod tests {
     }
 
     #[test]
-    fn bytes_become_lines() {
+    fn bytes_are_split_into_lines() {
         let (output, lines) = output();
         for chunk in ["pan", "ic: as asked\n\ngorou", "tine 1\n"] {
             output.write(Stream::Stderr, chunk.as_bytes());
         }
         output.write(Stream::Stdout, b"printed\n");
-        assert!(lines.0.lock().is_empty(), "it may yet explain a trap");
+        assert!(lines.0.lock().is_empty(), "the lines are held, since a trap may follow");
         output.flush();
-        let told = ["Level::Warn panic: as asked", "Level::Warn goroutine 1", "Level::Info printed"];
-        assert_eq!(*lines.0.lock(), told);
+        let expected = ["Level::Warn panic: as asked", "Level::Warn goroutine 1", "Level::Info printed"];
+        assert_eq!(*lines.0.lock(), expected);
         output.write(Stream::Stderr, &vec![b'x'; 3 * MAX_MESSAGE_BYTES]);
         drop(output);
         assert_eq!(lines.0.lock()[3], format!("Level::Warn {}", "x".repeat(MAX_MESSAGE_BYTES)));
     }
 
     #[test]
-    fn an_exception_is_taken_and_logged_no_more() {
+    fn taken_lines_are_not_logged() {
         let (output, lines) = output();
         output.write(Stream::Stderr, b"Traceback:\n  File \"a.py\", line 3\nValueError: \x1b[31mno");
         assert_eq!(output.take(), "Traceback:\n  File \"a.py\", line 3\nValueError: \\u{1b}[31mno");
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_and_nothing_is_lost() {
+    fn held_lines_are_bounded_and_none_is_lost() {
         let (output, lines) = output();
         for n in 0..1000 {
             output.write(Stream::Stderr, format!("line {n:>90}\n").as_bytes());

@@ -1,6 +1,7 @@
-//! Which versions `client.get` answered to an instance: only a changed copy of one of them may be PUT back.
+//! The versions that `client.get` returned to an instance: `client.replace` accepts only changed copies of
+//! them.
 //!
-//! What the cache holds is pruned, and a plugin that wrote it back would delete what it never saw.
+//! Objects in the cache lack pruned fields. A plugin that wrote one back would delete these fields.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +9,7 @@ use serde::Deserialize;
 
 use crate::contract::{Error, GroupVersionResource, ObjectKey};
 
-/// Objects remembered; the one fetched longest ago is forgotten first.
+/// The number of remembered objects. The object that was fetched first is forgotten first.
 const CAPACITY: usize = 1024;
 
 /// The newest fetched version of each object.
@@ -20,7 +21,7 @@ pub(crate) struct Replaceable {
 
 type Name = (String, String, String, String, String);
 
-/// As much of an object as matters here.
+/// The part of an object that is read here.
 #[derive(Deserialize)]
 #[serde(expecting = "an object of Kubernetes")]
 struct Head {
@@ -41,7 +42,7 @@ struct Metadata {
 // === impl Replaceable ===
 
 impl Replaceable {
-    /// Remembers what was fetched.
+    /// Remembers a fetched object.
     pub(crate) fn fetched(&mut self, target: &GroupVersionResource, key: &ObjectKey, json: &str) {
         let Ok(head) = serde_json::from_str::<Head>(json) else {
             return;
@@ -58,7 +59,7 @@ impl Replaceable {
         }
     }
 
-    /// Tells whether this text is a copy of what was fetched.
+    /// Checks that a text has the name and the version of a fetched object.
     pub(crate) fn check(
         &self,
         target: &GroupVersionResource,
@@ -71,17 +72,17 @@ impl Replaceable {
         let Metadata { namespace, name: object_name, resource_version } = head.metadata;
         if object_name != key.name || namespace != key.namespace {
             return Err(Error::Invalid(format!(
-                "replace {shown}: the text is about {namespace}/{object_name}"
+                "replace {shown}: the text is that of {namespace}/{object_name}"
             )));
         }
         match self.versions.get(&name(target, key)) {
             Some(fetched) if !fetched.is_empty() && *fetched == resource_version => Ok(()),
             Some(fetched) => Err(Error::Invalid(format!(
-                "replace {shown}: the text has resourceVersion {resource_version:?}, client.get answered {fetched:?}"
+                "replace {shown}: the text has resourceVersion {resource_version:?}, client.get returned {fetched:?}"
             ))),
             None => Err(Error::Invalid(format!(
-                "replace {shown}: this instance has not fetched it with client.get (or {CAPACITY} others since); \
-                 what the cache holds is pruned and must not be written back"
+                "replace {shown}: this instance did not fetch it with client.get (or fetched {CAPACITY} others since); \
+                 objects in the cache lack pruned fields and must not be written back"
             ))),
         }
     }
@@ -119,18 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_fetched_last_may_be_replaced() {
+    fn only_the_version_fetched_last_may_be_replaced() {
         let mut replaceable = Replaceable::default();
-        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "5")), @"replace configmaps default/a: this instance has not fetched it with client.get (or 1024 others since); what the cache holds is pruned and must not be written back");
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "5")), @"replace configmaps default/a: this instance did not fetch it with client.get (or fetched 1024 others since); objects in the cache lack pruned fields and must not be written back");
         replaceable.fetched(&config_maps(), &key("a"), &text("a", "5"));
         assert_eq!(replaceable.check(&config_maps(), &key("a"), &text("a", "5")), Ok(()));
-        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "4")), @r#"replace configmaps default/a: the text has resourceVersion "4", client.get answered "5""#);
-        insta::assert_snapshot!(refusal(&replaceable, "a", &text("b", "5")), @"replace configmaps default/a: the text is about default/b");
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "4")), @r#"replace configmaps default/a: the text has resourceVersion "4", client.get returned "5""#);
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("b", "5")), @"replace configmaps default/a: the text is that of default/b");
         insta::assert_snapshot!(refusal(&replaceable, "a", "[]"), @"replace configmaps default/a: not an object with metadata: invalid length 0, expected an object of Kubernetes at line 1 column 2");
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_number_of_remembered_objects_is_bounded() {
         let mut replaceable = Replaceable::default();
         for n in 0..=CAPACITY {
             let name = format!("n{n}");

@@ -1,4 +1,4 @@
-//! What one instance's store carries: the event in progress, the access, the limits' memory.
+//! The data of one instance's store: the current event, the access to Kubernetes, the limiter.
 
 use std::{
     sync::Arc,
@@ -10,12 +10,16 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
 
 use crate::{
-    GuestLog, GuestMetrics, KubeAccess, kube_access::EventObject, limiter::Limiter, limits::Limits,
-    output::Output, replaceable::Replaceable,
+    guest::{GuestLog, GuestMetrics},
+    kube_access::{EventObject, KubeAccess},
+    limiter::Limiter,
+    limits::Limits,
+    output::Output,
+    replaceable::Replaceable,
 };
 
 /// The data of a store.
-pub(crate) struct State {
+pub(crate) struct StoreState {
     pub(crate) access: Arc<dyn KubeAccess>,
     pub(crate) config: Arc<Value>,
     pub(crate) log: Arc<GuestLog>,
@@ -27,13 +31,13 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) made: Instant,
     pub(crate) deadline: Deadline,
-    /// The import that the guest is in, if it is one that may take long.
+    /// The import that the guest waits for, if it is one that may take long.
     pub(crate) waiting_for: Option<&'static str>,
-    /// Made when first asked for: most components never import WASI.
+    /// Created at the first use: most components never import WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 
-/// When the call in progress must end.
+/// The time at which the current call must end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
     pub(crate) at: Instant,
@@ -45,9 +49,9 @@ pub(crate) struct Wasi {
     pub(crate) table: ResourceTable,
 }
 
-// === impl State ===
+// === impl StoreState ===
 
-impl State {
+impl StoreState {
     pub(crate) fn new(
         access: Arc<dyn KubeAccess>,
         config: Arc<Value>,
@@ -72,10 +76,10 @@ impl State {
         }
     }
 
-    /// Waits for the host, so that a call which ends meanwhile can say for what.
+    /// Awaits an answer of the host. If the call ends meanwhile, its error names the import.
     pub(crate) async fn waits_for<T>(&mut self, import: &'static str, answer: impl Future<Output = T>) -> T {
         self.waiting_for = Some(import);
-        // A guest that asks for something is not about to break of what it wrote before.
+        // The guest continued after its last output, so that is not an exception that ends in a trap.
         self.output.flush();
         let answer = answer.await;
         self.waiting_for = None;

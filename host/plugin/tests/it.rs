@@ -1,4 +1,4 @@
-//! Components, real ones, against everything that may go wrong with them.
+//! Tests with real components: compilation, calls, and every kind of failure.
 
 #[cfg(test)]
 mod it {

@@ -1,4 +1,4 @@
-//! What the caches of all plugins hold, and how much.
+//! The content and the budget of the caches.
 
 use std::str::FromStr;
 
@@ -10,38 +10,40 @@ use oarlock_json::{JsonPointer, PointerPattern};
 
 use crate::size::Size;
 
-/// What selectors, owners' queues and the listeners go by.
-const LOOKED_AT: [[&str; 2]; 3] =
+/// The fields that the host itself reads: for selectors, owners and listeners.
+const READ_BY_HOST: [[&str; 2]; 3] =
     [["metadata", "labels"], ["metadata", "ownerReferences"], ["metadata", "deletionTimestamp"]];
 
-/// Beyond the budget new subscriptions are refused; those that there are go on.
+/// Beyond the budget the host refuses new subscriptions. Existing ones continue.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Caches")]
 pub(crate) struct CacheArgs {
-    /// How many resources may be watched.
+    /// The maximum number of watched resources.
     #[arg(long, default_value_t = Limits::default().informers, value_name = "N")]
     pub(crate) max_informers: usize,
 
-    /// How many objects may be cached.
+    /// The maximum number of cached objects.
     #[arg(long, default_value_t = Limits::default().objects, value_name = "N")]
     pub(crate) max_objects: usize,
 
-    /// How much memory the cached objects may take, such as 512Mi. The host itself and its plugins come on top.
+    /// The maximum memory of cached objects, such as 512Mi. The host itself and its plugins need more.
     #[arg(long, default_value_t = Size(Limits::default().bytes), value_name = "SIZE")]
     pub(crate) max_cache_bytes: Size,
 
-    /// Fields that no plugin needs and that are therefore not cached, such as `pods=/spec/volumes,/status/conditions`. In a
-    /// pointer `*` is every element of a list. May be given several times.
+    /// Fields that are not cached, since no plugin needs them, such as
+    /// `pods=/spec/volumes,/status/conditions`. In a pointer, `*` means every element of a list. May be given
+    /// several times.
     #[arg(long, value_name = "RESOURCE=POINTER,…")]
     pub(crate) cache_drop: Vec<Choice>,
 
-    /// The only fields that are cached of a resource, besides what tells its objects apart, their labels, owners and
-    /// deletionTimestamp, such as `pods=/metadata/annotations,/status/phase`. May be given several times.
+    /// The only fields of a resource that are cached, such as `pods=/metadata/annotations,/status/phase`,
+    /// besides the identity of objects, their labels, owners and deletionTimestamp. May be given several
+    /// times.
     #[arg(long, value_name = "RESOURCE=POINTER,…")]
     pub(crate) cache_keep: Vec<Choice>,
 
-    /// A resource of whose objects metadata.managedFields and the last applied configuration are cached too. May be given
-    /// several times.
+    /// A resource whose metadata.managedFields and last applied configuration are cached as well. May be
+    /// given several times.
     #[arg(long, value_name = "RESOURCE")]
     pub(crate) cache_managed_fields: Vec<GroupResource>,
 }
@@ -61,11 +63,11 @@ impl CacheArgs {
         Limits { informers: self.max_informers, objects: self.max_objects, bytes }
     }
 
-    /// Returns what is left out of which resources.
+    /// Returns the fields to prune, by resource.
     ///
     /// # Errors
     ///
-    /// When two of the settings contradict each other, or what the host itself looks at is dropped.
+    /// When two settings contradict each other, or would prune a field that the host itself reads.
     pub(crate) fn prunings(&self) -> Result<Prunings> {
         let mut prunings = Prunings::default();
         let is_kept =
@@ -73,7 +75,7 @@ impl CacheArgs {
         for resource in &self.cache_managed_fields {
             if is_kept(resource) {
                 bail!(
-                    "--cache-managed-fields and --cache-keep both speak of {resource}: what is not kept is dropped"
+                    "--cache-managed-fields and --cache-keep both name {resource}: --cache-keep drops every other field"
                 );
             }
             let pruning = prunings.entry(resource.clone());
@@ -82,20 +84,20 @@ impl CacheArgs {
         for Choice { resource, pointers } in &self.cache_drop {
             if is_kept(resource) {
                 bail!(
-                    "--cache-drop and --cache-keep both speak of {resource}: what is not kept is dropped, so use one of them"
+                    "--cache-drop and --cache-keep both name {resource}: --cache-keep drops every other field, so use one of them"
                 );
             }
-            if let Some(needed) = pointers.iter().find(|pointer| is_looked_at(&pointer.to_string())) {
+            if let Some(needed) = pointers.iter().find(|pointer| is_read_by_host(&pointer.to_string())) {
                 bail!(
-                    "--cache-drop {resource}={needed}: labels, owners and deletionTimestamp cannot be left out, since the host itself looks at them"
+                    "--cache-drop {resource}={needed}: labels, owners and deletionTimestamp cannot be left out, since the host itself reads them"
                 );
             }
             prunings.entry(resource.clone()).fields = Fields::without(all_of(&self.cache_drop, resource))
                 .map_err(|error| anyhow!("--cache-drop {resource}: {error}"))?;
         }
-        let looked_at = LOOKED_AT.map(|names| PointerPattern::from(JsonPointer::from(names)));
+        let read_by_host = READ_BY_HOST.map(|names| PointerPattern::from(JsonPointer::from(names)));
         for Choice { resource, .. } in &self.cache_keep {
-            let kept = all_of(&self.cache_keep, resource).chain(&looked_at);
+            let kept = all_of(&self.cache_keep, resource).chain(&read_by_host);
             prunings.entry(resource.clone()).fields =
                 Fields::only(kept).map_err(|error| anyhow!("--cache-keep {resource}: {error}"))?;
         }
@@ -103,15 +105,15 @@ impl CacheArgs {
     }
 }
 
-/// Whether a pointer leads to something that the host looks at, or into it.
-fn is_looked_at(pointer: &str) -> bool {
-    LOOKED_AT.iter().any(|names| {
+/// Returns whether a pointer selects a field that the host reads, or a part of one.
+fn is_read_by_host(pointer: &str) -> bool {
+    READ_BY_HOST.iter().any(|names| {
         let within = pointer.strip_prefix(&format!("/{}", names.join("/")));
         within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
-/// Returns all pointers that speak of a resource.
+/// Returns all pointers for a resource.
 fn all_of<'c>(choices: &'c [Choice], resource: &GroupResource) -> impl Iterator<Item = &'c PointerPattern> {
     choices.iter().filter(move |choice| choice.resource == *resource).flat_map(|choice| &choice.pointers)
 }
@@ -127,9 +129,9 @@ impl FromStr for Choice {
             .ok_or("write a resource and JSON pointers, such as pods=/spec/volumes,/status/conditions")?;
         let pointers = pointers.split(',').map(|pointer| {
             if pointer.is_empty() {
-                return Err(format!("{text:?} has an empty pointer: is there a comma too many?"));
+                return Err(format!("{text:?} has an empty pointer: remove a comma"));
             }
-            pointer.parse().map_err(|error| format!("{pointer:?} is no JSON pointer: {error}"))
+            pointer.parse().map_err(|error| format!("{pointer:?} is not a JSON pointer: {error}"))
         });
         Ok(Self { resource: resource.parse()?, pointers: pointers.collect::<Result<_, String>>()? })
     }
@@ -175,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_with_the_reason() {
+    fn contradictory_settings_are_refused_with_the_reason() {
         for (arguments, reason) in [
             (vec!["--cache-drop=pods"], "pods=/spec/volumes"),
-            (vec!["--cache-drop=pods=spec"], "is no JSON pointer"),
+            (vec!["--cache-drop=pods=spec"], "is not a JSON pointer"),
             (vec!["--cache-drop=Pods=/spec"], "is no resource"),
             (vec!["--cache-drop=pods=/metadata/uid"], "cannot be left out"),
             (vec!["--cache-drop=pods=/spec", "--cache-keep=pods=/status"], "use one of them"),
-            (vec!["--cache-drop=pods=/metadata/labels/app"], "the host itself looks at them"),
-            (vec!["--cache-managed-fields=pods", "--cache-keep=pods=/status"], "both speak of pods"),
+            (vec!["--cache-drop=pods=/metadata/labels/app"], "the host itself reads them"),
+            (vec!["--cache-managed-fields=pods", "--cache-keep=pods=/status"], "both name pods"),
             (vec!["--cache-managed-fields=pods/status"], "is no resource"),
             (vec!["--cache-drop=pods=/spec,"], "an empty pointer"),
         ] {

@@ -1,12 +1,12 @@
-//! Durations as Go writes them: `15s`, `1m30s`, `500ms`.
+//! Durations in Go's syntax: `15s`, `1m30s`, `500ms`.
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::SignedDuration;
 
-/// Reads one. Clap puts the argument's name before what is wrong with it.
+/// Parses a duration. clap puts the argument's name before the error.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    let help = "write for instance 15s, 1m30s or 500ms";
+    let help = "use a duration such as 15s, 1m30s or 500ms";
     let duration: SignedDuration = text.parse().map_err(|_| help.to_owned())?;
     Duration::try_from(duration).map_err(|_| help.to_owned())
 }

@@ -1,7 +1,8 @@
 //! `oarlock dev`: an API server on this machine, and plugins that run against it.
 //!
-//! The host does what it does in a cluster: it talks HTTPS to the API server with the token of its own ServiceAccount.
-//! This account and the plugins' accounts have the rights that `oarlock rbac` prints, and no others.
+//! The host does what it does in a cluster: it talks HTTPS to the API server with the token of its own
+//! ServiceAccount. This account and the plugins' accounts have the rights that `oarlock rbac` prints, and no
+//! others.
 
 mod example;
 mod kubeconfig;

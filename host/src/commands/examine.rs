@@ -1,4 +1,4 @@
-//! Compiling a plugin and asking it what it is, without running it.
+//! Compiles a plugin and asks it for its description, without running it.
 
 use std::{path::Path, sync::Arc};
 
@@ -9,24 +9,26 @@ use oarlock_controller::{
     regular_file,
 };
 use oarlock_plugin::{
-    Component, Engine, EngineConfig, GuestLog, Limits, LogLine, LogSink,
+    Component, Engine, EngineConfig, Limits,
     component::MAX_COMPONENT_BYTES,
     contract::{Description, Level},
-    describe, guest_text,
+    describe::describe,
+    guest,
+    guest::{GuestLog, LogLine, LogSink},
 };
 
 use crate::failure::Failure;
 
-/// A component and what it says of itself.
+/// A component and its description.
 pub(super) struct Examined {
     pub(super) component: Component,
     pub(super) description: Description,
 }
 
-/// Writes what a guest logs while it describes itself to standard error, if it matters.
+/// Writes warnings and errors that a guest logs in describe to standard error.
 struct Stderr;
 
-/// Reads plugin files, and fails with all that is wrong with them.
+/// Reads plugin files. Fails with all their errors.
 pub(super) fn load(paths: &[std::path::PathBuf]) -> Result<Vec<PluginFile>, Failure> {
     let config::Loaded { files, errors } = config::load_paths(paths);
     if errors.is_empty() {
@@ -41,7 +43,7 @@ pub(super) fn engine(config: EngineConfig) -> Result<Engine, Failure> {
     Engine::new(config).map_err(Failure::running)
 }
 
-/// Compiles the component at a path and asks it what it is.
+/// Compiles the component at a path and asks it for its description.
 pub(super) async fn examine(
     engine: &Engine,
     name: &str,
@@ -51,7 +53,7 @@ pub(super) async fn examine(
 ) -> Result<Examined, Failure> {
     let shown = component.display();
     let bytes = regular_file::read(component, MAX_COMPONENT_BYTES as u64).map_err(|error| {
-        let hint = error.is_not_found().then_some("has the component been built?");
+        let hint = error.is_not_found().then_some("build the component first, or check the path");
         let failure = Failure::caller(anyhow::Error::new(error).context(format!("{shown} cannot be read")));
         match hint {
             Some(hint) => failure.hint(hint),
@@ -65,13 +67,13 @@ pub(super) async fn examine(
     let description = describe(&component, Arc::new(config.into()), limits, log)
         .await
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
-    // The host would refuse it for the same reasons.
+    // A host checks the same, and refuses a plugin for the same reasons.
     Plan::of(description.clone())
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
     Ok(Examined { component, description })
 }
 
-/// What rights a plugin needs.
+/// Returns the rights that a plugin needs.
 pub(super) async fn needs(engine: &Engine, file: PluginFile) -> Result<Needs, Failure> {
     let PluginFile { path, name, component, service_account, config, limits, suspend: _ } = file;
     let examined = examine(engine, &name, &component, config, limits)
@@ -91,6 +93,6 @@ impl LogSink for Stderr {
     }
 
     fn write(&self, line: LogLine<'_>) {
-        eprintln!("{}: {}", line.plugin, guest_text::one_line(line.message));
+        eprintln!("{}: {}", line.plugin, guest::text::one_line(line.message));
     }
 }

@@ -1,4 +1,4 @@
-//! Running the host, with a printer beside it, until someone asks it to end: what `run` and `dev` have in common.
+//! Runs the host and the printer until a signal ends them. `run` and `dev` share this code.
 
 use std::{future::Future, path::PathBuf, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     shutdown::{self, Requests},
 };
 
-/// What to host, and how.
+/// The arguments of [`host`].
 pub(super) struct Job {
     pub(super) client: kube::Client,
     pub(super) server: String,
@@ -31,17 +31,17 @@ pub(super) struct Job {
     pub(super) engine: EngineConfig,
     pub(super) provision: Option<Arc<dyn Provision>>,
     pub(super) election: Option<Election>,
-    /// Listened for since before anything that the host's end has to remove.
+    /// Signals are handled from the time before the first file that has to be removed at the end.
     pub(super) requests: Option<Requests>,
 }
 
-/// What can be wrong with the command line alone, done before anything begins.
+/// The parts of the command line that are checked before the host starts.
 pub(super) struct Prepared {
     admin: Option<TcpListener>,
     prunings: Prunings,
 }
 
-/// Takes the address for probes and metrics, and reads what is to be left out of the caches.
+/// Binds the address for probes and metrics, and reads the fields to prune.
 pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
     let prunings = host.caches.prunings().map_err(Failure::caller)?;
     let admin = match host.admin_addr {
@@ -51,8 +51,8 @@ pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
     Ok(Prepared { admin, prunings })
 }
 
-/// Hosts until Ctrl-C or SIGTERM, or until the host or what runs `beside` it fails. Everything has ended when this returns, and every line
-/// is printed, if standard output takes it.
+/// Runs the host until Ctrl-C or SIGTERM, or until the host or the future `beside` fails. When this returns,
+/// all tasks have ended, and every line is printed, unless standard output is blocked.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
     let Job { client, server, plugins, host, prepared, engine, provision, election, requests } = job;
     let Prepared { admin, prunings } = prepared;
@@ -91,7 +91,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
             ended = &mut running => ended.map_err(Failure::running),
             failure = beside => {
                 token.cancel();
-                // What came first is what is told.
+                // The first failure is the one to report.
                 let _ = running.await;
                 Err(failure)
             }

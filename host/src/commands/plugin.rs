@@ -1,4 +1,4 @@
-//! `oarlock plugin inspect`: what a plugin is, without running it.
+//! `oarlock plugin inspect`: prints a plugin's description, without running it.
 
 mod show;
 
@@ -44,7 +44,7 @@ async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::running)
 }
 
-/// Anything but a plugin's file or folder is taken for a component, and said to be none if it is none.
+/// Returns whether a path is not a plugin's file or folder. It is then read as a component, which may fail.
 fn is_component(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     !path.is_dir() && !matches!(extension, Some("yaml" | "yml" | "toml"))

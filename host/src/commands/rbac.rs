@@ -1,4 +1,4 @@
-//! `oarlock rbac`: the rights that plugins and the host need, as YAML.
+//! `oarlock rbac`: prints the rights that plugins and the host need, as YAML.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `oarlock run`: plugins against a cluster.
+//! `oarlock run`: runs plugins against a cluster.
 
 use oarlock_leader_election as leader;
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
     .await
 }
 
-/// What the host competes for, if it is to.
+/// Returns the leader election that the host takes part in, if any.
 fn candidacy(
     args: ElectionArgs,
     default_namespace: &str,

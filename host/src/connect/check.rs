@@ -1,4 +1,4 @@
-//! The first question to an API server: does it know us, and may we ask what plugins may do?
+//! The first request to an API server: checks the credentials, and the right to create access reviews.
 
 use std::{error::Error as _, time::Duration};
 
@@ -10,10 +10,10 @@ use kube::{Api, api::PostParams};
 use super::Connection;
 use crate::failure::Failure;
 
-/// How long the API server may take to answer it.
+/// The time limit of the request.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Asks, and tells what is wrong in words that say what to do.
+/// Sends the request. A failure says what to do.
 pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), Failure> {
     let Connection { client, server } = connection;
     let review = SelfSubjectAccessReview {
@@ -34,23 +34,24 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
         Ok(answer) => answer,
         Err(_) => {
             let silence = anyhow::anyhow!("{server} does not answer within {} s", TIMEOUT.as_secs());
-            return Err(Failure::caller(silence)
-                .hint(format!("is this the address you mean? It comes from {source}")));
+            return Err(
+                Failure::caller(silence).hint(format!("check the address, which comes from {source}"))
+            );
         }
     };
-    let rights = "the host needs the rights that `oarlock rbac` prints";
+    let rights = "apply the rights that `oarlock rbac` prints";
     match answer {
         Ok(SelfSubjectAccessReview { status: Some(status), .. }) if status.allowed => Ok(()),
         Ok(_) => {
             let refused = anyhow::anyhow!(
-                "{server} knows this user ({source}), who may not create subjectaccessreviews"
+                "{server} accepts the credentials of {source}, but this user may not create subjectaccessreviews"
             );
             Err(Failure::caller(refused).hint(rights))
         }
         Err(kube::Error::Api(status)) if status.code == 401 => {
             let refused =
-                anyhow::anyhow!("{server} refuses the credentials of {source}: {} (401)", status.message);
-            Err(Failure::caller(refused).hint("has the token or the certificate expired?"))
+                anyhow::anyhow!("{server} rejects the credentials of {source}: {} (401)", status.message);
+            Err(Failure::caller(refused).hint("check whether the token or the certificate has expired"))
         }
         Err(kube::Error::Api(status)) if status.code == 403 => {
             let refused = anyhow::anyhow!("{server} forbids {source}: {} (403)", status.message);
@@ -58,27 +59,25 @@ pub(crate) async fn check(connection: &Connection, source: &str) -> Result<(), F
         }
         Err(kube::Error::Api(status)) => {
             let strange = anyhow::anyhow!(
-                "{server} does not answer like a Kubernetes API server that works: {} {}",
+                "{server} does not answer like a working Kubernetes API server: {} {}",
                 status.code,
                 status.message.lines().next().unwrap_or_default()
             );
-            Err(Failure::caller(strange)
-                .hint(format!("is this the address you mean? It comes from {source}")))
+            Err(Failure::caller(strange).hint(format!("check the address, which comes from {source}")))
         }
         Err(error @ kube::Error::Auth(_)) => {
-            let failed =
-                anyhow::Error::new(error).context(format!("no credentials could be had from {source}"));
-            Err(Failure::caller(failed).hint("does its login command work by itself?"))
+            let failed = anyhow::Error::new(error).context(format!("{source} provides no credentials"));
+            Err(Failure::caller(failed).hint("run its login command by hand"))
         }
         Err(error) => {
             let failed = anyhow::anyhow!("{server} cannot be reached: {}", innermost(&error));
             Err(Failure::caller(failed)
-                .hint(format!("is the API server up, and is this its address? It comes from {source}")))
+                .hint(format!("check that the API server runs, and the address, which comes from {source}")))
         }
     }
 }
 
-/// The cause of all causes, which is what the system said.
+/// Returns the innermost cause, which is the system's message.
 fn innermost(error: &kube::Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();

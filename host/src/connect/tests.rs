@@ -87,7 +87,7 @@ async fn a_kubeconfig_that_impersonates_is_refused() {
 
 #[tokio::test]
 async fn an_unreachable_server_says_so() {
-    // Taken and given back: nobody listens there.
+    // The port is free again: no process listens on it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

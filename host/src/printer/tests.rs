@@ -2,16 +2,16 @@ use std::collections::VecDeque;
 
 use super::*;
 
-/// An output that does as it is told: takes so many bytes, or fails.
+/// An output with scripted results: it accepts a number of bytes, or fails.
 #[derive(Default)]
-struct Moody {
-    moods: VecDeque<Result<usize, ErrorKind>>,
+struct Scripted {
+    results: VecDeque<Result<usize, ErrorKind>>,
     taken: Vec<u8>,
 }
 
-impl Write for Moody {
+impl Write for Scripted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.moods.pop_front().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
+        let n = self.results.pop_front().unwrap_or(Ok(usize::MAX))?.min(bytes.len());
         self.taken.extend_from_slice(&bytes[..n]);
         Ok(n)
     }
@@ -21,24 +21,24 @@ impl Write for Moody {
     }
 }
 
-fn sink(moods: impl IntoIterator<Item = Result<usize, ErrorKind>>) -> Sink<Moody> {
-    Sink::new(Moody { moods: moods.into_iter().collect(), taken: Vec::new() }, Arc::default())
+fn sink(results: impl IntoIterator<Item = Result<usize, ErrorKind>>) -> Sink<Scripted> {
+    Sink::new(Scripted { results: results.into_iter().collect(), taken: Vec::new() }, Arc::default())
 }
 
-fn text(sink: &Sink<Moody>) -> &str {
+fn text(sink: &Sink<Scripted>) -> &str {
     std::str::from_utf8(&sink.out.taken).unwrap()
 }
 
 #[test]
-fn an_output_that_takes_little_at_a_time_gets_all() {
+fn an_output_that_accepts_few_bytes_at_a_time_gets_all() {
     let mut sink = sink([Ok(1), Err(ErrorKind::Interrupted), Ok(2), Err(ErrorKind::WouldBlock)]);
     assert_eq!(sink.write(b"one\ntwo\n"), Ok(true));
     assert_eq!(text(&sink), "one\ntwo\n");
 }
 
-/// As on a disk that is full for a while.
+/// Such as a disk that is full for some time.
 #[test]
-fn after_half_a_line_the_next_one_begins_on_a_line_of_its_own() {
+fn an_incomplete_line_is_ended_before_the_next_line() {
     let mut sink = sink([Ok(2), Err(ErrorKind::StorageFull), Err(ErrorKind::StorageFull)]);
     assert_eq!(sink.write(b"one\n"), Ok(false));
     assert_eq!(sink.write(b"two\n"), Ok(false));
@@ -47,6 +47,6 @@ fn after_half_a_line_the_next_one_begins_on_a_line_of_its_own() {
 }
 
 #[test]
-fn a_closed_pipe_is_the_end_of_printing() {
+fn a_closed_pipe_ends_the_printer() {
     assert_eq!(sink([Err(ErrorKind::BrokenPipe)]).write(b"one\n"), Err(Closed));
 }

@@ -1,11 +1,11 @@
-//! `oarlock dev` begins with a kubeconfig that works and ends without a trace.
+//! `oarlock dev` starts with a working kubeconfig, and leaves no file behind.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::rig::{Running, oarlock};
 
 #[test]
-fn dev_leaves_nothing_behind_whichever_way_it_is_asked_to_end() {
+fn dev_removes_its_files_after_sigterm_and_after_sigint() {
     for signal in ["TERM", "INT"] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = oarlock(folder.path());
@@ -27,7 +27,7 @@ fn dev_leaves_nothing_behind_whichever_way_it_is_asked_to_end() {
 }
 
 #[test]
-fn a_bad_plugin_file_is_told_and_the_host_lives_on() {
+fn a_bad_plugin_file_is_reported_and_the_host_keeps_running() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     fs::write(&file, "name: a\ncomponent: a.wasm\n").unwrap();

@@ -1,4 +1,5 @@
-//! What `inspect` and `rbac` say of a plugin is what a host says of it. The guest is one that `cargo xtask guests` builds.
+//! `inspect` and `rbac` refuse a plugin with the same message as a host. `cargo xtask guests` builds the
+//! guest.
 
 use std::{fs, path::Path};
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::rig::{Running, oarlock, run};
 
-/// Writes the file of a plugin that describes itself wrongly in this way.
+/// Writes the file of a plugin that returns this wrong description.
 fn plugin(folder: &Path, how: &str) {
     let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/misdescribes.wasm");
     assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
@@ -19,7 +20,7 @@ fn plugin(folder: &Path, how: &str) {
     fs::write(folder.join("p.yaml"), text.to_string()).unwrap();
 }
 
-/// The first line of a host about the plugin, which is loaded or refused.
+/// Returns the first line of a host about the plugin, which is loaded or refused.
 fn hosted(folder: &Path) -> Value {
     let mut command = oarlock(folder);
     command.args(["dev", "--output", "json", "p.yaml"]);
@@ -28,31 +29,31 @@ fn hosted(folder: &Path) -> Value {
 }
 
 #[test]
-fn inspect_refuses_what_a_host_refuses() {
+fn inspect_and_rbac_refuse_a_plugin_with_the_message_of_a_host() {
     let folder = tempfile::tempdir().unwrap();
-    let mut told = String::new();
+    let mut messages = String::new();
     for how in ["bad selector", "write with a verb of its own", "bad field", "refuses", "index of nothing"] {
         plugin(folder.path(), how);
         let refused = hosted(folder.path());
         let message = refused["message"].as_str().unwrap_or_else(|| panic!("{how}: {refused}"));
         for command in [["plugin", "inspect", "p.yaml"].as_slice(), &["rbac", "p.yaml"]] {
-            let said = run(folder.path(), command);
-            assert_eq!(said.code, Some(2), "{how}");
-            assert!(said.stderr.contains(message), "{how}: {}\n{message}", said.stderr);
+            let output = run(folder.path(), command);
+            assert_eq!(output.code, Some(2), "{how}");
+            assert!(output.stderr.contains(message), "{how}: {}\n{message}", output.stderr);
         }
-        told.push_str(&format!("{message}\n"));
+        messages.push_str(&format!("{message}\n"));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(messages, @r#"
     subscription "configmaps": in a label selector, found '', expected ',' or ')'
     write of configmaps: "remove" is no verb of Kubernetes; did you mean `delete`? (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
     the plugin's description is invalid: subscriptions[configmaps].fields[1]: the JSON pointer "spec" does not begin with /, such as /metadata/name
     the plugin refuses to be loaded: `how` suits me not
-    the plugin's description is invalid: indices[by-app].lister: no read is called "pods"
+    the plugin's description is invalid: indices[by-app].lister: no read has the name "pods"
     "#);
 }
 
 #[test]
-fn a_guest_controls_no_terminal() {
+fn a_guest_cannot_control_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let is_control = |it: char| it.is_control() && it != '\n';
     for how in ["controls terminals", "refuses and controls terminals"] {

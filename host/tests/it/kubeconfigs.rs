@@ -1,4 +1,4 @@
-//! What `oarlock dev` does to files that it did not write: nothing.
+//! `oarlock dev` does not change files that it did not write.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -19,7 +19,7 @@ fn server(folder: &Path, kubeconfig: &str) -> String {
 }
 
 #[test]
-fn a_users_kubeconfig_survives_dev() {
+fn dev_does_not_overwrite_a_users_kubeconfig() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     fs::write(&path, "kind: Config # mine\n").unwrap();
@@ -28,20 +28,20 @@ fn a_users_kubeconfig_survives_dev() {
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr, @"
     error: the kubeconfig config cannot be written: the file exists and was not written by `oarlock dev`, so it is not overwritten
-    hint:  name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; to write to this place, move away what is there
+    hint:  name a file that does not exist, or leave out --kubeconfig: then the file is .oarlock/kubeconfig; to use this path, move the existing file away
     ");
     assert_eq!(fs::read_to_string(&path).unwrap(), "kind: Config # mine\n");
     assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
 
     std::os::unix::fs::symlink("config", folder.path().join("link")).unwrap();
     fs::create_dir(folder.path().join("folder")).unwrap();
-    let mut told = String::new();
+    let mut errors = String::new();
     for name in ["link", "folder", "config/below", "/proc/kubeconfig"] {
         let said = run(folder.path(), &["dev", "--kubeconfig", name]);
         assert_eq!(said.code, Some(2), "{name}: {}", said.stderr);
-        told.push_str(&said.stderr);
+        errors.push_str(&said.stderr);
     }
-    insta::assert_snapshot!(told, @"
+    insta::assert_snapshot!(errors, @"
     error: the kubeconfig link cannot be written: it is a symbolic link, which is not followed
     hint:  name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; to write to this place, move away what is there
     error: the kubeconfig folder cannot be written: it is a folder
@@ -55,7 +55,7 @@ fn a_users_kubeconfig_survives_dev() {
 }
 
 #[test]
-fn two_devs_in_one_folder_leave_each_other_alone() {
+fn two_devs_in_one_folder_use_different_files() {
     let folder = tempfile::tempdir().unwrap();
     let (first, first_file) = dev(folder.path(), &[]);
     let (second, second_file) = dev(folder.path(), &[]);
@@ -66,8 +66,8 @@ fn two_devs_in_one_folder_leave_each_other_alone() {
     let said = run(folder.path(), &["dev", "--kubeconfig", ".oarlock/kubeconfig"]);
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr, @"
-    error: the kubeconfig .oarlock/kubeconfig cannot be written: another `oarlock dev` that still runs has written it
-    hint:  name another file, or end that process
+    error: the kubeconfig .oarlock/kubeconfig cannot be written: it belongs to another `oarlock dev` that is still running
+    hint:  name another file, or end the other process
     ");
     second.end("TERM");
     assert_eq!(server(folder.path(), &first_file), first_server);
@@ -77,12 +77,12 @@ fn two_devs_in_one_folder_leave_each_other_alone() {
 }
 
 #[test]
-fn what_a_killed_dev_left_is_used_again_and_what_was_changed_stays() {
+fn a_file_of_a_killed_dev_is_reused_and_a_changed_file_stays() {
     let folder = tempfile::tempdir().unwrap();
     let (killed, file) = dev(folder.path(), &[]);
     let old = server(folder.path(), &file);
     killed.end("KILL");
-    assert_eq!(server(folder.path(), &file), old, "nobody was there to remove it");
+    assert_eq!(server(folder.path(), &file), old, "a killed process removes nothing");
     let (again, same_file) = dev(folder.path(), &[]);
     assert_eq!(same_file, file);
     assert_ne!(server(folder.path(), &file), old);

@@ -1,4 +1,5 @@
-//! Plugin files and components that are no files: the host refuses them, goes on, and ends when it is asked to.
+//! Plugin files and components that are not regular files: the host refuses them, keeps running, and ends on
+//! a signal.
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -14,20 +15,20 @@ fn plugin(folder: &Path, name: &str, component: &str) {
     fs::write(folder.join(format!("{name}.yaml")), text).unwrap();
 }
 
-/// The messages of so many refusals, by file.
+/// Returns the messages of the next refusals, sorted by file.
 fn refusals(running: &mut Running, count: usize) -> Vec<String> {
-    let mut told: Vec<_> = (0..count)
+    let mut messages: Vec<_> = (0..count)
         .map(|_| {
             let line = running.until("plugin-refused");
             format!("{}: {}", line["file"].as_str().unwrap(), line["message"].as_str().unwrap())
         })
         .collect();
-    told.sort();
-    told
+    messages.sort();
+    messages
 }
 
 #[test]
-fn no_file_keeps_the_host_from_working_or_ending() {
+fn no_kind_of_file_blocks_the_host_or_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     fs::create_dir(&plugins).unwrap();

@@ -1,21 +1,22 @@
-//! What becomes of the host when nobody reads what it says.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! The host keeps running while its output is not read.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 use std::{
     fs,
     io::{Read, Write},
     net::TcpStream,
     path::Path,
-    time::{Duration, Instant},
 };
+
+use oarlock_wait_until::{LIMIT, wait_until_blocking};
 
 use crate::rig::{Running, oarlock};
 
-/// More refused plugin files than a pipe has room to tell of.
+/// The number of refused plugin files, whose messages exceed the buffer of a pipe.
 const FILES: usize = 600;
 
-/// A host that has much to say, and the address of its pages.
-fn talkative(folder: &Path) -> (Running, String) {
+/// Starts a host with many messages. Also returns the address of its pages.
+fn host_with_many_messages(folder: &Path) -> (Running, String) {
     fs::create_dir(folder.join("plugins")).unwrap();
     for n in 0..FILES {
         let name = format!("plugin-{n}-{}", "x".repeat(30));
@@ -38,36 +39,28 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-/// Reads the metrics until one has such a value; fails with the page after a minute.
+/// Reads the metrics until one has an expected value.
 fn until_metric(address: &str, name: &str, is_it: impl Fn(f64) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
+    wait_until_blocking(name, LIMIT, || {
         let page = get(address, "/metrics");
-        let values = page.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        if values.into_iter().any(&is_it) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{name} never was as expected:\n{page}");
-    }
+        let mut values = page.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        if values.any(&is_it) { Ok(()) } else { Err(page) }
+    });
 }
 
-/// Waits until the host is ready, which it is when it has read the plugins' files; fails with its answer after a minute.
+/// Waits until the host is ready, which means that it has read the plugins' files.
 fn until_ready(address: &str) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
+    wait_until_blocking("the host is ready", LIMIT, || {
         let answer = get(address, "/readyz");
-        if answer.starts_with("HTTP/1.1 200") {
-            return;
-        }
-        assert!(Instant::now() < deadline, "the host is not ready:\n{answer}");
-    }
+        if answer.starts_with("HTTP/1.1 200") { Ok(()) } else { Err(answer) }
+    });
 }
 
 #[test]
-fn a_host_whose_output_nobody_reads_goes_on_and_ends_when_asked() {
+fn a_host_with_unread_output_keeps_running_and_ends_on_a_signal() {
     let folder = tempfile::tempdir().unwrap();
-    let (running, address) = talkative(folder.path());
-    // The pipe is full, and what it has no room for waits.
+    let (running, address) = host_with_many_messages(folder.path());
+    // The pipe is full, and further lines wait.
     until_metric(&address, "oarlock_reports_waiting_bytes", |bytes| bytes > 0.0);
     assert!(get(&address, "/livez").starts_with("HTTP/1.1 200"));
     until_ready(&address);
@@ -75,9 +68,9 @@ fn a_host_whose_output_nobody_reads_goes_on_and_ends_when_asked() {
 }
 
 #[test]
-fn a_host_whose_output_was_closed_goes_on_and_counts_what_it_cannot_say() {
+fn a_host_with_closed_output_keeps_running_and_counts_lost_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut running, address) = talkative(folder.path());
+    let (mut running, address) = host_with_many_messages(folder.path());
     running.close_output();
     fs::write(folder.path().join("plugins/one-more.yaml"), "name: a\ncomponent: a.wasm\n").unwrap();
     until_metric(&address, "oarlock_reports_dropped_total", |lines| lines > 0.0);
@@ -86,9 +79,9 @@ fn a_host_whose_output_was_closed_goes_on_and_counts_what_it_cannot_say() {
 }
 
 #[test]
-fn what_was_said_while_nobody_read_is_there_for_who_comes_back() {
+fn lines_that_waited_can_be_read_later() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut running, address) = talkative(folder.path());
+    let (mut running, address) = host_with_many_messages(folder.path());
     until_metric(&address, "oarlock_reports_waiting_bytes", |bytes| bytes > 0.0);
     for _ in 0..FILES {
         running.until("plugin-refused");

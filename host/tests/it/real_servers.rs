@@ -1,7 +1,8 @@
-//! `oarlock dev --real`: the plugins run against a real etcd and kube-apiserver, and nothing of them is left behind.
+//! `oarlock dev --real`: the plugins run against a real etcd and kube-apiserver, and nothing of them is left
+//! behind.
 //!
-//! The tests that need the executables use the folder that `KUBEBUILDER_ASSETS` names, or what `cargo xtask control-plane`
-//! has built.
+//! The tests that need the executables use the folder that `KUBEBUILDER_ASSETS` names, or what `cargo xtask
+//! control-plane` has built.
 #![expect(clippy::expect_used, reason = "a test that cannot continue fails")]
 
 use std::{

@@ -1,11 +1,11 @@
-//! What the caller has to mend is said, with exit code 2.
+//! Errors that the caller has to correct end with exit code 2 and a hint.
 
 use oarlock_dev_cluster::{Config, DevCluster};
 
 use crate::rig::{kubeconfig, run};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_credentials_are_told_apart_from_missing_rights() {
+async fn rejected_credentials_and_missing_rights_are_different_errors() {
     let folder = tempfile::tempdir().unwrap();
     let cluster = DevCluster::start(Config::default()).await.unwrap();
     let path = kubeconfig(folder.path(), &cluster.kubeconfig(), "wrong");
@@ -13,11 +13,11 @@ async fn refused_credentials_are_told_apart_from_missing_rights() {
     let said = run(folder.path(), &args);
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr.replace(&cluster.url(), "SERVER"), @"
-    error: SERVER refuses the credentials of kubeconfig FOLDER/kubeconfig: Unauthorized (401)
-    hint:  has the token or the certificate expired?
+    error: SERVER rejects the credentials of kubeconfig FOLDER/kubeconfig: Unauthorized (401)
+    hint:  check whether the token or the certificate has expired
     ");
 
-    let powerless = cluster.token_for("default", "nobody");
+    let powerless = cluster.token_for("default", "powerless");
     kubeconfig(folder.path(), &cluster.kubeconfig(), &powerless);
     let said = run(folder.path(), &args);
     assert_eq!(said.code, Some(2));
@@ -29,7 +29,7 @@ async fn refused_credentials_are_told_apart_from_missing_rights() {
 }
 
 #[test]
-fn a_port_in_use_is_told_before_anything_begins() {
+fn a_port_in_use_is_reported_before_the_host_starts() {
     let folder = tempfile::tempdir().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
@@ -43,10 +43,10 @@ fn a_port_in_use_is_told_before_anything_begins() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_files_and_unknown_values_are_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("empty")).unwrap();
-    let mut told = String::new();
+    let mut errors = String::new();
     for args in [
         ["dev", "absent"].as_slice(),
         &["run", "--plugins", "absent"],
@@ -57,21 +57,21 @@ fn what_is_not_there_is_named() {
     ] {
         let said = run(folder.path(), args);
         assert_eq!(said.code, Some(2), "{args:?}: {}", said.stderr);
-        told.push_str(&said.stderr);
+        errors.push_str(&said.stderr);
     }
-    insta::assert_snapshot!(told, @"
+    insta::assert_snapshot!(errors, @"
     error: absent does not exist
     hint:  name plugin files, or folders of them, such as plugins/mirror
     error: --plugins absent does not exist
     hint:  name a folder of plugin files, the folder of one plugin, or a plugin file
     error: empty: contains no plugin.yaml or plugin.toml
     error: absent.wasm cannot be read: No such file or directory (os error 2)
-    hint:  has the component been built?
+    hint:  build the component first, or check the path
     error: invalid value 'explode' for '--fault <ACTION[,KEY=VALUE]…>': unknown fault `explode`; the faults are close-watch, half-open-watch, slow-body, cut-body, garbage, repeat-events, swallow-event, 410, 429, 500, 401
 
     For more information, try '--help'.
     error: --cache-dir /proc/nowhere cannot be used: No such file or directory (os error 2)
-    hint:  name a folder that only this user can write
+    hint:  name a folder that only this user can write to
     ");
 }
 
@@ -95,7 +95,7 @@ fn a_component_without_a_plugin_file_needs_dev() {
 }
 
 #[test]
-fn every_bad_file_is_told_not_just_the_first() {
+fn every_bad_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.yaml"), "nam: a\n").unwrap();
     std::fs::write(folder.path().join("b.toml"), "name = 1\n").unwrap();

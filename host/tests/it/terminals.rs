@@ -1,11 +1,11 @@
-//! What reaches a terminal, or a file in its place.
+//! Output to a terminal or a file.
 
 use std::{fs, process::Stdio};
 
 use crate::rig::{Running, oarlock, run};
 
 #[test]
-fn standard_error_has_no_colours_where_it_is_no_terminal() {
+fn standard_error_has_no_colours_unless_it_is_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let mut command = oarlock(folder.path());
@@ -21,7 +21,7 @@ fn standard_error_has_no_colours_where_it_is_no_terminal() {
 }
 
 #[test]
-fn every_line_has_a_level_and_open_pages_are_warned_of() {
+fn every_line_has_a_level_and_exposed_pages_cause_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     for (address, is_open) in [("127.0.0.1:0", false), ("0.0.0.0:0", true), ("[::ffff:127.0.0.1]:0", false)] {
         let mut command = oarlock(folder.path());
@@ -42,7 +42,7 @@ fn every_line_has_a_level_and_open_pages_are_warned_of() {
 }
 
 #[test]
-fn a_files_name_or_text_controls_no_terminal() {
+fn the_name_or_text_of_a_file_cannot_control_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let name = "a\u{1b}[2J\u{9b}31m.yaml";
     fs::write(folder.path().join(name), "\u{1b}[2Jkey: 1\n\u{9b}31m: 2\n").unwrap();

@@ -1,6 +1,7 @@
 //! Counts the objects of one resource by namespace.
 //!
-//! A plugin with state: it keeps what the notifications contained, and a new instance receives every object again.
+//! A plugin with state: it keeps what the notifications contained, and a new instance receives every object
+//! again.
 
 #![deny(unsafe_code)]
 

@@ -1,8 +1,8 @@
 // Package gc collects garbage at safe points.
 //
-// By default an allocation may start a collection. If it is the allocation of a string that the host passes, the
-// collector's calls to WASI trap ("cannot leave component instance"). So automatic collections are off, and every
-// exported function ends with Collect.
+// By default an allocation may start a collection. If it is the allocation of a string that the host passes,
+// the collector's calls to WASI trap ("cannot leave component instance"). So automatic collections are off,
+// and every exported function ends with Collect.
 package gc
 
 import (

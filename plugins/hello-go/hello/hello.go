@@ -10,8 +10,8 @@ import (
 // Name is the name of the plugin's one subscription and of its one lister.
 const Name = "configmaps"
 
-// Fields are the fields that every notification carries. The host skips updates that change none of them. Every update
-// changes the resourceVersion, so the host skips none.
+// Fields are the fields that every notification carries. The host skips updates that change none of them.
+// Every update changes the resourceVersion, so the host skips none.
 var Fields = []string{"/metadata/resourceVersion", "/data/greeting"}
 
 // Greeting is the index of the greeting in Fields.

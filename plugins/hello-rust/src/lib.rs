@@ -1,8 +1,8 @@
 //! Logs every notification about ConfigMaps.
 //!
-//! The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and shows one example
-//! of each kind: declared fields of a notification, a field that it reads itself, a read of the cache, the configuration and
-//! the log.
+//! The same plugin exists in five languages. Each uses the contract in `wit/` directly, without an SDK, and
+//! shows one example of each kind: declared fields of a notification, a field that it reads itself, a read of
+//! the cache, the configuration and the log.
 
 mod bindings;
 
@@ -18,8 +18,8 @@ use metadata::{Content, Description, Enqueue, Read, Subscription};
 
 const NAME: &str = "configmaps";
 
-/// The fields that every notification carries. The host skips updates that change none of them. Every update changes the
-/// resourceVersion, so the host skips none.
+/// The fields that every notification carries. The host skips updates that change none of them. Every update
+/// changes the resourceVersion, so the host skips none.
 const FIELDS: [&str; 2] = ["/metadata/resourceVersion", GREETING];
 const GREETING: &str = "/data/greeting";
 
@@ -101,8 +101,8 @@ impl handler::Guest for Hello {
     }
 }
 
-/// Has panics logged: this target has no standard error, so the host would only see the trap. The host shows the last lines of
-/// level error together with the trap.
+/// Has panics logged: this target has no standard error, so the host would only see the trap. The host shows
+/// the last lines of level error together with the trap.
 fn log_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -39,8 +39,8 @@ pub(crate) fn belongs_to(object: &Value, source: &SourceKey) -> bool {
     object["metadata"]["annotations"][MIRRORED_FROM].as_str() == Some(&source.annotation())
 }
 
-/// Returns whether the type of a Secret differs. The API server does not allow to change it, so the copy must be created
-/// again.
+/// Returns whether the type of a Secret differs. The API server does not allow to change it, so the copy must
+/// be created again.
 pub(crate) fn is_of_another_type(copy: &Value, source: &Value) -> bool {
     copy.get("type") != source.get("type")
 }

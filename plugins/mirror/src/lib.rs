@@ -1,11 +1,13 @@
 //! Keeps ConfigMaps and Secrets as copies in other namespaces.
 //!
-//! mirror copies an object with the annotation `oarlock.dev/mirror-to: "team-a,team-b"` (or `*`) into those namespaces, as long
-//! as the object and its annotation exist. Every change of a source, a copy or a namespace leads to the same comparison, with
-//! data from the cache: the copies that a source should have, and the copies that it has ([`reconcile`]). So the plugin keeps no
-//! state, and reaches the correct state after any number of missed events.
+//! mirror copies an object with the annotation `oarlock.dev/mirror-to: "team-a,team-b"` (or `*`) into those
+//! namespaces, as long as the object and its annotation exist. Every change of a source, a copy or a
+//! namespace leads to the same comparison, with data from the cache: the copies that a source should have,
+//! and the copies that it has ([`reconcile`]). So the plugin keeps no state, and reaches the correct state
+//! after any number of missed events.
 //!
-//! [`source`]: the copies that a source asks for → [`copy`]: the content of a copy → [`reconcile`]: the writes.
+//! [`source`]: the copies that a source asks for → [`copy`]: the content of a copy → [`reconcile`]: the
+//! writes.
 
 #![deny(unsafe_code)]
 
@@ -25,7 +27,8 @@ use source::SourceKey;
 /// The subscription to namespaces, and the lister of that name.
 const NAMESPACES: &str = "namespaces";
 
-/// The interval in seconds at which a source is reconciled without an event: an object that prevented a copy may be gone.
+/// The interval in seconds at which a source is reconciled without an event: an object that prevented a copy
+/// may be gone.
 const RESYNC_SECONDS: u32 = 300;
 
 struct Mirror {
@@ -66,7 +69,8 @@ impl Plugin for Mirror {
     }
 }
 
-/// Each method logs the notification last, so that a notification that fails and is delivered again is logged once.
+/// Each method logs the notification last, so that a notification that fails and is delivered again is logged
+/// once.
 impl Handler for Mirror {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
         match added.subscription.as_str() {
@@ -81,7 +85,8 @@ impl Handler for Mirror {
 
     fn on_update(&mut self, updated: &Updated) -> Result<(), Failure> {
         if updated.subscription != NAMESPACES {
-            // A copy whose annotation a user changed belongs to another source now: both sources are reconciled.
+            // A copy whose annotation a user changed belongs to another source now: both sources are
+            // reconciled.
             self.changed(&updated.subscription, &updated.old, event::Version::Old)?;
             self.changed(&updated.subscription, &updated.object, event::Version::New)?;
         }

@@ -51,7 +51,8 @@ fn namespaces() -> Result<BTreeSet<String>, Error> {
     Ok(rows.into_iter().filter(|row| row.fields == [None]).map(|row| row.object.name).collect())
 }
 
-/// Returns the copies of this source, by namespace. An object with another name is not a copy, whatever its annotation says.
+/// Returns the copies of this source, by namespace. An object with another name is not a copy, whatever its
+/// annotation says.
 fn copies(kind: Kind, source: &SourceKey) -> Result<BTreeMap<String, Row>, Error> {
     let rows = cache::by_index(kind.copies(), &source.annotation(), Select::Json)?;
     let own = |row: &Row| row.object.name == source.name && row.object.namespace != source.namespace;

@@ -64,7 +64,8 @@ pub(crate) fn targets(
         .collect()
 }
 
-/// Returns the value of the annotation, or `None` if the object is not a source: not annotated, being deleted, or a copy.
+/// Returns the value of the annotation, or `None` if the object is not a source: not annotated, being
+/// deleted, or a copy.
 pub(crate) fn mirror_to(object: &Value) -> Option<&str> {
     let metadata = &object["metadata"];
     let annotations = &metadata["annotations"];

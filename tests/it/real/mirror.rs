@@ -30,7 +30,8 @@ async fn promise_5_mirror_writes_what_its_role_allows_and_no_more() -> anyhow::R
     let copy = cluster.request("GET", "/api/v1/namespaces/team-a/configmaps/settings", None).await?;
     assert_eq!(copy["metadata"]["managedFields"][0]["manager"], "mirror");
 
-    // Without the right to create Secrets, mirror still copies ConfigMaps; the refusal of the Secret is logged.
+    // Without the right to create Secrets, mirror still copies ConfigMaps; the refusal of the Secret is
+    // logged.
     forbid_writing_secrets(&cluster).await?;
     create(&cluster, "secrets", "late", json!({"token": "bGF0ZQ=="})).await?;
     create(&cluster, "configmaps", "late", json!({"still": "works"})).await?;

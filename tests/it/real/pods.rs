@@ -45,8 +45,8 @@ async fn promise_2_and_3_hold_for_ten_thousand_pods_and_a_restarted_api_server()
     // The API server updates a Pod before it deletes it: it writes the grace period into the Pod.
     assert_eq!((count(Kind::Update), count(Kind::Delete)), (UPDATES + DELETES, DELETES));
 
-    // The API server restarts in the middle of the next changes. The recorder's watch does not survive that, so from
-    // here on the notifications are checked against one another and against a new list.
+    // The API server restarts in the middle of the next changes. The recorder's watch does not survive that,
+    // so from here on the notifications are checked against one another and against a new list.
     drop(recorder);
     each(0..UPDATES / 2, |n| label(&cluster, n, "before")).await?;
     control_plane.restart_api_server().await?;
@@ -112,7 +112,8 @@ async fn settle(host: &HostProcess, recorder: &Recorder) -> anyhow::Result<()> {
     .await
 }
 
-/// Returns the resourceVersion of each object as the guest knows it. The notifications of each object must be a chain.
+/// Returns the resourceVersion of each object as the guest knows it. The notifications of each object must be
+/// a chain.
 fn end_state(received: &[ReceivedNotification]) -> BTreeMap<String, String> {
     let mut objects = BTreeMap::new();
     for received in received {

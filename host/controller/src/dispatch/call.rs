@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use oarlock_informer::{Notification, Object};
 use oarlock_plugin::contract::{Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
-use oarlock_plugin::{CallError, Component, EventObject, InstanceConfig};
+use oarlock_plugin::{CallError, Component, InstanceConfig, kube_access::EventObject};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

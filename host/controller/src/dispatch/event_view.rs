@@ -3,8 +3,8 @@
 use oarlock_json::JsonPointer;
 
 use oarlock_informer::{Object, object::Content};
-use oarlock_plugin::EventObject;
 use oarlock_plugin::contract;
+use oarlock_plugin::kube_access::EventObject;
 
 use crate::fields;
 use crate::plan;

@@ -14,7 +14,7 @@ use crate::status;
 
 /// The reasons for the loss of an instance, as metrics and reports name them.
 pub(crate) const LOSS_REASONS: [&str; 9] =
-    ["trap", "exit", "deadline", "memory", "table", "bad-handover", "cannot-start", "host-panic", "other"];
+    ["trap", "exit", "deadline", "memory", "table", "invalid-data", "cannot-start", "host-panic", "other"];
 
 /// Returns the [reason](LOSS_REASONS) of an error.
 fn loss_reason(error: &CallError) -> &'static str {
@@ -24,7 +24,7 @@ fn loss_reason(error: &CallError) -> &'static str {
         CallError::DeadlineExceeded { .. } => "deadline",
         CallError::MemoryLimit { .. } => "memory",
         CallError::TableLimit { .. } => "table",
-        CallError::BadHandover { .. } => "bad-handover",
+        CallError::InvalidData { .. } => "invalid-data",
         CallError::CannotStart { .. } => "cannot-start",
         CallError::HostPanicked { .. } => "host-panic",
         CallError::NotExported { .. } | CallError::Mismatch { .. } | CallError::Dead => "other",

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
 use oarlock_informer::toolkit::workqueue::{self, WorkQueue, WorkQueueMetrics};
-use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{self, WorkKey};
-use oarlock_plugin::host_bytes::{Charge, Use};
+use oarlock_plugin::guest::HostBytes;
+use oarlock_plugin::guest::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
 use super::due_call::Outcome;

@@ -14,9 +14,8 @@ use oarlock_event_recorder::{
     correlator,
 };
 use oarlock_plugin::{
-    HostBytes,
     contract::{self, Error, GroupVersionResource, ObjectKey, Part},
-    host_bytes::Use,
+    guest::{HostBytes, host_bytes::Use},
     kube_access::GuestEvent,
 };
 use serde::Serialize;

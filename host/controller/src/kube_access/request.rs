@@ -11,9 +11,9 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use oarlock_flow_control::TokenBucket;
 use oarlock_informer::GroupVersionResource as Resource;
-use oarlock_plugin::HostBytes;
 use oarlock_plugin::contract::{Error, GroupVersionResource, ObjectKey, Part, ThrottledInfo};
-use oarlock_plugin::host_bytes::{Charge, Use};
+use oarlock_plugin::guest::HostBytes;
+use oarlock_plugin::guest::host_bytes::{Charge, Use};
 
 use super::{failure, rate::Rate};
 use crate::{

@@ -4,7 +4,7 @@ use http::Method;
 use oarlock_plugin::contract::{
     Error, GroupVersionResource, ObjectKey, Part, PatchKind, Preconditions, Propagation, Written,
 };
-use oarlock_plugin::host_bytes::Charge;
+use oarlock_plugin::guest::host_bytes::Charge;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

@@ -10,8 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use oarlock_plugin::guest_metrics::{Family, Kind};
-use oarlock_plugin::guest_text::is_escaped;
+use oarlock_plugin::guest::metrics::{Family, Kind};
+use oarlock_plugin::guest::text::is_escaped;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use oarlock_plugin::host_bytes::HostBytesView;
+use oarlock_plugin::guest::host_bytes::HostBytesView;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;

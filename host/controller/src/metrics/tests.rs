@@ -14,8 +14,8 @@ use oarlock_informer::{
     object::{Content, TypeMeta},
 };
 use oarlock_plugin::contract::Entry;
-use oarlock_plugin::guest_metrics::Kind;
-use oarlock_plugin::guest_text::is_escaped;
+use oarlock_plugin::guest::metrics::Kind;
+use oarlock_plugin::guest::text::is_escaped;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 

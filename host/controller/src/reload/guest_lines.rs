@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use oarlock_plugin::{LogLine, LogSink, contract};
+use oarlock_plugin::{
+    contract,
+    guest::{LogLine, LogSink},
+};
 
 use crate::report::{HostEvent, Level, Pairs, Reporter};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use oarlock_plugin::guest_text;
+use oarlock_plugin::guest;
 use tokio_util::sync::CancellationToken;
 
 use super::prepare::{self, Prepared};
@@ -133,7 +133,7 @@ async fn switch_to(slot: &PluginSlot, generation: Generation, token: &Cancellati
 
 /// Reports and counts a panic of the host in a task that serves one plugin.
 pub(super) fn report_panic(host: &Host, plugin: &Arc<str>, doing: &str, message: &str) {
-    let message = guest_text::one_line(message);
+    let message = guest::text::one_line(message);
     host.metrics.panicked(plugin);
     host.statuses.record_error(plugin, &format!("the host panicked in {doing}: {message}"));
     host.reporter.about(plugin, 0).report(HostEvent::PluginPanicked { doing: doing.to_owned(), message });

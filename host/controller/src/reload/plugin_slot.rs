@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use oarlock_informer::listener::BacklogAccount;
-use oarlock_plugin::{HostBytes, component};
+use oarlock_plugin::{component, guest::HostBytes};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 

@@ -15,7 +15,7 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_plugin::{Component, GuestLog};
+use oarlock_plugin::{Component, guest::GuestLog};
 use serde_json::Value;
 use tokio::time::Instant;
 

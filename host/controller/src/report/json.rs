@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use oarlock_plugin::guest_text::is_escaped;
+use oarlock_plugin::guest::text::is_escaped;
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter};
 

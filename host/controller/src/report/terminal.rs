@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use oarlock_plugin::guest_text::is_escaped;
+use oarlock_plugin::guest::text::is_escaped;
 
 /// Displays a text on one line: control characters and line breaks are escaped.
 pub struct OneLine<T>(pub T);

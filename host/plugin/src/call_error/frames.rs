@@ -1,27 +1,27 @@
 //! The guest's frames as text.
 //!
-//! Names are as the component has them: the guest chose them, and demanglers may take any time and memory over a name of a
-//! few bytes. Whoever builds a component can have its linker demangle them, as Rust's does.
+//! Names are not demangled: the guest chose them, and a demangler may need any amount of time and memory for
+//! a name of a few bytes. A linker can demangle them when it builds the component, as Rust's does.
 
 use std::fmt::Write as _;
 
 use wasmtime::{FrameInfo, WasmBacktrace};
 
-use crate::guest_text::{self, Bounded};
+use crate::guest::{self, text::Bounded};
 
 const MAX_FRAMES: usize = 32;
 const MAX_MODULE_NAME_BYTES: usize = 64;
 const MAX_FUNCTION_NAME_BYTES: usize = 200;
 const MAX_BYTES: usize = 8 << 10;
 
-/// Returns the frames of an error, innermost first, one a line; empty where none are known.
+/// Returns the frames of an error, innermost first, one on each line; may be empty.
 pub(super) fn of(error: &wasmtime::Error) -> String {
     let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
     if backtrace.frames().is_empty() {
         return String::new();
     }
     let mut text = Bounded::new(MAX_BYTES, true);
-    // It fails when it is full.
+    // Fails when the text is full.
     let _ = write(&mut text, backtrace.frames());
     text.into_text()
 }
@@ -34,9 +34,9 @@ fn write(text: &mut Bounded, frames: &[FrameInfo]) -> std::fmt::Result {
             write!(text, "{offset:#8x} - ")?;
         }
         let module = frame.module().name().unwrap_or("<unknown>");
-        write!(text, "{}!", guest_text::line(module, MAX_MODULE_NAME_BYTES))?;
+        write!(text, "{}!", guest::text::line(module, MAX_MODULE_NAME_BYTES))?;
         match frame.func_name() {
-            Some(name) => text.write_str(&guest_text::line(name, MAX_FUNCTION_NAME_BYTES))?,
+            Some(name) => text.write_str(&guest::text::line(name, MAX_FUNCTION_NAME_BYTES))?,
             None => write!(text, "<wasm function {}>", frame.func_index())?,
         }
     }

@@ -1,11 +1,12 @@
-//! The only unsafe code of the host: running machine code from a file.
+//! The only unsafe code of the host: it runs machine code from a file.
 //!
-//! wasmtime cannot check machine code; it believes what the file says. [`map`] is sound for as long as every file that it is given
-//! holds what [`wasmtime::Engine::precompile_component`] wrote and is not changed while it is mapped. `CodeStore`, the only
-//! caller, sees to both: it maps files of its own private folder only, which a compiler of this host wrote, whose name says which component and
-//! which engine they are for and whose digest is as it was when they were written; and it never changes a file, it only makes and removes
-//! them. wasmtime itself looks once more whether the code was made by the same version with the same settings.
-#![allow(unsafe_code, reason = "compiled code is loaded; the module says why that is sound")]
+//! wasmtime cannot check machine code. [`map`] is sound if every file that it gets contains the output of
+//! [`wasmtime::Engine::precompile_component`] and does not change while it is mapped. `CodeStore`, the only
+//! caller, ensures both. It maps only files of its private folder that a compiler of this host wrote, whose
+//! name identifies the component and the engine, and whose digest did not change since they were written. It
+//! creates and removes files, and never changes one. wasmtime also checks that the same version with the same
+//! settings compiled the code.
+#![allow(unsafe_code, reason = "loads compiled code; the module's documentation explains why this is sound")]
 
 use std::path::Path;
 
@@ -13,6 +14,6 @@ use wasmtime::{Engine, component::Component};
 
 /// Maps compiled code.
 pub(super) fn map(engine: &Engine, path: &Path) -> wasmtime::Result<Component> {
-    // SAFETY: the file was written by this host's compiler and is nobody else's to write; see above.
+    // SAFETY: this host's compiler wrote the file, and no other user can write it; see above.
     unsafe { Component::deserialize_file(engine, path) }
 }

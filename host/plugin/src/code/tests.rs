@@ -14,7 +14,7 @@ fn store(folder: &Path, engine: &wasmtime::Engine, max_bytes: u64) -> CodeStore 
     CodeStore::open(folder, max_bytes, EngineTag::of(engine)).unwrap()
 }
 
-/// Keeps the code of the empty component under the digest of some text.
+/// Stores the code of the empty component under the digest of a text.
 fn keep(store: &CodeStore, engine: &wasmtime::Engine, text: &str) -> Digest {
     let digest = Digest::of(text.as_bytes());
     let mut part = store.part().unwrap();
@@ -25,7 +25,7 @@ fn keep(store: &CodeStore, engine: &wasmtime::Engine, text: &str) -> Digest {
 }
 
 #[test]
-fn code_is_found_again_by_its_component_alone() {
+fn code_is_found_by_its_component() {
     let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
     let one = store(dir.path(), &engine, 1 << 30);
     let digest = keep(&one, &engine, "a");
@@ -42,11 +42,11 @@ fn code_is_found_again_by_its_component_alone() {
 }
 
 #[test]
-fn promise_4_code_that_is_not_what_was_written_is_not_run() {
+fn promise_4_changed_code_is_not_run() {
     let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
     let store = store(dir.path(), &engine, 1 << 30);
-    type Spoil<'a> = (&'a str, &'a dyn Fn(&Path));
-    let spoil: [Spoil<'_>; 6] = [
+    type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+    let damages: [Damage<'_>; 6] = [
         ("cut off", &|path| OpenOptions::new().write(true).open(path).unwrap().set_len(100).unwrap()),
         ("changed", &|path| {
             let mut code = fs::read(path).unwrap();
@@ -69,16 +69,16 @@ fn promise_4_code_that_is_not_what_was_written_is_not_run() {
             symlink(&there, path).unwrap();
         }),
     ];
-    for (what, spoil) in spoil {
+    for (what, damage) in damages {
         let digest = keep(&store, &engine, "a");
         assert!(store.load(&engine, &digest).is_some());
-        spoil(&store.path(&digest, CODE));
+        damage(&store.path(&digest, CODE));
         assert!(store.load(&engine, &digest).is_none(), "{what}");
     }
 }
 
 #[test]
-fn the_code_that_was_not_used_for_the_longest_is_evicted() {
+fn the_least_recently_used_code_is_evicted() {
     let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
     let one = store(dir.path(), &engine, u64::MAX);
     let names = ["a", "b", "c"];
@@ -87,7 +87,7 @@ fn the_code_that_was_not_used_for_the_longest_is_evicted() {
         let file = File::open(one.path(digest, CODE)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
     }
-    assert!(one.load(&engine, &digests[0]).is_some(), "which makes it the one that was used last");
+    assert!(one.load(&engine, &digests[0]).is_some(), "now it is the most recently used");
     let size = fs::metadata(one.path(&digests[0], CODE)).unwrap().len();
     let two = store(dir.path(), &engine, size * 3);
     keep(&two, &engine, "d");
@@ -96,7 +96,7 @@ fn the_code_that_was_not_used_for_the_longest_is_evicted() {
 }
 
 #[test]
-fn what_is_not_to_be_kept_leaves_nothing() {
+fn a_temporary_store_leaves_no_file_behind() {
     let engine = engine();
     let store = CodeStore::temporary(EngineTag::of(&engine)).unwrap();
     let digest = keep(&store, &engine, "a");
@@ -108,9 +108,9 @@ fn what_is_not_to_be_kept_leaves_nothing() {
 }
 
 #[test]
-fn hosts_of_one_process_number_do_not_write_each_others_parts() {
+fn hosts_with_the_same_process_id_use_different_files() {
     let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
-    // In containers that share the folder every host is process 1, and counts from zero.
+    // In containers that share the folder each host has the process id 1, and counts from zero.
     let stores = [store(dir.path(), &engine, 1 << 30), store(dir.path(), &engine, 1 << 30)];
     let [mut one, other] = stores.each_ref().map(|store| store.part().unwrap());
     assert_ne!(one.path, other.path);
@@ -118,5 +118,5 @@ fn hosts_of_one_process_number_do_not_write_each_others_parts() {
     let code = engine.precompile_component(EMPTY).unwrap();
     io::Write::write_all(&mut one.file, &code).unwrap();
     stores[0].keep(&engine, &Digest::of(b"a"), one).unwrap();
-    assert!(other.path.exists(), "the other's part is still its own");
+    assert!(other.path.exists(), "the file of the other host still exists");
 }

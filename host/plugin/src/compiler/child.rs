@@ -1,4 +1,4 @@
-//! The child: limits itself, reads a component, writes its code, and ends.
+//! The child process: limits itself, reads a component, writes its code, and ends.
 
 use std::{
     ffi::OsString,
@@ -12,27 +12,27 @@ use std::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::EngineTag;
-use crate::{component::MAX_COMPONENT_BYTES, engine::wasmtime_config, guest_text};
+use crate::{component::MAX_COMPONENT_BYTES, engine::wasmtime_config, guest};
 
-/// The component is to blame; stderr says how.
+/// The component is not valid; stderr has the reason.
 pub(super) const EXIT_REFUSED: u8 = 10;
-/// It was started in a way that it does not know.
+/// The arguments or the input are not those of a host.
 pub(super) const EXIT_MISUSED: u8 = 11;
-/// Its engine makes code that the host's cannot run.
+/// The host cannot run the code of this child's engine.
 pub(super) const EXIT_OTHER_ENGINE: u8 = 12;
-/// The host has gone, or wants the code no more.
+/// The host ended, or does not need the code any more.
 const EXIT_UNWANTED: u8 = 13;
 
-/// How long a message about a component may be.
+/// The maximum length of a message about a component.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
-/// The compiler recurses over what guests nest.
+/// The compiler recurses into nested parts of a component.
 const STACK_BYTES: usize = 32 << 20;
 
 /// Compiles one component from standard input to standard output, as the child process of a host.
 ///
-/// `arguments` are those that the host passed after [`Compiler::arguments`](super::Compiler). The process's own limits are lowered for
-/// good, so it can do nothing else any more.
+/// `arguments` are those that the host passed after [`Compiler::arguments`](super::Compiler). This lowers the
+/// limits of the process permanently: it cannot open a file any more.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Job::parse(arguments).and_then(Job::prepare) {
         Ok(ready) => ready.compile(),
@@ -43,7 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// What the host asks for.
+/// The request of the host.
 struct Job {
     cpu_seconds: u64,
     memory: u64,
@@ -51,7 +51,7 @@ struct Job {
     engine_tag: String,
 }
 
-/// All that needs files or threads is done.
+/// A child that has opened all its files, and has limited itself.
 struct Ready {
     engine: wasmtime::Engine,
     engine_tag: String,
@@ -61,14 +61,15 @@ struct Ready {
 // === impl Job ===
 
 impl Job {
-    /// The arguments by which the host asks for it.
-    pub(super) fn arguments(limits: &super::Limits, engine_tag: &EngineTag) -> [String; 4] {
-        let super::Limits { cpu_seconds, wall: _, memory, code } = limits;
+    /// Returns the arguments of the child.
+    pub(super) fn arguments(limits: &super::ProcessLimits, engine_tag: &EngineTag) -> [String; 4] {
+        let super::ProcessLimits { cpu_seconds, wall: _, memory, code } = limits;
         [cpu_seconds.to_string(), memory.to_string(), code.to_string(), engine_tag.hex()]
     }
 
     fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, String> {
-        let misused = || "this program is run by the host, to compile one component".to_owned();
+        let misused =
+            || "the host runs this program to compile one component; it is not for other uses".to_owned();
         let arguments: Option<Vec<String>> = arguments.into_iter().map(|it| it.into_string().ok()).collect();
         let [cpu_seconds, memory, code, engine_tag] =
             <[String; 4]>::try_from(arguments.ok_or_else(misused)?).map_err(|_| misused())?;
@@ -81,25 +82,25 @@ impl Job {
         })
     }
 
-    /// Takes what will be needed, then gives up the right to anything more.
+    /// Opens what the compilation needs, then limits the process.
     fn prepare(self) -> Result<Ready, String> {
         let Self { cpu_seconds, memory, code, engine_tag } = self;
         let engine = wasmtime::Engine::new(&wasmtime_config()).map_err(|error| format!("{error:#}"))?;
         let output = io::stdout().as_fd().try_clone_to_owned().map_err(|error| error.to_string())?;
-        // When memory is short the kernel is to end this process, not the host. It may not be asked to everywhere.
+        // If memory is short, the kernel should end this process and not the host. Some systems refuse this.
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-        // Neither are other tasks to wait for it.
+        // Other processes have priority.
         let _ = rustix::process::nice(5);
         let limits = [
             (Resource::Cpu, cpu_seconds),
             (Resource::As, memory),
             (Resource::Fsize, code),
             (Resource::Core, 0),
-            // What is open stays open; nothing else can be opened, be it a file or a socket.
+            // Open files stay open. No further file or socket can be opened.
             (Resource::Nofile, 0),
         ];
         for (resource, limit) in limits {
-            // At the second limit of CPU time the kernel kills without saying why.
+            // At the hard limit of CPU time the kernel sends SIGKILL, which has no specific meaning.
             let hard = if matches!(resource, Resource::Cpu) { limit + 1 } else { limit };
             let limit = Rlimit { current: Some(limit), maximum: Some(hard) };
             setrlimit(resource, limit).map_err(|error| format!("cannot limit {resource:?}: {error}"))?;
@@ -127,8 +128,8 @@ impl Ready {
             let code = match engine.precompile_component(&component) {
                 Ok(code) => code,
                 Err(error) => {
-                    // It may quote names of the component's.
-                    eprint!("{}", guest_text::line(format_args!("{error:#}"), MAX_MESSAGE_BYTES));
+                    // The error may quote names of the component.
+                    eprint!("{}", guest::text::line(format_args!("{error:#}"), MAX_MESSAGE_BYTES));
                     exit(EXIT_REFUSED.into());
                 }
             };
@@ -142,12 +143,13 @@ impl Ready {
         });
         match compiling {
             Ok(compiling) => {
-                // The host sends nothing more: what ends its end of the pipe is its own end, or that it does not want the code any more.
+                // The host sends nothing more. It closes the pipe when it ends, or does not need the code any
+                // more.
                 thread::spawn(|| {
                     let _ = io::stdin().read(&mut [0]);
                     exit(EXIT_UNWANTED.into());
                 });
-                // It comes back only when it panics.
+                // The thread returns only after a panic.
                 let _ = compiling.join();
                 ExitCode::from(101)
             }
@@ -166,14 +168,14 @@ fn read_component() -> io::Result<Vec<u8>> {
     stdin.read_exact(&mut length)?;
     let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > MAX_COMPONENT_BYTES {
-        return Err(io::Error::other("the component is larger than any"));
+        return Err(io::Error::other("the component exceeds the maximum size"));
     }
     let mut component = vec![0; length];
     stdin.read_exact(&mut component)?;
     Ok(component)
 }
 
-/// The arguments by which the host asks for a compilation.
-pub(super) fn arguments(limits: &super::Limits, engine_tag: &EngineTag) -> [String; 4] {
+/// Returns the arguments of the child for a compilation.
+pub(super) fn arguments(limits: &super::ProcessLimits, engine_tag: &EngineTag) -> [String; 4] {
     Job::arguments(limits, engine_tag)
 }

@@ -1,4 +1,4 @@
-//! The parent's side: starts the child, hands it the component, and makes of its end a file of code or an error.
+//! The parent's side: starts the child, sends it the component, and converts its exit status into a result.
 
 use std::{
     fs::File,
@@ -16,18 +16,18 @@ use tokio::{
 };
 
 use super::{
-    Compiler, EngineTag, Limits,
+    Compiler, EngineTag, ProcessLimits,
     child::{self, EXIT_MISUSED, EXIT_OTHER_ENGINE, EXIT_REFUSED},
 };
 use crate::component::Error;
 
-/// How much of what the child says is kept; the rest is drained.
-const MAX_SAID: usize = 8 << 10;
+/// The maximum length of the child's output that is read; the rest is ignored.
+const MAX_OUTPUT: usize = 8 << 10;
 
-/// How much of it is repeated.
-const MAX_REPEATED: usize = 1 << 10;
+/// The maximum length of the child's output in an error.
+const MAX_SHOWN: usize = 1 << 10;
 
-/// Signals whose numbers are the same on all systems that matter.
+/// Signals whose numbers are the same on all supported systems.
 const SIGABRT: i32 = 6;
 const SIGKILL: i32 = 9;
 const SIGSEGV: i32 = 11;
@@ -36,7 +36,7 @@ const SIGXFSZ: i32 = 25;
 
 /// Compiles a component into an empty file.
 ///
-/// Dropping the future kills the child. When this returns, it is gone.
+/// Dropping the future kills the child. When this function returns, the child has ended.
 pub(crate) async fn compile(
     compiler: &Compiler,
     engine_tag: EngineTag,
@@ -54,16 +54,16 @@ pub(crate) async fn compile(
         .stdin(Stdio::piped())
         .stdout(Stdio::from(code))
         .stderr(Stdio::piped())
-        // Ctrl-C is for the host, which ends its children by itself.
+        // Ctrl-C in a terminal must reach the host only, which ends its children itself.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| not_started(&program, &error))?;
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let work = async {
-        // The child takes the end of its input for the end of the host: the pipe stays open until it has ended.
-        let (_open, said, status) = tokio::join!(hand_over(stdin, component), listen(stderr), child.wait());
-        status.map(|status| (status, said))
+        // The child ends when its input is closed, so the pipe stays open until the child has ended.
+        let (_open, output, status) = tokio::join!(send(stdin, component), read_output(stderr), child.wait());
+        status.map(|status| (status, output))
     };
     let ended = tokio::select! {
         biased;
@@ -71,31 +71,31 @@ pub(crate) async fn compile(
         () = wall_time(limits.wall) => None,
     };
     match ended {
-        Some(Ok((status, said))) => outcome(status, &said, &limits),
-        Some(Err(error)) => Err(Error::Compiler(format!("how it ended is unknown: {error}"))),
+        Some(Ok((status, output))) => outcome(status, &output, &limits),
+        Some(Err(error)) => Err(Error::Compiler(format!("its exit status is unknown: {error}"))),
         None => {
-            // Kills and reaps it.
+            // Kills the child and waits for its end.
             let _ = child.kill().await;
             Err(Error::OverAllowance { what: "time", allowance: seconds(limits.wall), said: String::new() })
         }
     }
 }
 
-/// Waits by the clock on the wall, which is the child's; tokio's may be a test's. The thread ends with the future.
+/// Waits for real time, which tokio's paused clock of a test is not. The thread ends with the future.
 async fn wall_time(limit: Duration) {
     let (_alive, ended) = mpsc::channel::<()>();
     let waiting = tokio::task::spawn_blocking(move || {
-        // Nothing is ever sent.
+        // The sender never sends; it is dropped with the future.
         let _ = ended.recv_timeout(limit);
     });
     if waiting.await.is_err() {
-        // The runtime ends.
+        // The runtime is shutting down.
         std::future::pending::<()>().await;
     }
 }
 
-/// Sends the component. A child that ends before it has read all says why by itself.
-async fn hand_over(stdin: Option<ChildStdin>, component: &[u8]) -> Option<ChildStdin> {
+/// Sends the component. Errors are ignored: a child that ends early writes the reason to its standard error.
+async fn send(stdin: Option<ChildStdin>, component: &[u8]) -> Option<ChildStdin> {
     let mut stdin = stdin?;
     let length = u64::try_from(component.len()).unwrap_or(u64::MAX);
     stdin.write_all(&length.to_le_bytes()).await.ok()?;
@@ -103,51 +103,51 @@ async fn hand_over(stdin: Option<ChildStdin>, component: &[u8]) -> Option<ChildS
     Some(stdin)
 }
 
-/// Reads what the child says until it says no more.
-async fn listen(stderr: Option<impl AsyncRead + Unpin>) -> String {
+/// Reads the child's standard error to its end.
+async fn read_output(stderr: Option<impl AsyncRead + Unpin>) -> String {
     let Some(stderr) = stderr else { return String::new() };
-    let mut said = Vec::new();
-    let mut stderr = stderr.take(MAX_SAID as u64);
-    // What cannot be read is not repeated.
-    let _ = stderr.read_to_end(&mut said).await;
+    let mut output = Vec::new();
+    let mut stderr = stderr.take(MAX_OUTPUT as u64);
+    // Output that cannot be read is left out.
+    let _ = stderr.read_to_end(&mut output).await;
     let _ = tokio::io::copy(&mut stderr.into_inner(), &mut tokio::io::sink()).await;
-    repeatable(&String::from_utf8_lossy(&said))
+    escaped(&String::from_utf8_lossy(&output))
 }
 
-/// What a component had a hand in, safe for terminals and logs.
-fn repeatable(said: &str) -> String {
-    // Rust's panics end in advice to set an environment variable.
-    let lines = said.trim().lines().filter(|line| !line.starts_with("note: run with"));
+/// Returns the child's output on one line, escaped: the component may have influenced it.
+fn escaped(output: &str) -> String {
+    // A panic of Rust ends with the advice to set an environment variable.
+    let lines = output.trim().lines().filter(|line| !line.starts_with("note: run with"));
     let line = lines.collect::<Vec<_>>().join(" ");
     let mut text = String::with_capacity(line.len());
     for c in line.chars() {
         if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
     }
-    text.truncate(text.floor_char_boundary(MAX_REPEATED));
+    text.truncate(text.floor_char_boundary(MAX_SHOWN));
     text
 }
 
-fn outcome(status: ExitStatus, said: &str, limits: &Limits) -> Result<(), Error> {
+fn outcome(status: ExitStatus, output: &str, limits: &ProcessLimits) -> Result<(), Error> {
     if status.success() {
         return Ok(());
     }
-    let over = |what, allowance| Err(Error::OverAllowance { what, allowance, said: said.to_owned() });
+    let over = |what, allowance| Err(Error::OverAllowance { what, allowance, said: output.to_owned() });
     let memory = || format!("{} MiB", limits.memory >> 20);
     match (status.code(), status.signal()) {
-        (Some(code), _) if code == i32::from(EXIT_REFUSED) => Err(Error::Compile(said.to_owned())),
+        (Some(code), _) if code == i32::from(EXIT_REFUSED) => Err(Error::Compile(output.to_owned())),
         (Some(code), _) if code == i32::from(EXIT_OTHER_ENGINE) => Err(Error::Compiler(
-            "it is of another version than the host: build or install both together".to_owned(),
+            "it has another version than the host: build or install both together".to_owned(),
         )),
-        (Some(code), _) if code == i32::from(EXIT_MISUSED) => Err(Error::Compiler(said.to_owned())),
+        (Some(code), _) if code == i32::from(EXIT_MISUSED) => Err(Error::Compiler(output.to_owned())),
         (_, Some(SIGXCPU)) => over("CPU time", format!("{} s", limits.cpu_seconds)),
         (_, Some(SIGXFSZ)) => over("compiled code", format!("{} MiB", limits.code >> 20)),
-        // Rust's answer to an allocation that fails, and to a stack that overflows.
+        // A program in Rust ends this way after a failed allocation or a stack overflow.
         (_, Some(SIGABRT | SIGSEGV)) => over("memory", memory()),
         (_, Some(SIGKILL)) => Err(Error::CompilerDied {
-            status: "killed, as when memory is short".to_owned(),
-            said: said.to_owned(),
+            status: "killed, probably since memory is short".to_owned(),
+            said: output.to_owned(),
         }),
-        _ => Err(Error::CompilerDied { status: status.to_string(), said: said.to_owned() }),
+        _ => Err(Error::CompilerDied { status: status.to_string(), said: output.to_owned() }),
     }
 }
 
@@ -168,11 +168,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_compiler_says_is_one_line_without_escapes() {
-        assert_eq!(
-            repeatable("thread panicked\nat \u{1b}[31mhere\r\n"),
-            r"thread panicked at \u{1b}[31mhere"
-        );
-        assert_eq!(repeatable(&"x".repeat(MAX_SAID)).len(), MAX_REPEATED);
+    fn the_output_of_a_compiler_is_one_escaped_line() {
+        assert_eq!(escaped("thread panicked\nat \u{1b}[31mhere\r\n"), r"thread panicked at \u{1b}[31mhere");
+        assert_eq!(escaped(&"x".repeat(MAX_OUTPUT)).len(), MAX_SHOWN);
     }
 }

@@ -1,9 +1,11 @@
-//! Which component is compiled next: the small ones first, one of each plugin at a time, and those last whose plugin has
-//! already cost time for nothing.
+//! The order in which components are compiled: small ones first, one of each plugin at a time, and plugins in
+//! debt last.
 //!
-//! There are few slots. Those that may take long (a large component, or one of a plugin in debt) leave one slot free, so that a small
-//! component never waits for two interpreters. A plugin whose compilations fail, or are given up because the file changed again, is in debt:
-//! it goes behind all others, and when that goes on it waits as long as they took before it may try again.
+//! Few components are compiled at the same time. Compilations that may take long (of a large component, or
+//! for a plugin in debt) leave one slot free, so that a small component never waits for two interpreters. A
+//! plugin is in debt if its compilations failed, or were cancelled since its file changed again. It then
+//! comes after all other plugins. After several such compilations it waits as long as they took before its
+//! next turn.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,46 +18,46 @@ use tokio::{sync::oneshot, time::Instant};
 
 use crate::component::Digest;
 
-/// A component larger than this may take long.
+/// The size beyond which a compilation may take long.
 const LARGE: usize = 4 << 20;
 
-/// A plugin that has cost this much for nothing is in debt.
-const DEBT: Duration = Duration::from_secs(1);
+/// The time of unsuccessful compilations from which a plugin is in debt.
+const MIN_DEBT: Duration = Duration::from_secs(1);
 
-/// After this many compilations for nothing, one after another, a plugin in debt waits.
-const PATIENCE: u32 = 3;
+/// The number of consecutive unsuccessful compilations after which a plugin waits.
+const FAILURES_BEFORE_WAIT: u32 = 3;
 
-/// The longest that a plugin in debt waits.
-const MOST_DEBT: Duration = Duration::from_secs(60);
+/// The longest wait of a plugin in debt.
+const MAX_DEBT: Duration = Duration::from_secs(60);
 
-/// After this long a debt is forgotten.
-const FORGET: Duration = Duration::from_secs(600);
+/// The age at which a debt expires.
+const DEBT_EXPIRY: Duration = Duration::from_secs(600);
 
-/// Beyond this many debtors, those that can be forgotten are.
-const SWEEP_ABOVE: usize = 256;
+/// The number of debts above which expired ones are removed.
+const PRUNE_ABOVE: usize = 256;
 
-/// A component that is compiled, or waits to be.
+/// A component that is compiled, or waits for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compilation {
-    /// The plugin that it is for, if that was said.
+    /// The plugin, if the caller named one.
     pub plugin: Option<Arc<str>>,
-    /// Its size.
+    /// The size of the component.
     pub bytes: usize,
-    /// How far it is.
+    /// The state.
     pub state: CompilationState,
 }
 
-/// How far a compilation is.
+/// The state of a compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompilationState {
     /// It waits for its turn.
     Waiting {
-        /// How many are compiled, or will be, before it.
+        /// The number of compilations before it, including the running ones.
         before: usize,
     },
     /// It is being compiled.
     Running {
-        /// For how long.
+        /// The time since its start.
         so_far: Duration,
     },
 }
@@ -64,10 +66,11 @@ pub enum CompilationState {
 #[derive(Debug)]
 pub(crate) struct Queue {
     slots: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
-/// The right to compile. Ends when dropped; unless it [succeeded](Turn::succeeded), its time is the plugin's debt.
+/// The right to compile. Dropping it ends the turn; unless it [succeeded](Turn::succeeded), its time is added
+/// to the plugin's debt.
 #[derive(Debug)]
 pub(crate) struct Turn {
     queue: Arc<Queue>,
@@ -75,7 +78,7 @@ pub(crate) struct Turn {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     next: u64,
     running: BTreeMap<u64, Job>,
     waiting: BTreeMap<u64, (Job, oneshot::Sender<()>)>,
@@ -94,9 +97,9 @@ struct Job {
 #[derive(Debug, Clone, Copy)]
 struct Debt {
     cost: Duration,
-    /// How many compilations came to nothing since the last that succeeded.
+    /// The number of unsuccessful compilations since the last successful one.
     failures: u32,
-    /// When the last of them ended.
+    /// The end of the last of them.
     at: Instant,
 }
 
@@ -107,7 +110,7 @@ impl Queue {
         Arc::new(Self { slots: slots.max(1), state: Mutex::default() })
     }
 
-    /// Waits for a turn. Dropping the future gives the place in the queue back.
+    /// Waits for a turn. Dropping the future removes it from the queue.
     pub(crate) async fn turn(
         self: &Arc<Self>,
         plugin: Option<Arc<str>>,
@@ -124,19 +127,19 @@ impl Queue {
             let in_debt = debt.is_some();
             let job = Job { plugin, bytes, digest, in_debt, since: not_before.unwrap_or_else(Instant::now) };
             state.waiting.insert(id, (job, granted));
-            // From here on dropping the future takes it out again.
+            // From here on, dropping the future removes the job from the queue.
             Turn { queue: Arc::clone(self), id }
         };
         if let Some(not_before) = not_before {
             tokio::time::sleep_until(not_before).await;
         }
         self.start();
-        // The sender is dropped only when the turn is.
+        // The sender is dropped only with the turn.
         let _ = grant.await;
         turn
     }
 
-    /// What is being compiled, and what waits, in the order in which it will have its turn.
+    /// Returns the running compilations, then the waiting ones in their order.
     pub(crate) fn compilations(&self) -> Vec<Compilation> {
         let state = self.state.lock();
         let running = state.running.values().map(|job| Compilation {
@@ -155,21 +158,21 @@ impl Queue {
         running.chain(waiting).collect()
     }
 
-    /// Gives free slots to those whose turn it is.
+    /// Starts the next compilations in free slots.
     fn start(&self) {
         let mut state = self.state.lock();
         while let Some(id) = state.next_one(self.slots) {
             let Some((job, granted)) = state.waiting.remove(&id) else { return };
             state.running.insert(id, Job { since: Instant::now(), ..job });
-            // Whoever waited may be about to give up: then its turn ends with it.
+            // The receiver may have been dropped; then its turn is dropped too.
             let _ = granted.send(());
         }
     }
 }
 
-// === impl State ===
+// === impl QueueState ===
 
-impl State {
+impl QueueState {
     fn next_one(&self, slots: usize) -> Option<u64> {
         if self.running.len() >= slots {
             return None;
@@ -181,7 +184,7 @@ impl State {
             job.since <= now
                 && (may_be_long || !job.takes_long())
                 && !self.running.values().any(|other| {
-                    // The same component is compiled once, for all who want it.
+                    // The same component is compiled once, for all plugins that have it.
                     other.digest == job.digest || (job.plugin.is_some() && other.plugin == job.plugin)
                 })
         };
@@ -189,9 +192,12 @@ impl State {
         able.min_by_key(|(id, (job, _))| job.rank(**id)).map(|(id, _)| *id)
     }
 
-    /// What a plugin owes, if that counts.
+    /// Returns a plugin's debt, if it is in debt.
     fn debt(&self, plugin: &Arc<str>) -> Option<Debt> {
-        self.debts.get(plugin).copied().filter(|debt| debt.cost >= DEBT && debt.at.elapsed() < FORGET)
+        self.debts
+            .get(plugin)
+            .copied()
+            .filter(|debt| debt.cost >= MIN_DEBT && debt.at.elapsed() < DEBT_EXPIRY)
     }
 
     fn ended(&mut self, job: &Job, succeeded: bool) {
@@ -200,13 +206,13 @@ impl State {
             self.debts.remove(plugin);
             return;
         }
-        if self.debts.len() > SWEEP_ABOVE {
-            self.debts.retain(|_, debt| debt.at.elapsed() < FORGET);
+        if self.debts.len() > PRUNE_ABOVE {
+            self.debts.retain(|_, debt| debt.at.elapsed() < DEBT_EXPIRY);
         }
         let nothing = Debt { cost: Duration::ZERO, failures: 0, at: Instant::now() };
-        let before = self.debts.get(plugin).copied().filter(|debt| debt.at.elapsed() < FORGET);
+        let before = self.debts.get(plugin).copied().filter(|debt| debt.at.elapsed() < DEBT_EXPIRY);
         let Debt { cost, failures, at: _ } = before.unwrap_or(nothing);
-        let cost = cost.saturating_add(job.since.elapsed()).min(MOST_DEBT);
+        let cost = cost.saturating_add(job.since.elapsed()).min(MAX_DEBT);
         self.debts.insert(plugin.clone(), Debt { cost, failures: failures.saturating_add(1), ..nothing });
     }
 }
@@ -214,10 +220,10 @@ impl State {
 // === impl Debt ===
 
 impl Debt {
-    /// Until when its plugin waits; none while a failure may be a mistake.
+    /// Returns the time until which the plugin waits. The first failures cause no wait.
     fn not_before(self) -> Option<Instant> {
         let Self { cost, failures, at } = self;
-        (failures >= PATIENCE).then(|| at + cost)
+        (failures >= FAILURES_BEFORE_WAIT).then(|| at + cost)
     }
 }
 
@@ -228,7 +234,7 @@ impl Job {
         self.in_debt || self.bytes > LARGE
     }
 
-    /// Who goes first.
+    /// Returns the key of the order: the lowest is first.
     fn rank(&self, id: u64) -> (bool, usize, u64) {
         (self.in_debt, self.bytes, id)
     }
@@ -237,7 +243,7 @@ impl Job {
 // === impl Turn ===
 
 impl Turn {
-    /// Ends the turn with nothing owed.
+    /// Ends the turn after a successful compilation.
     pub(crate) fn succeeded(self) {
         self.end(true);
     }
@@ -255,7 +261,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // After `succeeded` there is nothing left to end.
+        // Does nothing after `succeeded`.
         self.end(false);
     }
 }

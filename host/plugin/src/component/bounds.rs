@@ -1,10 +1,12 @@
-//! How much there is to compile, counted in one pass over the sections before the compiler sees a byte.
+//! Counts the parts of a component, in one pass over its sections, before it is compiled.
 //!
-//! Deliberately not a validator, and not what keeps the compiler in check: that is the [compiler's](crate::compiler) process. This
-//! refuses in milliseconds, and by name, what would only run into that process's limits. Function bodies are measured, not read.
+//! Deliberately not a validator, and not the limit on the compiler's resources: that is its
+//! [process](crate::compiler). This module refuses in milliseconds, with the name of the part, components
+//! that would only exhaust that process. Function bodies are measured, not read.
 //!
-//! What a component instantiates multiplies: ten components that each instantiate the one before ten times are small, and 10¹⁰
-//! instances. So each component has a [`Cost`], which its instantiation adds to the one around it.
+//! Instances multiply: ten components that each instantiate the one before ten times are small, and have 10¹⁰
+//! instances. So each component has a [`Cost`], which each of its instantiations adds to the enclosing
+//! component.
 
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentInstance, ComponentOuterAliasKind, ComponentTypeRef,
@@ -12,19 +14,19 @@ use wasmparser::{
 };
 
 use super::Error;
-use crate::guest_text;
+use crate::guest;
 
-/// Components and modules in one another. Composed components have three or four levels.
+/// The nesting of components and modules. Composed components have three or four levels.
 const NESTING: u64 = 16;
 /// Core modules. Languages that link dynamically have one for each library, some dozens.
 const MODULES: u64 = 500;
-/// Core instances that one instance of the component is made of; also the most that `limits.coreInstances` takes.
+/// Core instances in one instance of the component; also the maximum of `limits.coreInstances`.
 pub(crate) const CORE_INSTANCES: u64 = 1_000;
 /// Instances of components within one instance.
 const COMPONENT_INSTANCES: u64 = 1_000;
-/// Functions lifted and lowered, each of which becomes an adapter.
+/// Lifted and lowered functions, each of which becomes an adapter.
 const ADAPTERS: u64 = 20_000;
-/// Definitions (aliases, types, instances, …) that instantiating it goes through.
+/// Definitions (aliases, types, instances, …) that an instantiation processes.
 const DEFINITIONS: u64 = 1_000_000;
 /// Functions with a body. CPython has 15,000, SpiderMonkey 30,000.
 const FUNCTIONS: u64 = 250_000;
@@ -41,7 +43,7 @@ const MODULE_EXPORTS: u64 = 100_000;
 /// Imports or exports of a component.
 const COMPONENT_NAMES: u64 = 1_000;
 
-/// What instantiating a component comes to, everything below it included.
+/// The parts of one instance of a component, including those of nested instances.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Cost {
     core_instances: u64,
@@ -50,11 +52,11 @@ struct Cost {
     definitions: u64,
 }
 
-/// A component or module whose sections are being read.
+/// A component or module whose sections are read at the moment.
 #[derive(Debug, Default)]
 struct Level {
     cost: Cost,
-    /// The components that it can instantiate, by their index. Not used by modules.
+    /// The components that it can instantiate, by index. Empty for modules.
     components: Vec<Cost>,
     imports: u64,
     exports: u64,
@@ -69,7 +71,7 @@ struct Counter {
     types: u64,
 }
 
-/// Refuses what is more than this host compiles.
+/// Refuses a component that exceeds a limit.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
     let mut counter = Counter { levels: vec![Level::default()], ..Counter::default() };
     for payload in Parser::new(0).parse_all(bytes) {
@@ -83,7 +85,7 @@ fn within(what: &'static str, found: u64, limit: u64) -> Result<(), Error> {
 }
 
 fn malformed(error: wasmparser::BinaryReaderError) -> Error {
-    Error::Compile(guest_text::one_line(error))
+    Error::Compile(guest::text::one_line(error))
 }
 
 // === impl Counter ===
@@ -162,7 +164,7 @@ impl Counter {
             Payload::ComponentExportSection(section) => {
                 for export in section.clone() {
                     let export = export.map_err(malformed)?;
-                    // An export is one more name, with an index of its own, for what it exports.
+                    // An export defines a further index for the exported component.
                     if export.kind == ComponentExternalKind::Component {
                         let cost = self.component(export.index)?;
                         self.level().components.push(cost);
@@ -194,7 +196,7 @@ impl Counter {
         }
     }
 
-    /// Adds to what instantiating the component comes to that is being read.
+    /// Adds to the cost of the component that is read at the moment.
     fn add(&mut self, more: Cost) -> Result<(), Error> {
         let cost = &mut self.level().cost;
         *cost = cost.and(more);
@@ -260,7 +262,8 @@ impl Counter {
     }
 }
 
-/// Components as arguments and results can be instantiated by others than those that are read here. No tool makes such.
+/// Components as arguments and results could be instantiated by components that are not counted here. No tool
+/// produces them.
 fn passed_around() -> Error {
     Error::Compile("components that are imported, or exported by instances, are not supported".to_owned())
 }

@@ -1,13 +1,14 @@
-//! The component's names against the contract's, so that the error can say what is wrong before wasmtime says how.
+//! Compares the names of a component's imports and exports with the contract. Its errors are clearer than
+//! wasmtime's.
 
 use std::fmt::Write as _;
 
 use super::Error;
 use crate::call_error;
-use crate::guest_text::{self, Bounded};
+use crate::guest::{self, text::Bounded};
 use crate::inspect::{InterfaceName, Surface};
 
-/// The package that the host speaks.
+/// The package of the contract that the host supports.
 const PACKAGE: &str = "oarlock:plugin";
 const VERSION: &str = "0.1.0";
 const WANTED: &str = "oarlock:plugin@0.1.0";
@@ -51,19 +52,19 @@ const WASI: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Where lists of a component's names are cut, and a version in its names.
+/// The maximum length of a list of a component's names, and of a version in its names.
 const MAX_NAMES_BYTES: usize = 2 << 10;
 const MAX_VERSION_BYTES: usize = 64;
 
-/// What the names promise.
+/// The interfaces that a component imports or exports, judging by names.
 #[derive(Debug)]
-pub(super) struct Claims {
+pub(super) struct Interfaces {
     pub(super) handler: bool,
     pub(super) reconciler: bool,
     pub(super) wasi: bool,
 }
 
-pub(super) fn check(surface: &Surface) -> Result<Claims, Error> {
+pub(super) fn check(surface: &Surface) -> Result<Interfaces, Error> {
     check_version(surface)?;
     let exports = |interface: &str| surface.exports.iter().any(|name| is_ours(name, interface));
     let (handler, reconciler) = (exports("handler"), exports("reconciler"));
@@ -83,10 +84,10 @@ pub(super) fn check(surface: &Surface) -> Result<Claims, Error> {
     }
     check_imports(surface)?;
     let wasi = surface.imports.iter().any(|name| name.starts_with("wasi:"));
-    Ok(Claims { handler, reconciler, wasi })
+    Ok(Interfaces { handler, reconciler, wasi })
 }
 
-/// Wraps what wasmtime finds wrong with functions and types.
+/// Wraps an error of wasmtime about functions and types.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub(super) fn mismatch(error: wasmtime::Error) -> Error {
     Error::Mismatch { reason: call_error::text(&error), wanted: WANTED }
@@ -103,7 +104,7 @@ fn check_version(surface: &Surface) -> Result<(), Error> {
         Some(name) => Err(Error::WrongVersion {
             found: match name.version {
                 "" => format!("{PACKAGE} without a version"),
-                version => format!("{PACKAGE}@{}", guest_text::line(version, MAX_VERSION_BYTES)),
+                version => format!("{PACKAGE}@{}", guest::text::line(version, MAX_VERSION_BYTES)),
             },
             wanted: WANTED,
         }),
@@ -145,7 +146,7 @@ fn list<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
     let mut names = names.map(|name| format!("`{name}`")).peekable();
     names.peek()?;
     let mut text = Bounded::new(MAX_NAMES_BYTES, false);
-    // It fails when it is full.
+    // Fails when the text is full.
     let _ = text.write_str(&names.next()?).and_then(|()| names.try_for_each(|name| write!(text, ", {name}")));
     Some(text.into_text())
 }
@@ -164,7 +165,7 @@ mod tests {
     const RECONCILER: &str = "oarlock:plugin/reconciler@0.1.0";
 
     #[test]
-    fn the_names_are_those_of_the_wit() {
+    fn the_lists_of_names_match_the_wit_files() {
         let worlds = include_str!("../../../../wit/worlds.wit");
         assert!(worlds.contains(&format!("package {WANTED};")));
         assert_eq!(WANTED, format!("{PACKAGE}@{VERSION}"));
@@ -173,30 +174,31 @@ mod tests {
             .filter_map(|line| line.trim().strip_prefix("import ")?.strip_suffix(';'))
             .collect();
         assert!(!imports.is_empty());
-        // The types come along with whatever uses them.
+        // An interface that uses the types imports them.
         assert_eq!(imports, IMPORTS[1..]);
     }
 
     #[test]
     fn one_of_handler_and_reconciler_is_enough() {
-        let claims = check(&surface(&["wasi:io/streams@0.2.6"], &[METADATA, HANDLER])).unwrap();
-        assert!(claims.handler && !claims.reconciler && claims.wasi);
-        let claims = check(&surface(&["oarlock:plugin/log@0.1.0"], &[METADATA, RECONCILER])).unwrap();
-        assert!(!claims.handler && claims.reconciler && !claims.wasi);
+        let interfaces = check(&surface(&["wasi:io/streams@0.2.6"], &[METADATA, HANDLER])).unwrap();
+        assert!(interfaces.handler && !interfaces.reconciler && interfaces.wasi);
+        let interfaces = check(&surface(&["oarlock:plugin/log@0.1.0"], &[METADATA, RECONCILER])).unwrap();
+        assert!(!interfaces.handler && interfaces.reconciler && !interfaces.wasi);
     }
 
     #[test]
-    fn refusals_say_what_to_do() {
+    fn an_error_says_what_to_change() {
         let refusal = |imports: &[&str], exports: &[&str]| check(&surface(imports, exports)).unwrap_err();
         insta::assert_snapshot!(refusal(&[], &["wasi:cli/run@0.2.6"]), @"not an Oarlock plugin: it lacks `metadata` and `handler` or `reconciler`; it exports `wasi:cli/run@0.2.6`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
         insta::assert_snapshot!(refusal(&[], &[METADATA]), @"not an Oarlock plugin: it lacks `handler` or `reconciler`; it exports `oarlock:plugin/metadata@0.1.0`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
         insta::assert_snapshot!(refusal(&[], &[]), @"not an Oarlock plugin: it lacks `metadata` and `handler` or `reconciler`; it exports nothing. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
-        insta::assert_snapshot!(refusal(&["oarlock:plugin/log@0.2.0"], &["oarlock:plugin/metadata@0.2.0"]), @"made for oarlock:plugin@0.2.0, this host has oarlock:plugin@0.1.0: build the plugin again with the wit/ folder of this version (wit/CHANGELOG.md says what changed)");
+        insta::assert_snapshot!(refusal(&["oarlock:plugin/log@0.2.0"], &["oarlock:plugin/metadata@0.2.0"]), @"built for oarlock:plugin@0.2.0, this host supports oarlock:plugin@0.1.0: build the plugin again with the wit/ folder of this version (wit/CHANGELOG.md lists the changes)");
         insta::assert_snapshot!(refusal(&["wasi:http/outgoing-handler@0.2.6", "oarlock:plugin/log@0.1.0"], &[METADATA, HANDLER]), @"it imports `wasi:http/outgoing-handler@0.2.6`, which this host does not provide: a plugin has no network; use `client` to reach the API server");
         insta::assert_snapshot!(refusal(&["my:own/thing", "oarlock:plugin/magic@0.1.0"], &[METADATA, HANDLER]), @"it imports `my:own/thing`, `oarlock:plugin/magic@0.1.0`, which this host does not provide: a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 cli, clocks, filesystem, io, random and sockets (all empty)");
     }
+
     #[test]
-    fn promise_4_names_of_any_length_are_refused_in_a_few_words() {
+    fn promise_4_long_names_are_refused_with_a_short_message() {
         let evil = format!("my:own/\u{1b}[2J\n{}", "x".repeat(100_000));
         let names: Vec<&str> = std::iter::repeat_n(evil.as_str(), 100).collect();
         let version = format!("oarlock:plugin/log@{evil}");
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_asks_for_sockets_may_start() {
+    fn a_component_that_imports_sockets_is_accepted() {
         let sockets = ["wasi:sockets/tcp@0.2.0", "wasi:sockets/udp-create-socket@0.2.12"];
         assert!(check(&surface(&sockets, &[METADATA, HANDLER])).unwrap().wasi);
         check(&surface(&["wasi:sockets/tcp-like@0.2.0"], &[METADATA, HANDLER])).unwrap_err();

@@ -1,4 +1,4 @@
-//! Whether a description holds together.
+//! Checks whether a description is valid.
 
 use std::{collections::BTreeSet, fmt::Display};
 
@@ -8,32 +8,32 @@ use crate::{
         Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, Subscription,
         Test,
     },
-    guest_text, pointer,
+    guest, imports,
 };
 
-/// Longest text that a description may carry.
+/// The maximum length of a text in a description.
 pub(super) const MAX_TEXT_BYTES: usize = 4 << 10;
 
 const MAX_NAME_BYTES: usize = 63;
 /// Every change of an object is matched for each subscription to its resource.
 const MAX_SUBSCRIPTIONS: usize = 32;
-/// So is what it is filed under.
+/// Every change of an object updates each index of its resource.
 const MAX_INDICES: usize = 32;
 const MAX_FIELDS: usize = 64;
 const MAX_CONDITIONS: usize = 16;
 const MAX_PARTS: usize = 256;
 
-/// What is wrong with a description, and where.
+/// The first defect of a description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
 pub struct Invalid {
-    /// Such as `subscriptions[pods].fields[2]`.
+    /// The field, such as `subscriptions[pods].fields[2]`.
     pub field: String,
-    /// Such as ``must begin with `/` ``.
+    /// The defect.
     pub reason: String,
 }
 
-/// Checks everything that can be known without Kubernetes.
+/// Checks everything that does not depend on Kubernetes.
 pub(super) fn check(description: &Description, component: &Component) -> Result<(), Invalid> {
     Checker { handler: component.exports_handler(), reconciler: component.exports_reconciler() }
         .check(description)
@@ -71,7 +71,7 @@ impl Checker {
             if !reads.iter().any(|read| read.name == index.lister) {
                 return Err(invalid(
                     format!("{at}.lister"),
-                    format_args!("no read is called {:?}", index.lister),
+                    format_args!("no read has the name {:?}", index.lister),
                 ));
             }
             match &index.source {
@@ -171,18 +171,21 @@ fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> 
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
     };
     if !plain(group) {
-        return Err(invalid(format!("{at}.target.group"), format_args!("{} is no API group", shown(group))));
+        return Err(invalid(
+            format!("{at}.target.group"),
+            format_args!("{} is not an API group", shown(group)),
+        ));
     }
     if version.is_empty() || !plain(version) {
         return Err(invalid(
             format!("{at}.target.version"),
-            format_args!("{} is no API version", shown(version)),
+            format_args!("{} is not an API version", shown(version)),
         ));
     }
     if plural.is_empty() || !plain(plural) {
         return Err(invalid(
             format!("{at}.target.plural"),
-            format_args!("{} is no plural resource name, such as `configmaps`", shown(plural)),
+            format_args!("{} is not a plural resource name, such as `configmaps`", shown(plural)),
         ));
     }
     Ok(())
@@ -191,7 +194,7 @@ fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> 
 fn check_namespaces(at: &str, namespaces: &Namespaces) -> Result<(), Invalid> {
     match namespaces {
         Namespaces::One(namespace) if namespace.is_empty() => {
-            Err(invalid(format!("{at}.namespaces"), "`one` of the empty name; `all` means all"))
+            Err(invalid(format!("{at}.namespaces"), "`one` has an empty name; use `all` for all namespaces"))
         }
         Namespaces::One(namespace) => check_name(&format!("{at}.namespaces"), namespace),
         Namespaces::All => Ok(()),
@@ -199,10 +202,10 @@ fn check_namespaces(at: &str, namespaces: &Namespaces) -> Result<(), Invalid> {
 }
 
 fn check_pointer(at: &str, text: &str) -> Result<(), Invalid> {
-    pointer::check(text).map_err(|reason| invalid(at, reason))
+    imports::check_pointer(text).map_err(|reason| invalid(at, reason))
 }
 
-/// A pointer that is looked up at every change of an object, and so must not lead to the whole of it.
+/// Checks a pointer that is looked up at every change of an object, and so must not select the whole object.
 fn check_part(at: &str, text: &str) -> Result<(), Invalid> {
     check_pointer(at, text)?;
     if text.is_empty() {
@@ -224,7 +227,7 @@ fn check_unique<'a>(at: &str, names: impl Iterator<Item = &'a String>) -> Result
     for (idx, name) in names.enumerate() {
         check_name(&format!("{at}[{idx}].name"), name)?;
         if !seen.insert(name) {
-            return Err(invalid(format!("{at}[{idx}].name"), format_args!("{name:?} is there twice")));
+            return Err(invalid(format!("{at}[{idx}].name"), format_args!("{name:?} occurs twice")));
         }
     }
     Ok(())
@@ -232,12 +235,12 @@ fn check_unique<'a>(at: &str, names: impl Iterator<Item = &'a String>) -> Result
 
 fn check_name(at: &str, name: &str) -> Result<(), Invalid> {
     if name.is_empty() {
-        return Err(invalid(at, "it is empty"));
+        return Err(invalid(at, "the name is empty"));
     }
     if name.len() > MAX_NAME_BYTES || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(invalid(
             at,
-            format_args!("{} is no name (at most {MAX_NAME_BYTES} bytes, no white space)", shown(name)),
+            format_args!("{} is not a name (at most {MAX_NAME_BYTES} bytes, no white space)", shown(name)),
         ));
     }
     Ok(())
@@ -245,14 +248,14 @@ fn check_name(at: &str, name: &str) -> Result<(), Invalid> {
 
 fn check_text(at: &str, text: &str) -> Result<(), Invalid> {
     if text.len() > MAX_TEXT_BYTES {
-        return Err(invalid(at, format_args!("{} bytes, more than {MAX_TEXT_BYTES}", text.len())));
+        return Err(invalid(at, format_args!("it has {} bytes, more than {MAX_TEXT_BYTES}", text.len())));
     }
     Ok(())
 }
 
 fn check_count(at: &str, n: usize, most: usize) -> Result<(), Invalid> {
     if n > most {
-        return Err(invalid(at, format_args!("{n} of them, more than {most}")));
+        return Err(invalid(at, format_args!("there are {n}, more than {most}")));
     }
     Ok(())
 }
@@ -262,8 +265,8 @@ fn shown(text: &str) -> String {
 }
 
 fn invalid(field: impl Into<String>, reason: impl Display) -> Invalid {
-    // Both quote what the guest said.
-    Invalid { field: guest_text::line(field.into(), 256), reason: guest_text::line(reason, 1 << 10) }
+    // Both quote text of the guest.
+    Invalid { field: guest::text::line(field.into(), 256), reason: guest::text::line(reason, 1 << 10) }
 }
 
 #[cfg(test)]
@@ -271,9 +274,9 @@ mod tests {
     use super::*;
     use crate::contract::Content;
 
-    /// What only a component of another shape can get wrong; the rest is tested with the fixture `misdescribes`.
+    /// The defects that depend on the exports of a component. The fixture `misdescribes` covers the others.
     #[test]
-    fn what_is_enqueued_must_be_exported() {
+    fn enqueue_requires_the_exported_interface() {
         let subscription = |enqueue| Subscription {
             name: "pods".into(),
             target: GroupVersionResource {
@@ -289,18 +292,18 @@ mod tests {
             resync_seconds: 0,
             enqueue,
         };
-        let told = |handler, reconciler, enqueue| {
+        let check = |handler, reconciler, enqueue| {
             let checked = Checker { handler, reconciler }.check_subscription(&subscription(enqueue));
             checked.map_err(|invalid| invalid.to_string())
         };
-        assert_eq!(told(true, false, Enqueue::Nothing), Ok(()));
-        assert_eq!(told(false, true, Enqueue::Itself), Ok(()));
-        assert_eq!(told(false, true, Enqueue::Pointer("/spec/nodeName".into())), Ok(()));
-        insta::assert_snapshot!(told(false, true, Enqueue::Nothing).unwrap_err(), @"subscriptions[pods].enqueue: `nothing` calls the handler, which the component does not export");
-        insta::assert_snapshot!(told(true, false, Enqueue::Itself).unwrap_err(), @"subscriptions[pods].enqueue: the component does not export `reconciler`, so it can only be `nothing`");
-        insta::assert_snapshot!(told(true, true, Enqueue::Pointer("spec".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
-        insta::assert_snapshot!(told(true, true, Enqueue::Pointer(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
-        insta::assert_snapshot!(told(true, true, Enqueue::Label(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
-        insta::assert_snapshot!(told(true, true, Enqueue::ControllerOwner("a b".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is no name (at most 63 bytes, no white space)"#);
+        assert_eq!(check(true, false, Enqueue::Nothing), Ok(()));
+        assert_eq!(check(false, true, Enqueue::Itself), Ok(()));
+        assert_eq!(check(false, true, Enqueue::Pointer("/spec/nodeName".into())), Ok(()));
+        insta::assert_snapshot!(check(false, true, Enqueue::Nothing).unwrap_err(), @"subscriptions[pods].enqueue: `nothing` calls the handler, which the component does not export");
+        insta::assert_snapshot!(check(true, false, Enqueue::Itself).unwrap_err(), @"subscriptions[pods].enqueue: the component does not export `reconciler`, so it can only be `nothing`");
+        insta::assert_snapshot!(check(true, true, Enqueue::Pointer("spec".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
+        insta::assert_snapshot!(check(true, true, Enqueue::Pointer(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
+        insta::assert_snapshot!(check(true, true, Enqueue::Label(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
+        insta::assert_snapshot!(check(true, true, Enqueue::ControllerOwner("a b".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is not a name (at most 63 bytes, no white space)"#);
     }
 }

@@ -1,4 +1,4 @@
-//! How long a future computes, as opposed to waits, and an end to it.
+//! Limits the time that a future computes, as opposed to waits.
 
 use std::{
     future::{Future, poll_fn},
@@ -7,9 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs work until it has computed for so long; answers what came of it, if anything did, and how long it computed.
+/// Runs a future until it has computed for `limit`. Returns its result, or `None` at the limit, and how long
+/// it computed.
 ///
-/// A guest comes back at every time slice, so little is computed beyond the limit.
+/// A guest yields at every time slice, so it computes little beyond the limit.
 pub(super) async fn at_most<T>(limit: Duration, work: impl Future<Output = T>) -> (Option<T>, Duration) {
     let mut work = pin!(work);
     let mut computed = Duration::ZERO;
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn computing_counts_and_waiting_does_not() {
+    async fn time_spent_computing_counts_and_time_spent_waiting_does_not() {
         let spin = async |limit: Duration| {
             let began = Instant::now();
             while began.elapsed() < limit {

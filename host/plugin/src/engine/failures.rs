@@ -1,4 +1,5 @@
-//! Which components are known not to compile, so that they are not tried again for each plugin and each touch of a file.
+//! Remembers components that do not compile, so that they are not compiled again for each plugin and each
+//! change of a file.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -7,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::component::{Digest, Error};
 
-/// How long a failure is remembered.
+/// The time for which a failure is remembered.
 const REMEMBER: Duration = Duration::from_secs(600);
 
-/// How many are remembered.
+/// The number of failures that are remembered.
 const MOST: usize = 256;
 
 /// The components that did not compile.
@@ -22,15 +23,15 @@ pub(crate) struct Failures {
 // === impl Failures ===
 
 impl Failures {
-    /// Remembers a failure, if the component is to blame for it.
+    /// Remembers a failure, if the component caused it.
     pub(crate) fn remember(&self, component: Digest, error: &Error) {
-        let is_to_blame = match error {
+        let is_its_fault = match error {
             Error::Compile(_) => true,
-            // How long it took is not its doing alone.
+            // The elapsed time also depends on the load of the machine.
             Error::OverAllowance { what, .. } => *what != "time",
             _ => false,
         };
-        if !is_to_blame {
+        if !is_its_fault {
             return;
         }
         let mut failures = self.failures.lock();
@@ -43,7 +44,7 @@ impl Failures {
         failures.insert(component, (Instant::now(), error.clone()));
     }
 
-    /// Fails as the component did before, if it did.
+    /// Returns the remembered failure of a component as an error.
     pub(crate) fn recall(&self, component: &Digest) -> Result<(), Error> {
         match self.failures.lock().get(component) {
             Some((at, error)) if at.elapsed() < REMEMBER => Err(error.clone()),
@@ -57,13 +58,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_component_that_does_not_compile_is_not_tried_again_for_a_while() {
+    async fn a_failed_compilation_is_remembered_for_ten_minutes() {
         let failures = Failures::default();
         let component = |n: usize| Digest::of(&n.to_le_bytes());
         failures.remember(component(0), &Error::Compile("bad".to_owned()));
         failures.remember(component(1), &Error::Compiler("missing".to_owned()));
         assert_eq!(failures.recall(&component(0)), Err(Error::Compile("bad".to_owned())));
-        assert_eq!(failures.recall(&component(1)), Ok(()), "it is not to blame");
+        assert_eq!(failures.recall(&component(1)), Ok(()), "the component did not cause it");
         for n in 2..2 * MOST {
             failures.remember(component(n), &Error::Compile("bad".to_owned()));
         }

@@ -1,4 +1,4 @@
-//! The clock of the epochs: an OS thread that ticks while a guest computes, and sleeps while none does.
+//! The thread that advances wasmtime's epoch while a call is in progress, and sleeps otherwise.
 
 use std::{
     io,
@@ -12,24 +12,24 @@ use std::{
 
 use wasmtime::EngineWeak;
 
-/// Idle ticks before the thread lies down: a burst of calls should not wake it for each.
-const TICKS_BEFORE_REST: u32 = 50;
+/// Idle ticks before the thread sleeps, so that a burst of calls does not wake it for each call.
+const TICKS_BEFORE_SLEEP: u32 = 50;
 
-/// Advances the engine's epoch. It holds the engine weakly: the thread ends with it.
+/// Advances the engine's epoch. The thread holds a weak reference, and ends with the engine.
 pub(super) struct Ticker {
-    shared: Arc<Shared>,
+    shared: Arc<TickerState>,
     thread: Thread,
 }
 
-/// A call in progress; while one exists, the epoch advances.
+/// A call in progress. The epoch advances while one exists.
 pub(crate) struct Running {
-    shared: Arc<Shared>,
+    shared: Arc<TickerState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct TickerState {
     n_running: AtomicUsize,
-    resting: AtomicBool,
+    sleeping: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ struct Shared {
 
 impl Ticker {
     pub(super) fn start(engine: &wasmtime::Engine, tick: Duration) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(TickerState::default());
         let engine = engine.weak();
         let thread = thread::Builder::new().name("oarlock-epoch".to_owned()).spawn({
             let shared = Arc::clone(&shared);
@@ -47,9 +47,10 @@ impl Ticker {
     }
 
     pub(super) fn running(&self) -> Running {
-        // The thread announces its rest before it looks at the count, and here the count comes first: one of the two sees the other.
+        // The thread sets `sleeping` before it reads the count; this function increments the count before it
+        // reads `sleeping`. So at least one of them sees the change of the other.
         self.shared.n_running.fetch_add(1, Ordering::SeqCst);
-        if self.shared.resting.load(Ordering::SeqCst) {
+        if self.shared.sleeping.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
         Running { shared: Arc::clone(&self.shared) }
@@ -71,9 +72,9 @@ impl Drop for Running {
     }
 }
 
-// === impl Shared ===
+// === impl TickerState ===
 
-impl Shared {
+impl TickerState {
     fn tick(&self, engine: &EngineWeak, tick: Duration) {
         let mut idle = 0;
         while !self.closed.load(Ordering::SeqCst) {
@@ -83,20 +84,20 @@ impl Shared {
             drop(engine);
             if self.n_running.load(Ordering::SeqCst) > 0 {
                 idle = 0;
-            } else if idle < TICKS_BEFORE_REST {
+            } else if idle < TICKS_BEFORE_SLEEP {
                 idle += 1;
             } else {
-                self.rest();
+                self.sleep();
                 idle = 0;
             }
         }
     }
 
-    fn rest(&self) {
-        self.resting.store(true, Ordering::SeqCst);
+    fn sleep(&self) {
+        self.sleeping.store(true, Ordering::SeqCst);
         while self.n_running.load(Ordering::SeqCst) == 0 && !self.closed.load(Ordering::SeqCst) {
             thread::park();
         }
-        self.resting.store(false, Ordering::SeqCst);
+        self.sleeping.store(false, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! `cache`: reads of what all plugins share.
+//! `cache`: reads of the cache that all plugins share.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,13 +6,13 @@ use super::{check_key, check_short, event::check_pointers};
 use crate::{
     bindings::oarlock::plugin::cache::Host,
     contract::{Error, Namespaces, ObjectKey, Page, PageRequest, Projection, Row},
-    state::State,
+    state::StoreState,
 };
 
 const MAX_ROWS: u32 = 1_000;
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-impl Host for State {
+impl Host for StoreState {
     async fn get(&mut self, lister: String, key: ObjectKey, projection: Projection) -> Result<Row, Error> {
         check_short("lister's name", &lister)?;
         check_key(&key)?;

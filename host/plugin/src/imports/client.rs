@@ -1,4 +1,4 @@
-//! `client`: live requests to the API server.
+//! `client`: requests to the API server.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::{
     contract::{
         Error, GroupVersionResource, ObjectKey, Part, PatchKind, Preconditions, Propagation, Written,
     },
-    state::State,
+    state::StoreState,
 };
 
-/// What the API server itself takes as a request's body.
+/// The maximum size of a request's body, as in the API server.
 const MAX_BODY_BYTES: usize = 3 << 20;
 
-impl Host for State {
+impl Host for StoreState {
     async fn get(&mut self, target: GroupVersionResource, key: ObjectKey) -> Result<String, Error> {
         check_target(&target)?;
         check_key(&key)?;

@@ -1,14 +1,15 @@
-//! `clock`: the time, to the millisecond.
+//! `clock`: the time, in whole milliseconds.
 //!
-//! No finer: how long the host takes to answer could otherwise tell a guest of what it may not read.
+//! With a finer clock a guest could measure how long the host takes to answer, and so learn of data that it
+//! may not read.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{bindings::oarlock::plugin::clock::Host, contract::Datetime, state::State};
+use crate::{bindings::oarlock::plugin::clock::Host, contract::Datetime, state::StoreState};
 
-impl Host for State {
+impl Host for StoreState {
     fn now(&mut self) -> Datetime {
-        // A clock before 1970 is as wrong as one after 2106; both get the nearest end.
+        // Times before 1970 and after 2106 do not fit; they become the first and the last time that does.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Datetime {
             seconds: u32::try_from(since.as_secs()).unwrap_or(u32::MAX),
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_cannot_time_what_takes_less_than_a_millisecond() {
+    fn times_are_truncated_to_milliseconds() {
         for (micros, shown) in
             [(0, 0.0), (999, 0.0), (1_000, 1.0), (1_999, 1.0), (86_400_000_123, 86_400_000.0)]
         {

@@ -1,10 +1,11 @@
-//! `config`: what the operator wrote.
+//! `config`: the operator's configuration of the plugin.
 
-use crate::{bindings::oarlock::plugin::config::Host, contract::Error, pointer, state::State};
+use super::check_pointer;
+use crate::{bindings::oarlock::plugin::config::Host, contract::Error, state::StoreState};
 
-impl Host for State {
+impl Host for StoreState {
     fn get(&mut self, pointer: String) -> Result<Option<String>, Error> {
-        pointer::check(&pointer).map_err(Error::Invalid)?;
+        check_pointer(&pointer).map_err(Error::Invalid)?;
         Ok(self.config.pointer(&pointer).map(ToString::to_string))
     }
 

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use super::check_pointer;
 use crate::{
     bindings::oarlock::plugin::event::Host,
     contract::{Error, Version},
     kube_access::EventObject,
-    pointer,
-    state::State,
+    state::StoreState,
 };
 
-/// Pointers in one crossing.
+/// The maximum number of pointers in one call.
 pub(super) const MAX_POINTERS: usize = 64;
 
-impl Host for State {
+impl Host for StoreState {
     fn field(&mut self, which: Version, pointer: String) -> Result<Option<String>, Error> {
         let object = self.version(which)?;
-        pointer::check(&pointer).map_err(Error::Invalid)?;
+        check_pointer(&pointer).map_err(Error::Invalid)?;
         object.field(&pointer)
     }
 
@@ -31,15 +31,13 @@ impl Host for State {
     }
 }
 
-impl State {
+impl StoreState {
     fn version(&self, which: Version) -> Result<&Arc<dyn EventObject>, Error> {
         let (object, word) = match which {
             Version::Old => (&self.old, "old"),
             Version::New => (&self.new, "new"),
         };
-        object
-            .as_ref()
-            .ok_or_else(|| Error::NotFound(format!("this call has no {word} version of an object")))
+        object.as_ref().ok_or_else(|| Error::NotFound(format!("this call has no {word} state of an object")))
     }
 }
 
@@ -47,5 +45,5 @@ pub(super) fn check_pointers(pointers: &[String]) -> Result<(), Error> {
     if pointers.len() > MAX_POINTERS {
         return Err(Error::LimitExceeded(format!("{} pointers, more than {MAX_POINTERS}", pointers.len())));
     }
-    pointers.iter().try_for_each(|pointer| pointer::check(pointer)).map_err(Error::Invalid)
+    pointers.iter().try_for_each(|pointer| check_pointer(pointer)).map_err(Error::Invalid)
 }

@@ -4,17 +4,17 @@ use crate::{
     bindings::oarlock::plugin::events::Host,
     contract::{Error, EventType, GroupVersionResource, ObjectRef},
     kube_access::GuestEvent,
-    state::State,
+    state::StoreState,
 };
 
 const MAX_REASON_CHARS: usize = 128;
 const MAX_NOTE_BYTES: usize = 1_024;
-/// Longest label of a DNS name: versions, resources, kinds, namespaces.
+/// The maximum length of a label of a DNS name: versions, resources, kinds, namespaces.
 const MAX_LABEL_BYTES: usize = 63;
-/// Longest name of anything, uids and resourceVersions included.
+/// The maximum length of any other name, of a uid and of a resourceVersion.
 const MAX_NAME_BYTES: usize = 253;
 
-impl Host for State {
+impl Host for StoreState {
     fn emit(
         &mut self,
         target: GroupVersionResource,
@@ -36,8 +36,8 @@ impl Host for State {
     }
 }
 
-/// An Event is kept until it is written, and for a while after that: none of its fields is longer than
-/// Kubernetes has it.
+/// Checks the lengths of an Event's fields. The host holds an Event until it is written, and for some time
+/// after that.
 fn check_fields(target: &GroupVersionResource, regarding: &ObjectRef, kind: &str) -> Result<(), Error> {
     let GroupVersionResource { group, version, plural } = target;
     let ObjectRef { namespace, name, uid, resource_version } = regarding;
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_has_no_field_that_kubernetes_would_not_take() {
+    fn a_field_that_is_longer_than_kubernetes_allows_is_invalid() {
         let text = |n: usize| "x".repeat(n);
         let about = |name: usize, uid: usize| ObjectRef {
             namespace: text(63),

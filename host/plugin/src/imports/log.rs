@@ -3,11 +3,11 @@
 use crate::{
     bindings::oarlock::plugin::log::Host,
     contract::{Entry, Level},
-    guest_log::MAX_PAIRS,
-    state::State,
+    guest::log::MAX_PAIRS,
+    state::StoreState,
 };
 
-impl Host for State {
+impl Host for StoreState {
     fn log(&mut self, level: Level, message: String, pairs: Vec<Entry>) {
         let pairs: Vec<_> = pairs
             .iter()

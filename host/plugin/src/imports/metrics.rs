@@ -1,12 +1,12 @@
-//! `metrics`: the plugin's own series.
+//! `metrics`: the plugin's own metrics.
 
 use crate::{
     bindings::oarlock::plugin::metrics::Host,
     contract::{Entry, Error},
-    state::State,
+    state::StoreState,
 };
 
-impl Host for State {
+impl Host for StoreState {
     fn counter_add(&mut self, name: String, by: f64, labels: Vec<Entry>) -> Result<(), Error> {
         self.metrics.counter_add(&name, by, labels)
     }

@@ -1,8 +1,9 @@
-//! The empty WASI: for language runtimes that will not start without one.
+//! The empty WASI, for language runtimes that do not start without WASI.
 //!
-//! Clocks work, at a millisecond, and so does randomness; what is written to stdout and stderr (a Go, Python or JavaScript guest's
-//! exception) goes to the plugin's log, or explains why its instance broke. There are no files, no arguments, no environment, nothing
-//! to read on stdin; every socket and every look-up of a name is denied before the system is asked for anything.
+//! Clocks (in whole milliseconds) and random numbers work. Output on stdout and stderr, such as an exception
+//! of a Go, Python or JavaScript guest, goes to the plugin's log, or becomes part of the error of a failed
+//! call. There are no files, no arguments, no environment, and stdin is empty. Every socket and every look-up
+//! of a name is denied without a system call.
 
 mod coarse;
 mod stdio;
@@ -23,49 +24,49 @@ use wasmtime_wasi::{
 use self::stdio::Stdio;
 use crate::{
     output::Stream,
-    state::{State, Wasi},
+    state::{StoreState, Wasi},
 };
 
-/// Random bytes in one call: the host allocates them.
+/// The maximum number of random bytes in one call, which the host allocates.
 const MAX_RANDOM_BYTES: u64 = 64 << 10;
 
-/// Links the interfaces that [`crate::component`] lets through.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+/// Links the interfaces that [`crate::component`] accepts.
+pub(crate) fn add_to_linker(linker: &mut Linker<StoreState>) -> wasmtime::Result<()> {
     let l = linker;
-    io::error::add_to_linker::<State, Table>(l, table)?;
-    io::poll::add_to_linker::<State, Table>(l, table)?;
-    io::streams::add_to_linker::<State, Table>(l, table)?;
-    clocks::wall_clock::add_to_linker::<State, WasiClocks>(l, State::clocks)?;
-    clocks::monotonic_clock::add_to_linker::<State, WasiClocks>(l, State::clocks)?;
-    filesystem::types::add_to_linker::<State, WasiFilesystem>(l, State::filesystem)?;
-    filesystem::preopens::add_to_linker::<State, WasiFilesystem>(l, State::filesystem)?;
-    random::random::add_to_linker::<State, WasiRandom>(l, |state| state.ctx().ctx.random())?;
-    random::insecure::add_to_linker::<State, WasiRandom>(l, |state| state.ctx().ctx.random())?;
-    random::insecure_seed::add_to_linker::<State, WasiRandom>(l, |state| state.ctx().ctx.random())?;
-    cli::exit::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::environment::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::stdin::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::stdout::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::stderr::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::terminal_input::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::terminal_output::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::terminal_stdin::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::terminal_stdout::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    cli::terminal_stderr::add_to_linker::<State, WasiCli>(l, State::cli)?;
-    sockets::instance_network::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
-    sockets::network::add_to_linker::<State, WasiSockets>(
+    io::error::add_to_linker::<StoreState, Table>(l, table)?;
+    io::poll::add_to_linker::<StoreState, Table>(l, table)?;
+    io::streams::add_to_linker::<StoreState, Table>(l, table)?;
+    clocks::wall_clock::add_to_linker::<StoreState, WasiClocks>(l, StoreState::clocks)?;
+    clocks::monotonic_clock::add_to_linker::<StoreState, WasiClocks>(l, StoreState::clocks)?;
+    filesystem::types::add_to_linker::<StoreState, WasiFilesystem>(l, StoreState::filesystem)?;
+    filesystem::preopens::add_to_linker::<StoreState, WasiFilesystem>(l, StoreState::filesystem)?;
+    random::random::add_to_linker::<StoreState, WasiRandom>(l, |state| state.ctx().ctx.random())?;
+    random::insecure::add_to_linker::<StoreState, WasiRandom>(l, |state| state.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<StoreState, WasiRandom>(l, |state| state.ctx().ctx.random())?;
+    cli::exit::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::environment::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::stdin::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::stdout::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::stderr::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::terminal_input::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::terminal_output::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::terminal_stdin::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::terminal_stdout::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    cli::terminal_stderr::add_to_linker::<StoreState, WasiCli>(l, StoreState::cli)?;
+    sockets::instance_network::add_to_linker::<StoreState, WasiSockets>(l, StoreState::sockets)?;
+    sockets::network::add_to_linker::<StoreState, WasiSockets>(
         l,
         &sockets::network::LinkOptions::default(),
-        State::sockets,
+        StoreState::sockets,
     )?;
-    sockets::ip_name_lookup::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
-    sockets::tcp_create_socket::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
-    sockets::tcp::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
-    sockets::udp_create_socket::add_to_linker::<State, WasiSockets>(l, State::sockets)?;
-    sockets::udp::add_to_linker::<State, WasiSockets>(l, State::sockets)
+    sockets::ip_name_lookup::add_to_linker::<StoreState, WasiSockets>(l, StoreState::sockets)?;
+    sockets::tcp_create_socket::add_to_linker::<StoreState, WasiSockets>(l, StoreState::sockets)?;
+    sockets::tcp::add_to_linker::<StoreState, WasiSockets>(l, StoreState::sockets)?;
+    sockets::udp_create_socket::add_to_linker::<StoreState, WasiSockets>(l, StoreState::sockets)?;
+    sockets::udp::add_to_linker::<StoreState, WasiSockets>(l, StoreState::sockets)
 }
 
-impl WasiView for State {
+impl WasiView for StoreState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let output = &self.output;
         let made = self.made;
@@ -76,7 +77,7 @@ impl WasiView for State {
                 .stderr(Stdio::new(Arc::clone(output), Stream::Stderr))
                 .wall_clock(coarse::WallClock)
                 .monotonic_clock(coarse::MonotonicClock(made))
-                // No socket is ever made: each would be a file of the host's.
+                // The host never opens a socket for a guest.
                 .allow_tcp(false)
                 .allow_udp(false)
                 .allow_ip_name_lookup(false)
@@ -93,6 +94,6 @@ impl HasData for Table {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-fn table(state: &mut State) -> &mut ResourceTable {
+fn table(state: &mut StoreState) -> &mut ResourceTable {
     state.ctx().table
 }

@@ -1,4 +1,4 @@
-//! `work-queue`: keys for the plugin's own reconciler.
+//! `work-queue`: keys for the plugin's reconciler.
 
 use std::time::Duration;
 
@@ -6,13 +6,14 @@ use super::{check_key, check_short};
 use crate::{
     bindings::oarlock::plugin::work_queue::Host,
     contract::{Error, WorkKey},
-    state::State,
+    state::StoreState,
 };
 
-/// Bytes of a work key: a kind and the longest names that Kubernetes knows. 100,000 keys may wait.
+/// The maximum length of a work key: a kind, and a namespace and a name of maximum length. 100,000 keys may
+/// wait.
 const LONGEST_KEY: usize = 640;
 
-impl Host for State {
+impl Host for StoreState {
     fn add(&mut self, key: WorkKey) -> Result<(), Error> {
         check_work_key(&key)?;
         self.access.queue_add(key, None)
@@ -29,7 +30,7 @@ fn check_work_key(key: &WorkKey) -> Result<(), Error> {
     check_key(&key.object)?;
     let bytes = key.kind.len() + key.object.namespace.len() + key.object.name.len();
     if bytes > LONGEST_KEY {
-        return Err(Error::LimitExceeded(format!("the work key has {bytes} bytes, {LONGEST_KEY} at most")));
+        return Err(Error::LimitExceeded(format!("the work key has {bytes} bytes, more than {LONGEST_KEY}")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Sizes and durations as people write them.
+//! Sizes and durations with units.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn show(value: u64, units: &[(&str, u64)], smallest: &str) -> String {
     }
 }
 
-/// Reads a whole number and a unit; `plain` tells whether the unit may be missing.
+/// Reads a whole number and a unit. With `plain`, the unit may be missing.
 fn read(text: &str, units: &[(&str, u64)], plain: bool) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -39,7 +39,7 @@ pub(super) mod bytes {
 
     use serde::{Deserializer, Serializer, de};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
     pub(in crate::limits) fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::show_bytes(*bytes))
     }

@@ -1,22 +1,27 @@
-//! Compiling hostile components costs them, and nobody else (promise 4).
+//! Hostile components harm only themselves when they are compiled (promise 4).
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use oarlock_plugin::{
-    Allowance, CompilationState, Compiler, Component, Engine, EngineConfig, component::Error,
+    Component, Engine, EngineConfig,
+    compiler::{Allowance, Compilation, CompilationState, Compiler},
+    component::Error,
 };
+
+use oarlock_wait_until::{LIMIT, wait_until};
 
 use super::{
     hostile,
     support::{engine, guest},
 };
 
-/// An engine whose compiler may use little time.
-fn hasty() -> Engine {
+/// Returns an engine whose compiler may use little time.
+fn impatient_engine() -> Engine {
     engine_with(Allowance { cpu: Duration::from_secs(2), memory: 8 << 30, ..Allowance::default() })
 }
 
@@ -29,13 +34,13 @@ async fn refusal(engine: &Engine, bytes: Vec<u8>) -> Error {
     Component::compile(engine, bytes).await.unwrap_err()
 }
 
-/// What compiles, but is no plugin.
+/// Returns whether the component compiled, but is not a plugin.
 fn is_compiled(error: &Error) -> bool {
     matches!(error, Error::Mismatch { .. })
 }
 
 #[tokio::test]
-async fn promise_4_instances_that_multiply_are_counted_before_anything_is_compiled() {
+async fn promise_4_nested_instances_are_counted_before_the_compilation() {
     for levels in [3, 4, 7, 14] {
         for bytes in
             [hostile::nested_instantiations(levels), hostile::instantiations_within_one_another(levels)]
@@ -54,7 +59,7 @@ async fn promise_4_instances_that_multiply_are_counted_before_anything_is_compil
 }
 
 #[tokio::test]
-async fn promise_4_what_no_plugin_needs_is_refused_by_name() {
+async fn promise_4_a_component_with_too_many_parts_is_refused_by_name() {
     insta::assert_snapshot!(refusal(engine(), hostile::deep_components(50)).await, @"the component has 17 levels of components in one another, more than the 16 that this host compiles");
     insta::assert_snapshot!(refusal(engine(), hostile::locals_in_loops(20_000, 1)).await, @"the component has 20000 locals in one function, more than the 10000 that this host compiles");
     insta::assert_snapshot!(refusal(engine(), hostile::many_functions(300_000)).await, @"the component has 300000 functions, more than the 250000 that this host compiles");
@@ -63,16 +68,24 @@ async fn promise_4_what_no_plugin_needs_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn promise_4_a_component_that_compiles_for_ever_is_refused() {
-    let engine = hasty();
+async fn promise_4_a_component_that_compiles_for_ever_is_refused_and_not_compiled_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let runs = dir.path().join("runs");
+    let program = dir.path().join("compiler-that-counts");
+    let script = format!("#!/bin/sh\necho run >> {}\nexec {} \"$@\"\n", runs.display(), compiler().display());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let allowance = Allowance { cpu: Duration::from_secs(2), memory: 8 << 30, ..Allowance::default() };
+    let compiler = Compiler { program: Some(program), allowance, ..Compiler::default() };
+    let engine = Engine::new(EngineConfig { compiler, ..EngineConfig::default() }).unwrap();
     let bytes = hostile::locals_in_loops(9_000, 300);
     assert!(bytes.len() < 128 << 10, "{}", bytes.len());
     let error = refusal(&engine, bytes.clone()).await;
     insta::assert_snapshot!(error, @"it does not compile: the compiler was ended when it used more than the 2 s of CPU time that a component of this size may take; does it have very large functions, or many components in one another?");
-    // It is not tried again for the next who wants it.
-    let began = Instant::now();
+    let n_runs = || fs::read_to_string(&runs).unwrap().lines().count();
+    assert_eq!(n_runs(), 1);
     assert_eq!(refusal(&engine, bytes).await, error);
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(n_runs(), 1, "the failure is remembered");
     Component::compile(&engine, guest("traps")).await.unwrap();
 }
 
@@ -85,15 +98,15 @@ async fn promise_4_a_component_that_takes_all_memory_to_compile_is_refused() {
 }
 
 #[tokio::test]
-async fn promise_4_little_that_becomes_much_code_is_refused() {
+async fn promise_4_a_small_component_with_much_code_is_refused() {
     let engine = engine_with(Allowance { code: 4 << 20, memory: 8 << 30, ..Allowance::default() });
     let error = refusal(&engine, hostile::sparse_memories(10)).await;
     assert!(matches!(error, Error::OverAllowance { what: "compiled code", .. }), "{error}");
 }
 
 #[tokio::test]
-async fn promise_4_what_is_merely_odd_compiles_or_is_refused_and_hurts_nobody() {
-    let engine = hasty();
+async fn promise_4_unusual_components_compile_or_are_refused_without_harm() {
+    let engine = impatient_engine();
     let components = [
         hostile::jump_table(1 << 20),
         hostile::nested_blocks(10_000),
@@ -112,7 +125,7 @@ async fn promise_4_what_is_merely_odd_compiles_or_is_refused_and_hurts_nobody() 
 }
 
 #[tokio::test]
-async fn promise_4_two_hostile_plugins_do_not_keep_a_third_from_loading() {
+async fn promise_4_two_hostile_plugins_do_not_prevent_a_third_from_loading() {
     let long = Duration::from_secs(600);
     let engine = engine_with(Allowance { cpu: long, memory: 8 << 30, ..Allowance::default() });
     let hostile = ["one", "two"].map(|plugin| {
@@ -121,11 +134,12 @@ async fn promise_4_two_hostile_plugins_do_not_keep_a_third_from_loading() {
         Box::pin(async move { Component::compile_for(&engine, Some(plugin.into()), bytes).await })
     });
     let mut hostile = tokio::task::JoinSet::from_iter(hostile);
-    let both_run = || {
+    wait_until("two running compilations", LIMIT, || {
         let compilations = engine.compilations();
-        compilations.iter().filter(|it| matches!(it.state, CompilationState::Running { .. })).count() == 2
-    };
-    until("both run", both_run).await;
+        let is_running = |it: &&Compilation| matches!(it.state, CompilationState::Running { .. });
+        if compilations.iter().filter(is_running).count() == 2 { Ok(()) } else { Err(compilations) }
+    })
+    .await;
     let good = Component::compile_for(&engine, Some("good".into()), guest("hello-rust")).await;
     good.unwrap();
     assert_eq!(engine.compilations().len(), 2);
@@ -135,7 +149,7 @@ async fn promise_4_two_hostile_plugins_do_not_keep_a_third_from_loading() {
 }
 
 #[tokio::test]
-async fn a_compilation_that_nobody_wants_any_more_ends_at_once() {
+async fn a_dropped_compilation_ends_its_process() {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("compiler-of-this-test");
     fs::copy(compiler(), &program).unwrap();
@@ -147,34 +161,42 @@ async fn a_compilation_that_nobody_wants_any_more_ends_at_once() {
         let engine = engine.clone();
         async move { Component::compile(&engine, hostile::locals_in_loops(9_000, 300)).await }
     });
-    until("the child runs", || n_processes(&program) == 1).await;
+    wait_until("the child process", LIMIT, || match n_processes(&program) {
+        1 => Ok(()),
+        n => Err(n),
+    })
+    .await;
     compiling.abort_all();
-    until("the child is gone", || n_processes(&program) == 0).await;
+    wait_until("the end of the child process", LIMIT, || match n_processes(&program) {
+        0 => Ok(()),
+        n => Err(n),
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn a_compiler_that_is_missing_or_broken_is_said_and_is_nobodys_fault() {
-    let said = async |program: PathBuf| {
+async fn a_missing_or_broken_compiler_is_reported() {
+    let error_with = async |program: PathBuf| {
         let compiler = Compiler { program: Some(program), ..Compiler::default() };
         let engine = Engine::new(EngineConfig { compiler, ..EngineConfig::default() }).unwrap();
         refusal(&engine, guest("traps")).await.to_string()
     };
-    insta::assert_snapshot!(said("/no/such/compiler".into()).await, @"the compiler cannot be used: /no/such/compiler cannot be run: No such file or directory (os error 2); build it with `cargo build -p oarlock-plugin --bin oarlock-compiler`");
-    insta::assert_snapshot!(said("/bin/false".into()).await, @"it does not compile: the compiler failed (exit status: 1)");
-    let silent = said("/bin/true".into()).await;
+    insta::assert_snapshot!(error_with("/no/such/compiler".into()).await, @"the compiler cannot be used: /no/such/compiler cannot be run: No such file or directory (os error 2); build it with `cargo build -p oarlock-plugin --bin oarlock-compiler`");
+    insta::assert_snapshot!(error_with("/bin/false".into()).await, @"it does not compile: the compiler failed (exit status: 1)");
+    let silent = error_with("/bin/true".into()).await;
     assert!(silent.starts_with("compiled code cannot be written to or loaded from "), "{silent}");
 }
 
 #[tokio::test]
-async fn compiled_code_is_found_again_and_shared() {
+async fn compiled_code_is_shared_and_found_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let config = || EngineConfig { cache_dir: Some(dir.path().to_owned()), ..EngineConfig::default() };
     let engine = Engine::new(config()).unwrap();
     let first = Component::compile(&engine, guest("hello-rust")).await.unwrap();
     let second = Component::compile_for(&engine, Some("other".into()), guest("hello-rust")).await.unwrap();
-    assert!(first.is_same(&second), "two plugins of one component share its code");
+    assert!(first.is_same(&second), "two plugins with the same component share its code");
     drop((first, second, engine));
-    // Without a compiler, so that it can only be found.
+    // Without a compiler, the code must come from disk.
     let compiler = Compiler { program: Some("/no/such/compiler".into()), ..Compiler::default() };
     let engine = Engine::new(EngineConfig { compiler, ..config() }).unwrap();
     Component::compile(&engine, guest("hello-rust")).await.unwrap();
@@ -186,28 +208,16 @@ fn compiler() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_oarlock-compiler"))
 }
 
-/// How many processes run a program.
+/// Returns the number of processes that run a program.
 fn n_processes(program: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes.filter(|it| fs::read_link(it.path().join("exe")).is_ok_and(|exe| exe == program)).count()
 }
 
-/// Waits for something that another process has to do.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), patience)
-        .await
-        .unwrap_or_else(|_| panic!("not within 60 s: {what}"));
-}
-
 #[test]
-fn the_compiler_does_nothing_for_others() {
+fn the_compiler_refuses_to_run_without_a_host() {
     let output = std::process::Command::new(compiler()).output().unwrap();
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
-    insta::assert_snapshot!(said, @"this program is run by the host, to compile one component");
+    insta::assert_snapshot!(said, @"the host runs this program to compile one component; it is not for other uses");
 }

@@ -1,10 +1,7 @@
-//! The proof that every language can carry the contract: 100,000 notifications to one instance, each with declared fields,
-//! a field pulled and a read of the cache, without a trap.
+//! Every language can implement the contract: 100,000 notifications to one instance, each with declared
+//! fields, a field that the guest reads and a read of the cache, without a trap.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Instant,
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use oarlock_plugin::{
     Limits,
@@ -22,70 +19,61 @@ const N_OBJECTS: usize = 200;
 
 #[tokio::test]
 async fn hello_rust() {
-    endure("hello-rust").await;
+    handle_many_notifications("hello-rust").await;
 }
 
 #[tokio::test]
 async fn hello_c() {
-    endure("hello-c").await;
+    handle_many_notifications("hello-c").await;
 }
 
 #[tokio::test]
 async fn hello_go() {
-    endure("hello-go").await;
+    handle_many_notifications("hello-go").await;
 }
 
 #[tokio::test]
 async fn hello_ts() {
-    endure("hello-ts").await;
+    handle_many_notifications("hello-ts").await;
 }
 
 #[tokio::test]
 async fn hello_python() {
-    endure("hello-python").await;
+    handle_many_notifications("hello-python").await;
 }
 
-async fn endure(name: &str) {
+async fn handle_many_notifications(name: &str) {
     let mut host = Host::with(name, Limits::default(), json!({})).await;
     let description = host.describe().await.unwrap();
     assert_eq!(description.name, name);
     let pointers = description.subscriptions[0].fields.clone();
     assert_eq!(pointers, ["/metadata/resourceVersion", "/data/greeting"]);
 
-    // It is told what it should be, and says so.
-    let start = Instant::now();
+    // The log line has the content of the notification.
     let instance = host.instance().await.unwrap();
-    let instantiated = start.elapsed();
-    tell(&host, instance, &pointers, 5).await;
+    notify(&host, instance, &pointers, 5).await;
     let last = host.lines.0.lock().last().cloned().unwrap();
     assert_eq!(last.message, "notified");
-    let told: Vec<_> = last.pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let pairs: Vec<_> = last.pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(
-        told.join(" "),
+        pairs.join(" "),
         "type=update subscription=configmaps namespace=ns-1 name=cm-1 uid=uid-of-ns-1-cm-1 resource-version=2 \
          old-resource-version=1 old-greeting=hello 1 greeting=hello 2 created=2026-11-20T08:00:00Z cached=true"
     );
 
-    // And endures it.
+    // The instance handles many notifications.
     host.config = json!({ "quiet": true });
     let n_lines = host.lines().len();
     let n_gets = host.kube.n_gets.load(Ordering::Relaxed);
     let instance = host.instance().await.unwrap();
-    let start = Instant::now();
-    let n_fields = tell(&host, instance, &pointers, N_NOTIFICATIONS).await;
-    let elapsed = start.elapsed();
-    assert!(n_fields >= N_NOTIFICATIONS, "{n_fields} fields pulled");
+    let n_fields = notify(&host, instance, &pointers, N_NOTIFICATIONS).await;
+    assert!(n_fields >= N_NOTIFICATIONS, "{n_fields} fields read");
     assert!(host.kube.n_gets.load(Ordering::Relaxed) - n_gets >= N_NOTIFICATIONS);
-    assert_eq!(host.lines().len(), n_lines, "it was told to be quiet");
-    println!(
-        "{name}: instantiated in {:.1} µs, {:.2} µs per notification",
-        instantiated.as_secs_f64() * 1e6,
-        elapsed.as_secs_f64() * 1e6 / N_NOTIFICATIONS as f64
-    );
+    assert_eq!(host.lines().len(), n_lines, "`quiet` turns the log off");
 }
 
-/// Tells of adds, updates and deletes of some objects in turn; returns how many fields were pulled.
-async fn tell(
+/// Sends adds, updates and deletes of some objects in turn. Returns the number of fields that the guest read.
+async fn notify(
     host: &Host,
     mut instance: oarlock_plugin::Instance,
     pointers: &[String],

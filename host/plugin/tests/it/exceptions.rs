@@ -1,15 +1,16 @@
-//! What a guest breaks of is shown, in every language: the message, the file and the line, once.
+//! The error of a failed call has the guest's exception, once, in every language: message, file and line.
 
 use std::sync::Arc;
 
 use oarlock_plugin::{
-    CallError, EventObject, Instance,
+    CallError, Instance,
     contract::{Error, Failure},
+    kube_access::EventObject,
 };
 
 use super::support::{Add as _, Host, add};
 
-/// Has a hello plugin told of an object whose declared fields are not what it declared, and returns what it broke of.
+/// Calls a hello plugin with other fields than it declared, and returns the error.
 async fn exception(name: &str, fields: &[&str]) -> CallError {
     let host = Host::new(name).await;
     let mut instance: Instance = host.instance().await.unwrap();
@@ -19,32 +20,35 @@ async fn exception(name: &str, fields: &[&str]) -> CallError {
     println!("{error}\n{}\n{}", error.output(), error.backtrace());
     drop(instance);
     let logged = host.lines();
-    assert!(logged.is_empty(), "it is shown with the error, not in the log as well: {logged:?}");
+    assert!(logged.is_empty(), "the exception is in the error, and not in the log as well: {logged:?}");
     error
 }
 
-fn says(error: &CallError, words: &[&str]) {
+fn assert_output_has(error: &CallError, words: &[&str]) {
     for word in words {
         assert_eq!(error.output().matches(word).count(), 1, "{word:?} once in {}", error.output());
     }
-    assert!(error.output().lines().count() > 1, "its lines are lines: {}", error.output());
+    assert!(error.output().lines().count() > 1, "the output has several lines: {}", error.output());
 }
 
-/// The line of a guest's source that has this text, counted from one.
+/// Returns the number of the line of a guest's source with this text.
 fn line_of(source: &str, text: &str) -> usize {
     source.lines().position(|line| line.contains(text)).unwrap() + 1
 }
 
 #[tokio::test]
-async fn a_panic_in_rust_says_what_and_where() {
+async fn a_panic_in_rust_has_its_message_and_line() {
     let error = exception("hello-rust", &["\"1\""]).await;
     let source = include_str!("../../../../plugins/hello-rust/src/lib.rs");
     let line = line_of(source, "self.text_pair(\"greeting\", fields[1]");
-    says(&error, &["index out of bounds: the len is 1 but the index is 1", &format!("lib.rs:{line}:")]);
+    assert_output_has(
+        &error,
+        &["index out of bounds: the len is 1 but the index is 1", &format!("lib.rs:{line}:")],
+    );
 }
 
 #[tokio::test]
-async fn an_assertion_in_c_says_what_and_where() {
+async fn an_assertion_in_c_has_its_message_and_line() {
     let error = exception("hello-c", &["\"1\""]).await;
     let line = line_of(include_str!("../../../../plugins/hello-c/hello.c"), "assert(fields->len");
     assert_eq!(
@@ -54,27 +58,30 @@ async fn an_assertion_in_c_says_what_and_where() {
 }
 
 #[tokio::test]
-async fn a_panic_in_go_says_what_and_where() {
+async fn a_panic_in_go_has_its_message_and_line() {
     let error = exception("hello-go", &["\"1\""]).await;
     let source =
         include_str!("../../../../plugins/hello-go/exports/export_oarlock_plugin_handler/handler.go");
     let line = line_of(source, "n.textPair(\"greeting\", fields[hello.Greeting])");
-    says(&error, &["index out of range [1] with length 1", &format!("handler.go:{line}")]);
+    assert_output_has(&error, &["index out of range [1] with length 1", &format!("handler.go:{line}")]);
 }
 
 #[tokio::test]
-async fn an_exception_in_typescript_says_what_and_where() {
+async fn an_exception_in_typescript_has_its_message_and_line() {
     let error = exception("hello-ts", &["\"1\"", "no JSON"]).await;
-    // Lines are those of the JavaScript that was made of it: its types and comments are gone.
-    says(&error, &["unexpected token: 'no'", "at text (/hello.ts:"]);
+    // Line numbers are those of the bundled JavaScript, without types and comments.
+    assert_output_has(&error, &["unexpected token: 'no'", "at text (/hello.ts:"]);
 }
 
 #[tokio::test]
-async fn an_exception_in_python_says_what_and_where() {
+async fn an_exception_in_python_has_its_message_and_line() {
     let error = exception("hello-python", &["\"1\"", "no JSON"]).await;
     let source = include_str!("../../../../plugins/hello-python/hello.py");
     let line = line_of(source, "value = json.loads(field)");
-    says(&error, &["JSONDecodeError: Expecting value", &format!("hello.py\", line {line}, in text")]);
+    assert_output_has(
+        &error,
+        &["JSONDecodeError: Expecting value", &format!("hello.py\", line {line}, in text")],
+    );
 }
 
 #[tokio::test]
@@ -83,12 +90,12 @@ async fn prints() {
     let mut instance = host.instance().await.unwrap();
     instance.add("default", "web").await.unwrap().unwrap();
     assert_eq!(host.lines(), ["printed web", "to standard error"]);
-    // An answer is no exception, and what was printed before it is in the log.
+    // A failure is not an exception: the output before it is in the log.
     let answer = instance.add("default", "retry").await.unwrap();
     assert_eq!(answer, Err(Failure::Retry("as asked".into())));
     assert_eq!(host.lines().len(), 4);
     instance.add("default", "again").await.unwrap().unwrap();
-    // What was printed just before an exception is part of it, and is not printed twice.
+    // The output just before an exception is part of the error, and is not logged.
     let error = instance.add("default", "raise").await.unwrap_err();
     assert!(error.output().starts_with("printed raise\nto standard error\nTraceback"), "{}", error.output());
     assert!(
@@ -101,7 +108,7 @@ async fn prints() {
     assert!(error.output().contains("to standard error"), "{error:?}");
 }
 
-/// An object over which the host itself panics.
+/// An object whose methods panic, as a bug of the host.
 struct Bug;
 
 impl EventObject for Bug {
@@ -119,7 +126,7 @@ impl EventObject for Bug {
 }
 
 #[tokio::test]
-async fn promise_4_a_panic_of_the_host_within_a_call_costs_the_instance_alone() {
+async fn promise_4_a_panic_of_the_host_within_a_call_ends_only_the_instance() {
     let host = Host::new("hello-rust").await;
     let mut instance = host.instance().await.unwrap();
     let (mut event, object) = add("default", "web");

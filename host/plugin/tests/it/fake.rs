@@ -1,4 +1,4 @@
-//! A Kubernetes of a few ConfigMaps, and sinks that remember.
+//! Fakes: access to a few ConfigMaps, objects of events, and a log that stores its lines.
 
 use std::{
     collections::BTreeMap,
@@ -11,16 +11,17 @@ use std::{
 
 use async_trait::async_trait;
 use oarlock_plugin::{
-    EventObject, GuestEvent, KubeAccess, LogLine, LogSink,
     contract::{
         Error, GroupVersionResource, Level, Namespaces, ObjectKey, ObjectRef, Page, PageRequest, Part,
         PatchKind, Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
+    guest::{LogLine, LogSink},
+    kube_access::{EventObject, GuestEvent, KubeAccess},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// One lister, called `configmaps`.
+/// Access with one lister, `configmaps`.
 #[derive(Default)]
 pub(super) struct FakeKube {
     objects: Mutex<BTreeMap<(String, String), Arc<Value>>>,
@@ -28,13 +29,13 @@ pub(super) struct FakeKube {
     pub(super) queued: Mutex<Vec<(WorkKey, Option<Duration>)>>,
 }
 
-/// One object of it, as an event carries it.
+/// One object of an event.
 pub(super) struct FakeObject {
     pub(super) object: Arc<Value>,
     pub(super) n_fields: Arc<AtomicUsize>,
 }
 
-/// A log that remembers its lines.
+/// A log that stores its lines.
 #[derive(Default)]
 pub(super) struct Lines(pub(super) Mutex<Vec<Line>>);
 
@@ -150,7 +151,7 @@ impl KubeAccess for FakeKube {
         declared(lister).map(|()| true)
     }
 
-    /// Never sees it, and does not keep the time-out either.
+    /// Never returns, not even at the timeout.
     async fn cache_wait_until_seen(&self, lister: &str, _: &str, _: Duration) -> Result<(), Error> {
         declared(lister)?;
         std::future::pending().await

@@ -1,16 +1,17 @@
-//! Every guest in `tests/fixtures` does what it does, and the host makes of it what it should.
+//! Every guest in `tests/fixtures`, and the host's reaction to it.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use oarlock_plugin::{
-    CallError, DescribeError, Limits,
+    CallError, Limits,
     contract::{Description, Failure, ObjectKey, Outcome, WorkKey},
+    describe::DescribeError,
 };
 use serde_json::json;
 
 use super::support::{Add as _, Host, add, deadline};
 
-/// Fails when a fixture was added without a test of its name in this file.
+/// Fails if a fixture has no test of its name in this file.
 #[test]
 fn every_fixture_has_a_test() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
@@ -26,7 +27,7 @@ fn every_fixture_has_a_test() {
         .iter()
         .filter(|name| !source.contains(&format!("async fn {}(", name.replace('-', "_"))))
         .collect();
-    assert!(untested.is_empty(), "no test in {} is called {untested:?}", file!());
+    assert!(untested.is_empty(), "{} has no test with the name {untested:?}", file!());
 }
 
 #[tokio::test]
@@ -35,27 +36,27 @@ async fn allocates() {
     let host = Host::with("allocates", Limits { memory: limit, ..Limits::default() }, json!({})).await;
     for name in ["gulp", "without end"] {
         match host.add_once(name).await.unwrap_err() {
-            CallError::MemoryLimit { wanted, limit: told, backtrace, .. } => {
-                assert_eq!(told, limit);
+            CallError::MemoryLimit { wanted, limit: reported, backtrace, .. } => {
+                assert_eq!(reported, limit);
                 assert!(wanted > limit, "{wanted}");
                 assert!(backtrace.contains("on-add") || backtrace.contains("on_add"), "{backtrace}");
             }
             other => panic!("{name}: {other:?}"),
         }
     }
-    // What it may have, it gets, and keeps.
+    // The guest gets memory within the limit, and keeps it.
     let mut instance = host.instance().await.unwrap();
     let before = instance.memory_bytes();
     instance.add("default", "sip").await.unwrap().unwrap();
     instance.add("default", "sip").await.unwrap().unwrap();
     let taken = instance.memory_bytes() - before;
     assert!((2 << 20..4 << 20).contains(&taken), "{taken}");
-    // Refused, broken, dead; and the memory of a call before is not blamed on a later one.
+    // After a refusal the guest fails, and the instance cannot be called again.
     assert!(matches!(instance.add("default", "gulp").await, Err(CallError::MemoryLimit { .. })));
     assert_eq!(instance.add("default", "sip").await.unwrap_err(), CallError::Dead);
 }
 
-/// What it takes of the rest of the host is in `host/controller/tests/it/hoarding.rs`.
+/// `host/controller/tests/it/hoarding.rs` tests the resources outside of this crate.
 #[tokio::test]
 async fn hoards() {
     let host = Host::new("hoards").await;
@@ -71,7 +72,7 @@ async fn hoards() {
     assert!(lines[1].contains("Invalid"), "{lines:?}");
 }
 
-/// What it declares is the most that is taken; what becomes of it is seen in `host/controller/tests/it/bad_plugins.rs`.
+/// The host accepts the largest description; `host/controller/tests/it/bad_plugins.rs` tests its effects.
 #[tokio::test]
 async fn declares_the_most() {
     for nested in [false, true] {
@@ -91,14 +92,14 @@ async fn a_component_larger_than_its_limits_does_not_start() {
     let cannot = async |limits| {
         Host::with("traps", limits, json!({})).await.instance().await.err().unwrap().to_string()
     };
-    // How much it wants is the business of the compiler that built it.
+    // The wanted amount depends on the compiler that built the guest.
     let is = |text: String, begin: &str, end: &str| {
         assert!(text.starts_with(begin) && text.ends_with(end), "{text}")
     };
     let limits = Limits { memory: 64 << 10, ..Limits::default() };
     is(cannot(limits).await, "the guest reached its memory limit: it wanted ", " bytes, the limit is 65536");
     let limits = Limits { core_instances: 1, ..Limits::default() };
-    insta::assert_snapshot!(cannot(limits).await, @"the instance cannot be made: resource limit exceeded: instance count too high at 2");
+    insta::assert_snapshot!(cannot(limits).await, @"the instance cannot be created: resource limit exceeded: instance count too high at 2");
     let limits = Limits { table_elements: 1, ..Limits::default() };
     is(cannot(limits).await, "the guest reached its table limit: it wanted ", " elements, the limit is 1");
 }
@@ -109,17 +110,17 @@ async fn floods_log() {
     let host = Host::with("floods-log", limits, json!({})).await;
     host.add_once("any").await.unwrap().unwrap();
     let sink = Arc::clone(&host.lines);
-    // The last count is told at the latest when the log closes.
+    // The log reports the last count when it is dropped.
     drop(host);
     let lines = sink.0.lock();
-    let (told, counts): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.message.starts_with('é'));
-    assert!(told.len() >= 10, "a second's worth is let through, got {}", told.len());
-    assert_eq!(told[0].message.len(), 8 << 10, "cut to size, between two characters");
-    assert_eq!(told[0].pairs.len(), 32);
-    assert_eq!(told[0].pairs[31], ("pair-31".to_owned(), "31".to_owned()));
+    let (written, counts): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.message.starts_with('é'));
+    assert!(written.len() >= 10, "the lines of one second are written, got {}", written.len());
+    assert_eq!(written[0].message.len(), 8 << 10, "truncated between two characters");
+    assert_eq!(written[0].pairs.len(), 32);
+    assert_eq!(written[0].pairs[31], ("pair-31".to_owned(), "31".to_owned()));
     assert!(counts.iter().all(|line| line.message == "lines beyond the plugin's log rate were dropped"));
     let dropped: usize = counts.iter().map(|line| line.pairs[0].1.parse::<usize>().unwrap()).sum();
-    assert_eq!(told.len() + dropped, 10_000, "every line is told or counted");
+    assert_eq!(written.len() + dropped, 10_000, "every line is written or counted");
 }
 
 #[tokio::test]
@@ -127,7 +128,7 @@ async fn hands_over_too_much() {
     let host = Host::new("hands-over-too-much").await;
     for name in ["log", "list", "answer"] {
         match host.add_once(name).await.unwrap_err() {
-            CallError::BadHandover { message, .. } => assert_eq!(
+            CallError::InvalidData { message, .. } => assert_eq!(
                 message,
                 "too much data is being copied between the host and the guest: fuel allocated for hostcalls has been exhausted",
                 "{name}"
@@ -146,16 +147,18 @@ async fn loops() {
     let limit = Duration::from_millis(30);
     let host = Host::with("loops", deadline(limit), json!({})).await;
     match host.add_once("any").await.unwrap_err() {
-        CallError::DeadlineExceeded { limit: told, waiting_for, backtrace, .. } => {
-            assert_eq!((told, waiting_for), (limit, None));
-            assert!(backtrace.contains("compute_for_ever"), "says where it was: {backtrace}");
+        CallError::DeadlineExceeded { limit: reported, waiting_for, backtrace, .. } => {
+            assert_eq!((reported, waiting_for), (limit, None));
+            assert!(backtrace.contains("compute_for_ever"), "the backtrace has the function: {backtrace}");
         }
         other => panic!("{other:?}"),
     }
     let limits = Limits { start_deadline: limit, ..Limits::default() };
     let host = Host::with("loops", limits, json!({"inDescribe": true})).await;
     match host.describe().await.unwrap_err() {
-        DescribeError::Call(CallError::DeadlineExceeded { limit: told, .. }) => assert_eq!(told, limit),
+        DescribeError::Call(CallError::DeadlineExceeded { limit: reported, .. }) => {
+            assert_eq!(reported, limit)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -167,27 +170,27 @@ async fn makes_mistakes() {
     insta::assert_snapshot!(host.lines().join("\n"), @r#"
     event.field, malformed: Err(Error::Invalid("the JSON pointer \"metadata\" does not begin with /, such as /metadata/name"))
     event.field, nothing there: Ok(None)
-    event.field, no old version: Err(Error::NotFound("this call has no old version of an object"))
+    event.field, no old version: Err(Error::NotFound("this call has no old state of an object"))
     event.fields, 65: Err(Error::LimitExceeded("65 pointers, more than 64"))
     event.fields, one malformed: Err(Error::Invalid("the JSON pointer \"/a~2\" has a ~ without 0 or 1 after it"))
-    event.json, no old version: Err(Error::NotFound("this call has no old version of an object"))
+    event.json, no old version: Err(Error::NotFound("this call has no old state of an object"))
     config.get, malformed: Err(Error::Invalid("the JSON pointer \"name\" does not begin with /, such as /metadata/name"))
     cache.get, long lister: Err(Error::LimitExceeded("the lister's name has 5120 bytes, more than 4096"))
     cache.get, not declared: Err(Error::NotDeclared("lister \"secrets\""))
     cache.get, 65 fields: Err(Error::LimitExceeded("65 pointers, more than 64"))
     cache.list, long token: Err(Error::LimitExceeded("the continue token has 5120 bytes, more than 4096"))
     client.create, large: Err(Error::LimitExceeded("the body has 3145730 bytes, more than 3145728"))
-    client.replace, never fetched: Err(Error::Invalid("replace configmaps default/a: this instance has not fetched it with client.get (or 1024 others since); what the cache holds is pruned and must not be written back"))
+    client.replace, never fetched: Err(Error::Invalid("replace configmaps default/a: this instance did not fetch it with client.get (or fetched 1024 others since); objects in the cache lack pruned fields and must not be written back"))
     client.get: Ok("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"default\",\"name\":\"a\",\"uid\":\"uid-of-default-a\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"2026-11-20T08:00:00Z\",\"labels\":{\"app\":\"hello\",\"oarlock.dev/of\":\"tests\"},\"annotations\":{\"note\":\"a \\\"quoted\\\" text, ünïcödé\"}},\"data\":{\"greeting\":\"hello 7\",\"other\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}}")
     client.replace, as fetched: Ok(Written { name: "a", uid: "u", resource-version: "8" })
-    client.replace, another version: Err(Error::Invalid("replace configmaps default/a: the text has resourceVersion \"1\", client.get answered \"7\""))
+    client.replace, another version: Err(Error::Invalid("replace configmaps default/a: the text has resourceVersion \"1\", client.get returned \"7\""))
     events.emit, reason: Err(Error::Invalid("the reason \"not camel case\" is not one CamelCase word of at most 128 characters"))
     events.emit, note: Err(Error::Invalid("the note has 5120 bytes, more than 1024"))
     metrics.counter-add, name: Err(Error::Invalid("metric name \"a-b\" is not [a-zA-Z_][a-zA-Z0-9_]*, at most 128 characters"))
     metrics.counter-add, negative: Err(Error::Invalid("counter \"a\": cannot add -1"))
     metrics.counter-add: Ok(())
     metrics.gauge-set, a counter: Err(Error::Invalid("metric \"a\": \"a_total\" is a counter"))
-    metrics.gauge-set, label twice: Err(Error::Invalid("metric \"b\": the label \"c\" is there twice"))
+    metrics.gauge-set, label twice: Err(Error::Invalid("metric \"b\": the label \"c\" occurs twice"))
     metrics.gauge-set, nine labels: Err(Error::LimitExceeded("metric \"b\": more than 8 labels"))
     metrics.gauge-set, after 256: Err(Error::LimitExceeded("metric \"g256\": the plugin has 256 series"))
     "#);
@@ -195,7 +198,7 @@ async fn makes_mistakes() {
 
 #[tokio::test]
 async fn misdescribes() {
-    let mut told = String::new();
+    let mut errors = String::new();
     for how in [
         "refuses",
         "no name",
@@ -216,26 +219,26 @@ async fn misdescribes() {
         "300 reads",
     ] {
         let host = Host::with("misdescribes", Limits::default(), json!({ "how": how })).await;
-        told.push_str(&format!("{}\n", host.describe().await.unwrap_err()));
+        errors.push_str(&format!("{}\n", host.describe().await.unwrap_err()));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(errors, @r#"
     the plugin refuses to be loaded: `how` suits me not
-    the plugin's description is invalid: name: it is empty
-    the plugin's description is invalid: subscriptions[1].name: "configmaps" is there twice
+    the plugin's description is invalid: name: the name is empty
+    the plugin's description is invalid: subscriptions[1].name: "configmaps" occurs twice
     the plugin's description is invalid: subscriptions[configmaps].fields[1]: the JSON pointer "spec" does not begin with /, such as /metadata/name
     the plugin's description is invalid: subscriptions[configmaps].fields[1]: the empty JSON pointer means the whole object: name a field of it, such as /spec
     the plugin's description is invalid: subscriptions[configmaps].conditions[0].pointer: the empty JSON pointer means the whole object: name a field of it, such as /spec
-    the plugin's description is invalid: subscriptions: 33 of them, more than 32
-    the plugin's description is invalid: subscriptions[configmaps].fields: 65 of them, more than 64
-    the plugin's description is invalid: subscriptions[configmaps].conditions: 17 of them, more than 16
+    the plugin's description is invalid: subscriptions: there are 33, more than 32
+    the plugin's description is invalid: subscriptions[configmaps].fields: there are 65, more than 64
+    the plugin's description is invalid: subscriptions[configmaps].conditions: there are 17, more than 16
     the plugin's description is invalid: subscriptions[configmaps].conditions[0].test: "no quotes" is not JSON (expected ident at line 1 column 2); a string needs its quotes
-    the plugin's description is invalid: subscriptions[configmaps].target.plural: "ConfigMaps" is no plural resource name, such as `configmaps`
-    the plugin's description is invalid: subscriptions[configmaps].namespaces: `one` of the empty name; `all` means all
+    the plugin's description is invalid: subscriptions[configmaps].target.plural: "ConfigMaps" is not a plural resource name, such as `configmaps`
+    the plugin's description is invalid: subscriptions[configmaps].namespaces: `one` has an empty name; use `all` for all namespaces
     the plugin's description is invalid: subscriptions[configmaps].enqueue: the component does not export `reconciler`, so it can only be `nothing`
-    the plugin's description is invalid: indices[by-app].lister: no read is called "pods"
-    the plugin's description is invalid: indices: 33 of them, more than 32
+    the plugin's description is invalid: indices[by-app].lister: no read has the name "pods"
+    the plugin's description is invalid: indices: there are 33, more than 32
     the plugin's description is invalid: writes[0].verbs: empty: a write names at least one verb
-    the plugin's description is invalid: reads: 300 of them, more than 256
+    the plugin's description is invalid: reads: there are 300, more than 256
     "#);
     let host = Host::new("misdescribes").await;
     assert_eq!(host.describe().await.unwrap().name, "misdescribes");
@@ -261,10 +264,10 @@ async fn reconciles() {
     let description = host.describe().await.unwrap();
     assert_eq!(description.subscriptions[0].name, "deployments");
     insta::assert_snapshot!(host.lines().join("\n"), @r#"
-    Some(Error::NotSynced("nothing can be read in describe"))
-    Some(Error::Unavailable("nothing can be written in describe"))
-    Some(Error::NotFound("this call has no new version of an object"))
-    Some(Error::Unavailable("nothing can be written in describe"))
+    Some(Error::NotSynced("the cache cannot be read in describe"))
+    Some(Error::Unavailable("this import is not available in describe"))
+    Some(Error::NotFound("this call has no new state of an object"))
+    Some(Error::Unavailable("this import is not available in describe"))
     "#);
 
     let mut instance = host.instance().await.unwrap();
@@ -280,7 +283,7 @@ async fn reconciles() {
     let (event, object) = add("default", "any");
     let refused = instance.on_add(&event, object).await.unwrap_err();
     assert_eq!(refused, CallError::NotExported { interface: "handler" });
-    assert!(instance.is_alive(), "nothing was called");
+    assert!(instance.is_alive(), "the call did not reach the guest");
     assert!(matches!(instance.reconcile(&key("trap")).await, Err(CallError::Trap { .. })));
     assert_eq!(instance.reconcile(&key("deployments")).await.unwrap_err(), CallError::Dead);
 }
@@ -308,7 +311,7 @@ async fn traps() {
         assert!(!instance.is_alive());
         assert_eq!(instance.add("default", "any").await.unwrap_err(), CallError::Dead);
     }
-    // A failure is an answer: the instance goes on, and remembers.
+    // A failure is an answer: the instance keeps its state and can be called again.
     let mut instance = host.instance().await.unwrap();
     let answer = instance.add("default", "retry").await.unwrap();
     assert_eq!(answer, Err(Failure::Retry("as asked".into())));
@@ -323,6 +326,6 @@ async fn traps() {
 async fn waits_for_the_host() {
     let host = Host::new("waits-for-the-host").await;
     let error = host.add_once("any").await.unwrap_err();
-    insta::assert_snapshot!(error, @"the call passed its deadline of 5s while it waited for cache.wait-until-seen");
+    insta::assert_snapshot!(error, @"the call exceeded its deadline of 5s while it waited for cache.wait-until-seen");
     assert!(matches!(error, CallError::DeadlineExceeded { backtrace, .. } if backtrace.is_empty()));
 }

@@ -1,6 +1,6 @@
-//! Components that are made to keep a compiler busy, written byte by byte.
+//! Components that are expensive to compile, written byte by byte.
 
-/// What makes a component look like a plugin: an empty instance under the names that one exports.
+/// Makes a component look like a plugin: exports an empty instance under the names of a plugin's exports.
 const NAMES: [&str; 2] = ["oarlock:plugin/metadata@0.1.0", "oarlock:plugin/handler@0.1.0"];
 
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
@@ -36,12 +36,12 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [vec![id], with_length(content)].concat()
 }
 
-/// So many times the same item, as a vector.
+/// Returns a vector with the same item `n` times.
 fn repeated(n: usize, item: &[u8]) -> Vec<u8> {
     [number(n), item.repeat(n)].concat()
 }
 
-/// Sections, and what makes them look like a plugin.
+/// Returns sections that look like those of a plugin.
 fn plugin(sections: &[Vec<u8>], n_instances: usize) -> Vec<u8> {
     let empty = section(INSTANCES, &repeated(1, &[1, 0]));
     let mut exports = number(NAMES.len());
@@ -52,7 +52,7 @@ fn plugin(sections: &[Vec<u8>], n_instances: usize) -> Vec<u8> {
     [COMPONENT.to_vec(), sections.concat(), empty, section(EXPORTS, &exports)].concat()
 }
 
-/// A module of one function `() -> ()`, or many of the same.
+/// Returns a module of one or more equal functions `() -> ()`.
 fn module(n_functions: usize, body: &[u8]) -> Vec<u8> {
     let types = section(1, &[1, 0x60, 0, 0]);
     let functions = section(3, &repeated(n_functions, &[0]));
@@ -64,7 +64,8 @@ fn of_module(module: &[u8]) -> Vec<u8> {
     plugin(&[section(CORE_MODULE, module)], 0)
 }
 
-/// Components that each instantiate the one before ten times, the innermost a module: 10^`levels` instances.
+/// Returns components that each instantiate the one before ten times; the innermost is a module: 10^`levels`
+/// instances.
 pub(super) fn nested_instantiations(levels: usize) -> Vec<u8> {
     let tiny = module(1, &[0, 0x0b]);
     let innermost =
@@ -80,7 +81,7 @@ pub(super) fn nested_instantiations(levels: usize) -> Vec<u8> {
     plugin(&sections, 1)
 }
 
-/// The same, each component within the next.
+/// Does the same as [`nested_instantiations`], with each component nested in the next.
 pub(super) fn instantiations_within_one_another(levels: usize) -> Vec<u8> {
     let tiny = module(1, &[0, 0x0b]);
     let mut component =
@@ -94,7 +95,7 @@ pub(super) fn instantiations_within_one_another(levels: usize) -> Vec<u8> {
     plugin(&[section(NESTED, &component), section(INSTANCES, &[1, 0, 0, 0])], 1)
 }
 
-/// Components in one another, with nothing in them.
+/// Returns empty nested components.
 pub(super) fn deep_components(levels: usize) -> Vec<u8> {
     let mut component = COMPONENT.to_vec();
     for _ in 1..levels {
@@ -103,8 +104,8 @@ pub(super) fn deep_components(levels: usize) -> Vec<u8> {
     plugin(&[section(NESTED, &component)], 0)
 }
 
-/// One function with so many locals, all of them used within so many loops in one another: the product of both is what a
-/// compiler has to keep apart.
+/// Returns one function with many locals, which are all used within nested loops. The compiler's work grows
+/// with the product of both numbers.
 pub(super) fn locals_in_loops(locals: usize, loops: usize) -> Vec<u8> {
     let mut body = [vec![1], number(locals), vec![0x7f]].concat();
     body.extend([0x03, 0x40].repeat(loops));
@@ -113,21 +114,21 @@ pub(super) fn locals_in_loops(locals: usize, loops: usize) -> Vec<u8> {
         body.extend([vec![0x20], number(local), vec![0x41, 1, 0x6a, 0x21], number(local)].concat());
     }
     for depth in 0..loops {
-        // local.get 0, br_if 0: every loop may go on.
+        // local.get 0, br_if 0: every loop may repeat.
         body.extend([vec![0x20], number(depth % locals), vec![0x0d, 0], vec![0x0b]].concat());
     }
     body.push(0x0b);
     of_module(&module(1, &body))
 }
 
-/// One function that jumps to one of so many places, which are two.
+/// Returns one function with a large jump table of two targets.
 pub(super) fn jump_table(targets: usize) -> Vec<u8> {
     let jump = [vec![0x41, 0, 0x0e], repeated(targets, &[0]), vec![1]].concat();
     let body = [vec![0, 0x02, 0x40, 0x02, 0x40], jump, vec![0x0b, 0x0b, 0x0b]].concat();
     of_module(&module(1, &body))
 }
 
-/// One function of blocks in one another, from the innermost of which each is jumped to.
+/// Returns one function of nested blocks, with a jump to each from the innermost.
 pub(super) fn nested_blocks(depth: usize) -> Vec<u8> {
     let mut jump = vec![0x41, 0, 0x0e];
     jump.extend(number(depth));
@@ -137,30 +138,30 @@ pub(super) fn nested_blocks(depth: usize) -> Vec<u8> {
     of_module(&module(1, &body))
 }
 
-/// So many functions that do nothing.
+/// Returns `n` empty functions.
 pub(super) fn many_functions(n: usize) -> Vec<u8> {
     of_module(&module(n, &[0, 0x0b]))
 }
 
-/// One function of so many calls of itself.
+/// Returns one function with `n` calls of itself.
 pub(super) fn long_function(calls: usize) -> Vec<u8> {
     of_module(&module(1, &[vec![0], [0x10, 0].repeat(calls), vec![0x0b]].concat()))
 }
 
-/// A module that imports so much.
+/// Returns a module with `n` imports.
 pub(super) fn many_imports(n: usize) -> Vec<u8> {
     let types = section(1, &[1, 0x60, 0, 0]);
     let imports = section(2, &repeated(n, &[1, b'm', 1, b'f', 0, 0]));
     of_module(&[MODULE.to_vec(), types, imports].concat())
 }
 
-/// A module with a data segment of this length, which nothing uses.
+/// Returns a module with an unused data segment of this length.
 pub(super) fn giant_data(bytes: usize) -> Vec<u8> {
     let data = [vec![1, 1], with_length(&vec![b'x'; bytes])].concat();
     of_module(&[MODULE.to_vec(), section(12, &[1]), section(11, &data)].concat())
 }
 
-/// So many modules, each with a byte at either end of 16 MiB of memory.
+/// Returns `n` modules, each with a byte at both ends of 16 MiB of memory.
 pub(super) fn sparse_memories(modules: usize) -> Vec<u8> {
     let memory = section(5, &[1, 0, 255, 1]);
     let byte = |at: Vec<u8>| [vec![0, 0x41], at, vec![0x0b, 1, 1]].concat();

@@ -1,18 +1,19 @@
-//! Components whose names are made to hurt whoever shows them: in backtraces, in what does not link, in what does not fit.
+//! Components with names that are expensive or dangerous to show: in backtraces, and in errors about links
+//! and types.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use oarlock_plugin::{CallError, Component, DescribeError, Limits};
+use oarlock_plugin::{CallError, Component, Limits, describe::DescribeError};
 use serde_json::json;
 
 use super::support::{Add as _, Host, deadline, engine, guest};
 
-/// More than the traces of one trap could ever be worth.
+/// The maximum length of the output for one trap.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// A name in Rust's v0 mangling whose demangled form doubles with each level: a tuple of a type and of itself again, by a
-/// back reference.
+/// Returns a name in Rust's v0 mangling whose demangled form doubles with each level: a tuple of a type, and
+/// of the same type by a back reference.
 fn doubling(levels: usize) -> String {
     let digits = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let back_reference = |to: usize| match to {
@@ -22,13 +23,13 @@ fn doubling(levels: usize) -> String {
     };
     let mut name = format!("_RIC1a{}h", "T".repeat(levels));
     for level in (0..levels).rev() {
-        // Positions count from behind `_R`; the type of a level begins behind its T.
+        // Positions are relative to the end of `_R`. The type of a level begins after its T.
         let _ = write!(name, "{}E", back_reference("IC1a".len() + level + 1));
     }
     name + "E"
 }
 
-fn evil_names() -> Vec<(&'static str, String)> {
+fn hostile_names() -> Vec<(&'static str, String)> {
     vec![
         ("doubles 16 times", doubling(16)),
         ("doubles 24 times", doubling(24)),
@@ -51,7 +52,7 @@ fn evil_names() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The bytes of a guest in which every function of every module has this name.
+/// Returns the bytes of a guest in which every function of every module has this name.
 fn named(guest_name: &str, function_name: &str) -> Vec<u8> {
     let component = guest(guest_name);
     let mut renamed = component[..8].to_vec();
@@ -68,7 +69,8 @@ fn with_names(module: &[u8], function_name: &str) -> Vec<u8> {
     let mut renamed = module[..8].to_vec();
     let mut n_functions = 0;
     for (id, payload) in sections(module) {
-        // Custom sections go: the names, and what would have to agree with them. Function bodies are counted, imports guessed.
+        // Removes custom sections: the names, and sections that refer to them. Counts function bodies, and
+        // estimates imports.
         match id {
             0 => continue,
             10 => n_functions = leb(payload).0,
@@ -142,8 +144,8 @@ fn is_harmless(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn promise_4_a_trap_in_functions_of_evil_names_costs_the_plugin_alone() {
-    for (what, name) in evil_names() {
+async fn promise_4_a_trap_in_functions_with_hostile_names_has_a_short_error() {
+    for (what, name) in hostile_names() {
         let component = Component::compile(engine(), named("traps", &name)).await.unwrap();
         let host = Host::of(component, Limits::default(), json!({}));
         for object in ["panic", "overflow"] {
@@ -156,14 +158,14 @@ async fn promise_4_a_trap_in_functions_of_evil_names_costs_the_plugin_alone() {
                 other => panic!("{what}: {other:?}"),
             }
         }
-        // The next one is as good as ever.
+        // The next instance works.
         host.instance().await.unwrap().add("default", "any").await.unwrap().unwrap();
     }
 }
 
 #[tokio::test]
-async fn promise_4_nor_does_a_deadline_in_them() {
-    for (what, name) in evil_names() {
+async fn promise_4_a_deadline_in_functions_with_hostile_names_has_a_short_error() {
+    for (what, name) in hostile_names() {
         let component = Component::compile(engine(), named("loops", &name)).await.unwrap();
         let host = Host::of(component, deadline(Duration::from_millis(20)), json!({}));
         match host.add_once("any").await.unwrap_err() {
@@ -176,8 +178,8 @@ async fn promise_4_nor_does_a_deadline_in_them() {
 }
 
 #[tokio::test]
-async fn promise_4_nor_does_describe() {
-    for (what, name) in evil_names() {
+async fn promise_4_a_trap_in_describe_with_hostile_names_has_a_short_error() {
+    for (what, name) in hostile_names() {
         let component = Component::compile(engine(), named("panics-in-describe", &name)).await.unwrap();
         let error = Host::of(component, Limits::default(), json!({})).describe().await.unwrap_err();
         assert!(is_harmless(&error.to_string()), "{what}: {error}");
@@ -186,12 +188,12 @@ async fn promise_4_nor_does_describe() {
 }
 
 #[tokio::test]
-async fn promise_4_a_reconciler_is_no_exception() {
+async fn promise_4_a_trap_in_reconcile_with_hostile_names_has_a_short_error() {
     let key = oarlock_plugin::contract::WorkKey {
         kind: "trap".into(),
         object: oarlock_plugin::contract::ObjectKey { namespace: "default".into(), name: "a".into() },
     };
-    for (what, name) in evil_names() {
+    for (what, name) in hostile_names() {
         let component = Component::compile(engine(), named("reconciles", &name)).await.unwrap();
         let host = Host::of(component, Limits::default(), json!({}));
         match host.instance().await.unwrap().reconcile(&key).await.unwrap_err() {
@@ -202,8 +204,8 @@ async fn promise_4_a_reconciler_is_no_exception() {
 }
 
 #[test]
-fn the_names_are_as_evil_as_they_should_be() {
-    // As many levels as bytes would allow would be longer than this by far.
+fn a_demangler_would_expand_the_hostile_names() {
+    // More levels would make the name far longer than this.
     assert_eq!(doubling(2), "_RIC1aTThB5_EB4_EE");
     assert!(doubling(60).len() < 400);
 }

@@ -1,4 +1,4 @@
-//! What is no plugin is refused, with a reason that helps.
+//! Files that are not plugins are refused with a helpful reason.
 
 use oarlock_plugin::{Component, Engine, EngineConfig, Limits};
 use serde_json::json;
@@ -10,7 +10,7 @@ async fn refusal(bytes: impl Into<Vec<u8>>) -> String {
     Component::compile(engine(), bytes).await.unwrap_err().to_string()
 }
 
-/// A fixture with one name in it replaced by another of the same length.
+/// Returns a fixture in which one name is replaced by another of the same length.
 fn renamed(name: &str, from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = guest(name);
@@ -28,15 +28,15 @@ fn renamed(name: &str, from: &str, to: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_no_component() {
+async fn files_that_are_not_components_are_refused() {
     insta::assert_snapshot!(refusal("").await, @"the file is empty: is the build that writes it still running?");
     insta::assert_snapshot!(refusal("#!/bin/sh\nexit 1\n").await, @r#"not WebAssembly: the file does not begin with \0asm (it begins with #!/bin/s)"#);
     insta::assert_snapshot!(refusal("\0asm\u{1}\0\0\0").await, @"a core WebAssembly module, not a component: build for the component model (link with wasm-component-ld, or run `wasm-tools component new` on it)");
     let whole = guest("traps");
-    insta::assert_snapshot!(refusal(&whole[..6]).await, @"the component is cut off: a section at byte 0 of 6 runs past the end; was it copied whole?");
+    insta::assert_snapshot!(refusal(&whole[..6]).await, @"the component is truncated: the section at byte 0 of 6 exceeds the file; was it copied completely?");
     let half = refusal(&whole[..whole.len() / 2]).await;
     assert!(half.starts_with("the component is cut off"), "{half}");
-    // In the middle of the code, so that all names are still well.
+    // Damages the code in the middle, so that all names are intact.
     let mut broken = whole;
     let middle = broken.len() / 3;
     broken[middle..middle + 64].fill(0xff);
@@ -45,19 +45,19 @@ async fn what_is_no_component() {
 }
 
 #[tokio::test]
-async fn what_is_another_component() {
+async fn components_that_are_not_plugins_are_refused() {
     insta::assert_snapshot!(refusal(renamed("traps", "oarlock:plugin/", "someone:plugin/")).await, @"not an Oarlock plugin: it lacks `metadata` and `handler` or `reconciler`; it exports `someone:plugin/metadata@0.1.0`, `someone:plugin/handler@0.1.0`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
     insta::assert_snapshot!(refusal(renamed("traps", "plugin/metadata@0.1.0", "plugin/netadata@0.1.0")).await, @"not an Oarlock plugin: it lacks `metadata`; it exports `oarlock:plugin/netadata@0.1.0`, `oarlock:plugin/handler@0.1.0`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
     insta::assert_snapshot!(refusal(renamed("traps", "plugin/handler@0.1.0", "plugin/handled@0.1.0")).await, @"not an Oarlock plugin: it lacks `handler` or `reconciler`; it exports `oarlock:plugin/metadata@0.1.0`, `oarlock:plugin/handled@0.1.0`. A plugin exports `metadata` and `handler`, `reconciler` or both, of oarlock:plugin@0.1.0");
-    insta::assert_snapshot!(refusal(renamed("traps", "@0.1.0", "@0.2.0")).await, @"made for oarlock:plugin@0.2.0, this host has oarlock:plugin@0.1.0: build the plugin again with the wit/ folder of this version (wit/CHANGELOG.md says what changed)");
+    insta::assert_snapshot!(refusal(renamed("traps", "@0.1.0", "@0.2.0")).await, @"built for oarlock:plugin@0.2.0, this host supports oarlock:plugin@0.1.0: build the plugin again with the wit/ folder of this version (wit/CHANGELOG.md lists the changes)");
     insta::assert_snapshot!(refusal(renamed("makes-mistakes", "oarlock:plugin/metrics@0.1.0", "wasi:sockets/tcp-like@0.2.10")).await, @"it imports `wasi:sockets/tcp-like@0.2.10`, which this host does not provide: a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 cli, clocks, filesystem, io, random and sockets (all empty)");
     insta::assert_snapshot!(refusal(renamed("makes-mistakes", "oarlock:plugin/metrics@0.1.0", "oarlock:plugin/secrets@0.1.0")).await, @"it imports `oarlock:plugin/secrets@0.1.0`, which this host does not provide: a plugin gets the interfaces of the world `plugin`, and of WASI 0.2 cli, clocks, filesystem, io, random and sockets (all empty)");
 }
 
 #[tokio::test]
-async fn what_has_the_right_names_and_the_wrong_types() {
-    insta::assert_snapshot!(refusal(renamed("traps", "on-synced", "on-sinked")).await, @"it does not fit oarlock:plugin@0.1.0: instance export `oarlock:plugin/handler@0.1.0` does not have export `on-synced`; was it built with another state of the wit/ folder?");
-    // Types are compared when the first instance is made, which is the one that describes.
+async fn components_with_wrong_types_are_refused() {
+    insta::assert_snapshot!(refusal(renamed("traps", "on-synced", "on-sinked")).await, @"it does not match oarlock:plugin@0.1.0: instance export `oarlock:plugin/handler@0.1.0` does not have export `on-synced`; was it built with another version of the wit/ folder?");
+    // Types are compared when the first instance is created, which is the instance for describe.
     let component =
         Component::compile(engine(), renamed("traps", "is-in-initial-list", "is-in-initial-lisp"));
     let host = Host::of(component.await.unwrap(), Limits::default(), json!({}));
@@ -65,13 +65,13 @@ async fn what_has_the_right_names_and_the_wrong_types() {
 }
 
 #[tokio::test]
-async fn too_large() {
+async fn too_large_components_are_refused() {
     let bytes = vec![0; oarlock_plugin::component::MAX_COMPONENT_BYTES + 1];
     insta::assert_snapshot!(refusal(bytes).await, @"the component has 67108865 bytes, more than the 67108864 allowed");
 }
 
 #[test]
-fn a_cache_that_others_may_write_to() {
+fn a_cache_folder_that_other_users_may_write_to_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let open = |mode: u32| {
@@ -80,6 +80,6 @@ fn a_cache_that_others_may_write_to() {
     };
     let refused = open(0o777).err().unwrap().to_string();
     let refused = refused.replace(&dir.path().display().to_string(), "DIR");
-    insta::assert_snapshot!(refused, @"cannot use DIR for compiled code: others may write to it (mode 777): run chmod 700 on it");
+    insta::assert_snapshot!(refused, @"cannot use DIR for compiled code: other users may write to it (mode 777): run chmod 700 on it");
     assert!(open(0o700).is_ok());
 }

@@ -1,4 +1,4 @@
-//! Where guests come from, and how a test makes instances of them.
+//! Loads built guests, and creates instances of them.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,15 +7,16 @@ use std::{
 };
 
 use oarlock_plugin::{
-    CallError, Component, DescribeError, Engine, EngineConfig, GuestLog, GuestMetrics, Instance,
-    InstanceConfig, Limits,
+    CallError, Component, Engine, EngineConfig, Instance, InstanceConfig, Limits,
     contract::{Added, Description, Failure},
+    describe::DescribeError,
+    guest::{GuestLog, GuestMetrics},
 };
 use serde_json::{Value, json};
 
 use super::fake::{FakeKube, FakeObject, Lines, config_map, object_ref};
 
-/// One guest and everything that its instances are made with.
+/// One guest, and the configuration of its instances.
 pub(super) struct Host {
     pub(super) component: Component,
     pub(super) kube: Arc<FakeKube>,
@@ -25,7 +26,7 @@ pub(super) struct Host {
     pub(super) config: Value,
 }
 
-/// The engine that all tests share; what it compiled is kept for the next run.
+/// Returns the engine that all tests share. It stores compiled code for the next run.
 pub(super) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(|| {
@@ -34,7 +35,7 @@ pub(super) fn engine() -> &'static Engine {
     })
 }
 
-/// The bytes of a built guest.
+/// Returns the bytes of a built guest.
 pub(super) fn guest(name: &str) -> Vec<u8> {
     let path = guests().join(format!("{name}.wasm"));
     std::fs::read(&path).unwrap_or_else(|error| {
@@ -46,7 +47,7 @@ fn guests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests")
 }
 
-/// An `on-add` of an object of that name.
+/// Returns the arguments of an `on-add` of an object with this name.
 pub(super) fn add(namespace: &str, name: &str) -> (Added, Arc<FakeObject>) {
     let object = config_map(namespace, name, 1);
     let event = Added {
@@ -88,10 +89,16 @@ impl Host {
 
     pub(super) async fn describe(&self) -> Result<Description, DescribeError> {
         let config = Arc::new(self.config.clone());
-        oarlock_plugin::describe(&self.component, config, self.limits.clone(), Arc::clone(&self.log)).await
+        oarlock_plugin::describe::describe(
+            &self.component,
+            config,
+            self.limits.clone(),
+            Arc::clone(&self.log),
+        )
+        .await
     }
 
-    /// Makes an instance and tells it of an object of that name.
+    /// Creates an instance and calls its `on-add` with an object of this name.
     pub(super) async fn add_once(&self, name: &str) -> Result<Result<(), Failure>, CallError> {
         self.instance().await?.add("default", name).await
     }
@@ -101,7 +108,7 @@ impl Host {
     }
 }
 
-/// The shortest way to call an instance.
+/// A short way to call an instance.
 pub(super) trait Add {
     async fn add(&mut self, namespace: &str, name: &str) -> Result<Result<(), Failure>, CallError>;
 }

@@ -10,13 +10,14 @@ use oarlock_informer::{
 use oarlock_plugin::contract::{Description, Namespaces, Subscription};
 use serde_json::{Map, Value, json};
 
-/// Where an object lives whose namespace does not matter.
+/// The namespace of an object, if the subscription names none.
 const NAMESPACE: &str = "default";
 
-/// Longest name of an object that every resource takes.
+/// The longest name of an object that every resource accepts.
 const MAX_NAME: usize = 63;
 
-/// Returns the command for the first subscription that there is one for. `kubectl` is what the command calls.
+/// Returns a command for the first subscription for which one can be built. `kubectl` is the beginning of the
+/// command.
 pub(super) fn of(plugin: &str, description: &Description, kubectl: &str) -> Example {
     let subscriptions = &description.subscriptions;
     match subscriptions.iter().find_map(|it| Some((it, command(plugin, it, kubectl)?))) {
@@ -29,7 +30,7 @@ pub(super) fn of(plugin: &str, description: &Description, kubectl: &str) -> Exam
         },
         None => {
             let watched: Vec<_> = subscriptions.iter().map(in_words).collect();
-            Example { text: format!("it acts when there are {}", watched.join(", or ")), command: None }
+            Example { text: format!("it acts on {}", watched.join(", or ")), command: None }
         }
     }
 }
@@ -75,7 +76,7 @@ fn command(plugin: &str, subscription: &Subscription, kubectl: &str) -> Option<S
     }
     let status = object.as_object_mut()?.remove("status");
     let json = object.to_string();
-    // Some shells' echo changes what has a backslash.
+    // The echo of some shells interprets backslashes.
     let print = if json.contains('\\') { "printf %s" } else { "echo" };
     let mut command = format!("{print} {} | {kubectl} apply -f -", quoted(&json));
     if let Some(status) = status {
@@ -117,13 +118,14 @@ fn meet(object: &mut Value, condition: &FieldCondition) -> Option<()> {
     Some(())
 }
 
-/// A value for a field that may have any. In an annotation that lists something, `*` is most likely to mean something.
+/// Returns a value for a field that may have any value. In an annotation with a list, `*` is most likely to
+/// be valid.
 fn sample(pointer: &str) -> Value {
     match pointer {
         _ if pointer.starts_with("/metadata/annotations/") => "*".into(),
         _ if pointer.starts_with("/metadata/labels/") => "true".into(),
         "/metadata/finalizers" => json!(["example.com/try"]),
-        // Which is also Base64, for Secrets.
+        // Also valid Base64, for Secrets.
         _ if pointer.starts_with("/data/") => "aGk=".into(),
         _ => "example".into(),
     }
@@ -137,11 +139,11 @@ struct Kind {
     api_version: String,
     kind: &'static str,
     is_namespaced: bool,
-    /// What the API server wants to see in it.
+    /// The fields that the API server requires.
     body: Map<String, Value>,
 }
 
-/// The kinds of objects that can be made without knowing more. Custom resources are not among them.
+/// Returns the kind of a subscription's resource, if it is one of the known built-in kinds.
 fn kind(subscription: &Subscription) -> Option<Kind> {
     let target = &subscription.target;
     let labels = json!({ "try": "oarlock" });
@@ -211,7 +213,7 @@ fn kind(subscription: &Subscription) -> Option<Kind> {
     })
 }
 
-/// What a subscription matches, for people.
+/// Describes the objects that a subscription matches, for people.
 fn in_words(subscription: &Subscription) -> String {
     let Subscription { target, namespaces, label_selector, conditions, .. } = subscription;
     let dot = if target.group.is_empty() { "" } else { "." };

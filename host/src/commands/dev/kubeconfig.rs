@@ -1,8 +1,10 @@
-//! The kubeconfig for kubectl: a file that only its owner can read, there from the moment the API server is ready until it ends.
+//! The kubeconfig for kubectl: a file that only its owner can read. It exists from when the API server is
+//! ready until it ends.
 //!
-//! A file that `oarlock dev` did not write is never written over and never removed. Two things identify a file of `dev`: a
-//! comment in its first line, and a file lock that the process which wrote it holds until it ends. The kernel releases
-//! the lock however the process ends, so a file with the comment and without the lock is left over and may be reused.
+//! A file that `oarlock dev` did not write is never overwritten and never removed. Two properties identify a
+//! file of `dev`: a comment in its first line, and a file lock that its process holds. The kernel releases
+//! the lock however the process ends, so a file with the comment and without the lock is left over and may be
+//! reused.
 
 mod file;
 
@@ -14,16 +16,16 @@ use std::{
 use self::file::{Claimed, Taken, claim, retire};
 use crate::telemetry;
 
-/// Where the file lies when the command line names none.
+/// The path if the command line names none.
 const DEFAULT: &str = ".oarlock/kubeconfig";
 
 /// The beginning of the first line of every file that `oarlock dev` writes.
 const MARKER: &str = "# Written by `oarlock dev`";
 
-/// How many names are tried in the default folder. Each that is taken belongs to another process.
+/// The number of names that are tried in the default folder.
 const NAMES: u32 = 1_000;
 
-/// The file. Dropping it removes it if it is still what was written.
+/// The file. Dropping it removes the file, if its content has not changed.
 pub(super) struct KubeconfigFile {
     path: PathBuf,
     text: String,
@@ -31,20 +33,20 @@ pub(super) struct KubeconfigFile {
     claimed: Claimed,
 }
 
-/// Why no kubeconfig could be written.
+/// Why the kubeconfig cannot be written.
 #[derive(Debug)]
 pub(super) enum Error {
-    /// Something is there that this process must not replace.
+    /// The path has a file that this process must not replace.
     Taken(Taken),
-    /// The system refused it.
+    /// The system returned an error.
     Io(io::Error),
 }
 
 // === impl KubeconfigFile ===
 
 impl KubeconfigFile {
-    /// Writes the file at the path that the command line names, or at the default path. Whatever lies at the
-    /// default path already, this process then chooses another name beside it.
+    /// Writes the file at the path that the command line names, or at the default path. If the default path
+    /// is taken, chooses another name in the same folder.
     pub(super) fn write(given: Option<&Path>, kubeconfig: &str) -> Result<Self, (PathBuf, Error)> {
         match given {
             Some(path) => Self::write_at(path, kubeconfig).map_err(|error| (path.to_owned(), error)),
@@ -75,7 +77,7 @@ impl KubeconfigFile {
             format!("{MARKER}, process {}, which removes it when it ends.\n{kubeconfig}", std::process::id());
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         match fs::create_dir_all(folder) {
-            // "File exists" would be said of what the user does not mean to create.
+            // "File exists" would confuse the user, who did not ask to create the folder.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(io::Error::from(io::ErrorKind::NotADirectory).into());
             }
@@ -88,16 +90,16 @@ impl KubeconfigFile {
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        // A stale kubeconfig misleads, but is no reason to fail at the end.
+        // A stale kubeconfig is misleading, but the command still succeeds.
         match retire(&self.path, &self.claimed, &self.text) {
             Ok(true) => {}
             Ok(false) => {
-                telemetry::say_at_the_end(format!(
-                    "the kubeconfig {} was changed meanwhile, so it is left as it is\n",
+                telemetry::print_at_end(format!(
+                    "the kubeconfig {} was changed by another program and is not removed\n",
                     self.path.display()
                 ));
             }
-            Err(error) => telemetry::say_at_the_end(format!(
+            Err(error) => telemetry::print_at_end(format!(
                 "the kubeconfig {} cannot be removed: {error}\n",
                 self.path.display()
             )),
@@ -108,17 +110,17 @@ impl Drop for KubeconfigFile {
 // === impl Error ===
 
 impl Error {
-    /// What the user can do about it.
+    /// Returns how the user can solve it.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::Taken(Taken::Foreign | Taken::Symlink) => {
-                "name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; \
-                 to write to this place, move away what is there"
+                "name a file that does not exist, or leave out --kubeconfig: then the file is .oarlock/kubeconfig; to use this \
+                 path, move the existing file away"
             }
             Self::Taken(Taken::Folder) => "name a file in that folder",
-            Self::Taken(Taken::Special) => "name a file that does not exist yet",
-            Self::Taken(Taken::InUse) => "name another file, or end that process",
-            Self::Io(_) => "name another place with --kubeconfig, in a folder that you can write",
+            Self::Taken(Taken::Special) => "name a file that does not exist",
+            Self::Taken(Taken::InUse) => "name another file, or end the other process",
+            Self::Io(_) => "name a file in a writable folder with --kubeconfig",
         }
     }
 }
@@ -138,7 +140,9 @@ impl std::fmt::Display for Error {
             Self::Taken(Taken::Symlink) => f.write_str("it is a symbolic link, which is not followed"),
             Self::Taken(Taken::Folder) => f.write_str("it is a folder"),
             Self::Taken(Taken::Special) => f.write_str("it is not a regular file"),
-            Self::Taken(Taken::InUse) => f.write_str("another `oarlock dev` that still runs has written it"),
+            Self::Taken(Taken::InUse) => {
+                f.write_str("it belongs to another `oarlock dev` that is still running")
+            }
             Self::Io(error) => error.fmt(f),
         }
     }

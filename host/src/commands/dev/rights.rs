@@ -1,4 +1,4 @@
-//! Gives accounts in the embedded API server what `oarlock rbac` would print for them.
+//! Applies the rights that `oarlock rbac` prints to the API server of `dev`.
 
 use std::{
     collections::BTreeMap,
@@ -16,29 +16,29 @@ use tokio::sync::Mutex;
 
 use super::example;
 
-/// Keeps the rights of the host and of every plugin seen so far.
+/// The rights of the host, and of every plugin so far.
 pub(super) struct Rights {
     /// The administrator's.
     client: kube::Client,
     host: Account,
-    /// By plugin. The host needs what it takes to serve all of them.
+    /// By plugin. The host needs rights for all of them.
     needs: Mutex<BTreeMap<String, Needs>>,
-    /// How kubectl is called for this API server.
+    /// The beginning of a kubectl command for this API server.
     kubectl: String,
     /// By plugin.
     examples: std::sync::Mutex<BTreeMap<String, Shown>>,
 }
 
-/// What makes a plugin act, which is told when that changes.
+/// The example of a plugin, which is printed when it changes.
 struct Shown {
     example: Example,
     is_news: bool,
 }
 
-/// Where the ServiceAccounts of components live that have no plugin file.
+/// The namespace of ServiceAccounts for components without a plugin file.
 const NAMESPACE: &str = "default";
 
-/// Gives the host what it needs without any plugin.
+/// Applies the rights that the host needs without plugins.
 pub(super) async fn of_host(client: &kube::Client, host: &Account) -> anyhow::Result<()> {
     Ok(rbac::for_host(host, &[])?.apply(client).await?)
 }
@@ -46,16 +46,16 @@ pub(super) async fn of_host(client: &kube::Client, host: &Account) -> anyhow::Re
 // === impl Rights ===
 
 impl Rights {
-    /// Makes it; `kubeconfig` is kubectl's.
+    /// Creates the value. `kubeconfig` is the file for kubectl.
     pub(super) fn new(client: kube::Client, host: Account, kubeconfig: &Path) -> Self {
-        // With its kubeconfig in it, a command that is copied in a hurry cannot reach another cluster.
+        // The command names its kubeconfig, so that a copied command cannot reach another cluster.
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
         let kubectl = format!("kubectl --kubeconfig {}", example::quoted(&kubeconfig.display().to_string()));
         Self { client, host, needs: Mutex::default(), kubectl, examples: std::sync::Mutex::default() }
     }
 
     fn examples(&self) -> MutexGuard<'_, BTreeMap<String, Shown>> {
-        // Nothing that panics is done under the lock.
+        // No code panics while it holds the lock.
         self.examples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,13 +16,13 @@ struct Table {
     rows: Vec<(&'static str, String)>,
 }
 
-/// What the plugin's file says.
+/// Returns the content of a plugin's file.
 pub(super) fn plugin(file: &PluginFile) -> String {
     let mut table = Table::default();
     table.row("plugin", format!("{} ({})", file.name, file.path.display()));
     table.row("acts as", format!("ServiceAccount {}", file.service_account));
     if file.suspend {
-        table.row("suspended", "its writes are refused".to_owned());
+        table.row("suspended", "the host refuses its writes".to_owned());
     }
     let limits = serde_json::to_value(&file.limits).unwrap_or_default();
     for (name, value) in limits.as_object().into_iter().flatten() {
@@ -32,7 +32,7 @@ pub(super) fn plugin(file: &PluginFile) -> String {
     table.to_string()
 }
 
-/// What the component is and says of itself.
+/// Returns a component's properties and its description.
 pub(super) fn component(path: &Path, examined: &Examined) -> String {
     let Examined { component, description } = examined;
     let mut table = Table::default();
@@ -104,8 +104,8 @@ fn subscription(it: &Subscription) -> String {
         Enqueue::Nothing => Ok(()),
         Enqueue::Itself => write!(text, ", enqueues itself"),
         Enqueue::ControllerOwner(kind) => write!(text, ", enqueues its owning {kind}"),
-        Enqueue::Pointer(pointer) => write!(text, ", enqueues what {pointer} names"),
-        Enqueue::Label(label) => write!(text, ", enqueues what label {label} names"),
+        Enqueue::Pointer(pointer) => write!(text, ", enqueues the object that {pointer} names"),
+        Enqueue::Label(label) => write!(text, ", enqueues the object that the label {label} names"),
     };
     text.push_str(metadata_only(it.content));
     text
@@ -145,7 +145,7 @@ impl std::fmt::Display for Table {
         let mut before = "";
         for (label, text) in &self.rows {
             let shown = if *label == before { "" } else { label };
-            // What a component says of itself may be anything.
+            // The component chose this text.
             writeln!(f, "{shown:<10} {}", OneLine(text))?;
             before = label;
         }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_reads_like_a_table() {
+    fn a_description_is_printed_as_a_table() {
         let target = |group: &str, plural: &str| GroupVersionResource {
             group: group.to_owned(),
             version: "v1".to_owned(),

@@ -1,4 +1,5 @@
-//! The subscriptions of the sample plugins, as their documentation describes them, checked against the recorded history.
+//! The subscriptions of the sample plugins, as their documentation describes them, checked against the
+//! recorded history.
 
 use std::collections::BTreeMap;
 

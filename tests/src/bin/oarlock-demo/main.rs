@@ -1,7 +1,8 @@
 //! The program behind `cargo xtask demo`: real plugins on real events, and an independent check.
 //!
-//! [`stage`] starts `oarlock dev` with the samples, and the recorder → [`scene`] changes objects as a user would →
-//! [`check`] compares the notifications that the guests received with the history that the recorder saw.
+//! [`stage`] starts `oarlock dev` with the samples, and the recorder → [`scene`] changes objects as a user
+//! would → [`check`] compares the notifications that the guests received with the history that the recorder
+//! saw.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the program prints its result")]

@@ -7,7 +7,8 @@ use crate::stage::{SWAPPED, Stage};
 /// How often `greeting` changes while the component is swapped.
 const CHANGES: usize = 200;
 
-/// Runs all steps. Each ends when the guests have received every change, and the copies are in the API server.
+/// Runs all steps. Each ends when the guests have received every change, and the copies are in the API
+/// server.
 pub(crate) async fn play(stage: &mut Stage) -> anyhow::Result<()> {
     say("a ConfigMap labelled app=hello is created and changed; plugins in five languages receive it");
     create(

@@ -1,5 +1,5 @@
 use oarlock_fake_api::{FakeApi, Reply, SeenRequest};
-use oarlock_plugin::{HostBytes, host_bytes::Use};
+use oarlock_plugin::guest::{HostBytes, host_bytes::Use};
 
 use super::*;
 use crate::{

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_plugin::component::MAX_COMPONENT_BYTES;
-use oarlock_plugin::{Compilation, CompilationState, Component};
+use oarlock_plugin::{
+    Component,
+    compiler::{Compilation, CompilationState},
+};
 use tokio::time::Instant;
 
 use super::{Error, Preparation};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_plugin::contract::Description;
-use oarlock_plugin::{Component, DescribeError, GuestLog};
+use oarlock_plugin::{Component, describe::DescribeError, guest::GuestLog};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -52,9 +52,13 @@ impl Preparation<'_> {
             tokio::time::sleep_until(not_before).await;
         }
         let mut cost = DescribeCost { host, slot, began: Instant::now(), computed: None };
-        let (description, computed) =
-            oarlock_plugin::describe_counted(component, config.clone(), file.limits.clone(), log.clone())
-                .await;
+        let (description, computed) = oarlock_plugin::describe::describe_counted(
+            component,
+            config.clone(),
+            file.limits.clone(),
+            log.clone(),
+        )
+        .await;
         cost.computed = Some(computed);
         description
     }

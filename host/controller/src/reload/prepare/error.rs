@@ -1,6 +1,6 @@
 //! Why a version of a plugin never serves.
 
-use oarlock_plugin::{DescribeError, component, contract};
+use oarlock_plugin::{component, contract, describe::DescribeError};
 
 use crate::informers::Refused;
 use crate::{plan, provision, regular_file};

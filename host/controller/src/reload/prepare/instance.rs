@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oarlock_plugin::{Component, GuestLog, InstanceConfig};
+use oarlock_plugin::{Component, InstanceConfig, guest::GuestLog};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -10,7 +10,7 @@ fn wait(queue: &Arc<Queue>, plugin: &str, bytes: usize) -> Waiting {
     Box::pin(async move { queue.turn(plugin, bytes, digest).await })
 }
 
-/// Lets a future run until it waits; answers its turn, if it has one.
+/// Polls a future once, and returns its turn if it has one.
 async fn poll(waiting: &mut Waiting) -> Option<Turn> {
     tokio::select! {
         biased;
@@ -20,7 +20,7 @@ async fn poll(waiting: &mut Waiting) -> Option<Turn> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_small_ones_are_compiled_first() {
+async fn small_components_are_compiled_first() {
     let queue = Queue::new(1);
     let first = poll(&mut wait(&queue, "first", 500)).await.unwrap();
     let mut large = wait(&queue, "large", 1_000);
@@ -53,7 +53,7 @@ async fn two_large_components_leave_a_slot_for_a_small_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_a_plugin_has_one_slot_however_often_its_file_changes() {
+async fn promise_4_a_plugin_uses_one_slot_at_a_time() {
     let queue = Queue::new(3);
     let _first = poll(&mut wait(&queue, "hostile", 1)).await.unwrap();
     let mut second = wait(&queue, "hostile", 2);
@@ -62,42 +62,42 @@ async fn promise_4_a_plugin_has_one_slot_however_often_its_file_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_4_who_compiles_for_nothing_goes_behind_all_others_and_waits() {
+async fn promise_4_a_plugin_in_debt_waits_and_comes_after_all_others() {
     let queue = Queue::new(2);
-    for _ in 0..PATIENCE {
+    for _ in 0..FAILURES_BEFORE_WAIT {
         for plugin in ["hostile-1", "hostile-2"] {
             let mut waiting = wait(&queue, plugin, 1);
-            let turn = tokio::time::timeout(MOST_DEBT * 2, &mut waiting).await.unwrap();
+            let turn = tokio::time::timeout(MAX_DEBT * 2, &mut waiting).await.unwrap();
             tokio::time::advance(Duration::from_secs(10)).await;
             drop(turn);
         }
     }
     let mut hostile = ["hostile-1", "hostile-2"].map(|plugin| wait(&queue, plugin, 1));
     for hostile in &mut hostile {
-        assert!(poll(hostile).await.is_none(), "not before it has waited as long as it cost");
+        assert!(poll(hostile).await.is_none(), "it waits as long as its compilations took");
     }
-    tokio::time::advance(MOST_DEBT).await;
+    tokio::time::advance(MAX_DEBT).await;
     let running = poll(&mut hostile[0]).await.unwrap();
-    assert!(poll(&mut hostile[1]).await.is_none(), "those in debt leave a slot");
+    assert!(poll(&mut hostile[1]).await.is_none(), "plugins in debt leave one slot free");
     assert!(poll(&mut wait(&queue, "good", 1_000)).await.is_some());
     running.succeeded();
     assert!(poll(&mut hostile[1]).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_that_gives_up_leaves_the_queue() {
+async fn a_dropped_future_leaves_the_queue() {
     let queue = Queue::new(1);
     let running = poll(&mut wait(&queue, "a", 1)).await.unwrap();
-    let mut gives_up = wait(&queue, "b", 1);
-    assert!(poll(&mut gives_up).await.is_none());
-    drop(gives_up);
+    let mut cancelled = wait(&queue, "b", 1);
+    assert!(poll(&mut cancelled).await.is_none());
+    drop(cancelled);
     assert_eq!(queue.compilations().len(), 1);
     drop(running);
     assert!(poll(&mut wait(&queue, "c", 1)).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_component_is_compiled_once_at_a_time() {
+async fn one_component_is_compiled_for_one_plugin_at_a_time() {
     let queue = Queue::new(3);
     let digest = Digest::of(b"the same");
     let turn = |plugin: &str| {

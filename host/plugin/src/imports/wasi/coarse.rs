@@ -1,4 +1,5 @@
-//! The clocks that guests get, at one millisecond: finer ones would let a guest time what the host does for it.
+//! The clocks of guests, in whole milliseconds. With finer clocks a guest could measure how long the host
+//! takes to answer.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -6,13 +7,13 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
 const RESOLUTION: Duration = Duration::from_millis(1);
 
-/// What the monotonic clock begins at: Go's runtime takes zero for a clock that does not work.
+/// The start of the monotonic clock. Go's runtime treats zero as a clock that does not work.
 const BEGIN: Duration = Duration::from_secs(1);
 
 /// The time of day.
 pub(super) struct WallClock;
 
-/// Time since the instance was made.
+/// The time since the creation of the instance.
 pub(super) struct MonotonicClock(pub(super) Instant);
 
 fn coarse(time: Duration) -> Duration {
@@ -27,7 +28,7 @@ impl HostWallClock for WallClock {
     }
 
     fn now(&self) -> Duration {
-        // A clock before 1970 is wrong anyway.
+        // A time before 1970 is certainly wrong.
         coarse(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
     }
 }
@@ -51,9 +52,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_clock_tells_more_than_milliseconds() {
+    fn every_clock_returns_whole_milliseconds() {
         let monotonic = MonotonicClock(Instant::now());
-        assert!(monotonic.now() > 0, "Go's runtime takes zero for a clock that does not work");
+        assert!(monotonic.now() > 0, "Go's runtime treats zero as a clock that does not work");
         for _ in 0..1000 {
             assert_eq!(monotonic.now() % 1_000_000, 0);
             assert_eq!(WallClock.now().subsec_nanos() % 1_000_000, 0);

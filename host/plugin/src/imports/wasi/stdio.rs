@@ -1,4 +1,4 @@
-//! A guest's stdout and stderr as WASI's streams.
+//! A guest's stdout and stderr as streams of WASI.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use wasmtime_wasi::{
 
 use crate::output::{Output, Stream};
 
-/// Bytes that a guest may write at a time.
+/// The maximum number of bytes in one write.
 const PERMIT: usize = 64 << 10;
 
-/// One of the two; clones write the same lines.
+/// One of the two streams. Clones write to the same lines.
 #[derive(Clone)]
 pub(super) struct Stdio {
     output: Arc<Output>,
@@ -41,7 +41,7 @@ impl StdoutStream for Stdio {
         Box::new(self.clone())
     }
 
-    /// Only later versions of WASI, which are not linked, ask for this one.
+    /// Used by later versions of WASI only, which are not linked.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

@@ -39,7 +39,7 @@ fn example(subscriptions: Vec<Subscription>) -> String {
 }
 
 #[test]
-fn the_printed_command_makes_an_object_that_the_plugin_watches() {
+fn the_command_creates_an_object_that_the_plugin_watches() {
     let hello = Subscription { label_selector: "app=hello".to_owned(), ..subscription("", "configmaps") };
     insta::assert_snapshot!(example(vec![hello]), @r#"echo '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"try-p","namespace":"default","labels":{"app":"hello"}},"data":{"greeting":"hi"}}' | kubectl apply -f -"#);
     let mirror = Subscription {
@@ -63,7 +63,7 @@ fn the_printed_command_makes_an_object_that_the_plugin_watches() {
 }
 
 #[test]
-fn a_subscription_without_an_example_leaves_the_word_to_the_next() {
+fn a_subscription_without_a_command_is_skipped() {
     let boats =
         Subscription { label_selector: "it=floats".to_owned(), ..subscription("example.com", "boats") };
     insta::assert_snapshot!(example(vec![boats.clone()]), @"it acts when there are boats.example.com with labels it=floats");
@@ -73,7 +73,7 @@ fn a_subscription_without_an_example_leaves_the_word_to_the_next() {
 }
 
 #[test]
-fn a_value_with_quotes_is_one_word_of_the_shell() {
+fn a_value_with_quotes_is_quoted_for_the_shell() {
     let test = Test::Equals(r#""it's""#.to_owned());
     let quoting =
         Subscription { conditions: vec![condition("/data/x", test)], ..subscription("", "configmaps") };

@@ -1,4 +1,5 @@
-//! Claiming a path for one process: created where nothing is, reused where a process of ours left a file behind.
+//! Claims a path for one process: creates the file, or reuses a file that an earlier `oarlock dev` left
+//! behind.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -9,25 +10,25 @@ use std::{
 
 use super::{Error, MARKER};
 
-/// A file that this process has written and holds locked.
+/// A file that this process has written and locked.
 pub(super) struct Claimed {
     file: File,
 }
 
 impl Claimed {
-    /// Gives the lock back, as the kernel does for a process that is killed.
+    /// Releases the lock, as the kernel does for a killed process.
     #[cfg(test)]
     pub(super) fn unlock(&self) {
         self.file.unlock().unwrap();
     }
 }
 
-/// What stands in the way at a path.
+/// The kind of an existing file that is not replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::dev) enum Taken {
-    /// A file without our marker.
+    /// A file without the marker.
     Foreign,
-    /// A file of another process of ours that runs.
+    /// A file of another `oarlock dev` that is running.
     InUse,
     Symlink,
     Folder,
@@ -35,10 +36,10 @@ pub(in crate::commands::dev) enum Taken {
     Special,
 }
 
-/// A kubeconfig of ours has a few KB. More than this is not read to find the marker, or to compare.
+/// The maximum size that is read to find the marker, or to compare. A kubeconfig of `dev` has a few KB.
 const LONGEST: u64 = 1 << 20;
 
-/// Writes `text` to a file at `path` that is this process's own.
+/// Writes `text` to a file at `path` and locks it for this process.
 pub(super) fn claim(path: &Path, folder: &Path, text: &str) -> Result<Claimed, Error> {
     loop {
         match create(path, folder, text) {
@@ -48,14 +49,14 @@ pub(super) fn claim(path: &Path, folder: &Path, text: &str) -> Result<Claimed, E
         if let Some(reused) = reuse(path, text)? {
             return Ok(reused);
         }
-        // The process that wrote it has removed it meanwhile.
+        // Its process has removed the file meanwhile.
     }
 }
 
-/// Removes the file if it is still what this process wrote; answers whether it was.
+/// Removes the file if it still has the text that this process wrote. Returns false if it has not.
 pub(super) fn retire(path: &Path, claimed: &Claimed, text: &str) -> io::Result<bool> {
-    // Somebody may have removed it already.
-    let Some(there) = look(path)? else { return Ok(true) };
+    // The file may have been removed already.
+    let Some(there) = metadata_at(path)? else { return Ok(true) };
     if !is_same(&there, &claimed.file.metadata()?) || there.len() != text.len() as u64 {
         return Ok(false);
     }
@@ -70,15 +71,15 @@ pub(super) fn retire(path: &Path, claimed: &Claimed, text: &str) -> io::Result<b
     Ok(true)
 }
 
-/// Makes a file that has its whole text and its lock from the moment that it is at `path`. Fails if anything is there.
+/// Creates a file that is complete and locked when it appears at `path`. Fails if the path exists.
 fn create(path: &Path, folder: &Path, text: &str) -> io::Result<Claimed> {
-    // Only its owner may read it: that is how tempfile makes files.
+    // Only its owner may read it, as all files that tempfile creates.
     let mut beside = tempfile::Builder::new()
         .prefix(".kubeconfig")
         .tempfile_in(folder)
-        // Without the name that tempfile has made up.
+        // Without the random name of the temporary file.
         .map_err(|error| io::Error::from(error.kind()))?;
-    // Where a file system has no locks, the file counts as in use for as long as it is there: see `reuse`.
+    // On a file system without locks the file counts as in use as long as it exists: see `reuse`.
     let _ = beside.as_file().lock();
     beside.write_all(text.as_bytes())?;
     beside.as_file().sync_all()?;
@@ -86,10 +87,11 @@ fn create(path: &Path, folder: &Path, text: &str) -> io::Result<Claimed> {
     Ok(Claimed { file })
 }
 
-/// Takes over a file that a process of ours left behind. Its text is changed in place, under its lock: what somebody
-/// puts at the path meanwhile is another file, and stays untouched. None when nothing is there any more.
+/// Reuses a file that an earlier process left behind. Its text is replaced in place, under its lock: a file
+/// that another program puts at the path meanwhile stays unchanged. Returns `None` if the path does not exist
+/// any more.
 fn reuse(path: &Path, text: &str) -> Result<Option<Claimed>, Error> {
-    let Some(there) = look(path)? else { return Ok(None) };
+    let Some(there) = metadata_at(path)? else { return Ok(None) };
     let kind = there.file_type();
     if kind.is_symlink() {
         return Err(Error::Taken(Taken::Symlink));
@@ -100,11 +102,11 @@ fn reuse(path: &Path, text: &str) -> Result<Option<Claimed>, Error> {
     if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
         return Err(Error::Taken(Taken::Special));
     }
-    // Neither a link nor a FIFO that takes the file's place meanwhile is waited for or followed.
+    // Does not follow a link and does not wait for a FIFO that replaced the file meanwhile.
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
     let mut file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(path) {
         Ok(file) => file,
-        // A file that we may not write is not ours, or its owner does not want it changed.
+        // A file that this user may not write is foreign, or protected by its owner.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             return Err(Error::Taken(Taken::Foreign));
         }
@@ -120,9 +122,9 @@ fn reuse(path: &Path, text: &str) -> Result<Option<Claimed>, Error> {
     }
     let is_there = |file: &File| -> io::Result<bool> {
         let metadata = file.metadata()?;
-        Ok(look(path)?.is_some_and(|there| is_same(&there, &metadata)))
+        Ok(metadata_at(path)?.is_some_and(|there| is_same(&there, &metadata)))
     };
-    // Between opening and locking, the process that wrote it may have removed it.
+    // Between opening and locking, its process may have removed it.
     if !is_there(&file)? {
         return Ok(None);
     }
@@ -137,8 +139,8 @@ fn reuse(path: &Path, text: &str) -> Result<Option<Claimed>, Error> {
     Ok(Some(Claimed { file }))
 }
 
-/// Looks at what is at the path itself, if anything is.
-fn look(path: &Path) -> io::Result<Option<fs::Metadata>> {
+/// Returns the metadata of the path itself, if it exists.
+fn metadata_at(path: &Path) -> io::Result<Option<fs::Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(there) => Ok(Some(there)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -28,7 +28,7 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn only_its_owner_reads_it_and_it_goes_with_the_server() {
+fn only_the_owner_can_read_the_file_and_it_is_removed_at_the_end() {
     let dir = folder();
     let path = dir.path().join("deeper/kubeconfig");
     let file = KubeconfigFile::write(Some(&path), "one: 1\n").unwrap();
@@ -44,7 +44,7 @@ fn only_its_owner_reads_it_and_it_goes_with_the_server() {
 fn a_users_kubeconfig_is_never_overwritten() {
     let dir = folder();
     let path = dir.path().join("config");
-    for text in ["apiVersion: v1\nkind: Config\n", "", "# Written by somebody else\n"] {
+    for text in ["apiVersion: v1\nkind: Config\n", "", "# Written by another program\n"] {
         fs::write(&path, text).unwrap();
         let inode = fs::metadata(&path).unwrap().ino();
         assert!(refusal(&path).contains("not written by `oarlock dev`"), "{}", refusal(&path));
@@ -55,7 +55,7 @@ fn a_users_kubeconfig_is_never_overwritten() {
 }
 
 #[test]
-fn what_is_no_file_is_named_and_left_alone() {
+fn a_path_that_is_not_a_regular_file_is_refused_and_unchanged() {
     let dir = folder();
     let target = dir.path().join("target");
     fs::write(&target, "kind: Config\n").unwrap();
@@ -81,7 +81,7 @@ fn what_is_no_file_is_named_and_left_alone() {
 }
 
 #[test]
-fn what_somebody_else_put_in_its_place_is_not_removed() {
+fn a_replaced_or_changed_file_is_not_removed() {
     let dir = folder();
     let path = dir.path().join("kubeconfig");
     // Another file of the same text.
@@ -105,14 +105,14 @@ fn what_somebody_else_put_in_its_place_is_not_removed() {
 }
 
 #[test]
-fn a_second_dev_leaves_the_first_ones_file_alone() {
+fn a_second_dev_does_not_touch_the_file_of_the_first() {
     let dir = folder();
     let default = dir.path().join(".oarlock/kubeconfig");
     let first = KubeconfigFile::write_beside(&default, "one").unwrap();
     let second = KubeconfigFile::write_beside(&default, "two").unwrap();
     assert_eq!(first.path(), default);
     assert_eq!(second.path(), dir.path().join(".oarlock/kubeconfig-2"));
-    assert!(refusal(&default).contains("still runs"), "{}", refusal(&default));
+    assert!(refusal(&default).contains("still running"), "{}", refusal(&default));
     let first_text = fs::read_to_string(&default).unwrap();
     drop(second);
     assert_eq!(entries(default.parent().unwrap()), ["kubeconfig"]);
@@ -125,7 +125,7 @@ fn a_second_dev_leaves_the_first_ones_file_alone() {
 }
 
 #[test]
-fn a_users_file_at_the_default_path_stays_and_dev_takes_another_name() {
+fn dev_uses_another_name_if_the_default_path_has_a_users_file() {
     let dir = folder();
     let default = dir.path().join("kubeconfig");
     fs::write(&default, "mine").unwrap();
@@ -137,11 +137,11 @@ fn a_users_file_at_the_default_path_stays_and_dev_takes_another_name() {
 }
 
 #[test]
-fn what_a_killed_dev_left_behind_is_used_again() {
+fn a_file_that_a_killed_dev_left_behind_is_reused() {
     let dir = folder();
     let path = dir.path().join("kubeconfig");
     let file = KubeconfigFile::write(Some(&path), "old").unwrap();
-    // What a kill does: the lock goes, the file stays.
+    // After a kill the lock is released and the file stays.
     let KubeconfigFile { claimed, .. } = &file;
     claimed.unlock();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
@@ -154,7 +154,7 @@ fn what_a_killed_dev_left_behind_is_used_again() {
 }
 
 #[test]
-fn many_that_start_at_once_have_a_file_each() {
+fn processes_that_start_at_the_same_time_have_different_files() {
     const MANY: usize = 16;
     let dir = folder();
     let default = dir.path().join("kubeconfig");

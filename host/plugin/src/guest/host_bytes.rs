@@ -1,8 +1,9 @@
-//! What the host keeps for one plugin, and how much that may be together.
+//! The account of the host's memory that one plugin uses.
 //!
-//! A guest's own memory has a limit of its own. This is about the host's: keys in its work queue, Events that
-//! wait to be written, bodies of requests under way, series of its metrics. Whatever a guest can make the
-//! host keep is charged here before it is kept; what does not fit is answered with `limit-exceeded`.
+//! The memory of the guest itself has a limit of its own (`limits.memory`). This account is for data that the
+//! host holds for the plugin: keys in its work queue, Events that wait to be written, bodies of requests
+//! under way, series of its metrics. They are charged before they are stored. A charge that exceeds the
+//! account returns `limit-exceeded` to the guest.
 
 use std::sync::{
     Arc,
@@ -13,19 +14,20 @@ use serde::Serialize;
 
 use crate::contract::Error;
 
-/// How much the host keeps for one plugin: the parts of all uses together.
+/// The size of one plugin's account: the shares of all uses together.
 pub const MOST_BYTES: u64 = 96 << 20;
 
-/// The account of one plugin over all its versions and instances. Cheap to clone; clones are the same one.
+/// The account of one plugin, for all its generations and instances. Cheap to clone; clones share the
+/// account.
 #[derive(Debug, Clone)]
 pub struct HostBytes {
-    shared: Arc<Shared>,
+    shared: Arc<Account>,
 }
 
-/// What bytes are kept for.
+/// The use of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Keys in the work queue: waiting, delayed, parked or being worked on.
+    /// Keys in the work queue: waiting, delayed, parked or being reconciled.
     WorkQueue,
     /// Events that wait to be written.
     Events,
@@ -35,7 +37,7 @@ pub enum Use {
     Metrics,
 }
 
-/// Bytes that are kept. Dropping it gives them back.
+/// Charged bytes. Dropping it releases them.
 #[derive(Debug)]
 pub struct Charge {
     account: HostBytes,
@@ -43,29 +45,29 @@ pub struct Charge {
     bytes: u64,
 }
 
-/// A look at an account.
+/// The state of an account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostBytesView {
-    /// How much may be kept together. Each use has a part of its own: a full work queue does not stop the requests
-    /// that would empty it.
+    /// The maximum number of bytes. Each use has a share of its own, so that a full work queue does not stop
+    /// the requests that would empty it.
     pub limit: u64,
-    /// How much is kept.
+    /// The bytes charged.
     pub used: u64,
-    /// Of it for keys in the work queue.
+    /// The part of `used` for keys in the work queue.
     pub work_queue: u64,
-    /// Of it for Events that wait to be written.
+    /// The part of `used` for Events that wait to be written.
     pub events: u64,
-    /// Of it for requests under way.
+    /// The part of `used` for requests under way.
     pub requests: u64,
-    /// Of it for series of metrics.
+    /// The part of `used` for series of metrics.
     pub metrics: u64,
-    /// How often something did not fit.
+    /// The number of refused charges.
     pub refused: u64,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct Account {
     limit: u64,
     used: AtomicU64,
     by_use: [AtomicU64; 4],
@@ -74,7 +76,7 @@ struct Shared {
 
 // === impl HostBytes ===
 
-/// With room for [`MOST_BYTES`].
+/// Creates an account of [`MOST_BYTES`].
 impl Default for HostBytes {
     fn default() -> Self {
         Self::new(MOST_BYTES)
@@ -82,29 +84,33 @@ impl Default for HostBytes {
 }
 
 impl HostBytes {
-    /// Makes an account on which so much may be kept together.
+    /// Creates an account of `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        let shared =
-            Shared { limit, used: AtomicU64::new(0), by_use: Default::default(), refused: AtomicU64::new(0) };
+        let shared = Account {
+            limit,
+            used: AtomicU64::new(0),
+            by_use: Default::default(),
+            refused: AtomicU64::new(0),
+        };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Charges what is to be kept.
+    /// Charges bytes for a use.
     ///
     /// # Errors
     ///
-    /// [`Error::LimitExceeded`] when it does not fit.
+    /// [`Error::LimitExceeded`] if the account or the share of the use is exceeded.
     pub fn charge(&self, of: Use, bytes: usize) -> Result<Charge, Error> {
         let mut charge = Charge { account: self.clone(), of, bytes: 0 };
         charge.grow(bytes)?;
         Ok(charge)
     }
 
-    /// Returns how much is kept, and for what.
+    /// Returns the state of the account.
     #[must_use]
     pub fn view(&self) -> HostBytesView {
-        let Shared { limit, used, by_use, refused } = &*self.shared;
+        let Account { limit, used, by_use, refused } = &*self.shared;
         let [work_queue, events, requests, metrics] =
             [&by_use[0], &by_use[1], &by_use[2], &by_use[3]].map(|it| it.load(Ordering::Relaxed));
         HostBytesView {
@@ -122,21 +128,22 @@ impl HostBytes {
 // === impl Charge ===
 
 impl Charge {
-    /// Charges so much more.
+    /// Charges further bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::LimitExceeded`] when it does not fit; what was charged before stays.
+    /// [`Error::LimitExceeded`] if the account or the share of the use is exceeded. The previous charge
+    /// stays.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Error> {
-        let Shared { limit, used, by_use, refused } = &*self.account.shared;
+        let Account { limit, used, by_use, refused } = &*self.account.shared;
         let bytes = bytes as u64;
         let add = |to: &AtomicU64, most: u64| {
             let fits = |used: u64| used.checked_add(bytes).filter(|after| *after <= most);
             to.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
         };
         let of_use = &by_use[self.of as usize];
-        let part = self.of.part().min(*limit);
-        if add(of_use, part) {
+        let share = self.of.share().min(*limit);
+        if add(of_use, share) {
             if add(used, *limit) {
                 self.bytes += bytes;
                 return Ok(());
@@ -144,16 +151,16 @@ impl Charge {
             of_use.fetch_sub(bytes, Ordering::Relaxed);
         }
         refused.fetch_add(1, Ordering::Relaxed);
-        let words = self.of.words();
+        let name = self.of.name();
         Err(Error::LimitExceeded(format!(
-            "no room for {bytes} bytes of {words}: the host keeps up to {part} bytes of them for one plugin"
+            "{bytes} more bytes of {name} exceed the {share} bytes that the host holds of them for one plugin"
         )))
     }
 
-    /// Gives so much back.
+    /// Releases a part of the bytes.
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = (bytes as u64).min(self.bytes);
-        let Shared { used, by_use, .. } = &*self.account.shared;
+        let Account { used, by_use, .. } = &*self.account.shared;
         used.fetch_sub(bytes, Ordering::Relaxed);
         by_use[self.of as usize].fetch_sub(bytes, Ordering::Relaxed);
         self.bytes -= bytes;
@@ -169,8 +176,8 @@ impl Drop for Charge {
 // === impl Use ===
 
 impl Use {
-    /// How much of the account it may take.
-    fn part(self) -> u64 {
+    /// Returns the share of the account.
+    fn share(self) -> u64 {
         match self {
             Self::WorkQueue => 40 << 20,
             Self::Events => 4 << 20,
@@ -179,7 +186,7 @@ impl Use {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::WorkQueue => "keys in the work queue",
             Self::Events => "Events",
@@ -194,12 +201,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_charged_until_it_is_given_back() {
+    fn bytes_are_charged_until_they_are_released() {
         let account = HostBytes::new(100);
         let mut queue = account.charge(Use::WorkQueue, 60).unwrap();
         let events = account.charge(Use::Events, 40).unwrap();
         let error = queue.grow(1).unwrap_err();
-        insta::assert_snapshot!(format!("{error:?}"), @r#"Error::LimitExceeded("no room for 1 bytes of keys in the work queue: the host keeps up to 100 bytes of them for one plugin")"#);
+        insta::assert_snapshot!(format!("{error:?}"), @r#"Error::LimitExceeded("1 more bytes of keys in the work queue exceed the 100 bytes that the host holds of them for one plugin")"#);
         assert!(account.charge(Use::Requests, 1).is_err());
         drop(events);
         queue.shrink(10);
@@ -216,12 +223,12 @@ mod tests {
         let _keys = account.charge(Use::WorkQueue, 40 << 20).unwrap();
         assert!(account.charge(Use::WorkQueue, 1).is_err());
         let uses = [(Use::Events, 4 << 20), (Use::Requests, 50 << 20), (Use::Metrics, 2 << 20)];
-        let _all = uses.map(|(of, part)| account.charge(of, part).unwrap());
+        let _all = uses.map(|(of, share)| account.charge(of, share).unwrap());
         assert_eq!(account.view().used, MOST_BYTES);
     }
 
     #[test]
-    fn sizes_beyond_all_measure_do_not_wrap() {
+    fn a_charge_of_the_largest_size_does_not_overflow() {
         let account = HostBytes::new(u64::MAX);
         let _one = account.charge(Use::Metrics, 1).unwrap();
         assert!(account.charge(Use::Metrics, usize::MAX).is_err());

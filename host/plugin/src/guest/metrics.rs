@@ -1,4 +1,4 @@
-//! The series that one plugin's guests keep on the host's metrics page.
+//! The metrics of one plugin on the host's metrics page.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use parking_lot::Mutex;
 
 use crate::{
     contract::{Entry, Error},
-    host_bytes::{Charge, HostBytes, Use},
+    guest::host_bytes::{Charge, HostBytes, Use},
 };
 
 const MAX_SERIES: usize = 256;
 const MAX_LABELS: usize = 8;
 const MAX_NAME: usize = 128;
 const MAX_LABEL_VALUE: usize = 256;
-/// About what a series takes beside its texts.
+/// The estimated memory of a series besides its texts.
 const SERIES_COST: usize = 256;
 
-/// One plugin's series, shared by all its instances and kept across its generations.
+/// The series of one plugin. All its instances share them, and they survive a change of its generation.
 #[derive(Debug, Default)]
 pub struct GuestMetrics {
     families: Mutex<Families>,
@@ -26,48 +26,49 @@ pub struct GuestMetrics {
 #[derive(Debug, Default)]
 struct Families {
     by_name: BTreeMap<String, Family>,
-    /// What they take, on the plugin's account.
+    /// Their memory, charged to the plugin's account.
     charges: Vec<Charge>,
 }
 
 /// All series of one name, as [`GuestMetrics::snapshot`] returns them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Family {
-    /// Counter or gauge, from the first use on.
+    /// Counter or gauge; set by the first use.
     pub kind: Kind,
-    /// By their labels, which are sorted by name.
+    /// The values by labels, which are sorted by name.
     pub series: BTreeMap<Vec<(String, String)>, f64>,
 }
 
-/// The type of a series.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It only grows.
+    /// A value that only grows.
     Counter,
-    /// It is what was set last.
+    /// A value that is set.
     Gauge,
 }
 
 // === impl GuestMetrics ===
 
 impl GuestMetrics {
-    /// Returns no series, on an account of their own.
+    /// Returns an empty set of series with an account of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns no series, which are charged to a plugin's account.
+    /// Returns an empty set of series, which is charged to a plugin's account.
     #[must_use]
     pub fn charged_to(account: HostBytes) -> Self {
         Self { families: Mutex::default(), account }
     }
 
-    /// Adds to a counter. Its series has the suffix `_total`, whether or not the name has it: `jobs` and `jobs_total` are one counter.
+    /// Increases a counter. Its series has the suffix `_total`, whether or not the name has it: `jobs` and
+    /// `jobs_total` are one counter.
     ///
     /// # Errors
     ///
-    /// When names or labels are not Prometheus's, the name is a gauge's, or there is no room.
+    /// When a name or label is not valid in Prometheus, the name belongs to a gauge, or a limit is exceeded.
     pub fn counter_add(&self, name: &str, by: f64, labels: Vec<Entry>) -> Result<(), Error> {
         if !by.is_finite() || by < 0.0 {
             return Err(Error::Invalid(format!("counter {name:?}: cannot add {by}")));
@@ -85,7 +86,7 @@ impl GuestMetrics {
         self.update(name, name, Kind::Gauge, labels, |_| to)
     }
 
-    /// Returns all series as they are now, by the name of their samples.
+    /// Returns the current values of all series, by the name of their samples.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, Family> {
         self.families.lock().by_name.clone()
@@ -139,8 +140,8 @@ impl Kind {
     }
 }
 
-/// Returns the series of the other kind that stands in the way of this one: of the same name, or with `_total` more or less, since a
-/// counter `x` is the series `x_total` of the family `x`.
+/// Returns the series of the other kind that stands in the way of this one: of the same name, or with
+/// `_total` more or less, since a counter `x` is the series `x_total` of the family `x`.
 fn clash(families: &BTreeMap<String, Family>, series: &str, kind: Kind) -> Option<(String, Kind)> {
     let base = series.strip_suffix("_total").unwrap_or(series);
     let names = match kind {
@@ -162,10 +163,12 @@ fn check_labels(metric: &str, labels: Vec<Entry>) -> Result<Vec<(String, String)
     for (idx, (name, value)) in labels.iter().enumerate() {
         check_name("label", name)?;
         if name == "plugin" || name.starts_with("__") {
-            return Err(Error::Invalid(format!("metric {metric:?}: the label {name:?} is the host's")));
+            return Err(Error::Invalid(format!(
+                "metric {metric:?}: the label {name:?} is reserved for the host"
+            )));
         }
         if idx > 0 && labels[idx - 1].0 == *name {
-            return Err(Error::Invalid(format!("metric {metric:?}: the label {name:?} is there twice")));
+            return Err(Error::Invalid(format!("metric {metric:?}: the label {name:?} occurs twice")));
         }
         if value.len() > MAX_LABEL_VALUE {
             return Err(Error::LimitExceeded(format!(

@@ -1,25 +1,24 @@
-//! Kubernetes as a component sees it that is only being asked what it is: not at all.
+//! The access of a component that is asked for its description: none.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::{
-    KubeAccess,
     contract::{
         Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
         Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
-    kube_access::GuestEvent,
+    kube_access::{GuestEvent, KubeAccess},
 };
 
-/// Answers every read with `not-synced` and everything else with `unavailable`.
-pub(super) struct Nothing;
+/// Returns `not-synced` for every read of the cache, and `unavailable` for every other call.
+pub(super) struct NoAccess;
 
-// === impl Nothing ===
+// === impl NoAccess ===
 
 #[async_trait]
-impl KubeAccess for Nothing {
+impl KubeAccess for NoAccess {
     async fn cache_get(&self, _: &str, _: &ObjectKey, _: &Projection) -> Result<Row, Error> {
         Err(not_synced())
     }
@@ -120,9 +119,9 @@ impl KubeAccess for Nothing {
 }
 
 fn not_synced() -> Error {
-    Error::NotSynced("nothing can be read in describe".to_owned())
+    Error::NotSynced("the cache cannot be read in describe".to_owned())
 }
 
 fn unavailable() -> Error {
-    Error::Unavailable("nothing can be written in describe".to_owned())
+    Error::Unavailable("this import is not available in describe".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Lines that guests write, on their way into the host's log: cut to size, and no more of them than the plugin's rate.
+//! Log lines of guests: truncated, and limited to the plugin's rate.
 
 use std::{
     sync::Arc,
@@ -9,31 +9,31 @@ use parking_lot::Mutex;
 
 use crate::contract::Level;
 
-/// Where a line is cut.
+/// The maximum length of a line.
 pub const MAX_MESSAGE_BYTES: usize = 8 << 10;
-/// Pairs beyond these are dropped.
+/// The maximum number of pairs of a line; further pairs are dropped.
 pub const MAX_PAIRS: usize = 32;
-/// Where a pair's name and value are cut.
+/// The maximum lengths of a pair's name and value.
 const MAX_PAIR_NAME_BYTES: usize = 128;
 const MAX_PAIR_VALUE_BYTES: usize = 1 << 10;
 
-/// Where guests' lines go. Called on runtime workers: it must not block.
+/// Receives the log lines of guests. It is called on runtime workers and must not block.
 pub trait LogSink: Send + Sync + 'static {
-    /// Returns whether lines of this level are written at all.
+    /// Returns whether lines of this level are written.
     fn enabled(&self, plugin: &str, level: Level) -> bool;
 
-    /// Takes one line.
+    /// Writes one line.
     fn write(&self, line: LogLine<'_>);
 }
 
-/// One line of a guest, within the contract's sizes.
+/// One line of a guest, within the limits of the contract.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogLine<'a> {
     /// The plugin's name.
     pub plugin: &'a str,
-    /// Which loaded version of it.
+    /// The plugin's generation.
     pub generation: u64,
-    /// How grave it is.
+    /// The level.
     pub level: Level,
     /// At most 8 KiB.
     pub message: &'a str,
@@ -41,12 +41,12 @@ pub struct LogLine<'a> {
     pub pairs: &'a [(&'a str, &'a str)],
 }
 
-/// The log of one generation of a plugin, shared by all its instances, so that they have one rate together.
+/// The log of one generation of a plugin. All its instances share it, and so have one rate together.
 pub struct GuestLog {
     plugin: Arc<str>,
     generation: u64,
     sink: Arc<dyn LogSink>,
-    /// A bucket that holds a second's worth.
+    /// Holds the tokens of one second.
     bucket: Mutex<Bucket>,
 }
 
@@ -60,7 +60,7 @@ struct Bucket {
 // === impl GuestLog ===
 
 impl GuestLog {
-    /// Makes the log of one generation of a plugin.
+    /// Creates the log of one generation of a plugin.
     pub fn new(plugin: Arc<str>, generation: u64, lines_per_second: u32, sink: Arc<dyn LogSink>) -> Self {
         let bucket = Bucket {
             per_second: lines_per_second,
@@ -77,7 +77,7 @@ impl GuestLog {
         &self.plugin
     }
 
-    /// Returns which loaded version of the plugin this is.
+    /// Returns the plugin's generation.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -92,7 +92,7 @@ impl GuestLog {
             return;
         }
         let (admitted, suppressed) = self.bucket.lock().take(Instant::now());
-        self.tell_suppressed(suppressed);
+        self.report_suppressed(suppressed);
         if !admitted {
             return;
         }
@@ -104,16 +104,16 @@ impl GuestLog {
         self.put(level, cut(message, MAX_MESSAGE_BYTES), &pairs);
     }
 
-    /// Tells how many lines were suppressed, once there is room for saying so.
+    /// Reports the number of suppressed lines, if the rate allows a line.
     pub(crate) fn call_ends(&self) {
         let suppressed = {
             let mut bucket = self.bucket.lock();
             if bucket.suppressed == 0 { 0 } else { bucket.report(Instant::now()) }
         };
-        self.tell_suppressed(suppressed);
+        self.report_suppressed(suppressed);
     }
 
-    fn tell_suppressed(&self, suppressed: u64) {
+    fn report_suppressed(&self, suppressed: u64) {
         if suppressed > 0 {
             let lines = suppressed.to_string();
             self.put(Level::Warn, "lines beyond the plugin's log rate were dropped", &[("lines", &lines)]);
@@ -129,14 +129,15 @@ impl GuestLog {
 impl Drop for GuestLog {
     fn drop(&mut self) {
         let suppressed = self.bucket.get_mut().suppressed;
-        self.tell_suppressed(suppressed);
+        self.report_suppressed(suppressed);
     }
 }
 
 // === impl Bucket ===
 
 impl Bucket {
-    /// Takes one token if there is one; also returns how many lines were suppressed before, to be told now.
+    /// Takes one token if there is one. Also returns the number of lines that were suppressed before, which
+    /// is then reset.
     fn take(&mut self, now: Instant) -> (bool, u64) {
         self.fill(now);
         if self.tokens < 1.0 {
@@ -160,7 +161,7 @@ impl Bucket {
     }
 }
 
-/// Cuts at a character's boundary.
+/// Truncates a text at a character's boundary.
 fn cut(text: &str, at: usize) -> &str {
     &text[..text.floor_char_boundary(at)]
 }
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_fills_with_time_and_counts_what_it_refused() {
+    fn a_bucket_fills_with_time_and_counts_suppressed_lines() {
         let start = Instant::now();
         let mut bucket = Bucket { per_second: 2, tokens: 2.0, filled: start, suppressed: 0 };
         assert_eq!(bucket.take(start), (true, 0));
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_between_characters() {
+    fn text_is_truncated_between_characters() {
         assert_eq!(cut("aé", 2), "a");
         assert_eq!(cut("aé", 3), "aé");
         assert_eq!(cut("ab", 9), "ab");

@@ -43,7 +43,7 @@ fn series_are_charged_to_the_plugin() {
         set(name).unwrap();
     }
     assert!(matches!(set("four"), Err(Error::LimitExceeded(_))));
-    // What is there already goes on.
+    // Existing series can still be updated.
     set("two").unwrap();
     assert_eq!(account.view().metrics, account.view().used);
     drop(metrics);

@@ -1,13 +1,14 @@
-//! Text that a guest chose, on its way into a message: cut to a size, and without characters that do something to a terminal.
+//! Escapes and truncates text that a guest chose before it becomes part of a message, so that it cannot
+//! control a terminal.
 //!
-//! Function names, names in a component's types and what a guest writes before it breaks all come through here.
+//! Used for function names, names in a component's types, and the guest's last output before a failure.
 
 use std::fmt::{self, Write};
 
-/// What stands in place of the rest of a text that was cut.
+/// Replaces the rest of a truncated text.
 const CUT: char = '…';
 
-/// A text that takes no more than its limit; what is written beyond fails, so that whatever formats itself into it stops.
+/// A text of limited length. A write beyond the limit fails, so that the formatting stops.
 #[derive(Debug)]
 pub(crate) struct Bounded {
     text: String,
@@ -16,25 +17,25 @@ pub(crate) struct Bounded {
     is_cut: bool,
 }
 
-/// Whether a character is shown in escaped form: it controls a terminal, or changes the order in which text is shown.
+/// Returns whether a character has to be escaped: it controls a terminal, or changes the direction of text.
 #[must_use]
 pub fn is_escaped(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Returns a text on one line, escaped, with at most about 2 KiB.
+/// Returns a text on one line, escaped, of at most about 2 KiB.
 #[must_use]
 pub fn one_line(text: impl fmt::Display) -> String {
     line(text, 2 << 10)
 }
 
-/// Returns a text on one line, with at most about `limit` bytes.
+/// Returns a text on one line, escaped, of at most about `limit` bytes.
 pub(crate) fn line(text: impl fmt::Display, limit: usize) -> String {
     Bounded::new(limit, false).with(text)
 }
 
-/// The same, but newlines and tabs stay as they are.
+/// Does the same as [`line`], but keeps newlines and tabs.
 pub(crate) fn lines(text: impl fmt::Display, limit: usize) -> String {
     Bounded::new(limit, true).with(text)
 }
@@ -47,7 +48,7 @@ impl Bounded {
     }
 
     pub(crate) fn with(mut self, text: impl fmt::Display) -> String {
-        // It fails when it is full, which is marked in the text.
+        // Fails when the text is full, which then ends in `…`.
         let _ = write!(self, "{text}");
         self.text
     }
@@ -90,21 +91,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_shows_it_and_does_nothing() {
+    fn control_characters_are_escaped() {
         assert_eq!(line("a\u{1b}[2J\nb\u{202e}\t\u{9b}c", 100), r"a\u{1b}[2J\nb\u{202e}\t\u{9b}c");
         assert_eq!(lines("a\n\tb\r\u{7}", 100), "a\n\tb\\r\\u{7}");
         assert_eq!(line("ünïcödé 漢字", 100), "ünïcödé 漢字");
     }
 
     #[test]
-    fn it_is_cut_between_characters() {
+    fn text_is_truncated_between_characters() {
         assert_eq!(line("aéé", 3), "aé…");
         assert_eq!(line("aé", 3), "aé");
         assert_eq!(line("\n\n", 3), r"\n…");
     }
 
     #[test]
-    fn what_formats_itself_without_end_is_stopped() {
+    fn endless_formatting_stops_at_the_limit() {
         struct Endless;
         impl fmt::Display for Endless {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -304,17 +304,17 @@ mod tests {
 
         Commands:
           run     Runs plugins against a cluster
-          dev     Starts an API server on this machine and runs plugins against it, to try them out
+          dev     Starts an API server on this machine and runs plugins against it
           rbac    Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
-          plugin  Looks at plugins without running them
+          plugin  Inspects plugins without running them
           help    Print this message or the help of the given subcommand(s)
 
         Options:
-              --log <FILTER>        The host's own log on standard error: a level, or targets
-                                    such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-              --cache-dir <FOLDER>  Where compiled plugins are kept between runs, a folder of this user's
-                                    own. Otherwise `oarlock` in the user's cache folder, if that can be
-                                    written [env: OARLOCK_CACHE_DIR]
+              --log <FILTER>        The host's own log on standard error: a level, or targets such as
+                                    `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
+                                    Otherwise `oarlock` in the user's cache folder, if it is writable [env:
+                                    OARLOCK_CACHE_DIR]
           -h, --help                Print help (see more with '--help')
           -V, --version             Print version
         ");
@@ -324,109 +324,108 @@ mod tests {
         Usage: oarlock run [OPTIONS] --plugins <PATH>
 
         Options:
-              --log <FILTER>          The host's own log on standard error: a level, or targets
-                                      such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --log <FILTER>          The host's own log on standard error: a level, or targets such as
+                                      `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --plugins <PATH>        A folder of plugin files, the folder of one plugin, or a plugin file.
-                                      May be given several times; changes in it are picked up
-              --cache-dir <FOLDER>    Where compiled plugins are kept between runs, a folder of this user's
-                                      own. Otherwise `oarlock` in the user's cache folder, if that can be
-                                      written [env: OARLOCK_CACHE_DIR]
-              --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, and without one the
-                                      ServiceAccount of the Pod this runs in [env: KUBECONFIG]
+                                      May be given several times. The host reloads changed plugins
+              --cache-dir <FOLDER>    The folder for compiled plugins, which only this user can write.
+                                      Otherwise `oarlock` in the user's cache folder, if it is writable
+                                      [env: OARLOCK_CACHE_DIR]
+              --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, or without such a
+                                      file the ServiceAccount of this Pod [env: KUBECONFIG]
               --context <NAME>        The kubeconfig's context to use instead of its current one
-              --admin-addr <ADDRESS>  Where to serve /livez, /readyz, /metrics and /plugins
-              --output <OUTPUT>       How to print what happens on standard output [default: human]
-                                      [possible values: human, json]
-              --level <LEVEL>         What to print: trace, debug (every single delivery), info, warn or
-                                      error [default: info]
+              --admin-addr <ADDRESS>  The address that serves /livez, /readyz, /metrics and /plugins
+              --output <OUTPUT>       The format of events on standard output [default: human] [possible
+                                      values: human, json]
+              --level <LEVEL>         The lowest level of printed events: trace, debug (every notification),
+                                      info, warn or error [default: info]
           -h, --help                  Print help (see more with '--help')
 
         Caches:
               --max-informers <N>
-                  How many resources may be watched [default: 256]
+                  The maximum number of watched resources [default: 256]
               --max-objects <N>
-                  How many objects may be cached [default: 2000000]
+                  The maximum number of cached objects [default: 2000000]
               --max-cache-bytes <SIZE>
-                  How much memory the cached objects may take, such as 512Mi. The host itself and its
-                  plugins come on top [default: 1Gi]
+                  The maximum memory of cached objects, such as 512Mi. The host itself and its plugins need
+                  more [default: 1Gi]
               --cache-drop <RESOURCE=POINTER,…>
-                  Fields that no plugin needs and that are therefore not cached, such as
-                  `pods=/spec/volumes,/status/conditions`. In a pointer `*` is every element of a list. May
-                  be given several times
-              --cache-keep <RESOURCE=POINTER,…>
-                  The only fields that are cached of a resource, besides what tells its objects apart, their
-                  labels, owners and deletionTimestamp, such as `pods=/metadata/annotations,/status/phase`.
+                  Fields that are not cached, since no plugin needs them, such as
+                  `pods=/spec/volumes,/status/conditions`. In a pointer, `*` means every element of a list.
                   May be given several times
+              --cache-keep <RESOURCE=POINTER,…>
+                  The only fields of a resource that are cached, such as
+                  `pods=/metadata/annotations,/status/phase`, besides the identity of objects, their labels,
+                  owners and deletionTimestamp. May be given several times
               --cache-managed-fields <RESOURCE>
-                  A resource of whose objects metadata.managedFields and the last applied configuration are
-                  cached too. May be given several times
+                  A resource whose metadata.managedFields and last applied configuration are cached as well.
+                  May be given several times
 
         Leader election:
               --leader-elect
-                  Runs plugins only while this process holds a Lease, so that several can stand by for one
-                  another
+                  Runs plugins only while this process holds a Lease, so that other processes can be on
+                  standby
               --leader-elect-lease-duration <DURATION>
-                  How long the others wait after they last saw the leader renew the Lease [default: 15s]
+                  The time after the last renewal of the Lease at which another process may acquire it
+                  [default: 15s]
               --leader-elect-renew-deadline <DURATION>
-                  How long the leader tries to renew it before it gives up, and ends [default: 10s]
+                  The time for which the leader tries to renew the Lease before it ends [default: 10s]
               --leader-elect-retry-period <DURATION>
-                  How long to wait between two tries [default: 2s]
+                  The interval between two tries [default: 2s]
               --leader-elect-resource-name <NAME>
-                  The Lease's name [default: oarlock]
+                  The name of the Lease [default: oarlock]
               --leader-elect-resource-namespace <NAMESPACE>
-                  The Lease's namespace. Otherwise that of the Pod, or of the kubeconfig's context
+                  The namespace of the Lease. Otherwise that of the Pod, or of the kubeconfig's context
         ");
         insta::assert_snapshot!(help(&["dev"]), @"
-        Starts an API server on this machine and runs plugins against it, to try them out
+        Starts an API server on this machine and runs plugins against it
 
         Usage: oarlock dev [OPTIONS] [PLUGIN]...
 
         Arguments:
-          [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins. None: only the API
-                       server runs
+          [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins. Without any, only
+                       the API server runs
 
         Options:
-              --log <FILTER>                 What the host's own parts log, on standard error: a level, or
-                                             targets such as `oarlock=debug,kube=info` [env: OARLOCK_LOG]
-                                             [default: warn]
+              --log <FILTER>                 The host's own log on standard error: a level, or targets such
+                                             as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --port <PORT>                  The API server's port on 127.0.0.1. Otherwise a free one
-              --cache-dir <FOLDER>           Where compiled plugins are kept between runs, a folder of this
-                                             user's own. Otherwise `oarlock` in the user's cache folder, if
-                                             that can be written [env: OARLOCK_CACHE_DIR]
-              --kubeconfig <FILE>            Where to write the kubeconfig for kubectl [default:
-                                             .oarlock/kubeconfig]
+              --cache-dir <FOLDER>           The folder for compiled plugins, which only this user can
+                                             write. Otherwise `oarlock` in the user's cache folder, if it is
+                                             writable [env: OARLOCK_CACHE_DIR]
+              --kubeconfig <FILE>            The file for the kubeconfig [default: .oarlock/kubeconfig]
               --real                         Runs a real etcd and kube-apiserver instead of the embedded API
                                              server: those in the folder that KUBEBUILDER_ASSETS names, or
                                              those that `cargo xtask control-plane` has built
               --fault <ACTION[,KEY=VALUE]…>  A fault that the embedded API server injects, such as
                                              `close-watch,resource=pods,after=10`. May be given several
                                              times
-              --admin-addr <ADDRESS>         Where to serve /livez, /readyz, /metrics and /plugins
-              --output <OUTPUT>              How to print what happens on standard output [default: human]
+              --admin-addr <ADDRESS>         The address that serves /livez, /readyz, /metrics and /plugins
+              --output <OUTPUT>              The format of events on standard output [default: human]
                                              [possible values: human, json]
-              --level <LEVEL>                What to print: trace, debug (every single delivery), info, warn
-                                             or error [default: info]
+              --level <LEVEL>                The lowest level of printed events: trace, debug (every
+                                             notification), info, warn or error [default: info]
           -h, --help                         Print help (see more with '--help')
 
         Caches:
               --max-informers <N>
-                  How many resources may be watched [default: 256]
+                  The maximum number of watched resources [default: 256]
               --max-objects <N>
-                  How many objects may be cached [default: 2000000]
+                  The maximum number of cached objects [default: 2000000]
               --max-cache-bytes <SIZE>
-                  How much memory the cached objects may take, such as 512Mi. The host itself and its
-                  plugins come on top [default: 1Gi]
+                  The maximum memory of cached objects, such as 512Mi. The host itself and its plugins need
+                  more [default: 1Gi]
               --cache-drop <RESOURCE=POINTER,…>
-                  Fields that no plugin needs and that are therefore not cached, such as
-                  `pods=/spec/volumes,/status/conditions`. In a pointer `*` is every element of a list. May
-                  be given several times
-              --cache-keep <RESOURCE=POINTER,…>
-                  The only fields that are cached of a resource, besides what tells its objects apart, their
-                  labels, owners and deletionTimestamp, such as `pods=/metadata/annotations,/status/phase`.
+                  Fields that are not cached, since no plugin needs them, such as
+                  `pods=/spec/volumes,/status/conditions`. In a pointer, `*` means every element of a list.
                   May be given several times
+              --cache-keep <RESOURCE=POINTER,…>
+                  The only fields of a resource that are cached, such as
+                  `pods=/metadata/annotations,/status/phase`, besides the identity of objects, their labels,
+                  owners and deletionTimestamp. May be given several times
               --cache-managed-fields <RESOURCE>
-                  A resource of whose objects metadata.managedFields and the last applied configuration are
-                  cached too. May be given several times
+                  A resource whose metadata.managedFields and last applied configuration are cached as well.
+                  May be given several times
         ");
         insta::assert_snapshot!(help(&["rbac"]), @"
         Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
@@ -440,22 +439,22 @@ mod tests {
               --host-account <NAMESPACE/NAME>
                   The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
               --log <FILTER>
-                  What the host's own parts log, on standard error: a level, or targets such as
+                  The host's own log on standard error: a level, or targets such as
                   `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
               --cache-dir <FOLDER>
-                  Where compiled plugins are kept between runs, a folder of this user's own. Otherwise
-                  `oarlock` in the user's cache folder, if that can be written [env: OARLOCK_CACHE_DIR]
+                  The folder for compiled plugins, which only this user can write. Otherwise `oarlock` in
+                  the user's cache folder, if it is writable [env: OARLOCK_CACHE_DIR]
               --leader-elect
-                  Prints also what the host needs to be run with --leader-elect
+                  Also prints the rights that the host needs with --leader-elect
               --leader-elect-resource-name <NAME>
-                  The Lease's name [default: oarlock]
+                  The name of the Lease [default: oarlock]
               --leader-elect-resource-namespace <NAMESPACE>
-                  The Lease's namespace. Otherwise that of the host's account
+                  The namespace of the Lease. Otherwise that of the host's account
           -h, --help
                   Print help
         ");
         insta::assert_snapshot!(help(&["plugin", "inspect"]), @"
-        Shows what a plugin says of itself, what it imports and its limits
+        Prints a plugin's description, its imports and its limits
 
         Usage: oarlock plugin inspect [OPTIONS] <FILE>
 
@@ -463,11 +462,11 @@ mod tests {
           <FILE>  A component (.wasm), a plugin file, or the folder of one plugin
 
         Options:
-              --log <FILTER>        The host's own log on standard error: a level, or targets
-                                    such as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
-              --cache-dir <FOLDER>  Where compiled plugins are kept between runs, a folder of this user's
-                                    own. Otherwise `oarlock` in the user's cache folder, if that can be
-                                    written [env: OARLOCK_CACHE_DIR]
+              --log <FILTER>        The host's own log on standard error: a level, or targets such as
+                                    `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+              --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
+                                    Otherwise `oarlock` in the user's cache folder, if it is writable [env:
+                                    OARLOCK_CACHE_DIR]
           -h, --help                Print help
         ");
     }

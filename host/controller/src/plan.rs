@@ -1,6 +1,6 @@
 //! A plugin's description of itself, parsed and checked, so that nothing is parsed while events flow.
 //!
-//! `oarlock_plugin::describe::describe` has checked that the description is consistent. This module checks it against
+//! `oarlock_plugin::describe` has checked that the description is consistent. This module checks it against
 //! the rules of Kubernetes (selectors, verbs, names). It does not check whether a resource is served or
 //! whether the account may see it: both may change at any time.
 

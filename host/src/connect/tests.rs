@@ -24,7 +24,7 @@ fn kubeconfig(server: &str, user: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_is_not_there_says_so() {
+async fn a_missing_kubeconfig_is_reported() {
     let failure =
         connect(&args(Some(Path::new("/nonexistent/config"))), &Environment::default()).await.err().unwrap();
     insta::assert_snapshot!(failure.text(), @"
@@ -33,13 +33,13 @@ async fn a_kubeconfig_that_is_not_there_says_so() {
     ");
     let failure = connect(&args(None), &Environment::default()).await.err().unwrap();
     insta::assert_snapshot!(failure.text(), @"
-    there is no kubeconfig, and this is no Pod of a cluster
-    hint: name one with --kubeconfig or KUBECONFIG; `oarlock dev` needs none, it brings its own API server
+    no kubeconfig was found, and this process does not run in a Pod
+    hint: name one with --kubeconfig or KUBECONFIG; or use `oarlock dev`, which starts an API server
     ");
 }
 
 #[tokio::test]
-async fn a_malformed_kubeconfig_says_so() {
+async fn a_malformed_kubeconfig_is_reported() {
     insta::assert_snapshot!(refused("clusters: [").await, @"
     kubeconfig FILE is malformed: failed to parse kubeconfig YAML: error: line 1 column 11: unclosed bracket '['
      --> <input>:1:11
@@ -86,7 +86,7 @@ async fn a_kubeconfig_that_impersonates_is_refused() {
 }
 
 #[tokio::test]
-async fn an_unreachable_server_says_so() {
+async fn an_unreachable_server_is_reported() {
     // The port is free again: no process listens on it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
@@ -94,6 +94,6 @@ async fn an_unreachable_server_says_so() {
     let text = refused(&kubeconfig(&server, "token: t")).await.replace(&server, "SERVER");
     insta::assert_snapshot!(text, @"
     SERVER cannot be reached: Connection refused (os error 111)
-    hint: is the API server up, and is this its address? It comes from kubeconfig FILE
+    hint: check that the API server runs, and the address, which comes from kubeconfig FILE
     ");
 }

@@ -43,13 +43,13 @@ fn dev_does_not_overwrite_a_users_kubeconfig() {
     }
     insta::assert_snapshot!(errors, @"
     error: the kubeconfig link cannot be written: it is a symbolic link, which is not followed
-    hint:  name a file that does not exist yet, or leave --kubeconfig out: then the file is .oarlock/kubeconfig; to write to this place, move away what is there
+    hint:  name a file that does not exist, or leave out --kubeconfig: then the file is .oarlock/kubeconfig; to use this path, move the existing file away
     error: the kubeconfig folder cannot be written: it is a folder
     hint:  name a file in that folder
     error: the kubeconfig config/below cannot be written: not a directory
-    hint:  name another place with --kubeconfig, in a folder that you can write
+    hint:  name a file in a writable folder with --kubeconfig
     error: the kubeconfig /proc/kubeconfig cannot be written: entity not found
-    hint:  name another place with --kubeconfig, in a folder that you can write
+    hint:  name a file in a writable folder with --kubeconfig
     ");
     assert_eq!(fs::read_to_string(&path).unwrap(), "kind: Config # mine\n");
 }

@@ -22,8 +22,8 @@ async fn rejected_credentials_and_missing_rights_are_different_errors() {
     let said = run(folder.path(), &args);
     assert_eq!(said.code, Some(2));
     insta::assert_snapshot!(said.stderr.replace(&cluster.url(), "SERVER"), @"
-    error: SERVER knows this user (kubeconfig FOLDER/kubeconfig), who may not create subjectaccessreviews
-    hint:  the host needs the rights that `oarlock rbac` prints
+    error: SERVER accepts the credentials of kubeconfig FOLDER/kubeconfig, but this user may not create subjectaccessreviews
+    hint:  apply the rights that `oarlock rbac` prints
     ");
     cluster.shut_down().await;
 }

@@ -8,7 +8,7 @@ fn refusal(result: Result<(), Error>) -> String {
 }
 
 #[test]
-fn a_counter_and_its_series_are_one_name() {
+fn a_counter_has_one_series_with_and_without_its_suffix() {
     let metrics = GuestMetrics::new();
     metrics.counter_add("jobs", 1.0, Vec::new()).unwrap();
     metrics.counter_add("jobs_total", 2.0, Vec::new()).unwrap();
@@ -18,17 +18,17 @@ fn a_counter_and_its_series_are_one_name() {
 }
 
 #[test]
-fn a_gauge_that_would_have_the_name_of_a_counter_is_refused_and_the_other_way_round() {
+fn a_gauge_and_a_counter_cannot_have_the_same_name() {
     for gauge in ["x", "x_total"] {
         let metrics = GuestMetrics::new();
         metrics.counter_add("x", 1.0, Vec::new()).unwrap();
-        let said = refusal(metrics.gauge_set(gauge, 1.0, Vec::new()));
-        assert_eq!(said, format!("metric {gauge:?}: \"x_total\" is a counter"));
+        let message = refusal(metrics.gauge_set(gauge, 1.0, Vec::new()));
+        assert_eq!(message, format!("metric {gauge:?}: \"x_total\" is a counter"));
         let metrics = GuestMetrics::new();
         metrics.gauge_set(gauge, 1.0, Vec::new()).unwrap();
         for counter in ["x", "x_total"] {
-            let said = refusal(metrics.counter_add(counter, 1.0, Vec::new()));
-            assert_eq!(said, format!("metric {counter:?}: {gauge:?} is a gauge"));
+            let message = refusal(metrics.counter_add(counter, 1.0, Vec::new()));
+            assert_eq!(message, format!("metric {counter:?}: {gauge:?} is a gauge"));
         }
         metrics.counter_add("y", 1.0, Vec::new()).unwrap();
     }

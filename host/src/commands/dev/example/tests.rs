@@ -66,7 +66,7 @@ fn the_command_creates_an_object_that_the_plugin_watches() {
 fn a_subscription_without_a_command_is_skipped() {
     let boats =
         Subscription { label_selector: "it=floats".to_owned(), ..subscription("example.com", "boats") };
-    insta::assert_snapshot!(example(vec![boats.clone()]), @"it acts when there are boats.example.com with labels it=floats");
+    insta::assert_snapshot!(example(vec![boats.clone()]), @"it acts on boats.example.com with labels it=floats");
     insta::assert_snapshot!(example(vec![boats, subscription("", "namespaces")]), @r#"echo '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"try-p"}}' | kubectl apply -f -"#);
     let never = Subscription { label_selector: "a,!a".to_owned(), ..subscription("", "pods") };
     insta::assert_snapshot!(example(vec![never]), @"it acts when there are pods with labels a,!a");

@@ -1,5 +1,4 @@
-//! The initial events of a watch before their end bookmark: the objects so far, and a warning when the
-//! bookmark is late.
+//! Collects the initial events of a watch, and warns if the bookmark that ends them is late.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The list of all objects: at which version, in which pages, and with which fallback (RL-20 to RL-29).
+//! Lists all objects: chooses the version, the page size and the fallback (RL-20 to RL-29).
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;

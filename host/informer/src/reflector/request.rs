@@ -1,5 +1,4 @@
-//! How the reflector sends its requests: each with a time limit, and repeated where client-go's REST client
-//! repeats.
+//! Sends the reflector's requests with a time limit, and repeats them as client-go's REST client does.
 //!
 //! A repetition costs no list and no step of the back-off. The back-off, which grows to a minute, is for a
 //! server that rejects requests or cannot be reached.
@@ -24,8 +23,8 @@ const UNANSWERED_PAUSE: Duration = Duration::from_secs(1);
 /// The least pause before a repetition, even if the server asks for none.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends requests through [`Timed`], and repeats those that got no answer or a `Retry-After`. The status says
-/// so meanwhile.
+/// Sends requests through [`Timed`], and repeats those that got no answer or a `Retry-After`. During the pauses
+/// the status shows the failure.
 pub(super) struct Repeating<'r> {
     pub(super) timed: Timed<'r>,
     pub(super) status: &'r StatusPublisher,

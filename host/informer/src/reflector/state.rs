@@ -3,9 +3,9 @@
 //! | state | after success | after an error |
 //! |---|---|---|
 //! | `InitialList` | `Streaming` or `Listing` | |
-//! | `Streaming` | `Watching` on the same watch | `Streaming` again, or `Listing` |
+//! | `Streaming` | `Watching` on the same watch | `Streaming` again, at once or after a back-off, or `Listing` |
 //! | `Listing` | `Watching` | back-off, then `InitialList` |
-//! | `Watching` | (a watch always ends) | `Watching` again, or back-off, then `InitialList` |
+//! | `Watching` | (a watch always ends) | `Watching` again, at once or after a back-off, or back-off, then `InitialList` |
 //!
 //! [`ActiveReflector::after_stream`] and [`after_watch`] choose between the alternatives of the last column.
 
@@ -135,8 +135,8 @@ impl ActiveReflector<'_> {
             }
             (Error::Silent { .. }, _) => Outcome::silent(error, State::Listing),
             (_, Some(source)) if source.is_retriable_in_place() => Outcome::retry(error, again),
-            // Once, without a version (RL-23). A server that does not have the newest version either gets a
-            // list.
+            // Once more, without a version (RL-23). If the newest version is not available either, the
+            // reflector lists.
             (_, Some(source))
                 if (source.is_expired() || source.is_too_large_rv()) && !self.is_last_version_unavailable =>
             {

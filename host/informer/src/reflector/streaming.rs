@@ -1,5 +1,6 @@
-//! All objects as the initial events of a watch (WL, KEP-3157): no list, no second request, no gap between
-//! the two.
+//! Gets all objects as the initial events of a watch (WL, KEP-3157).
+//!
+//! The same watch then brings the changes, so one request replaces a list and a watch.
 
 use tokio::time::Instant;
 

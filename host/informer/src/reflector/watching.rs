@@ -80,8 +80,8 @@ impl ActiveReflector<'_> {
             let silence_limit = self.sends_bookmarks.then_some(self.config.silence_limit);
             match self.next_event(watch, silence_limit).await {
                 Ok(WatchEvent::Undecodable { is_deleted, object }) => {
-                    // Another list would not decode the object either, if the last one did not. But a list
-                    // shows that the object was deleted.
+                    // If the last list could not decode the object, another list would not either. But only a
+                    // list can remove a deleted one.
                     let is_known = object.key.as_ref().is_some_and(|key| self.undecodable.contains(key));
                     if is_deleted || !is_known {
                         return self.undecodable_error(object);

@@ -29,11 +29,11 @@ const RESULTS: &str = "bench/results/informer.jsonl";
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    command: BenchCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum BenchCommand {
     /// Measures memory and CPU of our informer, kube-rs and client-go on the same stream of bytes.
     Informer(Informer),
 }
@@ -55,8 +55,8 @@ struct Informer {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        match self.what {
-            What::Informer(args) => args.run(),
+        match self.command {
+            BenchCommand::Informer(args) => args.run(),
         }
     }
 }

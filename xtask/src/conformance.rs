@@ -36,7 +36,7 @@ pub(crate) struct Args {
 
 /// The treatment of cases without a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holes {
+pub(crate) enum UntestedCases {
     Fail,
     Pass,
 }
@@ -47,7 +47,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { check, incomplete } = self;
         if check {
-            return self::check(if incomplete { Holes::Pass } else { Holes::Fail });
+            return self::check(if incomplete { UntestedCases::Pass } else { UntestedCases::Fail });
         }
         let (table, faults) = make()?;
         fs::write(checkout::root().join(TABLE), table.to_string())
@@ -58,20 +58,20 @@ impl Args {
 }
 
 /// Checks that the table is up to date and that the tags match the cases.
-pub(crate) fn check(holes: Holes) -> Result<()> {
+pub(crate) fn check(holes: UntestedCases) -> Result<()> {
     let (table, mut faults) = make()?;
     let is = fs::read_to_string(checkout::root().join(TABLE)).unwrap_or_default();
     if is != table.to_string() {
         faults.push(format!("{TABLE} is stale: run `cargo xtask conformance`"));
     }
     match holes {
-        Holes::Fail => {
+        UntestedCases::Fail => {
             let open: Vec<_> = table.holes().collect();
             if !open.is_empty() {
                 faults.push(format!("no test for {}", open.join(", ")));
             }
         }
-        Holes::Pass => {}
+        UntestedCases::Pass => {}
     }
     progress::say(format!("conformance: {}", table.counts()));
     report(&faults)

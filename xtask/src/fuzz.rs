@@ -106,12 +106,12 @@ fn run(programs: &Path, target: &str, seconds: u32) -> Result<()> {
     command.arg(format!("-artifact_prefix={}/broken-", found.display()));
     command.args(["-timeout=10", "-rss_limit_mb=2048", "-max_len=16384", "-print_final_stats=1"]);
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {target}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        let tail: Vec<_> = said.lines().rev().take(40).collect();
+        let tail: Vec<_> = stderr.lines().rev().take(40).collect();
         bail!("fuzz target {target} failed:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
     }
-    for line in said.lines().filter(|line| line.contains("number_of_executed_units")) {
+    for line in stderr.lines().filter(|line| line.contains("number_of_executed_units")) {
         progress::say(format!("{target}: {line}"));
     }
     Ok(())

@@ -20,7 +20,7 @@ use crate::{cargo, checkout, control_plane, guests, progress};
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    command: Option<SoakCommand>,
     /// The duration, in minutes. The last round is completed.
     #[arg(long, default_value_t = 30)]
     minutes: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Subcommand)]
-enum What {
+enum SoakCommand {
     /// Runs the informer against an API server with random faults, for millions of events.
     Informer(informer::Args),
     /// Runs controller-runtime's test suites and client-go checks against the embedded and the real API
@@ -44,11 +44,11 @@ enum What {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { what, minutes, filter } = self;
-        match what {
-            Some(What::Informer(args)) => return args.run(),
-            Some(What::Clients(args)) => return args.run(),
-            Some(What::Recovery(args)) => return args.run(),
+        let Self { command, minutes, filter } = self;
+        match command {
+            Some(SoakCommand::Informer(args)) => return args.run(),
+            Some(SoakCommand::Clients(args)) => return args.run(),
+            Some(SoakCommand::Recovery(args)) => return args.run(),
             None => {}
         }
         guests::build(&[])?;

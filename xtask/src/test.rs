@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, TestBinary};
-use crate::conformance::{self, Holes};
+use crate::conformance::{self, UntestedCases};
 use crate::{checkout, control_plane, guests, progress, tidy};
 
 use summary::Summary;
@@ -40,7 +40,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { filter } = self;
         tidy::check()?;
-        conformance::check(Holes::Fail)?;
+        conformance::check(UntestedCases::Fail)?;
         // One side mostly downloads, the other compiles.
         let (guests, binaries) = thread::scope(|scope| {
             let guests = scope.spawn(|| {

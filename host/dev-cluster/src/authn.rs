@@ -15,22 +15,22 @@ pub(crate) const API_AUDIENCE: &str = "https://kubernetes.default.svc";
 /// The tokens that this server issued. They live in memory; no other server accepts them.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
-    known: RwLock<HashMap<String, Known>>,
+    identities: RwLock<HashMap<String, TokenIdentity>>,
 }
 
 /// The identity behind a token.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct TokenIdentity {
     pub(crate) user: UserInfo,
     pub(crate) expires: Option<Instant>,
     pub(crate) audiences: Vec<String>,
     /// The token is invalid once one of these objects is deleted.
-    pub(crate) bound_to: Vec<Bound>,
+    pub(crate) bound_to: Vec<BoundObject>,
 }
 
 /// An object that a token is bound to.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundObject {
     pub(crate) storage: GroupResource,
     pub(crate) key: String,
     pub(crate) uid: String,
@@ -45,9 +45,9 @@ pub(crate) enum Refusal {
     Audience { of_token: Vec<String>, wanted: Vec<String> },
 }
 
-// === impl Known ===
+// === impl TokenIdentity ===
 
-impl Known {
+impl TokenIdentity {
     /// Returns the identity behind a token for this server's audience. The token expires after `valid_for`,
     /// or never without one or if that time is beyond the clock's range.
     pub(crate) fn new(user: UserInfo, valid_for: Option<Duration>) -> Self {
@@ -64,17 +64,17 @@ impl Known {
 
 impl Tokens {
     /// Issues a new token.
-    pub(crate) fn issue(&self, known: Known) -> String {
+    pub(crate) fn issue(&self, identity: TokenIdentity) -> String {
         let mut random = [0u8; 24];
         rand::rng().fill(&mut random);
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.accept(token.clone(), known);
+        self.accept(token.clone(), identity);
         token
     }
 
     /// Accepts a token that the caller chose.
-    pub(crate) fn accept(&self, token: String, known: Known) {
-        self.known.write().insert(token, known);
+    pub(crate) fn accept(&self, token: String, identity: TokenIdentity) {
+        self.identities.write().insert(token, identity);
     }
 
     /// Returns the user who sent the request: 401 for an unknown token, the anonymous user without a token.
@@ -82,7 +82,7 @@ impl Tokens {
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
-        exists: impl Fn(&Bound) -> bool,
+        exists: impl Fn(&BoundObject) -> bool,
     ) -> Result<UserInfo, StatusError> {
         let Some(header) = headers.get(AUTHORIZATION) else {
             return Ok(UserInfo::anonymous());
@@ -101,19 +101,19 @@ impl Tokens {
         &self,
         token: &str,
         wanted: &[String],
-        exists: impl Fn(&Bound) -> bool,
+        exists: impl Fn(&BoundObject) -> bool,
     ) -> Result<(UserInfo, Vec<String>), Refusal> {
-        let known = self.known.read().get(token).cloned().ok_or(Refusal::Unknown)?;
-        let expired = known.expires.is_some_and(|expires| expires <= Instant::now());
-        if expired || !known.bound_to.iter().all(exists) {
+        let identity = self.identities.read().get(token).cloned().ok_or(Refusal::Unknown)?;
+        let expired = identity.expires.is_some_and(|expires| expires <= Instant::now());
+        if expired || !identity.bound_to.iter().all(exists) {
             return Err(Refusal::Unknown);
         }
         let audiences: Vec<String> =
-            wanted.iter().filter(|audience| known.audiences.contains(audience)).cloned().collect();
+            wanted.iter().filter(|audience| identity.audiences.contains(audience)).cloned().collect();
         if audiences.is_empty() {
-            return Err(Refusal::Audience { of_token: known.audiences, wanted: wanted.to_vec() });
+            return Err(Refusal::Audience { of_token: identity.audiences, wanted: wanted.to_vec() });
         }
-        Ok((known.user, audiences))
+        Ok((identity.user, audiences))
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     async fn tokens_expire() {
         let tokens = Tokens::default();
         let user = UserInfo::service_account("a", "b");
-        let token = tokens.issue(Known::new(user.clone(), Some(Duration::from_secs(600))));
+        let token = tokens.issue(TokenIdentity::new(user.clone(), Some(Duration::from_secs(600))));
         let mut headers = HeaderMap::new();
         let authenticate = |headers: &HeaderMap| tokens.authenticate(headers, |_| true);
         assert_eq!(authenticate(&headers), Ok(UserInfo::anonymous()));

@@ -1,6 +1,6 @@
 //! The state of one server, shared by all requests.
 
-use crate::authn::{Bound, Refusal, Tokens};
+use crate::authn::{BoundObject, Refusal, Tokens};
 use crate::authorizer::Authorizer;
 use crate::catalog::{Catalog, Served};
 use crate::faults::Faults;
@@ -88,7 +88,7 @@ impl Cluster {
         self.tokens.review(token, wanted, |bound| self.is_there(bound))
     }
 
-    fn is_there(&self, bound: &Bound) -> bool {
+    fn is_there(&self, bound: &BoundObject) -> bool {
         self.store.get(&bound.storage, &bound.key).is_some_and(|object| object.uid == bound.uid)
     }
 

@@ -1,6 +1,6 @@
 //! The handle of a running server.
 
-use crate::authn::Known;
+use crate::authn::TokenIdentity;
 use crate::authorizer::bootstrap_objects;
 use crate::call::now;
 use crate::cluster::Cluster;
@@ -74,10 +74,10 @@ impl DevCluster {
         let admin = UserInfo::new("kubernetes-admin", [MASTERS]);
         let admin_token = match admin_token {
             Some(token) => {
-                cluster.tokens.accept(token.clone(), Known::new(admin, None));
+                cluster.tokens.accept(token.clone(), TokenIdentity::new(admin, None));
                 token
             }
-            None => cluster.tokens.issue(Known::new(admin, None)),
+            None => cluster.tokens.issue(TokenIdentity::new(admin, None)),
         };
         let tasks = Tasks::default();
         if garbage_collection {
@@ -113,7 +113,7 @@ impl DevCluster {
     /// Issues a token for a ServiceAccount. The account need not exist, and the token stays valid without it;
     /// a token from a TokenRequest does not.
     pub fn token_for(&self, namespace: &str, name: &str) -> String {
-        self.cluster.tokens.issue(Known::new(UserInfo::service_account(namespace, name), None))
+        self.cluster.tokens.issue(TokenIdentity::new(UserInfo::service_account(namespace, name), None))
     }
 
     /// Returns a kubeconfig for the administrator.
@@ -181,7 +181,7 @@ fn bootstrap(cluster: &Cluster) -> Result<(), StatusError> {
             namespaces::create_default_account(transaction, served, name)?;
         }
         let services = served.builtin("", "services").ok_or_else(missing)?;
-        let mut own = services.model.decode(services::of_the_server(), FieldValidation::Ignore)?.object;
+        let mut own = services.model.decode(services::kubernetes_service(), FieldValidation::Ignore)?.object;
         services.model.prepare_create(&mut own);
         identify(&mut own);
         transaction.put(services, "default/kubernetes", own);

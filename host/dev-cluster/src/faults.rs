@@ -67,7 +67,7 @@ pub enum Action {
 /// The active faults of a server.
 #[derive(Debug)]
 pub struct Faults {
-    active: Mutex<Vec<Active>>,
+    active: Mutex<Vec<ActiveFault>>,
     next_id: AtomicU64,
     watch_commands: broadcast::Sender<Arc<WatchCommand>>,
     connections: broadcast::Sender<()>,
@@ -79,7 +79,7 @@ pub struct Faults {
 pub struct FaultId(u64);
 
 #[derive(Debug)]
-struct Active {
+struct ActiveFault {
     id: FaultId,
     fault: Fault,
     seen: u32,
@@ -128,7 +128,7 @@ impl Faults {
     /// Adds a fault after the existing ones.
     pub fn add(&self, fault: Fault) -> FaultId {
         let id = FaultId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        self.active.lock().push(Active { id, fault, seen: 0, done: 0 });
+        self.active.lock().push(ActiveFault { id, fault, seen: 0, done: 0 });
         id
     }
 

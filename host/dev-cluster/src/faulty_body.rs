@@ -1,7 +1,7 @@
 //! Faults that change the body of a response while it is sent.
 
 use crate::faults::Action;
-use crate::respond::{Body, BrokenOff};
+use crate::respond::{Body, BodyCut};
 use bytes::Bytes;
 use http::Response;
 use http::header::CONTENT_LENGTH;
@@ -51,12 +51,12 @@ pub(crate) fn apply(response: Response<Body>, faults: &[Action]) -> Response<Bod
 // === impl Faulty ===
 
 impl Faulty {
-    async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyCut>> {
         if self.left == Some(0) {
             self.left = None;
             // The bytes before the break must arrive.
             sleep(FLUSH).await;
-            return Some(Err(BrokenOff));
+            return Some(Err(BodyCut));
         }
         if let Some(garbage) = self.garbage.take() {
             self.rest = garbage;

@@ -149,7 +149,7 @@ fn try_apply(
     if !force && !conflicts.is_empty() {
         return Err(Failure::Conflicts(conflicts));
     }
-    yield_to(&mut owners, &compared);
+    remove_changed_fields(&mut owners, &compared);
     mine.fields = mine.fields.difference(&never_owned());
     // As in kube-apiserver, an apply without changes keeps the time.
     if pruned != *live {
@@ -181,7 +181,7 @@ fn note_update(model: &Model, live: &Value, new: &Value, owners: &mut Owners, wr
     let reset = reset_fields(model, writer.subresource);
     let new = without_managed_fields(new);
     let compared = typed::compare(model.root(), live, &new).without(&reset);
-    yield_to(owners, &compared);
+    remove_changed_fields(owners, &compared);
     let taken = compared.modified.union(&compared.added).difference(&never_owned());
     if taken.is_empty() {
         return;
@@ -221,7 +221,7 @@ fn conflicts(owners: &Owners, compared: &Comparison) -> Vec<Conflict> {
 }
 
 /// Removes the changed fields from all other managers.
-fn yield_to(owners: &mut Owners, compared: &Comparison) {
+fn remove_changed_fields(owners: &mut Owners, compared: &Comparison) {
     for entry in owners.iter_mut() {
         for changed in [&compared.modified, &compared.added, &compared.removed] {
             entry.fields.subtract(changed);

@@ -16,18 +16,18 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 /// The body of every response. An error in it breaks the response, like a lost connection.
-pub(crate) type Body = UnsyncBoxBody<Bytes, BrokenOff>;
+pub(crate) type Body = UnsyncBoxBody<Bytes, BodyCut>;
 
 /// The server stops in the middle of a body.
 #[derive(Debug, thiserror::Error)]
 #[error("the response ends early because of a fault")]
-pub(crate) struct BrokenOff;
+pub(crate) struct BodyCut;
 
 pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never: Infallible| match never {}).boxed_unsync()
 }
 
-pub(crate) fn streamed(chunks: impl Stream<Item = Result<Bytes, BrokenOff>> + Send + 'static) -> Body {
+pub(crate) fn streamed(chunks: impl Stream<Item = Result<Bytes, BodyCut>> + Send + 'static) -> Body {
     use futures::TryStreamExt;
     StreamBody::new(chunks.map_ok(Frame::data)).boxed_unsync()
 }

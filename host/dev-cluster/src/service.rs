@@ -90,8 +90,8 @@ async fn answer(
         let mut path = info.path.trim_matches('/').split('/');
         return match (found, path.next()) {
             (Some(found), _) => Ok(found),
-            (None, Some("api")) => nothing_there(&served, ""),
-            (None, Some("apis")) => nothing_there(&served, path.next().unwrap_or("none")),
+            (None, Some("api")) => unknown_resource(&served, ""),
+            (None, Some("apis")) => unknown_resource(&served, path.next().unwrap_or("none")),
             (None, _) => Ok(respond::text(404, NOT_FOUND)),
         };
     };
@@ -113,7 +113,7 @@ async fn answer(
         (target.resource, target.subresource) = ("pods".into(), "binding".into());
     }
     let Some(resource) = served.find(&target.group, &target.version, &target.resource).cloned() else {
-        return nothing_there(&served, &target.group);
+        return unknown_resource(&served, &target.group);
     };
     if parts.method == Method::HEAD {
         return Err(StatusError::method_not_allowed());
@@ -136,7 +136,7 @@ async fn answer(
 
 /// The answer to a request for an unknown resource: a Status for a built-in group, a Status that names the
 /// alternative for a group of a real cluster, otherwise a bare 404.
-fn nothing_there(served: &Served, group: &str) -> Result<Response<Body>, StatusError> {
+fn unknown_resource(served: &Served, group: &str) -> Result<Response<Body>, StatusError> {
     if let Some(error) = left_out::group(group) {
         return Err(error);
     }

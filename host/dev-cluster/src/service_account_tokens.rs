@@ -1,7 +1,7 @@
 //! TokenRequests: issues tokens for ServiceAccounts. A token becomes invalid with its account and with the
 //! object that it is bound to, and is valid for its audiences only.
 
-use crate::authn::{API_AUDIENCE, Bound, Known};
+use crate::authn::{API_AUDIENCE, BoundObject, TokenIdentity};
 use crate::call::{Call, format_time};
 use crate::model::{FieldValidation, Model};
 use crate::negotiation;
@@ -23,7 +23,7 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
     let account =
         call.cluster.store.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
     let model = Model::builtin("authentication.k8s.io", "v1", "TokenRequest")
-        .ok_or_else(|| StatusError::internal("the type TokenRequest is not known"))?;
+        .ok_or_else(|| StatusError::internal("the type TokenRequest is not identity"))?;
     let mut request = if call.body.is_empty() {
         json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}})
     } else {
@@ -41,7 +41,7 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
         user.extra.insert(format!("authentication.kubernetes.io/{name}"), vec![value]);
     };
     extra("credential-id", format!("JTI={}", uuid::Uuid::new_v4()));
-    let mut bound_to = vec![Bound {
+    let mut bound_to = vec![BoundObject {
         storage: call.resource.storage.clone(),
         key: account.key.to_string(),
         uid: account.uid.clone(),
@@ -52,11 +52,12 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
             extra("pod-uid", object.1.uid.clone());
         }
         let (storage, object) = object;
-        bound_to.push(Bound { storage, key: object.key.to_string(), uid: object.uid.clone() });
+        bound_to.push(BoundObject { storage, key: object.key.to_string(), uid: object.uid.clone() });
     }
     let valid_for = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    let known = Known { audiences: audiences.clone(), bound_to, ..Known::new(user, Some(valid_for)) };
-    let token = call.cluster.tokens.issue(known);
+    let identity =
+        TokenIdentity { audiences: audiences.clone(), bound_to, ..TokenIdentity::new(user, Some(valid_for)) };
+    let token = call.cluster.tokens.issue(identity);
     let expires = Timestamp::now().checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
     request["metadata"] = json!({"name": account.name, "namespace": account.namespace});
     request["spec"]["expirationSeconds"] = seconds.into();

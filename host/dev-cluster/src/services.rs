@@ -45,7 +45,7 @@ impl ClusterIps {
 }
 
 /// The Service through which Pods reach the API server on a real cluster.
-pub(crate) fn of_the_server() -> Value {
+pub(crate) fn kubernetes_service() -> Value {
     json!({
         "metadata": {
             "name": "kubernetes", "namespace": "default",

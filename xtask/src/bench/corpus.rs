@@ -21,14 +21,14 @@ pub(crate) fn describe(programs: &Programs) -> Result<Vec<String>> {
         .stdin(pods)
         .output()
         .context("cannot compress the corpus")?;
-    let mut said = String::new();
-    generator.stderr.take().context("stderr is piped")?.read_to_string(&mut said)?;
+    let mut description = String::new();
+    generator.stderr.take().context("stderr is piped")?.read_to_string(&mut description)?;
     ensure!(
         generator.wait()?.success() && compressed.status.success(),
-        "the corpus generator failed: {said}"
+        "the corpus generator failed: {description}"
     );
     let bytes: u64 = String::from_utf8(compressed.stdout)?.trim().parse()?;
-    let mut lines: Vec<_> = said.lines().map(str::to_owned).collect();
+    let mut lines: Vec<_> = description.lines().map(str::to_owned).collect();
     lines.push(format!("all of it compressed with zstd -19: {bytes} bytes, {} per Pod", bytes / 10_000));
     Ok(lines)
 }

@@ -164,6 +164,6 @@ impl Server {
     }
 
     pub(crate) fn url(&self) -> &str {
-        self.0.said["url"].as_str().unwrap_or_default()
+        self.0.first_line["url"].as_str().unwrap_or_default()
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
     /// The first line of its output.
-    pub(crate) said: Value,
+    pub(crate) first_line: Value,
 }
 
 /// Returns the command that runs a program on a core. Without `taskset`, or with one core, the program runs
@@ -59,8 +59,8 @@ impl Running {
             .spawn()
             .with_context(|| format!("cannot run {command:?}"))?;
         let stdout = BufReader::new(child.stdout.take().context("stdout is piped")?);
-        let mut running = Self { child, stdout, said: Value::Null };
-        running.said =
+        let mut running = Self { child, stdout, first_line: Value::Null };
+        running.first_line =
             running.next_line().with_context(|| format!("{command:?} did not report its start"))?;
         Ok(running)
     }

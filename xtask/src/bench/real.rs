@@ -36,7 +36,7 @@ pub(crate) fn measure(programs: &Programs, only: &[String], figures: &mut Figure
     }
     let plane = control_plane::start()?;
     let kubeconfig =
-        plane.said["kubeconfig"].as_str().context("the control plane did not report its kubeconfig")?;
+        plane.first_line["kubeconfig"].as_str().context("the control plane did not report its kubeconfig")?;
     progress::step("filling the real API server", || {
         let mut load = Command::new(&programs.peers);
         load.args(["load", "--kubeconfig", kubeconfig, "--pods", &PODS.to_string()]);

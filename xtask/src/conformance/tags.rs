@@ -47,7 +47,7 @@ struct Module {
 }
 
 /// A file that was not read yet.
-struct Open {
+struct UnreadFile {
     file: PathBuf,
     /// The path of its module from the crate's root.
     module: Vec<String>,
@@ -64,14 +64,14 @@ pub(super) fn collect() -> Result<(Vec<Tagged>, Vec<String>)> {
         if !PLACES.iter().any(|place| target.root.starts_with(checkout::root().join(place))) {
             continue;
         }
-        let mut open = vec![Open::root(&target.root)];
-        while let Some(Open { file, module, folder }) = open.pop() {
+        let mut unread = vec![UnreadFile::root(&target.root)];
+        while let Some(UnreadFile { file, module, folder }) = unread.pop() {
             let text =
                 fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let reading = read(&shown(&file), &text, &target, &module);
             tagged.extend(reading.tagged);
             faults.extend(reading.faults);
-            open.extend(reading.modules.iter().filter_map(|found| found.open(&module, &folder)));
+            unread.extend(reading.modules.iter().filter_map(|found| found.file(&module, &folder)));
             seen.insert(file);
         }
     }
@@ -95,9 +95,9 @@ fn orphans(seen: &BTreeSet<PathBuf>) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-// === impl Open ===
+// === impl UnreadFile ===
 
-impl Open {
+impl UnreadFile {
     fn root(file: &Path) -> Self {
         let folder = file.parent().unwrap_or(file).to_owned();
         Self { file: file.to_owned(), module: Vec::new(), folder }
@@ -108,7 +108,7 @@ impl Open {
 
 impl Module {
     /// Returns the module's file, if it exists.
-    fn open(&self, parent: &[String], folder: &Path) -> Option<Open> {
+    fn file(&self, parent: &[String], folder: &Path) -> Option<UnreadFile> {
         let Self { names, path } = self;
         let module = parent.iter().chain(names).cloned().collect();
         let stem = names.iter().fold(folder.to_owned(), |path, name| path.join(name));
@@ -121,7 +121,7 @@ impl Module {
             }
             None => (stem.with_extension("rs"), stem),
         };
-        file.exists().then_some(Open { file, module, folder })
+        file.exists().then_some(UnreadFile { file, module, folder })
     }
 }
 

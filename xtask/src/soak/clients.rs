@@ -222,7 +222,7 @@ impl Programs {
             }
         };
         let kubeconfig =
-            running.said["kubeconfig"].as_str().context("a server did not report its kubeconfig")?;
+            running.first_line["kubeconfig"].as_str().context("a server did not report its kubeconfig")?;
         match suite {
             CHECKS => self.checks(kubeconfig),
             suite => Ok(vec![(format!("pkg/{suite}"), self.suite(suite, server, kubeconfig)?)]),
@@ -261,8 +261,8 @@ impl Programs {
             .stderr(Stdio::inherit())
             .output()
             .context("cannot run the checks")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let line = said.lines().last().context("the checks printed no result; see the output above")?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let line = stdout.lines().last().context("the checks printed no result; see the output above")?;
         let checked: BTreeMap<String, Checked> = serde_json::from_str(line)?;
         let outcome = |(content_type, checked): (String, Checked)| {
             let Checked { passed, total, failed } = checked;

@@ -34,13 +34,13 @@ impl Args {
         let mut chaos = pinned(&server, Core::Server);
         chaos.arg("chaos").args(["--pods", &objects.to_string(), "--events", &events.to_string()]);
         let server = Running::start(chaos.args(["--seed", &seed.to_string()]))?;
-        let url = server.said["url"].as_str().context("the server did not report its address")?;
+        let url = server.first_line["url"].as_str().context("the server did not report its address")?;
         let mut soak = pinned(&informer, Core::Subject);
         soak.args(["soak", "--server", url, "--events", &events.to_string()]);
         let output =
             soak.stderr(Stdio::inherit()).stdin(Stdio::null()).output().context("cannot run the soak")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        if let Some(line) = said.lines().last() {
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        if let Some(line) = stdout.lines().last() {
             let mut line: Value = serde_json::from_str(line).context("the soak printed no JSON")?;
             line["seed"] = seed.into();
             line["passed"] = output.status.success().into();

@@ -44,7 +44,8 @@ impl Args {
             peers.arg("recovery").args(["--scenario", &scenario, "--informers", &informers.to_string()]);
             peers.args(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()]);
             let mut peers = Running::start(&mut peers)?;
-            let url = peers.said["url"].as_str().context("the server did not report its address")?.to_owned();
+            let url =
+                peers.first_line["url"].as_str().context("the server did not report its address")?.to_owned();
             let status = Command::new(&ours)
                 .args(["recovery", "--server", &url])
                 .stdin(Stdio::null())

@@ -18,8 +18,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     if output.status.success() {
         return Ok(stdout);
     }
-    let said = format!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
-    bail!("`{shown}` failed ({}):\n{}", output.status, last_lines(&said));
+    let text = format!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    bail!("`{shown}` failed ({}):\n{}", output.status, last_lines(&text));
 }
 
 /// Runs a command to its end.
@@ -38,9 +38,9 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
         .with_context(|| format!("cannot run `{shown}`"))?;
     let stderr = child.stderr.take();
     let reader = thread::spawn(move || {
-        let mut said = String::new();
-        let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut said));
-        said
+        let mut text = String::new();
+        let _ = stderr.map(|mut stderr| stderr.read_to_string(&mut text));
+        text
     });
     let start = Instant::now();
     let status = loop {
@@ -57,8 +57,8 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    let said = reader.join().unwrap_or_default();
-    bail!("`{shown}` failed ({status}):\n{}", last_lines(&said));
+    let text = reader.join().unwrap_or_default();
+    bail!("`{shown}` failed ({status}):\n{}", last_lines(&text));
 }
 
 /// Returns whether this program can be started.

@@ -65,7 +65,7 @@ impl Authorizer {
         let mut message = format!(
             "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
             user.name,
-            in_go(&user.groups),
+            go_syntax(&user.groups),
             described(missing)
         );
         if !errors.is_empty() {
@@ -107,7 +107,7 @@ fn compact(rule: &Rule) -> String {
     let mut parts = Vec::new();
     let mut put = |name: &str, list: &[String]| {
         if !list.is_empty() {
-            parts.push(format!("{name}:{}", in_go(list)));
+            parts.push(format!("{name}:{}", go_syntax(list)));
         }
     };
     put("APIGroups", &rule.groups);
@@ -119,7 +119,7 @@ fn compact(rule: &Rule) -> String {
 }
 
 /// Writes a list as Go's `%q` does.
-fn in_go(list: &[String]) -> String {
+fn go_syntax(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }

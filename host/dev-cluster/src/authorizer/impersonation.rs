@@ -72,7 +72,7 @@ fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, StatusError> {
         }
         return Err(StatusError::bad_request(format!(
             "requested {} without impersonating a user name",
-            in_go(&user)
+            go_syntax(&user)
         )));
     }
     Ok(Some(user))
@@ -134,7 +134,7 @@ fn completed(mut user: UserInfo) -> UserInfo {
 }
 
 /// Writes a user as Go's `%#v` does, since kube-apiserver's error has that form.
-fn in_go(user: &UserInfo) -> String {
+fn go_syntax(user: &UserInfo) -> String {
     let strings = |list: &[String]| {
         let quoted: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
         format!("[]string{{{}}}", quoted.join(", "))

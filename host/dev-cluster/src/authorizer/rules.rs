@@ -26,7 +26,7 @@ impl Rule {
             return false;
         }
         if let Some(path) = wanted.path {
-            return self.urls.iter().any(|url| url == "*" || url_covers(url, path));
+            return self.urls.iter().any(|url| url == "*" || path_matches(url, path));
         }
         any(&self.groups, "*", wanted.group)
             && self.matches_resource(wanted.resource, wanted.subresource)
@@ -92,7 +92,7 @@ impl Rule {
             && (star(&self.groups) || has_all(&self.groups, &part.groups))
             && resources
             && names
-            && part.urls.iter().all(|wanted| self.urls.iter().any(|url| url_covers(url, wanted)))
+            && part.urls.iter().all(|wanted| self.urls.iter().any(|url| path_matches(url, wanted)))
     }
 
     /// Returns the rule as in a SelfSubjectRulesReview and in the escalation error.
@@ -137,6 +137,6 @@ fn any(set: &[String], all: &str, wanted: &str) -> bool {
     set.iter().any(|one| one == all || one == wanted)
 }
 
-fn url_covers(url: &str, path: &str) -> bool {
+fn path_matches(url: &str, path: &str) -> bool {
     url == path || url.ends_with('*') && path.starts_with(url.trim_end_matches('*'))
 }

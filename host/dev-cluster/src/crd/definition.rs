@@ -94,7 +94,7 @@ fn of_version(version: &Value, index: usize, only: bool) -> Vec<Cause> {
                 ));
             } else {
                 let mut found = Found::default();
-                structural(schema, &path, Around { is_root: true, unordered: None }, &mut found);
+                structural(schema, &path, Enclosing { is_root: true, unordered: None }, &mut found);
                 causes.extend(found.schema);
                 causes.extend(found.rules);
             }
@@ -129,7 +129,7 @@ fn scale_paths(scale: &Value, path: &str) -> Vec<Cause> {
 
 /// The position of a schema within a definition.
 #[derive(Clone, Copy)]
-struct Around<'a> {
+struct Enclosing<'a> {
     is_root: bool,
     /// The enclosing list whose items have no old values, if any.
     unordered: Option<&'a str>,
@@ -144,10 +144,10 @@ struct Found {
 
 /// Checks that every place has a type, as pruning and ownership need, and checks the rules. Rules are
 /// compiled only if the schema is valid.
-fn structural(schema: &Value, path: &str, around: Around<'_>, found: &mut Found) {
+fn structural(schema: &Value, path: &str, around: Enclosing<'_>, found: &mut Found) {
     let n_before = found.schema.len();
     let root = around.is_root;
-    let inner = Around { is_root: false, ..around };
+    let inner = Enclosing { is_root: false, ..around };
     shape(schema, path, root, &mut found.schema);
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, property) in properties.into_iter().flatten() {
@@ -161,7 +161,7 @@ fn structural(schema: &Value, path: &str, around: Around<'_>, found: &mut Found)
     }
     if let Some(items) = schema.get("items").filter(|value| value.is_object()) {
         let unordered = inner.unordered.or(if rules::has_identity(schema) { None } else { Some(path) });
-        structural(items, &format!("{path}.items"), Around { unordered, ..inner }, found);
+        structural(items, &format!("{path}.items"), Enclosing { unordered, ..inner }, found);
     }
     rules::check_texts(schema, path, &mut found.schema);
     if found.schema.len() == n_before {

@@ -9,7 +9,7 @@ use crate::negotiation::Notation;
 use crate::protobuf;
 use crate::query::{ListOptions, Version, VersionMatch};
 use crate::resource::Resource;
-use crate::respond::{self, Body, BrokenOff, streamed};
+use crate::respond::{self, Body, BodyCut, streamed};
 use crate::selector::Selection;
 use crate::status::StatusError;
 use crate::store::{Change, ChangeKind, Compacted, Stored};
@@ -158,7 +158,7 @@ impl Watch {
         Ok(())
     }
 
-    async fn next(&mut self) -> Option<Result<Bytes, BrokenOff>> {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyCut>> {
         loop {
             match self.phase {
                 Phase::Ended => return None,

@@ -18,7 +18,7 @@ const OMITS_KEYS: &str = "associative list with keys has an element that omits a
 
 /// The treatment of a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Treated {
+enum Treatment {
     Whole,
     List,
     Map,
@@ -80,14 +80,14 @@ pub(super) fn items<'v>(node: &Node, list: &'v [Value]) -> Result<Vec<(Step, &'v
         .collect()
 }
 
-fn treated(node: &Node, value: &Value) -> Treated {
+fn treatment(node: &Node, value: &Value) -> Treatment {
     if node.atomic {
-        return Treated::Whole;
+        return Treatment::Whole;
     }
     match (&node.shape, value) {
-        (Shape::Any, Value::Object(_)) | (Shape::Struct(_) | Shape::Map(_), _) => Treated::Map,
-        (Shape::List(_), _) if node.list != ListKind::Atomic => Treated::List,
-        _ => Treated::Whole,
+        (Shape::Any, Value::Object(_)) | (Shape::Struct(_) | Shape::Map(_), _) => Treatment::Map,
+        (Shape::List(_), _) if node.list != ListKind::Atomic => Treatment::List,
+        _ => Treatment::Whole,
     }
 }
 
@@ -104,9 +104,9 @@ fn child<'n>(node: &'n Node, name: &str) -> &'n Node {
 }
 
 fn collect(node: &Node, value: &Value, path: &mut Path, set: &mut FieldSet) {
-    match treated(node, value) {
-        Treated::Whole => set.insert(path),
-        Treated::List => {
+    match treatment(node, value) {
+        Treatment::Whole => set.insert(path),
+        Treatment::List => {
             let Ok(items) = items(node, list_of(Some(value)).unwrap_or_default()) else {
                 return set.insert(path);
             };
@@ -120,7 +120,7 @@ fn collect(node: &Node, value: &Value, path: &mut Path, set: &mut FieldSet) {
                 path.pop();
             }
         }
-        Treated::Map => {
+        Treatment::Map => {
             for (name, field) in map_of(Some(value)).into_iter().flatten() {
                 path.push(Step::field(name));
                 collect(child(node, name), field, path, set);

@@ -169,7 +169,7 @@ impl Schemas {
         if let Some(default) = &node.default {
             schema["default"] = default.clone();
         }
-        say_how_it_merges(&mut schema, node);
+        write_merge_extensions(&mut schema, node);
         schema
     }
 
@@ -215,7 +215,7 @@ impl Schemas {
     fn custom(&mut self, resource: &Resource) -> Value {
         let mut schema = resource.model.custom_schema().cloned().unwrap_or_else(|| json!({"type": "object"}));
         if self.dialect == Dialect::V2 {
-            without_what_v2_lacks(&mut schema);
+            remove_unsupported_in_v2(&mut schema);
         }
         let metadata = self.refer(
             &format!("{META}.ObjectMeta"),
@@ -240,7 +240,7 @@ fn scalar(kind: &str, described: &Value, format: &str) -> Value {
     json!({"type": kind, "format": described["format"].as_str().unwrap_or(format)})
 }
 
-fn say_how_it_merges(schema: &mut Value, node: &Node) {
+fn write_merge_extensions(schema: &mut Value, node: &Node) {
     if matches!(node.shape, Shape::List(_)) {
         match &node.list {
             ListKind::Atomic => schema["x-kubernetes-list-type"] = "atomic".into(),
@@ -264,7 +264,7 @@ fn say_how_it_merges(schema: &mut Value, node: &Node) {
 }
 
 /// Removes from a definition's schema what OpenAPI 2 cannot express.
-fn without_what_v2_lacks(schema: &mut Value) {
+fn remove_unsupported_in_v2(schema: &mut Value) {
     let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
     let keeps_unknown = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
     let is_int_or_string = schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
@@ -282,11 +282,11 @@ fn without_what_v2_lacks(schema: &mut Value) {
     }
     for key in ["items", "additionalProperties"] {
         if let Some(inner) = map.get_mut(key) {
-            without_what_v2_lacks(inner);
+            remove_unsupported_in_v2(inner);
         }
     }
     if let Some(Value::Object(properties)) = map.get_mut("properties") {
-        properties.values_mut().for_each(without_what_v2_lacks);
+        properties.values_mut().for_each(remove_unsupported_in_v2);
     }
 }
 

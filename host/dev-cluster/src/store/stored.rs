@@ -50,7 +50,7 @@ impl Stored {
             labels.iter().map(label).collect()
         });
         let fields = resource.selectable.iter().map(|path| field(&value, path)).collect();
-        let (json, body_at) = serialise(resource, &value);
+        let (json, body_at) = serialize(resource, &value);
         Self {
             key: key.into(),
             revision,
@@ -150,7 +150,7 @@ fn default_of(path: &str) -> &'static str {
     }
 }
 
-fn serialise(resource: &Resource, value: &Value) -> (Bytes, usize) {
+fn serialize(resource: &Resource, value: &Value) -> (Bytes, usize) {
     let mut json = Vec::with_capacity(1024);
     json.extend_from_slice(
         format!("{{\"apiVersion\":\"{}\",\"kind\":\"{}\",", resource.storage_api_version, resource.kind)

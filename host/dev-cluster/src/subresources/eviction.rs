@@ -48,7 +48,7 @@ fn evict(
     let runs =
         !matches!(phase, "Succeeded" | "Failed" | "Pending") && meta(&pod, "deletionTimestamp").is_empty();
     if runs && let Some(budget) = budget(transaction, &stored)? {
-        take_from(transaction, served, &budget, &pod, dry_run)?;
+        consume_disruption(transaction, served, &budget, &pod, dry_run)?;
     }
     options.check(&call.resource, &stored)?;
     set_condition(
@@ -88,7 +88,7 @@ fn budget(transaction: &Transaction<'_>, pod: &Stored) -> Result<Option<Arc<Stor
 
 /// Consumes a disruption of a budget, unless the Pod is unhealthy and the budget allows the eviction of
 /// unhealthy Pods.
-fn take_from(
+fn consume_disruption(
     transaction: &mut Transaction<'_>,
     served: &Served,
     stored: &Stored,
@@ -132,7 +132,7 @@ fn take_from(
         ));
     }
     if allowed == 0 {
-        return Err(refused(why_none(&budget, name, healthy, desired), 0));
+        return Err(refused(refusal_message(&budget, name, healthy, desired), 0));
     }
     if !dry_run {
         budget["status"]["disruptionsAllowed"] = (allowed - 1).into();
@@ -147,7 +147,7 @@ fn take_from(
     Ok(())
 }
 
-fn why_none(budget: &Value, name: &str, healthy: i64, desired: i64) -> String {
+fn refusal_message(budget: &Value, name: &str, healthy: i64, desired: i64) -> String {
     let conditions = budget.pointer("/status/conditions").and_then(Value::as_array);
     let allowed = conditions.into_iter().flatten().find(|one| one["type"] == "DisruptionAllowed");
     let text =

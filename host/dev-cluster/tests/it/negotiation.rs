@@ -30,34 +30,34 @@ async fn objects_are_returned_as_metadata_only_and_as_yaml() {
 async fn unsupported_requests_are_refused_by_name() {
     let (_cluster, client) = start().await;
     client.create(MAPS, &config_map("a", "1")).await;
-    let said = |(code, status): (u16, serde_json::Value)| {
+    let summary = |(code, status): (u16, serde_json::Value)| {
         format!("{code} {} {}", status["reason"].as_str().unwrap(), status["message"].as_str().unwrap())
     };
     let cbor = client.with("accept", "application/cbor");
-    insta::assert_snapshot!(said(cbor.get(MAPS).await), @r"
+    insta::assert_snapshot!(summary(cbor.get(MAPS).await), @r"
     406 NotAcceptable 406: Not Acceptable
 
     Available representations: application/json, application/yaml, application/vnd.kubernetes.protobuf
     ");
     insta::assert_snapshot!(
-        said(client.get("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations").await),
+        summary(client.get("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations").await),
         @"404 NotFound the embedded API server does not serve admissionregistration.k8s.io: it calls no webhooks and evaluates no admission policies; use a real API server (kind, or cargo xtask control-plane) for it"
     );
     let text = client.with("content-type", "text/plain");
     insta::assert_snapshot!(
-        said(text.post(MAPS, &json!({})).await),
+        summary(text.post(MAPS, &json!({})).await),
         @"415 UnsupportedMediaType the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"
     );
     insta::assert_snapshot!(
-        said(client.put(MAPS, &json!({})).await),
+        summary(client.put(MAPS, &json!({})).await),
         @"405 MethodNotAllowed the server does not allow this method on the requested resource"
     );
     insta::assert_snapshot!(
-        said(client.get("/api/v1/namespaces/default/pods/p/log").await),
+        summary(client.get("/api/v1/namespaces/default/pods/p/log").await),
         @r#"405 MethodNotAllowed get is not supported on resources of kind "pods/log""#
     );
     insta::assert_snapshot!(
-        said(client.get("/api/v1/nothings").await),
+        summary(client.get("/api/v1/nothings").await),
         @"404 NotFound the server could not find the requested resource"
     );
     let (code, _, body) = client.whole(Method::GET, "/apis/no.dev/v1/things", "").await;

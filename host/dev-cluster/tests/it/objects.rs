@@ -48,28 +48,28 @@ async fn an_object_is_created_updated_and_deleted() {
 #[tokio::test]
 async fn invalid_bodies_are_refused() {
     let (_cluster, client) = start().await;
-    let said =
+    let summary =
         |(code, status): (u16, serde_json::Value)| format!("{code} {}", status["message"].as_str().unwrap());
-    insta::assert_snapshot!(said(client.post(MAPS, &json!({})).await), @r#"422 ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required"#);
+    insta::assert_snapshot!(summary(client.post(MAPS, &json!({})).await), @r#"422 ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required"#);
     insta::assert_snapshot!(
-        said(client.post(MAPS, &json!({"metadata": {"name": "a", "namespace": "b"}})).await),
+        summary(client.post(MAPS, &json!({"metadata": {"name": "a", "namespace": "b"}})).await),
         @"400 the namespace of the provided object does not match the namespace sent on the request"
     );
     insta::assert_snapshot!(
-        said(client.post(MAPS, &json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})).await),
+        summary(client.post(MAPS, &json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})).await),
         @r#"400 Pod in version "v1" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): unknown conversion"#
     );
     insta::assert_snapshot!(
-        said(client.post(MAPS, &json!({"metadata": {"name": "a", "resourceVersion": "3"}})).await),
+        summary(client.post(MAPS, &json!({"metadata": {"name": "a", "resourceVersion": "3"}})).await),
         @"500 resourceVersion should not be set on objects to be created"
     );
     insta::assert_snapshot!(
-        said(client.post("/api/v1/namespaces/none/configmaps", &config_map("a", "1")).await),
+        summary(client.post("/api/v1/namespaces/none/configmaps", &config_map("a", "1")).await),
         @r#"404 namespaces "none" not found"#
     );
     client.create(MAPS, &config_map("a", "1")).await;
     insta::assert_snapshot!(
-        said(client.put(&format!("{MAPS}/a"), &config_map("b", "1")).await),
+        summary(client.put(&format!("{MAPS}/a"), &config_map("b", "1")).await),
         @"400 the name of the object (b) does not match the name on the URL (a)"
     );
     let other = json!({"metadata": {"name": "a", "uid": "x"}});
@@ -114,11 +114,11 @@ async fn a_delete_checks_its_preconditions() {
             (code, String::from_utf8(body.to_vec()).unwrap())
         }
     };
-    let (code, said) = delete(json!({"preconditions": {"uid": "x"}})).await;
-    assert_eq!(code, 409, "{said}");
-    assert!(said.contains("the UID in the precondition (x) does not match"), "{said}");
-    let (code, said) = delete(json!({"preconditions": {"resourceVersion": "1"}})).await;
-    assert_eq!(code, 409, "{said}");
+    let (code, body) = delete(json!({"preconditions": {"uid": "x"}})).await;
+    assert_eq!(code, 409, "{body}");
+    assert!(body.contains("the UID in the precondition (x) does not match"), "{body}");
+    let (code, body) = delete(json!({"preconditions": {"resourceVersion": "1"}})).await;
+    assert_eq!(code, 409, "{body}");
     let version = version(&created);
     assert_eq!(delete(json!({"preconditions": {"resourceVersion": version}})).await.0, 200);
 }
@@ -153,9 +153,12 @@ async fn the_generation_counts_changes_of_the_spec_only() {
     let (_, scaled) = client.merge(&path, &json!({"spec": {"replicas": 3}})).await;
     assert_eq!(scaled["metadata"]["generation"], 2);
     let status = json!({"status": {"replicas": 3}, "spec": {"replicas": 9}});
-    let (code, told) = client.merge(&format!("{path}/status"), &status).await;
-    assert_eq!((code, &told["status"]["replicas"], &told["spec"]["replicas"]), (200, &json!(3), &json!(3)));
-    assert_eq!(told["metadata"]["generation"], 2);
+    let (code, updated) = client.merge(&format!("{path}/status"), &status).await;
+    assert_eq!(
+        (code, &updated["status"]["replicas"], &updated["spec"]["replicas"]),
+        (200, &json!(3), &json!(3))
+    );
+    assert_eq!(updated["metadata"]["generation"], 2);
 }
 
 #[tokio::test]

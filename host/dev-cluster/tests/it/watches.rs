@@ -85,8 +85,8 @@ async fn a_watch_from_a_forgotten_version_gets_an_error_event() {
     let event = watch.next().await.unwrap();
     assert_eq!(event["type"], "ERROR");
     assert_eq!((&event["object"]["code"], &event["object"]["reason"]), (&json!(410), &json!("Expired")));
-    let said = format!("too old resource version: {} ({})", version(&a), cluster.revision());
-    assert_eq!(event["object"]["message"], said);
+    let message = format!("too old resource version: {} ({})", version(&a), cluster.revision());
+    assert_eq!(event["object"]["message"], message);
     assert_eq!(watch.next().await, None);
 }
 

@@ -1,6 +1,6 @@
 //! Compares two objects by their type.
 
-use super::{FieldSet, Path, Step, Treated, child, items, list_of, map_of, treated};
+use super::{FieldSet, Path, Step, Treatment, child, items, list_of, map_of, treatment};
 use crate::schema::Node;
 use serde_json::{Map, Value};
 
@@ -32,8 +32,8 @@ impl Comparison {
     }
 
     fn visit(&mut self, node: &Node, left: Option<&Value>, right: Option<&Value>, path: &mut Path) {
-        let of_left = left.map(|value| treated(node, value));
-        let of_right = right.map(|value| treated(node, value));
+        let of_left = left.map(|value| treatment(node, value));
+        let of_right = right.map(|value| treatment(node, value));
         let is_leaf = match (of_left, of_right) {
             (Some(one), None) | (None, Some(one)) => self.descend(one, node, left, right, path),
             (Some(a), Some(b)) if a == b => self.descend(a, node, left, right, path),
@@ -56,15 +56,15 @@ impl Comparison {
     /// Compares the children; returns true if the place was compared as a whole.
     fn descend(
         &mut self,
-        treated: Treated,
+        treatment: Treatment,
         node: &Node,
         left: Option<&Value>,
         right: Option<&Value>,
         path: &mut Path,
     ) -> bool {
-        match treated {
-            Treated::Whole => {}
-            Treated::List => {
+        match treatment {
+            Treatment::Whole => {}
+            Treatment::List => {
                 let lists = (list_of(left).unwrap_or_default(), list_of(right).unwrap_or_default());
                 if let (Ok(l), Ok(r)) = (items(node, lists.0), items(node, lists.1))
                     && !(l.is_empty() && r.is_empty())
@@ -73,7 +73,7 @@ impl Comparison {
                     return false;
                 }
             }
-            Treated::Map => {
+            Treatment::Map => {
                 let empty = Map::new();
                 let maps = (map_of(left).unwrap_or(&empty), map_of(right).unwrap_or(&empty));
                 if !(maps.0.is_empty() && maps.1.is_empty()) {

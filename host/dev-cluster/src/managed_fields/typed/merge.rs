@@ -1,6 +1,6 @@
 //! Merges two objects, and removes fields from one.
 
-use super::{FieldSet, Path, Step, Treated, child, items, list_of, map_of, treated};
+use super::{FieldSet, Path, Step, Treatment, child, items, list_of, map_of, treatment};
 use crate::schema::Node;
 use serde_json::{Map, Value};
 
@@ -14,14 +14,14 @@ pub(in super::super) fn merge(
     let (Some(first), Some(last)) = (left.or(right), right.or(left)) else {
         return Ok(None);
     };
-    let treated = if left.is_some() && right.is_some() && treated(node, first) != treated(node, last) {
-        Treated::Whole
+    let treatment = if left.is_some() && right.is_some() && treatment(node, first) != treatment(node, last) {
+        Treatment::Whole
     } else {
-        treated(node, last)
+        treatment(node, last)
     };
-    match treated {
-        Treated::Whole => whole(),
-        Treated::List => {
+    match treatment {
+        Treatment::Whole => whole(),
+        Treatment::List => {
             let (l, r) = (list_of(left).unwrap_or_default(), list_of(right).unwrap_or_default());
             if l.is_empty() && r.is_empty() {
                 return whole();
@@ -29,7 +29,7 @@ pub(in super::super) fn merge(
             let merged = merge_items(node, &items(node, l)?, &items(node, r)?)?;
             Ok((!merged.is_empty()).then_some(Value::Array(merged)))
         }
-        Treated::Map => {
+        Treatment::Map => {
             let empty = Map::new();
             let (l, r) = (map_of(left).unwrap_or(&empty), map_of(right).unwrap_or(&empty));
             if l.is_empty() && r.is_empty() {
@@ -114,8 +114,8 @@ fn remove_below(node: &Node, value: &Value, set: &FieldSet, path: &mut Path) -> 
         Value::Array(_) => Value::Array(Vec::new()),
         other => other.clone(),
     };
-    match (treated(node, value), value) {
-        (Treated::Map, Value::Object(map)) if !map.is_empty() => {
+    match (treatment(node, value), value) {
+        (Treatment::Map, Value::Object(map)) if !map.is_empty() => {
             let mut kept = Map::new();
             for (name, field) in map {
                 path.push(Step::field(name));
@@ -131,7 +131,7 @@ fn remove_below(node: &Node, value: &Value, set: &FieldSet, path: &mut Path) -> 
             }
             Some(Value::Object(kept))
         }
-        (Treated::List, Value::Array(list)) if !list.is_empty() => {
+        (Treatment::List, Value::Array(list)) if !list.is_empty() => {
             let Ok(items) = items(node, list) else {
                 return Some(value.clone());
             };
@@ -149,7 +149,7 @@ fn remove_below(node: &Node, value: &Value, set: &FieldSet, path: &mut Path) -> 
             }
             Some(Value::Array(kept))
         }
-        (Treated::Whole, value) if !value.is_object() && !value.is_array() => Some(value.clone()),
+        (Treatment::Whole, value) if !value.is_object() && !value.is_array() => Some(value.clone()),
         _ => None,
     }
 }

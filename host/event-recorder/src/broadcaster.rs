@@ -1,4 +1,4 @@
-//! From one emitter to all who watch, each with a bounded queue of its own.
+//! A broadcaster: each watch has a bounded queue.
 
 use std::any::Any;
 use std::sync::{
@@ -10,42 +10,43 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Hands every Event to everybody who watches at that moment. Cheap to clone; clones are the same one.
+/// Delivers each Event to all current watches. Clones share it.
 pub struct Broadcaster<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<BroadcasterShared<E>>,
 }
 
-/// One watcher's queue. Dropping it ends the watching.
+/// The queue of one watch. Dropping it ends the watch.
 pub struct Watch<E> {
     queue: mpsc::Receiver<Queued<E>>,
-    /// What goes with the Event that was taken last.
+    /// The value held for the Event taken last.
     held: Option<Held>,
     closing: CancellationToken,
 }
 
-/// An Event in a queue, and what is dropped once all watchers are done with it.
+/// A queued Event, and the value that lives until all watches are done with it.
 struct Queued<E> {
     event: Arc<E>,
     held: Option<Held>,
 }
 
-/// Something that lives as long as an Event.
+/// A value that lives as long as an Event.
 type Held = Arc<dyn Any + Send + Sync>;
 
-/// An Event was lost before it reached every queue.
+/// An Event did not reach every queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Dropped {
-    /// A watcher is too far behind. The others have it.
+    /// The queue of a watch is full. The other watches have the Event.
     #[error("the queue of Events is full")]
     Full,
-    /// There are no watchers any more.
+    /// The broadcaster is shut down.
     #[error("the recorder of Events is shut down")]
     ShutDown,
 }
 
-struct Shared<E> {
+struct BroadcasterShared<E> {
     capacity: usize,
-    /// None once it is shut down. Held while an Event is handed out, so that all queues have the same order.
+    /// None after the shutdown. Locked during the delivery of an Event, so that all queues have the same
+    /// order.
     watchers: Mutex<Option<Vec<mpsc::Sender<Queued<E>>>>>,
     closing: CancellationToken,
     dropped: AtomicU64,
@@ -57,21 +58,23 @@ impl<E> Broadcaster<E> {
     /// The default capacity of the queue of one watch (ER-03).
     pub const QUEUE: usize = 1_000;
 
-    /// Makes one that nobody watches.
+    /// Returns a broadcaster without watches.
     #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(Self::QUEUE)
     }
 
-    /// The same with another length of the queues, at least 1.
+    /// Returns a broadcaster with another queue capacity, at least 1.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let (capacity, closing) = (capacity.max(1), CancellationToken::new());
         let watchers = Mutex::new(Some(Vec::new()));
-        Self { shared: Arc::new(Shared { capacity, watchers, closing, dropped: AtomicU64::new(0) }) }
+        Self {
+            shared: Arc::new(BroadcasterShared { capacity, watchers, closing, dropped: AtomicU64::new(0) }),
+        }
     }
 
-    /// Watches what is emitted from now on. After a shutdown there is nothing to see.
+    /// Starts a watch of the following Events. After the shutdown it ends at once.
     #[must_use]
     pub fn watch(&self) -> Watch<E> {
         let (sender, queue) = mpsc::channel(self.shared.capacity);
@@ -81,13 +84,20 @@ impl<E> Broadcaster<E> {
         Watch { queue, held: None, closing: self.shared.closing.clone() }
     }
 
-    /// Hands an Event to every watcher that has room. Never waits.
+    /// Delivers an Event to every watch whose queue has room. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// When a queue is full, or after the shutdown.
     pub fn emit(&self, event: E) -> Result<(), Dropped> {
         self.emit_with(event, None)
     }
 
-    /// The same with something that is dropped when no watcher has the Event any more: when each has asked
-    /// for the next one.
+    /// Delivers an Event with a value that is dropped when every watch has taken its next Event.
+    ///
+    /// # Errors
+    ///
+    /// As [`emit`](Self::emit).
     pub fn emit_holding(&self, event: E, held: impl Send + Sync + 'static) -> Result<(), Dropped> {
         self.emit_with(event, Some(Arc::new(held)))
     }
@@ -113,13 +123,14 @@ impl<E> Broadcaster<E> {
         Err(Dropped::Full)
     }
 
-    /// Ends it: nothing is emitted any more, and the watchers see the end behind what waits for them. May be called twice.
+    /// Shuts down: no Event is emitted any more, and each watch ends after its queued Events. May be called
+    /// twice.
     pub fn shut_down(&self) {
         self.shared.closing.cancel();
         *self.shared.watchers.lock() = None;
     }
 
-    /// How many Events did not fit into a queue, one for each queue.
+    /// Returns the number of Events that found a queue full, counted per queue.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
@@ -141,7 +152,8 @@ impl<E> Clone for Broadcaster<E> {
 // === impl Watch ===
 
 impl<E> Watch<E> {
-    /// Waits for the next Event. None when the broadcaster is gone or shut down and the queue empty. Cancel safe.
+    /// Waits for the next Event. Returns none when the broadcaster is dropped or shut down and the queue is
+    /// empty. Cancel safe.
     pub async fn next(&mut self) -> Option<Arc<E>> {
         self.held = None;
         let Queued { event, held } = self.queue.recv().await?;
@@ -149,7 +161,7 @@ impl<E> Watch<E> {
         Some(event)
     }
 
-    /// Cancelled once the broadcaster is shut down: what still waits is to be done quickly.
+    /// Returns a token that the shutdown cancels: queued Events should then be handled without retries.
     pub(crate) fn closing(&self) -> CancellationToken {
         self.closing.clone()
     }
@@ -161,9 +173,9 @@ mod tests {
 
     // Conformance: B.2
     #[tokio::test]
-    async fn every_watcher_sees_everything_from_when_it_began() {
+    async fn a_watch_gets_every_event_after_its_start() {
         let broadcaster = Broadcaster::new();
-        assert_eq!(broadcaster.emit(0), Ok(()), "nobody watches");
+        assert_eq!(broadcaster.emit(0), Ok(()), "no watch");
         let mut one = broadcaster.watch();
         broadcaster.emit(1).unwrap();
         let mut two = broadcaster.watch();
@@ -178,7 +190,7 @@ mod tests {
 
     // Conformance: B.2
     #[tokio::test]
-    async fn a_full_queue_loses_and_counts_and_holds_up_nobody_er_03() {
+    async fn a_full_queue_drops_and_counts_events_and_blocks_no_other_er_03() {
         let broadcaster = Broadcaster::with_capacity(2);
         let (mut slow, mut quick) = (broadcaster.watch(), broadcaster.watch());
         for n in 0..4 {
@@ -193,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_goes_with_an_event_is_dropped_when_all_are_done_with_it() {
+    async fn a_held_value_is_dropped_when_all_watches_are_done_with_the_event() {
         let broadcaster = Broadcaster::new();
         let (mut one, mut two) = (broadcaster.watch(), broadcaster.watch());
         let held = Arc::new(());
@@ -212,7 +224,7 @@ mod tests {
 
     // Conformance: B.2
     #[tokio::test]
-    async fn after_a_shutdown_there_is_nothing() {
+    async fn watches_end_after_the_shutdown() {
         let broadcaster = Broadcaster::new();
         let mut before = broadcaster.watch();
         broadcaster.shut_down();

@@ -1,7 +1,8 @@
-//! What becomes of an Event that is like others: it is counted up, put together with similar ones, or dropped.
+//! Correlates similar Events: counts repeated ones, aggregates similar ones, drops too many (client-go:
+//! `EventCorrelator`).
 //!
-//! In this order (ER-04): aggregation, counting, spam filter. So one that is dropped was counted all the same, and the next
-//! that passes has the right count. All state is bounded.
+//! The order is aggregation, counting, spam filter (ER-04). A dropped Event is therefore counted, and the
+//! next Event that passes has the right count. All state is bounded.
 
 mod aggregator;
 mod counter;
@@ -18,38 +19,38 @@ use serde_json::Value;
 pub(crate) use self::aggregator::{aggregate_by_reason, combined_message};
 use self::{aggregator::Aggregator, counter::Counter, spam::SpamFilter};
 
-/// How much likeness is remembered, and how much is too much. What is 0 means the default, which is client-go's (ES-02).
+/// The configuration of a correlator. A value of 0 means client-go's default (ES-02).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Config {
-    /// How many keys each cache has: 4,096.
+    /// The number of keys per cache: 4,096.
     pub lru_cache_size: usize,
-    /// How many Events about one object may come at once: 25.
+    /// The burst of Events per source and object: 25.
     pub burst: u32,
-    /// How many come after that: one in 300 seconds.
+    /// The rate after the burst: one in 300 seconds.
     pub per_second: f64,
-    /// With how many different messages similar Events become one: 10.
+    /// The number of different messages from which similar Events are aggregated: 10.
     pub max_events: usize,
-    /// For how long after the last one an Event is similar to it: 600 seconds.
+    /// The time after which an Event is no longer similar to the last one: 600 seconds.
     pub max_interval: Duration,
 }
 
-/// The state of one recording (ER-08).
+/// The correlator of one recording (ER-08).
 pub struct Correlator {
     aggregator: Aggregator,
     counter: Counter,
     spam: SpamFilter,
 }
 
-/// An Event that is to be written.
+/// An Event to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlated {
-    /// The whole of it.
+    /// The complete Event.
     pub event: Event,
-    /// What has changed, if it was written before.
+    /// The changes, if the Event was written before.
     pub patch: Option<Value>,
 }
 
-/// An object, but for the version of it and the part of it.
+/// The identity of an object, without its version and field path.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct About {
     kind: String,
@@ -59,7 +60,7 @@ struct About {
     api_version: String,
 }
 
-/// Who says something.
+/// The source of an Event.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Source {
     component: String,
@@ -90,7 +91,7 @@ impl Config {
 // === impl Correlator ===
 
 impl Correlator {
-    /// Makes one that remembers nothing.
+    /// Returns a correlator without Events.
     #[must_use]
     pub fn new(config: Config, random: SmallRng) -> Self {
         let config = config.with_defaults();
@@ -101,14 +102,14 @@ impl Correlator {
         }
     }
 
-    /// Decides what becomes of an Event. None: it is dropped, there are too many.
+    /// Returns the Event to write; none if the spam filter drops it.
     pub fn correlate(&mut self, event: &Event) -> Option<Correlated> {
         let (event, key) = self.aggregator.aggregate(event);
         let correlated = self.counter.observe(event, key);
         self.spam.passes(&correlated.event).then_some(correlated)
     }
 
-    /// Takes over how an Event was stored (ER-07).
+    /// Records the stored form of an Event (ER-07).
     pub fn update(&mut self, stored: &Event) {
         self.counter.update(stored);
     }

@@ -1,11 +1,15 @@
-//! Which Events are about an object, as a field selector.
+//! The field selector of the Events about an object.
 
-/// Only two versions of the API have Events.
+/// The API version has no Events.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} is no version of the API that has Events; v1 and events.k8s.io/v1 are")]
+#[error("{0:?} has no Events; use v1 or events.k8s.io/v1")]
 pub struct UnknownVersion(pub String);
 
-/// Returns the selector of the Events about an object. What is empty is not asked for (EV-09).
+/// Returns the field selector of the Events about an object. It leaves out empty fields (EV-09).
+///
+/// # Errors
+///
+/// When the API version has no Events.
 pub fn field_selector(
     api_version: &str,
     kind: &str,
@@ -28,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_object_as_the_version_does_ev_09() {
+    fn the_selector_has_the_field_names_of_the_version_ev_09() {
         assert_eq!(
             field_selector("v1", "Pod", "web", "team-a", "u-1").unwrap(),
             "involvedObject.kind=Pod,involvedObject.name=web,involvedObject.namespace=team-a,involvedObject.uid=u-1"

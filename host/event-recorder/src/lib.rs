@@ -5,12 +5,13 @@
 //!                      never waits  └─ bounded queue → any other reader of a Watch, such as a log
 //! ```
 //!
-//! This is client-go's recorder of `core/v1` Events (ER, EA, ES). Module [`series`] records Events of `events.k8s.io/v1`, which
-//! counts repeated Events in another way. Both lose Events rather than block a caller, and count the lost ones.
+//! This is client-go's recorder of `core/v1` Events (ER, EA, ES). Module [`series`] records Events of
+//! `events.k8s.io/v1`, which counts repeated Events in another way. Both lose Events rather than block a
+//! caller, and count the lost ones.
 //!
-//! A recording ends when its broadcaster is shut down or dropped and its queue is empty, or at once when its token is
-//! cancelled. The crate spawns no task. An emitted Event goes straight to the queue of each watch, in one order for all;
-//! client-go has one more queue in between.
+//! A recording ends when its broadcaster is shut down or dropped and its queue is empty, or at once when its
+//! token is cancelled. The crate spawns no task. An emitted Event goes straight to the queue of each watch,
+//! in one order for all; client-go has one more queue in between.
 //!
 //! ```
 //! use async_trait::async_trait;

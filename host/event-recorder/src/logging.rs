@@ -1,4 +1,4 @@
-//! Events as lines, for those who watch them without recording them.
+//! Events as lines of text, for logs.
 
 use std::fmt;
 
@@ -10,10 +10,11 @@ use crate::broadcaster::Watch;
 /// An Event as one line of text.
 pub struct Plain<'a>(pub &'a Event);
 
-/// An Event as names and values.
+/// An Event as one line of names and values.
 pub struct Structured<'a>(pub &'a Event);
 
-/// Calls a function with each Event until the broadcaster has ended or the token is cancelled. The function must not block.
+/// Calls a function with each Event of a watch, until the watch ends or the token is cancelled. The function
+/// must not block.
 pub async fn follow<E>(mut watch: Watch<E>, token: CancellationToken, mut each: impl FnMut(&E)) {
     while let Some(Some(event)) = token.run_until_cancelled(watch.next()).await {
         each(&event);

@@ -1,4 +1,4 @@
-//! What an Event is called.
+//! The names of Events.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -10,13 +10,14 @@ use uuid::Uuid;
 /// The longest name of an object.
 const LONGEST_NAME: usize = 253;
 
-/// Gives each Event of a recorder a time of its own, so that no two names are the same.
+/// Gives each Event of a recorder a unique time, so that the names are unique.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     last: AtomicI64,
 }
 
-/// Returns the name of an Event about an object: the object's name and the time, or a UUID where that is no valid name (ER-02).
+/// Returns the name of an Event: the name of the object and the time, or a UUID if that is not a valid name
+/// (ER-02).
 #[must_use]
 pub(crate) fn event_name(about: &str, nanoseconds: i128) -> String {
     let name = format!("{about}.{nanoseconds:x}");
@@ -26,11 +27,11 @@ pub(crate) fn event_name(about: &str, nanoseconds: i128) -> String {
 // === impl Names ===
 
 impl Names {
-    /// Returns the time, and the name and namespace of an Event about an object that happens then.
+    /// Returns a unique time, and the name and namespace of an Event about an object at that time.
     pub(crate) fn metadata(&self, regarding: &ObjectReference) -> (Timestamp, ObjectMeta) {
         let now = self.now();
         let about = regarding.name.as_deref().unwrap_or_default();
-        // Events about cluster-scoped objects stand in the namespace `default`.
+        // Events about cluster-scoped objects are in the namespace `default`.
         let namespace = regarding.namespace.as_deref().filter(|it| !it.is_empty()).unwrap_or("default");
         let metadata = ObjectMeta {
             name: Some(event_name(about, now.as_nanosecond())),
@@ -40,7 +41,7 @@ impl Names {
         (now, metadata)
     }
 
-    /// The time, or a little later.
+    /// Returns the current time, or a little later than the last one.
     fn now(&self) -> Timestamp {
         let now = Timestamp::now();
         let nanoseconds = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX);
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_events_have_one_time() {
+    fn every_event_has_a_unique_time() {
         let names = Names::default();
         let mut times: Vec<_> = (0..10_000).map(|_| names.now()).collect();
         times.dedup();

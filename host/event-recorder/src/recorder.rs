@@ -10,16 +10,16 @@ use k8s_openapi::{
 use crate::broadcaster::{Broadcaster, Dropped};
 use crate::name::Names;
 
-/// How an Event is meant. There are no others (ER-01).
+/// The type of an Event; there are no others (ER-01).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum EventType {
-    /// For information.
+    /// Information.
     Normal,
-    /// Somebody should look at it.
+    /// A problem that an operator should look at.
     Warning,
 }
 
-/// Makes Events that say who they come from. Cheap to clone.
+/// Creates Events with their source, and emits them. Cheap to clone.
 #[derive(Clone)]
 pub struct EventRecorder {
     broadcaster: Broadcaster<Event>,
@@ -31,7 +31,7 @@ pub struct EventRecorder {
 // === impl EventType ===
 
 impl EventType {
-    /// Returns the API's word.
+    /// Returns its name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl EventType {
 // === impl EventRecorder ===
 
 impl EventRecorder {
-    /// Makes a recorder for a component, on a host unless that is empty.
+    /// Returns a recorder for a component. The host may be empty.
     #[must_use]
     pub fn new(broadcaster: Broadcaster<Event>, component: &str, host: &str) -> Self {
         let unless_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
@@ -52,13 +52,17 @@ impl EventRecorder {
         Self { broadcaster, source, instance: host.into(), names: Arc::default() }
     }
 
-    /// The same with another reporting instance than the host.
+    /// Sets the reporting instance; without it, the host.
     #[must_use]
     pub fn with_instance(self, instance: &str) -> Self {
         Self { instance: instance.into(), ..self }
     }
 
-    /// Emits an Event about an object. Never waits. Fails when it is lost at once; one that is lost later is counted.
+    /// Emits an Event about an object. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the Event is dropped at once. Events that are dropped later are counted.
     pub fn event(
         &self,
         regarding: ObjectReference,
@@ -69,7 +73,7 @@ impl EventRecorder {
         self.event_with_annotations(BTreeMap::new(), regarding, event_type, reason, message)
     }
 
-    /// The same with annotations.
+    /// Emits an Event with annotations; see [`event`](Self::event).
     pub fn event_with_annotations(
         &self,
         annotations: BTreeMap<String, String>,
@@ -81,8 +85,8 @@ impl EventRecorder {
         self.broadcaster.emit(self.make(annotations, regarding, event_type, reason, message))
     }
 
-    /// Emits an Event about an object, with something that is dropped once it was recorded or given up. Never
-    /// waits.
+    /// Emits an Event with a value that is dropped when the Event is recorded or abandoned; see
+    /// [`event`](Self::event).
     pub fn event_holding(
         &self,
         regarding: ObjectReference,

@@ -1,4 +1,4 @@
-//! From a queue of Events to what is written of them.
+//! A recording: correlates the Events of one queue and writes them.
 
 use std::{
     sync::{
@@ -18,21 +18,21 @@ use crate::{
     sink::{EventSink, SinkError},
 };
 
-/// How a recording behaves. The default is client-go's.
+/// The configuration of a recording. The default is client-go's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// What becomes of Events that are like others.
+    /// The configuration of the correlator.
     pub correlator: correlator::Config,
-    /// How often a write is tried.
+    /// The greatest number of tries of a write.
     pub tries: u32,
-    /// How long to wait between two tries; after the first, at random up to this.
+    /// The time between two tries; after the first one, a random part of it.
     pub sleep: Duration,
-    /// For what is left to chance.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
-/// Writes the Events of one queue to one sink, one after another, with a memory of its own (ER-08). While the API server
-/// cannot be reached, the others wait behind the one that is tried.
+/// Writes the Events of one queue to one sink, one after another, with its own correlator (ER-08). While a
+/// write is retried, the following Events wait.
 pub struct Recording<S> {
     watch: Watch<Event>,
     sink: S,
@@ -42,7 +42,7 @@ pub struct Recording<S> {
     stats: Arc<Stats>,
 }
 
-/// What became of the Events, counted from the beginning.
+/// Counts of Events by outcome.
 #[derive(Debug, Default)]
 pub struct Stats {
     pub(crate) recorded: AtomicU64,
@@ -67,20 +67,20 @@ impl Default for Config {
 // === impl Recording ===
 
 impl<S: EventSink<Event>> Recording<S> {
-    /// Makes a recording that has not begun.
+    /// Returns a recording; [`run`](Self::run) starts it.
     pub fn new(watch: Watch<Event>, sink: S, config: Config) -> Self {
         let mut random = SmallRng::seed_from_u64(config.seed);
         let correlator = Correlator::new(config.correlator, SmallRng::from_rng(&mut random));
         Self { watch, sink, correlator, config, random, stats: Arc::default() }
     }
 
-    /// What became of the Events; may be kept while it runs.
+    /// Returns the counts, which change while it runs.
     pub fn stats(&self) -> Arc<Stats> {
         self.stats.clone()
     }
 
-    /// Records until the broadcaster is gone or shut down and the queue empty. Cancelled, it returns at once, also in the
-    /// middle of a request.
+    /// Records until the broadcaster is dropped or shut down and the queue is empty. When the token is
+    /// cancelled it returns at once, also during a request.
     pub async fn run(mut self, token: CancellationToken) {
         let recording = async {
             let closing = self.watch.closing();
@@ -91,12 +91,15 @@ impl<S: EventSink<Event>> Recording<S> {
         token.run_until_cancelled(recording).await;
     }
 
-    /// Writes an Event, if it is to be written, and tries again where that makes sense (ER-05, ER-06). Once `closing` there
-    /// is only one try.
+    /// Correlates and writes an Event, with retries (ER-05, ER-06). After the shutdown (`closing`) it tries
+    /// once.
     pub(crate) async fn record(&mut self, event: &Event, closing: &CancellationToken) {
         let Some(correlated) = self.correlator.correlate(event) else {
             self.stats.filtered.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!(reason = event.reason, "dropped an Event: too many for one object");
+            tracing::debug!(
+                reason = event.reason,
+                "the spam filter dropped an Event: too many for one object"
+            );
             return;
         };
         let mut tries = 0;
@@ -112,13 +115,13 @@ impl<S: EventSink<Event>> Recording<S> {
             tries += 1;
             let mut wait = self.config.sleep;
             if tries == 1 {
-                // Not everybody at the same moment when the API server comes back.
+                // Spreads the retries of many clients when the API server comes back.
                 wait = wait.mul_f64(self.random.random());
             }
             let may_retry = error.is_retried() && tries < self.config.tries;
             if !may_retry || closing.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                 self.stats.abandoned.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(reason = event.reason, tries, %error, "an Event was not recorded");
+                tracing::warn!(reason = event.reason, tries, %error, "an Event was not recorded and is dropped");
                 return;
             }
         }
@@ -127,7 +130,7 @@ impl<S: EventSink<Event>> Recording<S> {
     async fn write(&self, Correlated { event, patch }: &Correlated) -> Result<Event, SinkError> {
         if let Some(patch) = patch {
             match self.sink.patch(event, patch).await {
-                // Events expire in the API server: then it is a new one.
+                // The Event has expired in the API server: create it again.
                 Err(SinkError::NotFound(_)) => {}
                 answer => return answer,
             }
@@ -141,22 +144,22 @@ impl<S: EventSink<Event>> Recording<S> {
 // === impl Stats ===
 
 impl Stats {
-    /// How many were written.
+    /// Returns the number of written Events.
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed)
     }
 
-    /// How many the spam filter dropped.
+    /// Returns the number of Events that the spam filter dropped.
     pub fn filtered(&self) -> u64 {
         self.filtered.load(Ordering::Relaxed)
     }
 
-    /// How many could not be written.
+    /// Returns the number of Events that could not be written.
     pub fn abandoned(&self) -> u64 {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// How many found no room behind the queue.
+    /// Returns the number of Events that were dropped because too many writes waited.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }

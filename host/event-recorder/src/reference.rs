@@ -1,14 +1,14 @@
-//! What an Event is about, made of the object itself.
+//! References to objects, and the field selector of their Events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, core::DynamicObject};
 
 pub use crate::field_selector::{UnknownVersion, field_selector};
 
-/// Nothing can be said about an object without knowing what it is.
+/// The object cannot be referred to.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ReferenceError {
-    /// Neither its type nor its own fields say.
+    /// The object has no kind or no apiVersion.
     #[error("the object {name:?} does not say its kind and apiVersion, so no reference to it can be made")]
     NoKind {
         /// The object's name.
@@ -16,12 +16,16 @@ pub enum ReferenceError {
     },
 }
 
-/// Of a typed object: apiVersion and kind come from its type.
+/// Returns a reference to a typed object. Its type provides apiVersion and kind.
 pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
     ObjectReference { resource_version: object.meta().resource_version.clone(), ..object.object_ref(&()) }
 }
 
-/// Of an object of any type: apiVersion and kind are those that it carries.
+/// Returns a reference to an object of any type. Its own fields provide apiVersion and kind.
+///
+/// # Errors
+///
+/// When one of them is missing.
 pub fn reference_to_dynamic(object: &DynamicObject) -> Result<ObjectReference, ReferenceError> {
     let metadata = &object.metadata;
     let types = object.types.as_ref().filter(|types| !types.kind.is_empty() && !types.api_version.is_empty());

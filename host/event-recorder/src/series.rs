@@ -1,9 +1,8 @@
-//! Events of `events.k8s.io/v1`: one that comes again begins a series, which is written at its second Event and then only now
-//! and then (EV-01 … EV-08).
+//! The recorder of `events.k8s.io/v1`: a repeated Event becomes a series, which is written at its second
+//! Event and then periodically (EV-01 … EV-08).
 //!
-//! Up to eight writes are under way at a time and 1,000 wait for their turn; what does not fit is dropped and counted
-//! (EV-06). What is known of the series belongs to the one future that [`SeriesRecording::run`] is, so nothing is
-//! locked while the API server is asked.
+//! Up to eight writes run concurrently and 1,000 wait; further ones are dropped and counted (EV-06). The
+//! future of [`SeriesRecording::run`] owns the series, so no lock is held during a request.
 
 mod cache;
 mod key;
@@ -36,13 +35,13 @@ use crate::{
     sink::EventSink,
 };
 
-/// How many Events may wait to be looked at (EV-07).
+/// The default queue capacity (EV-07).
 pub const QUEUE: usize = 25;
 
-/// The longest note that the API takes, in bytes.
+/// The greatest length of a note in the API, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
-/// Makes Events of the new kind. Cheap to clone.
+/// Creates and emits Events of `events.k8s.io/v1`. Cheap to clone.
 #[derive(Clone)]
 pub struct SeriesRecorder {
     broadcaster: Broadcaster<Event>,
@@ -51,37 +50,37 @@ pub struct SeriesRecorder {
     names: Arc<Names>,
 }
 
-/// What an Event says.
+/// The content of an Event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said<'a> {
-    /// How it is meant.
+    /// The type.
     pub event_type: EventType,
-    /// Why it was done, as a word.
+    /// The reason, one word.
     pub reason: &'a str,
-    /// What was done, as a word.
+    /// The action, one word.
     pub action: &'a str,
-    /// For people. What is beyond the API's limit is cut off.
+    /// The text for people. It is cut at the limit of the API.
     pub note: &'a str,
 }
 
-/// How a recording behaves. The default is client-go's.
+/// The configuration of a recording. The default is client-go's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// How many writes are under way at most.
+    /// The greatest number of concurrent writes.
     pub workers: usize,
-    /// How many wait for a worker at most.
+    /// The greatest number of waiting writes.
     pub queue: usize,
-    /// How many different Events are remembered.
+    /// The number of remembered Events.
     pub remembered: usize,
-    /// How often a write is tried.
+    /// The greatest number of tries of a write.
     pub tries: u32,
-    /// How long to wait between two tries, and up to a quarter more.
+    /// The time between two tries; a random part of up to a quarter is added.
     pub sleep: Duration,
-    /// After how long the series that go on are written again.
+    /// The period after which active series are written again.
     pub refresh: Duration,
-    /// After how long without another one an Event is forgotten.
+    /// The idle time after which an Event is forgotten.
     pub finish: Duration,
-    /// For what is left to chance.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
@@ -93,7 +92,7 @@ pub struct SeriesRecording<S> {
     stats: Arc<Stats>,
 }
 
-/// What is to be written.
+/// A write to do.
 struct Work {
     purpose: Purpose,
     event: Event,
@@ -103,14 +102,14 @@ struct Work {
 // === impl SeriesRecorder ===
 
 impl SeriesRecorder {
-    /// Makes a recorder for a controller that runs on a host.
+    /// Returns a recorder for a controller on a host.
     #[must_use]
     pub fn new(broadcaster: Broadcaster<Event>, controller: &str, host: &str) -> Self {
         let instance = format!("{controller}-{host}").into();
         Self { broadcaster, controller: controller.into(), instance, names: Arc::default() }
     }
 
-    /// Emits an Event about an object, and another one if that has to do with it. Never waits.
+    /// Emits an Event about an object and an optional related one. Never blocks.
     pub fn event(
         &self,
         regarding: ObjectReference,
@@ -154,18 +153,18 @@ impl Default for Config {
 // === impl SeriesRecording ===
 
 impl<S: EventSink<Event>> SeriesRecording<S> {
-    /// Makes a recording that has not begun.
+    /// Returns a recording; [`run`](Self::run) starts it.
     pub fn new(watch: Watch<Event>, sink: S, config: Config) -> Self {
         Self { watch, sink, config, stats: Arc::default() }
     }
 
-    /// What became of the Events; may be kept while it runs.
+    /// Returns the counts, which change while it runs.
     pub fn stats(&self) -> Arc<Stats> {
         self.stats.clone()
     }
 
-    /// Records until the broadcaster is gone or shut down and everything is written or was tried. Cancelled, it returns at
-    /// once, also in the middle of requests.
+    /// Records until the broadcaster is dropped or shut down and all writes have ended. When the token is
+    /// cancelled it returns at once, also during requests.
     pub async fn run(self, token: CancellationToken) {
         token.run_until_cancelled(self.record_all()).await;
     }

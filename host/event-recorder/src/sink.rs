@@ -1,4 +1,4 @@
-//! Where Events are written to.
+//! The destination of Events.
 
 use std::{error::Error, fmt::Debug, future::Future, time::Duration};
 
@@ -8,35 +8,35 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// How long an answer may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writes Events of one version of the API. One call is one request.
 #[async_trait]
 pub trait EventSink<E>: Send + Sync {
-    /// Makes an Event; returns it as it was stored.
+    /// Creates an Event, and returns the stored one.
     async fn create(&self, event: &E) -> Result<E, SinkError>;
 
-    /// Changes the fields of a merge patch in the Event of this name and namespace.
+    /// Applies a merge patch to the Event with this name and namespace, and returns the stored one.
     async fn patch(&self, event: &E, patch: &Value) -> Result<E, SinkError>;
 }
 
-/// An Event was not written, or nobody knows.
+/// The reason why an Event was not written. After [`Transport`](Self::Transport) it may have been.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SinkError {
-    /// There is no such Event, or no such namespace.
+    /// The Event or its namespace does not exist.
     #[error("not found: {0}")]
     NotFound(String),
-    /// There is one of this name.
+    /// An Event with this name exists.
     #[error("exists already: {0}")]
     AlreadyExists(String),
-    /// The API server refuses it for another reason.
+    /// The API server refused it for another reason.
     #[error("refused: {0}")]
     Refused(String),
-    /// No request could be made of it, now or ever.
+    /// It cannot be made into a request.
     #[error("no request could be made: {0}")]
     Construction(String),
-    /// The answer is no Event.
+    /// The answer is not an Event.
     #[error("unexpected answer: {0}")]
     Unexpected(String),
     /// The API server was not reached, or its answer was lost.
@@ -44,7 +44,7 @@ pub enum SinkError {
     Transport(String),
 }
 
-/// Writes to the API server as the client's own account.
+/// Writes Events to the API server with a client.
 #[derive(Clone)]
 pub struct KubeSink {
     client: kube::Client,
@@ -53,7 +53,7 @@ pub struct KubeSink {
 // === impl SinkError ===
 
 impl SinkError {
-    /// Whether the same again may work (ER-06).
+    /// Returns true if a retry may succeed (ER-06).
     #[must_use]
     pub fn is_retried(&self) -> bool {
         matches!(self, Self::Unexpected(_) | Self::Transport(_))
@@ -75,7 +75,7 @@ impl SinkError {
 // === impl KubeSink ===
 
 impl KubeSink {
-    /// Makes a sink.
+    /// Returns a sink.
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
         Self { client }

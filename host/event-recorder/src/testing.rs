@@ -1,4 +1,4 @@
-//! A sink that keeps what it is given, and fails on request.
+//! A sink that records its calls, and fails on request.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) enum Written<E> {
 
 type Answer<E> = Box<dyn FnMut(&Written<E>) -> Result<(), SinkError> + Send>;
 
-/// Clones are the same sink.
+/// Clones share the sink.
 pub(crate) struct FakeSink<E> {
     calls: Arc<Mutex<Vec<Written<E>>>>,
     answer: Arc<Mutex<Answer<E>>>,
@@ -46,7 +46,7 @@ impl<E> Written<E> {
 // === impl FakeSink ===
 
 impl<E: Clone + Send + Sync> FakeSink<E> {
-    /// Takes everything.
+    /// Returns a sink that accepts all writes.
     pub(crate) fn new() -> Self {
         Self::answering(|_| Ok(()))
     }
@@ -58,13 +58,13 @@ impl<E: Clone + Send + Sync> FakeSink<E> {
         Self { calls: Arc::default(), answer: Arc::new(Mutex::new(Box::new(answer))), gate }
     }
 
-    /// Answers nothing until the returned gate has permits.
+    /// Returns a sink that blocks until the gate has permits.
     pub(crate) fn blocked() -> (Self, Arc<tokio::sync::Semaphore>) {
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         (Self { gate: gate.clone(), ..Self::new() }, gate)
     }
 
-    /// The calls since this was last asked.
+    /// Returns the calls since the last time.
     pub(crate) fn calls(&self) -> Vec<Written<E>> {
         std::mem::take(&mut self.calls.lock())
     }
@@ -112,7 +112,7 @@ pub(crate) fn pod(uid: &str, field_path: &str) -> ObjectReference {
     }
 }
 
-/// Lets everything that is due run.
+/// Lets all ready tasks run.
 pub(crate) async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;

@@ -23,7 +23,8 @@ pub struct Backoff {
     pub cap: Duration,
 }
 
-/// A sequence of delays that restarts at the initial one after some time (client-go: `Backoff.DelayWithReset`).
+/// A sequence of delays that restarts at the initial one after some time (client-go:
+/// `Backoff.DelayWithReset`).
 #[derive(Debug)]
 pub struct ResettingBackoff {
     backoff: Backoff,
@@ -66,11 +67,12 @@ impl Default for Backoff {
 // === impl ResettingBackoff ===
 
 impl ResettingBackoff {
-    /// Starts a sequence. It restarts at the first step that is more than `reset_after` after its last start (RL-03, as in
-    /// client-go since v0.36); with zero, at every step.
+    /// Starts a sequence. It restarts at the first step that is more than `reset_after` after its last start
+    /// (RL-03, as in client-go since v0.36); with zero, at every step.
     ///
-    /// The time counts from the start and not from the last step: with the latter, the delays would stay at the cap while
-    /// steps fail now and then, and a caller would notice up to a minute late that the failures have ended.
+    /// The time counts from the start and not from the last step: with the latter, the delays would stay at
+    /// the cap while steps fail now and then, and a caller would notice up to a minute late that the failures
+    /// have ended.
     #[must_use]
     pub fn new(backoff: Backoff, reset_after: Duration) -> Self {
         Self { backoff, reset_after, delay: None, started_at: Instant::now() }

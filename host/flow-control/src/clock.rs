@@ -1,7 +1,7 @@
 //! Arithmetic with durations from outside: it saturates and never panics.
 //!
-//! A duration may come from a caller, a configuration, a header or a guest, and may be [`Duration::MAX`]. Only [`after`]
-//! adds such a duration to a moment, and only [`scaled`] multiplies it.
+//! A duration may come from a caller, a configuration, a header or a guest, and may be [`Duration::MAX`].
+//! Only [`after`] adds such a duration to a moment, and only [`scaled`] multiplies it.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub fn after(start: Instant, delay: Duration) -> Instant {
     start.checked_add(delay.min(FAR)).unwrap_or(start)
 }
 
-/// Returns the product of a duration and a factor, at most [`Duration::MAX`]. It is zero for a factor that is negative or not
-/// a number.
+/// Returns the product of a duration and a factor, at most [`Duration::MAX`]. It is zero for a factor that is
+/// negative or not a number.
 #[must_use]
 pub fn scaled(duration: Duration, factor: f64) -> Duration {
     // `max` turns NaN into zero.

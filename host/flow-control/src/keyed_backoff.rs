@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::Backoff;
 
-/// A delay for each id, which grows with each failure of the id (FC-01 … FC-03; client-go: `flowcontrol.Backoff`).
+/// A delay for each id, which grows with each failure of the id (FC-01 … FC-03; client-go:
+/// `flowcontrol.Backoff`).
 ///
 /// It does not wait: a caller asks whether an id is in back-off.
 #[derive(Debug)]
@@ -36,8 +37,8 @@ struct Failure {
 impl<K: Eq + Hash> KeyedBackoff<K> {
     /// Returns a back-off without ids. Ids expire twice the cap after their last failure (FC-02).
     ///
-    /// The random addition is a part of the delay that follows, and the cap holds for the sum. The first delay is not capped
-    /// (FC-01).
+    /// The random addition is a part of the delay that follows, and the cap holds for the sum. The first
+    /// delay is not capped (FC-01).
     #[must_use]
     pub fn new(backoff: Backoff, random: SmallRng) -> Self {
         let expire_after = backoff.cap.saturating_mul(2);
@@ -55,7 +56,8 @@ impl<K: Eq + Hash> KeyedBackoff<K> {
         self.ids.lock().failures.get(id).map_or(Duration::ZERO, |failure| failure.delay)
     }
 
-    /// Records a failure at `event_time`. The delay of the id grows, or is the initial one if the id is unknown or expired.
+    /// Records a failure at `event_time`. The delay of the id grows, or is the initial one if the id is
+    /// unknown or expired.
     pub fn next(&self, id: K, event_time: Instant) {
         let mut ids = self.ids.lock();
         let Ids { failures, random } = &mut *ids;

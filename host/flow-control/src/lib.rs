@@ -1,4 +1,5 @@
-//! Back-off, rate limits and retries: client-go's `util/flowcontrol`, `util/retry` and the back-off of `util/wait`.
+//! Back-off, rate limits and retries: client-go's `util/flowcontrol`, `util/retry` and the back-off of
+//! `util/wait`.
 //!
 //! ```text
 //! Backoff: the shape (initial, factor, jitter, cap) ─┬→ ResettingBackoff: one sequence of delays
@@ -8,8 +9,8 @@
 //! clock: sums and products of durations that saturate
 //! ```
 //!
-//! No type has a task or a thread; the clock is `tokio::time`, so that tests can pause it. A caller waits in its own
-//! future, and cancels the wait by dropping that future.
+//! No type has a task or a thread; the clock is `tokio::time`, so that tests can pause it. A caller waits in
+//! its own future, and cancels the wait by dropping that future.
 //!
 //! ```
 //! use std::time::Duration;

@@ -12,7 +12,8 @@ pub trait RateLimiter: Send + Sync {
     /// Reserves a token and sleeps until it is available. A future that is dropped keeps its reservation.
     async fn accept(&self);
 
-    /// Like [`accept`](Self::accept), but fails at once if no token is available before the deadline, and takes none then.
+    /// Like [`accept`](Self::accept), but fails at once if no token is available before the deadline, and
+    /// takes none then.
     async fn wait(&self, deadline: Instant) -> Result<(), DeadlineTooSoon>;
 
     /// Ends the waits of a limiter that never accepts. Other limiters do nothing.

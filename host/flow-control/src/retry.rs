@@ -1,6 +1,7 @@
 //! Tries an operation again, a few times (client-go: `util/retry`).
 //!
-//! For callers that read, change and write an object. Each try must read again: the same write would conflict again.
+//! For callers that read, change and write an object. Each try must read again: the same write would conflict
+//! again.
 
 use std::future::Future;
 use std::time::Duration;
@@ -31,8 +32,8 @@ impl Steps {
     }
 }
 
-/// Calls `attempt` until it succeeds, fails with an error that is not retried, or has used up its tries; then returns the
-/// last result as it is. Cancelled by dropping the future.
+/// Calls `attempt` until it succeeds, fails with an error that is not retried, or has used up its tries; then
+/// returns the last result as it is. Cancelled by dropping the future.
 pub async fn on_error<T, E, Fut>(
     steps: &Steps,
     is_retried: impl Fn(&E) -> bool,

@@ -10,8 +10,8 @@ use crate::{DeadlineTooSoon, RateLimiter, clock};
 
 /// A token bucket (FC-04).
 ///
-/// The only state is the moment at which the bucket is full again, in whole nanoseconds. Nothing is summed up, so the rate
-/// does not drift.
+/// The only state is the moment at which the bucket is full again, in whole nanoseconds. Nothing is summed
+/// up, so the rate does not drift.
 #[derive(Debug)]
 pub struct TokenBucket {
     /// The time in which one token comes back.
@@ -24,8 +24,8 @@ pub struct TokenBucket {
 // === impl TokenBucket ===
 
 impl TokenBucket {
-    /// Returns a full bucket of `burst` tokens, of which one comes back in each `per_token`. With a burst of 0, callers wait
-    /// for every token.
+    /// Returns a full bucket of `burst` tokens, of which one comes back in each `per_token`. With a burst of
+    /// 0, callers wait for every token.
     #[must_use]
     pub fn new(per_token: Duration, burst: u32) -> Self {
         let per_token = per_token.min(NEVER);
@@ -33,8 +33,8 @@ impl TokenBucket {
         Self { per_token, capacity, full_at: Mutex::new(Instant::now()) }
     }
 
-    /// Returns a full bucket that gains `rate` tokens per second. With a rate that is 0, negative or not a number, no token
-    /// ever comes back.
+    /// Returns a full bucket that gains `rate` tokens per second. With a rate that is 0, negative or not a
+    /// number, no token ever comes back.
     #[must_use]
     pub fn per_second(rate: f64, burst: u32) -> Self {
         let per_token =

@@ -18,7 +18,8 @@
 //!
 //! [`toolkit`] has the rest of client-go: listers, event handlers, the informer factory, the work queue.
 //!
-//! The crate spawns no task and does not read the environment: the caller runs [`SharedInformer::run`] on a task of its own.
+//! The crate spawns no task and does not read the environment: the caller runs [`SharedInformer::run`] on a
+//! task of its own.
 //!
 //! ```
 //! use std::sync::Arc;

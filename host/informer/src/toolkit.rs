@@ -1,7 +1,7 @@
 //! client-go's toolkit around the pipeline, in modules with client-go's package names.
 //!
-//! The host itself uses only [`workqueue`]; the pipeline uses [`pager`]. The rest is for programs that are written as Go
-//! controllers are: a factory, handlers, listers, a work queue.
+//! The host itself uses only [`workqueue`]; the pipeline uses [`pager`]. The rest is for programs that are
+//! written as Go controllers are: a factory, handlers, listers, a work queue.
 
 pub mod cache;
 pub mod informers;

@@ -1,7 +1,7 @@
 //! One walk over a JSON text that finds the values of several patterns.
 //!
-//! The walk skips values that no pattern leads into, in blocks (`scan`). In a text that is not JSON it finds any values or none;
-//! it never panics, and recurses no deeper than the longest pattern.
+//! The walk skips values that no pattern leads into, in blocks (`scan`). In a text that is not JSON it finds
+//! any values or none; it never panics, and recurses no deeper than the longest pattern.
 
 use crate::pointer::Segment;
 use crate::scan::{Cursor, Quoted};

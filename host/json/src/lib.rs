@@ -1,4 +1,5 @@
-//! Scanning JSON text: [JSON pointers](JsonPointer), and walks that find their values without building a tree.
+//! Scanning JSON text: [JSON pointers](JsonPointer), and walks that find their values without building a
+//! tree.
 //!
 //! ```text
 //! JsonPointer ─┐                ┌─ Finding (one walk, in slices) → Found: all values

@@ -8,8 +8,8 @@ pub const MAX_SEGMENTS: usize = 64;
 
 /// Points at one value of a JSON document, as RFC 6901 has it.
 ///
-/// The empty pointer means the whole document; `/metadata/labels/app` descends by names, `/spec/containers/0` by an index of a
-/// list. In a name, `~1` stands for `/` and `~0` for `~`. A `*` is a name like any other.
+/// The empty pointer means the whole document; `/metadata/labels/app` descends by names, `/spec/containers/0`
+/// by an index of a list. In a name, `~1` stands for `/` and `~0` for `~`. A `*` is a name like any other.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JsonPointer {
     segments: Box<[Segment]>,

@@ -1,11 +1,11 @@
 //! Scans JSON text in blocks of 64 bytes, to find the ends of strings and brackets.
 //!
-//! Each block becomes bit masks, one bit per byte; a few operations on words find the brackets outside of strings, as in
-//! simdjson (Langdale and Lemire). So the scanner skips a value of any depth at several GB/s, without recursion. A [`Cursor`]
-//! reads tokens, and skips values in this way.
+//! Each block becomes bit masks, one bit per byte; a few operations on words find the brackets outside of
+//! strings, as in simdjson (Langdale and Lemire). So the scanner skips a value of any depth at several GB/s,
+//! without recursion. A [`Cursor`] reads tokens, and skips values in this way.
 //!
-//! The scanner checks only that a skipped value is closed: its strings end, and it has as many closing as opening brackets. It
-//! does not check commas, colons, numbers and escapes, nor that a brace closes a brace.
+//! The scanner checks only that a skipped value is closed: its strings end, and it has as many closing as
+//! opening brackets. It does not check commas, colons, numbers and escapes, nor that a brace closes a brace.
 
 mod block;
 mod cursor;
@@ -76,8 +76,8 @@ impl Nesting {
 // === impl Strings ===
 
 impl Strings {
-    /// Returns the bytes of the next block that are in a string, with its opening quote. Blanks pad the block behind its
-    /// `length` bytes.
+    /// Returns the bytes of the next block that are in a string, with its opening quote. Blanks pad the block
+    /// behind its `length` bytes.
     #[inline(always)]
     fn next(&mut self, block: &Block, length: usize) -> u64 {
         let quotes = block.quotes & !self.escaped(block.backslashes, length);

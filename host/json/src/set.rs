@@ -9,7 +9,8 @@ use crate::walk::{Span, Walk};
 
 /// Pointers as a tree, so that one walk over a text finds the values of all.
 ///
-/// Equal pointers share a node. The cost of a walk depends on the text only: for each name of an object it makes one lookup.
+/// Equal pointers share a node. The cost of a walk depends on the text only: for each name of an object it
+/// makes one lookup.
 #[derive(Clone)]
 pub struct PointerSet {
     /// In depth-first order: each node before those below it.
@@ -191,7 +192,8 @@ impl<T: AsRef<str>> Found<T> {
         Self { text, spans }
     }
 
-    /// Returns the value at a pointer, by its index in the set, as it is in the text; none if the text has no such value.
+    /// Returns the value at a pointer, by its index in the set, as it is in the text; none if the text has no
+    /// such value.
     #[must_use]
     pub fn get(&self, pointer: usize) -> Option<&str> {
         self.spans.get(pointer)?.of(self.text.as_ref())

@@ -1,7 +1,7 @@
 //! One walk over a JSON text that finds the values of a set of pointers, in slices of bounded work.
 //!
-//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. In a text that is not JSON it finds
-//! any values or none; it never panics, and goes no deeper than the longest pointer.
+//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. In a text that
+//! is not JSON it finds any values or none; it never panics, and goes no deeper than the longest pointer.
 
 use crate::scan::Cursor;
 use crate::set::{Found, PointerSet};
@@ -91,8 +91,8 @@ impl Walk {
         self.next = Next::Value(0);
     }
 
-    /// Continues for about `n_left` bytes, and subtracts the work done; returns true when the walk has ended. The set and the text
-    /// must be those of its start.
+    /// Continues for about `n_left` bytes, and subtracts the work done; returns true when the walk has ended.
+    /// The set and the text must be those of its start.
     pub fn advance(&mut self, set: &PointerSet, text: &str, n_left: &mut usize) -> bool {
         let mut cursor = Cursor::at(text, self.position);
         if self.position == 0 {

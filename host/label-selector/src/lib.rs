@@ -1,8 +1,8 @@
 //! Label selectors of Kubernetes: `app=web,tier in (a,b),!legacy`.
 //!
-//! A [`LabelSelector`] is parsed from the string form that `kubectl -l` takes, or from the JSON form that objects carry
-//! (`matchLabels`, `matchExpressions`). It matches any type that implements [`Labels`]. Grammar, meaning and error messages
-//! are those of `k8s.io/apimachinery/pkg/labels`.
+//! A [`LabelSelector`] is parsed from the string form that `kubectl -l` takes, or from the JSON form that
+//! objects carry (`matchLabels`, `matchExpressions`). It matches any type that implements [`Labels`].
+//! Grammar, meaning and error messages are those of `k8s.io/apimachinery/pkg/labels`.
 //!
 //! ```
 //! use std::collections::BTreeMap;

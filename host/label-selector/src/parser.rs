@@ -152,7 +152,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads values in parentheses. Between two commas, or a comma and a parenthesis, nothing is the empty value.
+    /// Reads values in parentheses. Between two commas, or a comma and a parenthesis, nothing is the empty
+    /// value.
     fn values(&mut self, key: &str) -> Result<BTreeSet<String>, RequirementError> {
         if !self.take_if("(") {
             return Err(RequirementError::NoParenthesis(self.peek().text().to_owned()));

@@ -14,9 +14,9 @@ pub use json::JsonError;
 
 /// Matches objects by their labels, as in `app=web,tier in (a,b),!legacy`.
 ///
-/// All requirements must hold; the empty selector matches every object. As in the API server, `!=` and `notin` also match
-/// objects without the label, and `>` and `<` compare integers. `Display` writes a selector of the same meaning, with the
-/// requirements sorted by key.
+/// All requirements must hold; the empty selector matches every object. As in the API server, `!=` and
+/// `notin` also match objects without the label, and `>` and `<` compare integers. `Display` writes a
+/// selector of the same meaning, with the requirements sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -31,7 +31,8 @@ impl LabelSelector {
         Self::default()
     }
 
-    /// Returns a selector that matches no object, here and in the API server: it requires a label to exist and not to exist.
+    /// Returns a selector that matches no object, here and in the API server: it requires a label to exist
+    /// and not to exist.
     #[must_use]
     pub fn nothing() -> Self {
         let key = "oarlock.dev/nothing".to_owned();

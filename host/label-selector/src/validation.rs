@@ -8,8 +8,8 @@ const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.
 
 /// Returns the faults of a label key, none for a valid one.
 ///
-/// A key is a name of at most 63 characters, or a DNS subdomain, a slash and such a name. Annotation keys and finalizers
-/// have the same form.
+/// A key is a name of at most 63 characters, or a DNS subdomain, a slash and such a name. Annotation keys and
+/// finalizers have the same form.
 #[must_use]
 pub fn label_key_faults(key: &str) -> Vec<String> {
     let mut faults = Vec::new();

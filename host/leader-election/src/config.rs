@@ -1,54 +1,56 @@
-//! How patient a candidate is.
+//! The durations of an election.
 
 use std::time::Duration;
 
 use crate::elector::JITTER;
 
-/// How a candidate behaves. Kubernetes' components use 15 s, 10 s and 2 s; there is no default on purpose (LE-02).
+/// The configuration of a candidate. It has no default on purpose; Kubernetes' components use 15 s, 10 s and
+/// 2 s (LE-02).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// How long others wait after they last saw the record change before they take it. Written in whole seconds: what is
-    /// beyond is cut off, and a lease of less than one may be taken at once (LE-11).
+    /// The time that other candidates wait after the last change of the record before they take it. The
+    /// record has whole seconds: fractions are cut off, and others may take a lease of less than one second
+    /// at once (LE-11).
     pub lease_duration: Duration,
-    /// How long a leader tries to renew before it gives up.
+    /// The time that a leader tries to renew before it stops leading.
     pub renew_deadline: Duration,
-    /// How long to wait between two tries.
+    /// The time between two tries.
     pub retry_period: Duration,
-    /// Whether the lease is given back at the end, so that another need not wait for it to run out. Only for those whose
-    /// work is over when the callback is.
+    /// Releases the lease at the end, so that other candidates need not wait until it expires. Use it only if
+    /// no work continues after the callback.
     pub release_on_cancel: bool,
 }
 
-/// A configuration that cannot work.
+/// The reason why a configuration is not valid.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// A lease could run out while its holder still tries.
+    /// A lease could expire while its holder still tries to renew it.
     #[error(
         "leaseDuration must be greater than renewDeadline, but {lease_duration:?} is not greater than {renew_deadline:?}"
     )]
     LeaseTooShort {
-        /// The lease.
+        /// The lease duration.
         lease_duration: Duration,
-        /// The deadline.
+        /// The renew deadline.
         renew_deadline: Duration,
     },
-    /// There would not be a second try.
+    /// The deadline leaves no time for a second try.
     #[error(
         "renewDeadline must be greater than 1.2 times retryPeriod, but {renew_deadline:?} is not greater than 1.2 × {retry_period:?}"
     )]
     DeadlineTooShort {
-        /// The deadline.
+        /// The renew deadline.
         renew_deadline: Duration,
-        /// Between two tries.
+        /// The retry period.
         retry_period: Duration,
     },
-    /// More than the API can express.
+    /// The duration is longer than the API can express.
     #[error("{0} must not be longer than 68 years")]
     TooLong(&'static str),
-    /// A duration of nothing.
+    /// The duration is zero.
     #[error("{0} must be greater than zero")]
     Zero(&'static str),
-    /// Nobody would know who leads.
+    /// The identity of the lock is empty.
     #[error("Lock identity is empty")]
     NoIdentity,
 }
@@ -56,7 +58,11 @@ pub enum ConfigError {
 // === impl Config ===
 
 impl Config {
-    /// Finds out whether this can work (LE-01).
+    /// Checks the configuration (LE-01).
+    ///
+    /// # Errors
+    ///
+    /// When the durations do not fit together.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Self { lease_duration, renew_deadline, retry_period, .. } = *self;
         for (duration, name) in [
@@ -80,8 +86,9 @@ impl Config {
         Ok(())
     }
 
-    /// How long a renewed lease is relied upon: a twentieth less than others let it be, since timers are late and clocks
-    /// differ. One of less than a second is no lease for others; then its holder goes by what it was told.
+    /// Returns the time for which the holder relies on a renewal: a twentieth less than other candidates
+    /// wait, since timers are late and clocks differ. A lease of less than a second protects from no other
+    /// candidate; its holder uses the configured time.
     pub(crate) fn relied_upon(&self) -> Duration {
         let lasts = match Duration::from_secs(self.lease_duration.as_secs()) {
             Duration::ZERO => self.lease_duration,
@@ -102,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_durations_must_leave_time_for_one_another_le_01() {
+    fn the_durations_must_fit_together_le_01() {
         let error = |lease, renew, retry| config(lease, renew, retry).check().unwrap_err().to_string();
         assert_eq!(config(15_000, 10_000, 2_000).check(), Ok(()));
         assert_eq!(

@@ -19,24 +19,25 @@ use crate::lock::{Lock, LockError};
 use crate::observed::Observed;
 use crate::record::Record;
 
-/// How much longer than the retry period a candidate waits at most, as a part of it.
+/// The greatest random addition to the retry period of a candidate, as a fraction of the period.
 pub(crate) const JITTER: f64 = 1.2;
 
-/// The shortest time that an answer of the API server is waited for.
+/// The least timeout of a request.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a candidate does when something changes. Nothing but [`on_started_leading`](Self::on_started_leading) may take long.
+/// The callbacks of a candidate. Only [`on_started_leading`](Self::on_started_leading) may take long.
 #[async_trait]
 pub trait Callbacks: Send + Sync {
-    /// The work. Called once leadership is won, and polled for as long as it lasts; `leading` is cancelled when it ends, and
-    /// then the work has until the lease runs out before it is dropped. Returning earlier does not end leadership.
+    /// Does the work. The elector calls it when the candidate becomes leader, and cancels `leading` when
+    /// leadership ends. The work must then end before the lease expires; after that the elector drops it.
+    /// Returning earlier does not end leadership.
     async fn on_started_leading(&self, leading: CancellationToken);
 
-    /// Called whenever [`LeaderElector::run`] ends, also of one that never led, and also when it is dropped: after `leading`
-    /// was cancelled, without waiting for the work.
+    /// Called once at the end of each [`LeaderElector::run`], also if the candidate never led, and also if
+    /// the future is dropped. `leading` is cancelled before; the work may still run.
     fn on_stopped_leading(&self);
 
-    /// Somebody else holds the lease than when this was last called; empty: nobody, since it was given back.
+    /// Called when the holder of the lease has changed. The identity is empty after a release.
     fn on_new_leader(&self, _identity: &str) {}
 }
 
@@ -48,18 +49,18 @@ pub struct LeaderElector<L> {
     random: Mutex<SmallRng>,
 }
 
-/// Why an election is over for this candidate. It may run again.
+/// The reason why a run has ended. The candidate may run again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ended {
-    /// It was asked to end before it led.
+    /// The token was cancelled before the candidate led.
     NeverLed,
-    /// It was asked to end while it led.
+    /// The token was cancelled while the candidate led.
     Stopped,
-    /// The lease could not be renewed, or another has it.
+    /// The renewal failed until the deadline, or another candidate holds the lease.
     Lost,
 }
 
-/// How one try to get or keep the lease went.
+/// The outcome of one try to acquire or renew the lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Attempt {
     Holding,
@@ -67,7 +68,7 @@ enum Attempt {
     Failed,
 }
 
-/// Cancels the work and tells of it, once, however the election ends.
+/// Cancels the work and calls `on_stopped_leading` once, also when the future is dropped.
 struct Stop<'a, C: Callbacks> {
     callbacks: &'a C,
     leading: CancellationToken,
@@ -77,7 +78,11 @@ struct Stop<'a, C: Callbacks> {
 // === impl LeaderElector ===
 
 impl<L: Lock> LeaderElector<L> {
-    /// Makes a candidate.
+    /// Returns a candidate.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration is not valid, or the identity of the lock is empty.
     pub fn new(lock: L, config: Config, random: SmallRng) -> Result<Self, ConfigError> {
         config.check()?;
         if lock.identity().is_empty() {
@@ -86,8 +91,8 @@ impl<L: Lock> LeaderElector<L> {
         Ok(Self { lock, config, observed: Mutex::default(), random: Mutex::new(random) })
     }
 
-    /// Waits for leadership, does the work, and returns when leadership or the wish for it is over. Dropping the future
-    /// instead cancels the work without giving the lease back.
+    /// Waits for leadership, runs the work, and returns when leadership ends or the token is cancelled.
+    /// Dropping the future cancels the work and does not release the lease.
     pub async fn run<C: Callbacks>(&self, callbacks: &C, token: CancellationToken) -> Ended {
         let leading = token.child_token();
         let mut stop = Stop { callbacks, leading: leading.clone(), done: false };
@@ -111,26 +116,29 @@ impl<L: Lock> LeaderElector<L> {
         tracing::info!(lease = self.lock.describe(), ?ended, "stopped leading");
         let expires = self.expires();
         if works && timeout_at(expires, work).await.is_err() {
-            tracing::warn!(lease = self.lock.describe(), "the work did not end while the lease lasted");
+            tracing::warn!(
+                lease = self.lock.describe(),
+                "the work did not end before the lease expired; it is dropped"
+            );
         } else if self.config.release_on_cancel {
             self.release().await;
-            self.tell(callbacks);
+            self.report_holder(callbacks);
         }
         ended
     }
 
-    /// Whether the record, as last seen, has our name in it. It says nothing about whether the lease still lasts.
+    /// Returns true if the last observed record has this candidate's identity. The lease may have expired.
     pub fn is_leader(&self) -> bool {
         self.observed.lock().record.holder_identity == self.lock.identity()
     }
 
-    /// Returns who holds the lease as far as we know; empty if nobody.
+    /// Returns the identity of the last observed holder; empty after a release.
     pub fn leader(&self) -> String {
         self.observed.lock().record.holder_identity.clone()
     }
 
-    /// Fails when we believe to lead but have not seen the record change for longer than the lease and the tolerance: then
-    /// the renewing is stuck, and the process should be restarted (LE-16).
+    /// Fails if this candidate leads and has not renewed for longer than the lease duration and the tolerance
+    /// (LE-16). Then the renewal hangs, and the process should be restarted.
     pub fn check(&self, tolerance: Duration) -> Result<(), Unhealthy> {
         let observed = self.observed.lock();
         if observed.record.holder_identity != self.lock.identity() {
@@ -143,7 +151,7 @@ impl<L: Lock> LeaderElector<L> {
         Ok(())
     }
 
-    /// Tries until we hold the lease; false when asked to end before (LE-03).
+    /// Tries to acquire the lease until it succeeds; returns false if the token is cancelled before (LE-03).
     async fn acquire(&self, callbacks: &impl Callbacks, token: &CancellationToken) -> bool {
         loop {
             let attempt = tokio::select! {
@@ -151,7 +159,7 @@ impl<L: Lock> LeaderElector<L> {
                 () = token.cancelled() => return false,
                 attempt = self.attempt(false) => attempt,
             };
-            self.tell(callbacks);
+            self.report_holder(callbacks);
             if attempt == Attempt::Holding {
                 self.lock.record_event("became leader");
                 tracing::info!(lease = self.lock.describe(), "became leader");
@@ -167,10 +175,10 @@ impl<L: Lock> LeaderElector<L> {
         }
     }
 
-    /// Renews until that fails for too long or somebody asks to end (LE-04).
+    /// Renews the lease until it fails for the renew deadline, or the token is cancelled (LE-04).
     async fn renew(&self, callbacks: &impl Callbacks, token: &CancellationToken) -> Ended {
         loop {
-            // With late answers the lease may run out before the deadline does.
+            // With late answers the lease may expire before the deadline.
             let deadline = clock::after(Instant::now(), self.config.renew_deadline).min(self.expires());
             let round = async {
                 let mut tries = interval(self.config.retry_period);
@@ -178,7 +186,7 @@ impl<L: Lock> LeaderElector<L> {
                 loop {
                     tries.tick().await;
                     let attempt = self.attempt(true).await;
-                    self.tell(callbacks);
+                    self.report_holder(callbacks);
                     if attempt != Attempt::Failed {
                         return attempt;
                     }
@@ -203,13 +211,13 @@ impl<L: Lock> LeaderElector<L> {
     async fn attempt(&self, leading: bool) -> Attempt {
         let now = Instant::now();
         let mut record = Record::held(self.lock.identity(), self.config.lease_duration, Timestamp::now());
-        // The way that is right nearly always: nobody has changed the record since we did (LE-07).
+        // Usually no other candidate has changed the record: update without reading (LE-07).
         if let Some(own) = self.still_held(now) {
             record.carry_on(&own);
             match self.answer(self.lock.update(&record)).await {
                 Ok(()) => return self.wrote(record, now),
                 Err(error) => {
-                    tracing::debug!(lease = self.lock.describe(), %error, "not renewed at once; looking at it")
+                    tracing::debug!(lease = self.lock.describe(), %error, "cannot update the lease without reading it; reading it")
                 }
             }
         }
@@ -218,13 +226,13 @@ impl<L: Lock> LeaderElector<L> {
             Err(error) => {
                 let lease = self.lock.describe();
                 let error = &error as &(dyn std::error::Error + 'static);
-                tracing::warn!(lease, error, "cannot get hold of the lease");
+                tracing::warn!(lease, error, "cannot acquire or renew the lease; the candidate tries again");
                 Attempt::Failed
             }
         }
     }
 
-    /// Looks at the record before writing it (LE-08).
+    /// Reads the record before writing it (LE-08).
     async fn fetch_and_write(
         &self,
         leading: bool,
@@ -264,9 +272,10 @@ impl<L: Lock> LeaderElector<L> {
         Ok(self.wrote(record, sent))
     }
 
-    /// Gives the lease back if it is ours, whatever we believe (LE-13). True unless it is still ours afterwards.
+    /// Releases the lease if the API server says that this candidate holds it (LE-13). Returns false if that
+    /// fails.
     async fn release(&self) -> bool {
-        let give_back = || async {
+        let release = || async {
             let fetched = match self.answer(self.lock.get()).await {
                 Ok(fetched) => fetched,
                 Err(LockError::NotFound) => return Ok(()),
@@ -284,19 +293,23 @@ impl<L: Lock> LeaderElector<L> {
             Ok(())
         };
         let is_conflict = |error: &LockError| matches!(error, LockError::Conflict(_));
-        let released = retry::on_error(&Steps::RETRY, is_conflict, give_back);
+        let released = retry::on_error(&Steps::RETRY, is_conflict, release);
         let released = match timeout(self.config.renew_deadline, released).await {
             Ok(released) => released,
             Err(_) => Err(LockError::NoAnswer { within: self.config.renew_deadline }),
         };
         if let Err(error) = &released {
             let error = error as &(dyn std::error::Error + 'static);
-            tracing::warn!(lease = self.lock.describe(), error, "the lease was not given back");
+            tracing::warn!(
+                lease = self.lock.describe(),
+                error,
+                "cannot release the lease; others must wait until it expires"
+            );
         }
         released.is_ok()
     }
 
-    /// No answer is waited for so long that there is no time for a second try (LL-03).
+    /// Limits the time of a request, so that there is time for a second try (LL-03).
     async fn answer<T>(&self, call: impl Future<Output = Result<T, LockError>>) -> Result<T, LockError> {
         let within = (self.config.renew_deadline / 2).max(SHORTEST_PATIENCE);
         timeout(within, call).await.unwrap_or(Err(LockError::NoAnswer { within }))
@@ -307,22 +320,22 @@ impl<L: Lock> LeaderElector<L> {
         Attempt::Holding
     }
 
-    /// The record as we wrote or saw it, if it has our name and still lasts.
+    /// Returns the last observed record, if this candidate holds it and it has not expired.
     fn still_held(&self, now: Instant) -> Option<Record> {
         let observed = self.observed.lock();
         let is_held = observed.record.holder_identity == self.lock.identity() && observed.is_valid(now);
         is_held.then(|| observed.record.clone())
     }
 
-    /// When others may soon take the lease that we renewed last.
+    /// Returns the moment until which this candidate relies on the last renewal.
     fn expires(&self) -> Instant {
         let renewed = self.observed.lock().renewed.unwrap_or_else(Instant::now);
         clock::after(renewed, self.config.relied_upon())
     }
 
-    /// Tells of a new holder, once (LE-12).
-    fn tell(&self, callbacks: &impl Callbacks) {
-        if let Some(leader) = self.observed.lock().news() {
+    /// Reports a new holder once (LE-12).
+    fn report_holder(&self, callbacks: &impl Callbacks) {
+        if let Some(leader) = self.observed.lock().take_new_holder() {
             tracing::info!(lease = self.lock.describe(), leader, "new leader");
             callbacks.on_new_leader(&leader);
         }

@@ -1,4 +1,4 @@
-//! The lock that Kubernetes itself uses: a Lease of `coordination.k8s.io/v1`. There is no other kind (LL-01).
+//! The lock of Kubernetes: a Lease of `coordination.k8s.io/v1`. The crate has no other kind (LL-01).
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct LeaseLock {
     identity: String,
     labels: BTreeMap<String, String>,
     recorder: Option<Box<RecordEvent>>,
-    /// As last read or written.
+    /// The Lease last read or written.
     lease: Mutex<Option<Lease>>,
 }
 
@@ -33,7 +33,7 @@ type RecordEvent = dyn Fn(ObjectReference, &str, &str) + Send + Sync;
 // === impl LeaseLock ===
 
 impl LeaseLock {
-    /// Makes a lock that nobody has asked for anything yet.
+    /// Returns a lock of the Lease with this name. Sends no request.
     #[must_use]
     pub fn new(client: kube::Client, namespace: &str, name: &str, identity: &str) -> Self {
         Self {
@@ -47,13 +47,14 @@ impl LeaseLock {
         }
     }
 
-    /// Labels that every write sets. Others that are there stay.
+    /// Sets labels that every write adds. Other labels of the Lease stay.
     #[must_use]
     pub fn with_labels(self, labels: BTreeMap<String, String>) -> Self {
         Self { labels, ..self }
     }
 
-    /// Calls `recorder` with each Event about the Lease: a reference to the Lease, the reason and the message. It must not block.
+    /// Calls `recorder` with each Event about the Lease: a reference to the Lease, the reason and the
+    /// message. It must not block.
     #[must_use]
     pub fn with_recorder(
         self,

@@ -5,20 +5,24 @@
 //!       └─on_started_leading, on_new_leader, on_stopped_leading→ Callbacks: the work
 //! ```
 //!
-//! Each candidate has an identity, and competes for one record. The holder renews the record; when a candidate has seen the
-//! record unchanged for the lease duration, by its own clock, it takes the record. Timestamps in the record are for people.
-//! Clocks may therefore differ, but must run at about the same speed.
+//! Each candidate has an identity, and competes for one record. The holder renews the record; when a
+//! candidate has seen the record unchanged for the lease duration, by its own clock, it takes the record.
+//! Timestamps in the record are for people. Clocks may therefore differ, but must run at about the same
+//! speed.
 //!
-//! [`LeaderElector::run`] is one future, and the work is a part of it: the crate spawns no task. Work that blocks its thread
-//! also blocks the renewal; run such work on a task, and let the callback wait for that task.
+//! [`LeaderElector::run`] is one future, and the work is a part of it: the crate spawns no task. Work that
+//! blocks its thread also blocks the renewal; run such work on a task, and let the callback wait for that
+//! task.
 //!
 //! client-go may have two leaders for a while. This crate differs from it in three points:
-//! - It cancels the work first, and waits for its end while the lease lasts. It releases the lease only then, and only if the
-//!   API server says that this candidate still holds it (LE-14).
+//! - It cancels the work first, and waits for its end while the lease lasts. It releases the lease only then,
+//!   and only if the API server says that this candidate still holds it (LE-14).
 //! - A renewal counts from the moment when it was sent, and leadership never outlasts the lease.
-//! - A leader that reads another identity in the record has lost at once; client-go tries on until its deadline.
+//! - A leader that reads another identity in the record has lost at once; client-go tries on until its
+//!   deadline.
 //!
-//! It does not fence writes: a write that is under way when the lease expires may arrive after another candidate has started.
+//! It does not fence writes: a write that is under way when the lease expires may arrive after another
+//! candidate has started.
 //!
 //! ```
 //! use std::time::Duration;

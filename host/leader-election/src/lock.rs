@@ -1,4 +1,4 @@
-//! What candidates compete for, as far as the election needs to know it.
+//! The interface of the record that candidates compete for.
 
 use std::time::Duration;
 
@@ -6,65 +6,65 @@ use async_trait::async_trait;
 
 use crate::record::Record;
 
-/// One candidate's access to the record. Only one future at a time uses it.
+/// The access of one candidate to the record. One future at a time uses it.
 #[async_trait]
 pub trait Lock: Send + Sync {
-    /// The candidate's own name. No two candidates may share one.
+    /// Returns the identity of the candidate. It must be unique among the candidates.
     fn identity(&self) -> &str;
 
-    /// What the lock is, for people: `namespace/name`.
+    /// Returns the name of the lock for people: `namespace/name`.
     fn describe(&self) -> String;
 
-    /// Reads the record, and remembers which state of it that was.
+    /// Reads the record, and remembers its version for [`update`](Self::update).
     async fn get(&self) -> Result<Fetched, LockError>;
 
-    /// Makes the record if there is none.
+    /// Creates the record if it does not exist.
     async fn create(&self, record: &Record) -> Result<(), LockError>;
 
-    /// Replaces the state last read or written; a conflict if there is a newer one.
+    /// Replaces the version last read or written. Fails with a conflict if there is a newer one.
     async fn update(&self, record: &Record) -> Result<(), LockError>;
 
-    /// Tells people something about the candidate. Never waits.
+    /// Records an Event about the candidate. Never blocks.
     fn record_event(&self, message: &str);
 }
 
-/// A record as it was read.
+/// A record that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
-    /// What it says. Of a malformed one: what can be understood.
+    /// The record.
     pub record: Record,
-    /// The same as bytes. The holder lives as long as these keep changing (LE-06).
+    /// Its bytes. The holder is alive while they change (LE-06).
     pub raw: Vec<u8>,
 }
 
-/// The record was not read or not written.
+/// The reason why the record was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// There is none.
+    /// The record does not exist.
     #[error("there is no lease")]
     NotFound,
-    /// There is one already.
+    /// The record exists already.
     #[error("the lease exists already: {0}")]
     AlreadyExists(String),
-    /// Somebody has written it in the meantime.
-    #[error("the lease was changed by another: {0}")]
+    /// Another client has written the record in the meantime.
+    #[error("another client has changed the lease: {0}")]
     Conflict(String),
-    /// It must be read or made before it can be changed.
+    /// The record must be read or created before an update.
     #[error("lease not initialized, call get or create first")]
     NotInitialized,
-    /// The API server answers something that is no Lease.
-    #[error("the answer is no Lease")]
+    /// The answer is not a Lease.
+    #[error("the answer is not a Lease")]
     Malformed(#[source] kube::Error),
-    /// The API server says no.
+    /// The API server refused the request.
     #[error("the API server refuses")]
     Refused(#[source] kube::Error),
-    /// The API server was not reached, or its answer was lost. A write may have been done.
+    /// The API server was not reached, or its answer was lost. A write may have succeeded.
     #[error("the API server was not reached")]
     Unreachable(#[source] kube::Error),
-    /// The answer did not come in time. A write may have been done.
+    /// No answer came in time. A write may have succeeded.
     #[error("no answer within {within:?}")]
     NoAnswer {
-        /// How long it was waited for.
+        /// The timeout.
         within: Duration,
     },
 }

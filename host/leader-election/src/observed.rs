@@ -1,4 +1,4 @@
-//! What a candidate has seen of the record, and when.
+//! The last observed record of a candidate, and the moment of its last change.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::{lock::Fetched, record::Record};
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) record: Record,
-    /// As last *fetched*: what we wrote ourselves does not count here (LE-06).
+    /// The bytes of the last *fetched* record. Own writes do not change them (LE-06).
     raw: Option<Vec<u8>>,
-    /// When it was last seen to change.
+    /// The moment of the last observed change.
     pub(crate) at: Option<Instant>,
-    /// When the last of our own writes that succeeded was sent. Whoever sees it does so later.
+    /// The moment when the last successful own write was sent. Other candidates observe it later.
     pub(crate) renewed: Option<Instant>,
-    /// The holder that was last told of.
+    /// The holder that was reported last.
     told: String,
 }
 
@@ -39,14 +39,14 @@ impl Observed {
         self.renewed = Some(sent);
     }
 
-    /// Whether the holder still has time left, by what the record says of how long it lasts (LE-05).
+    /// Returns true if the lease has not expired, by the duration in the record (LE-05).
     pub(crate) fn is_valid(&self, now: Instant) -> bool {
         let lasts = u64::try_from(self.record.lease_duration_seconds).unwrap_or_default();
         self.at.is_some_and(|at| clock::after(at, Duration::from_secs(lasts)) > now)
     }
 
-    /// The holder, if it is not the one that was told of last.
-    pub(crate) fn news(&mut self) -> Option<String> {
+    /// Returns the holder, if it was not yet reported.
+    pub(crate) fn take_new_holder(&mut self) -> Option<String> {
         if self.told == self.record.holder_identity {
             return None;
         }

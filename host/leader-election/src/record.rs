@@ -1,4 +1,4 @@
-//! What stands in the lease.
+//! The record of the election, and its form in a Lease.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use k8s_openapi::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The election's record. Only the holder and how long it lasts decide anything; the rest is for people.
+/// The record of the election. Only the holder and the duration matter to candidates; the rest is for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// Who holds it; empty: nobody.
+    /// The identity of the holder; empty after a release.
     pub holder_identity: String,
-    /// How long others wait after they saw it change.
+    /// The time that other candidates wait after a change of the record.
     pub lease_duration_seconds: i32,
-    /// Since when this holder has it.
+    /// The time at which this holder acquired it.
     pub acquire_time: Option<MicroTime>,
-    /// When it was last renewed.
+    /// The time of the last renewal.
     pub renew_time: Option<MicroTime>,
-    /// How often the holder changed.
+    /// The number of changes of the holder.
     pub leader_transitions: i32,
-    /// Who should have it instead; empty: nobody in particular.
+    /// The preferred holder; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preferred_holder: String,
-    /// How that was chosen; empty: nobody chose.
+    /// The strategy that chose the preferred holder; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub strategy: String,
 }
@@ -32,7 +32,7 @@ pub struct Record {
 // === impl Record ===
 
 impl Record {
-    /// Of a holder that has it from now on.
+    /// Returns the record of a holder that acquires it now.
     pub(crate) fn held(identity: &str, lasts: Duration, now: Timestamp) -> Self {
         Self {
             holder_identity: identity.to_owned(),
@@ -43,18 +43,18 @@ impl Record {
         }
     }
 
-    /// Of nobody, and to be taken at once.
+    /// Returns the record after a release. Any candidate may take it at once.
     pub(crate) fn released(leader_transitions: i32, now: Timestamp) -> Self {
         Self { leader_transitions, ..Self::held("", Duration::from_secs(1), now) }
     }
 
-    /// The holder stays the same (LE-10).
+    /// Takes the fields that stay with the same holder (LE-10).
     pub(crate) fn carry_on(&mut self, before: &Self) {
         self.acquire_time.clone_from(&before.acquire_time);
         self.leader_transitions = before.leader_transitions;
     }
 
-    /// As it stands in a Lease. What is missing there is empty here.
+    /// Reads a Lease. Missing fields are empty.
     #[must_use]
     pub fn from_spec(spec: &LeaseSpec) -> Self {
         Self {
@@ -68,13 +68,13 @@ impl Record {
         }
     }
 
-    /// As it is to stand in a Lease: holder and transitions always, the rest if there is any (LL-04).
+    /// Returns the form in a Lease: always with holder and transitions, the rest if it is not empty (LL-04).
     #[must_use]
     pub fn to_spec(&self) -> LeaseSpec {
         let unless_empty = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         LeaseSpec {
             holder_identity: Some(self.holder_identity.clone()),
-            // The API server takes no duration of 0.
+            // The API server rejects a duration of 0.
             lease_duration_seconds: Some(self.lease_duration_seconds).filter(|&it| it > 0),
             acquire_time: self.acquire_time.clone(),
             renew_time: self.renew_time.clone(),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn holder_and_transitions_are_always_written_the_choice_only_if_there_is_one_ll_04() {
+    fn a_lease_always_has_holder_and_transitions_ll_04() {
         let spec = Record::default().to_spec();
         assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some(""), Some(0)));
         assert_eq!((spec.preferred_holder, spec.strategy), (None, None));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_cut_to_whole_seconds_le_11() {
+    fn a_duration_is_truncated_to_whole_seconds_le_11() {
         let lasts = |millis| {
             Record::held("me", Duration::from_millis(millis), Timestamp::UNIX_EPOCH).lease_duration_seconds
         };

@@ -1,4 +1,4 @@
-//! A lease in memory, which many candidates may share, and which does what the API server does on bad days.
+//! A record in memory that many candidates share, with the faults of an API server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,36 +11,36 @@ use crate::{
     record::Record,
 };
 
-/// What goes wrong with a call.
+/// The faults of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fault {
-    /// The call is carried out only after this.
+    /// The call is executed after this delay.
     pub(crate) delay: Duration,
-    /// It is not carried out.
+    /// The call is not executed.
     pub(crate) refused: bool,
-    /// The answer comes only after this.
+    /// The answer comes after this delay.
     pub(crate) late: Duration,
-    /// The answer never comes, although the call was carried out.
+    /// The call is executed, and its answer is lost.
     pub(crate) lost: bool,
 }
 
 type OnCall = Box<dyn FnMut(&str, &'static str) -> Fault + Send>;
 
-/// The lease. Clones are the same one.
+/// The record. Clones share it.
 #[derive(Clone)]
 pub(crate) struct MemoryLease(Arc<Mutex<Stored>>);
 
 struct Stored {
     record: Option<Record>,
     version: u64,
-    /// Whether what is written again looks different, although the times in it are the same: with a paused clock a
-    /// lease may last less than a microsecond.
+    /// Makes each write differ in bytes, although its times are equal: with a paused clock a lease may last
+    /// less than a microsecond.
     versioned: bool,
     calls: Vec<&'static str>,
     on_call: OnCall,
 }
 
-/// One candidate's access to it.
+/// The access of one candidate.
 pub(crate) struct MemoryLock {
     lease: MemoryLease,
     identity: String,
@@ -72,12 +72,12 @@ impl MemoryLease {
         }
     }
 
-    /// Decides from identity and call what goes wrong.
+    /// Sets the function that returns the faults of a call by identity and method.
     pub(crate) fn on_call(&self, on_call: impl FnMut(&str, &'static str) -> Fault + Send + 'static) {
         self.0.lock().on_call = Box::new(on_call);
     }
 
-    /// Somebody else writes it.
+    /// Writes the record as another client.
     pub(crate) fn set(&self, record: Option<Record>) {
         let mut stored = self.0.lock();
         stored.record = record;
@@ -88,7 +88,7 @@ impl MemoryLease {
         self.0.lock().record.clone().unwrap_or_default()
     }
 
-    /// The calls since this was last asked.
+    /// Returns the calls since the last time.
     pub(crate) fn calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut self.0.lock().calls)
     }
@@ -119,7 +119,7 @@ impl MemoryLock {
         if fault.lost {
             return Err(LockError::NoAnswer { within: fault.late });
         }
-        // What the client knows comes with the answer.
+        // The client learns the version from the answer.
         *self.known.lock() = answer.1;
         answer.0
     }

@@ -1,4 +1,4 @@
-//! Events that differ in nothing but their message become one when there are many of them.
+//! Aggregates Events that differ only in their message.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::{About, Config, Source, counter::Key, text_hash::TextHash};
 use crate::name::event_name;
 
-/// What the message of an aggregate begins with.
+/// The prefix of the message of an aggregate.
 const PREFIX: &str = "(combined from similar events): ";
 
-/// What similar Events have in common (EA-01).
+/// The common fields of similar Events (EA-01).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct AggregateKey {
     source: Source,
@@ -35,14 +35,14 @@ pub(super) struct Aggregator {
     random: SmallRng,
 }
 
-/// Similar Events, of which the last came not long after the one before.
+/// The different messages of similar Events, and the time of the last one.
 struct Similar {
-    /// Each only once; fewer than `max_events` between two calls.
+    /// Without duplicates; at most `max_events`.
     messages: Vec<TextHash>,
     last: Instant,
 }
 
-/// Returns what similar Events have in common, and what each has for itself.
+/// Returns the common fields of similar Events, and the message of this one.
 pub(crate) fn aggregate_by_reason(event: &Event) -> (AggregateKey, String) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let key = AggregateKey {
@@ -56,7 +56,7 @@ pub(crate) fn aggregate_by_reason(event: &Event) -> (AggregateKey, String) {
     (key, text(&event.message))
 }
 
-/// Returns an aggregate's message.
+/// Returns the message of an aggregate.
 pub(crate) fn combined_message(event: &Event) -> String {
     format!("{PREFIX}{}", event.message.as_deref().unwrap_or_default())
 }
@@ -69,7 +69,7 @@ impl Aggregator {
         Self { max_events, max_interval, similar: LruCache::new(config.cache_size()), random }
     }
 
-    /// Returns the Event, or the one that it becomes a part of, and what that is counted under (EA-02, EA-03).
+    /// Returns the Event or its aggregate, and the key for counting it (EA-02, EA-03).
     pub(super) fn aggregate(&mut self, event: &Event) -> (Event, Key) {
         let (key, message) = aggregate_by_reason(event);
         let now = Instant::now();
@@ -86,7 +86,7 @@ impl Aggregator {
         if similar.messages.len() < self.max_events {
             return (event.clone(), Key::of(event));
         }
-        // The set does not grow beyond this; whichever goes may come again as a new one.
+        // Bounds the set; a removed message counts as new when it comes again.
         let goes = self.random.random_range(0..similar.messages.len());
         similar.messages.swap_remove(goes);
         (combined(event), Key::Aggregate(Box::new(key)))

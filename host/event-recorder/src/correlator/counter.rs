@@ -1,4 +1,4 @@
-//! The same Event again is counted up.
+//! Counts repeated Events.
 
 use k8s_openapi::{api::core::v1::Event, apimachinery::pkg::apis::meta::v1::Time};
 use lru::LruCache;
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::{About, Config, Correlated, Source, aggregator::AggregateKey, text_hash::TextHash};
 
-/// What Events are counted under (EA-04).
+/// The key for counting Events (EA-04).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Key {
     Aggregate(Box<AggregateKey>),
     Event(Box<EventKey>),
 }
 
-/// Everything but who reported it.
+/// All fields of the Event except its source.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct EventKey {
     source: Source,
@@ -58,7 +58,7 @@ impl Counter {
         Self { observed: LruCache::new(config.cache_size()) }
     }
 
-    /// Counts an Event: one that is known takes over the first one's name, resourceVersion and time.
+    /// Counts an Event. A repeated Event gets the name, resourceVersion and first timestamp of the first one.
     pub(super) fn observe(&mut self, mut event: Event, key: Key) -> Correlated {
         let mut patch = None;
         if let Some(known) = self.observed.get(&key).filter(|it| it.count > 0) {

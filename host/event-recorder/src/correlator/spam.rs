@@ -1,4 +1,4 @@
-//! Too many Events of one kind about one object are dropped.
+//! The spam filter: limits the Events of one type from one source about one object.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use oarlock_flow_control::TokenBucket;
 
 use super::{About, Config, Source};
 
-/// A bucket for each source, object and type: one that complains a lot may still say that all is well (ES-01).
+/// A token bucket for each source, object and type: many Warnings do not suppress Normal Events (ES-01).
 pub(super) struct SpamFilter {
     per_second: f64,
     burst: u32,

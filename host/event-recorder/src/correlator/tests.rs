@@ -55,7 +55,7 @@ fn event_aggregator_by_reason() {
 }
 
 #[test]
-fn what_similar_events_have_in_common_ea_01() {
+fn similar_events_share_all_fields_but_the_message_ea_01() {
     let key = |change: fn(&mut Event)| {
         let mut event = event("Started", "m");
         change(&mut event);
@@ -89,7 +89,7 @@ fn event_aggregator_message_has_a_prefix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn from_the_tenth_message_on_they_are_combined_ea_03() {
+async fn similar_events_are_aggregated_from_the_tenth_message_on_ea_03() {
     let mut correlator = unfiltered();
     for n in 0..9 {
         let seen = outline(&mut correlator, &event("Started", &n.to_string()));
@@ -113,7 +113,7 @@ async fn repeats_of_one_message_never_aggregate_ea_03() {
 
 // Conformance: G.45
 #[tokio::test(start_paused = true)]
-async fn similar_events_roll_on_and_normal_and_warning_have_buckets_of_their_own() {
+async fn aggregation_continues_and_each_event_type_has_its_own_bucket_ea_02_es_01() {
     let mut correlator = unfiltered();
     let mut n = 0;
     let mut next = |correlator: &mut Correlator| {
@@ -144,7 +144,7 @@ async fn similar_events_roll_on_and_normal_and_warning_have_buckets_of_their_own
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_comes_back_in_five_minutes_and_patches_cost_too_es_01() {
+async fn a_token_comes_back_in_five_minutes_and_patches_use_tokens_es_01() {
     let mut correlator = correlator();
     let same = event("Started", "m");
     let passed = (0..40).filter(|_| correlator.correlate(&same).is_some()).count();
@@ -159,7 +159,7 @@ async fn a_token_comes_back_in_five_minutes_and_patches_cost_too_es_01() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_counted_as_one_ea_04() {
+async fn equal_events_are_counted_together_ea_04() {
     let mut correlator = unfiltered();
     let usual = event("Started", "m");
     assert_eq!(outline(&mut correlator, &usual), Some(("m".to_owned(), 1)));
@@ -173,7 +173,7 @@ async fn what_is_counted_as_one_ea_04() {
 
 // Conformance: B.7
 #[tokio::test(start_paused = true)]
-async fn no_more_is_remembered_than_configured_es_02() {
+async fn the_caches_are_bounded_as_configured_es_02() {
     let mut correlator = correlator_with(Config { lru_cache_size: 2, ..Config::default() });
     let about = |uid| Event { involved_object: pod(uid, ""), ..event("Started", "m") };
     for uid in ["a", "b", "a", "c"] {

@@ -1,11 +1,11 @@
-//! What is remembered of a message: enough to know it again.
+//! The hash of a message, in place of the message.
 //!
-//! Messages are as long as those who emit Events like, and thousands of them are remembered.
+//! Messages may be long, and the correlator remembers thousands.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// 128 bits of a text, by keys that nobody outside of the process knows: no two texts have the same.
+/// A 128-bit hash with secret random keys: an attacker cannot make two texts with the same hash.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct TextHash(u64, u64);
 

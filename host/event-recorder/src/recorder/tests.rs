@@ -1,4 +1,4 @@
-//! The recorder from end to end, over a sink that remembers.
+//! The recorder from end to end, with a recording sink.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{Recording, RecordingConfig, Stats, series};
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
-/// A broadcaster whose Events are recorded and logged by the side.
+/// A broadcaster whose Events are recorded and logged by tasks.
 struct Rig {
     broadcaster: Broadcaster<Event>,
     recorder: EventRecorder,
@@ -43,13 +43,13 @@ impl Rig {
         lines
     }
 
-    async fn all_gone(self) {
+    async fn no_task_is_left(self) {
         self.tasks.join_all().await;
         assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
     }
 }
 
-/// Seven Events about two Pods of one name, and what they become: the count of a patch, or a create.
+/// Emits seven Events about two Pods with one name; each becomes a create or a patch of the count.
 fn seven() -> [(ObjectReference, &'static str, &'static str, Option<i32>); 7] {
     let container = "spec.containers[2]";
     [
@@ -94,12 +94,12 @@ async fn eventf() {
     insta::assert_snapshot!(plain.lock()[1], @r#"Event(v1.ObjectReference{Kind:"Pod", Namespace:"baz", Name:"foo", UID:"bar", APIVersion:"v1", ResourceVersion:"", FieldPath:""}): type: 'Normal' reason: 'Killed' some other verbose message: 1"#);
     insta::assert_snapshot!(structured.lock()[0], @r#""Event occurred" object="baz/foo" fieldPath="spec.containers[2]" kind="Pod" apiVersion="v1" type="Normal" reason="Started" message="some verbose message: 1""#);
     rig.token.cancel();
-    rig.all_gone().await;
+    rig.no_task_is_left().await;
 }
 
 // Conformance: 45.10
 #[tokio::test(start_paused = true)]
-async fn each_sink_counts_from_one() {
+async fn each_sink_counts_from_one_er_08() {
     for _ in 0..2 {
         let mut rig = Rig::new();
         let (one, two) = (FakeSink::new(), FakeSink::new());
@@ -111,18 +111,18 @@ async fn each_sink_counts_from_one() {
         rig.record_to(&two);
         emit_seven(&rig.recorder, &two).await;
         assert!(one.calls().is_empty());
-        // Also while both watch.
+        // With both watches active.
         let three = FakeSink::new();
         rig.record_to(&three);
         emit_seven(&rig.recorder, &three).await;
         rig.broadcaster.shut_down();
-        rig.all_gone().await;
+        rig.no_task_is_left().await;
     }
 }
 
 // Conformance: 45.9
 #[tokio::test(start_paused = true)]
-async fn an_event_about_an_object_without_namespace_stands_in_default() {
+async fn an_event_about_a_cluster_scoped_object_is_in_namespace_default_er_02() {
     let mut rig = Rig::new();
     let sink = FakeSink::new();
     rig.record_to(&sink);
@@ -133,11 +133,11 @@ async fn an_event_about_an_object_without_namespace_stands_in_default() {
     assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
     assert_eq!(event.involved_object.namespace, None);
     rig.token.cancel();
-    rig.all_gone().await;
+    rig.no_task_is_left().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_event_is_made_of_er_02() {
+async fn an_event_has_source_reference_times_and_a_name_er_02() {
     let broadcaster = Broadcaster::new();
     let mut watch = broadcaster.watch();
     let recorder = EventRecorder::new(broadcaster, "eventTest", "node-1");
@@ -162,7 +162,7 @@ async fn what_an_event_is_made_of_er_02() {
 
 // Conformance: 45.1, 47.1
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_recorder_leaves_nothing_behind() {
+async fn a_cancelled_recording_leaves_no_task() {
     let mut rig = Rig::new();
     let (sink, _gate) = FakeSink::blocked();
     rig.record_to(&sink);
@@ -173,12 +173,12 @@ async fn a_cancelled_recorder_leaves_nothing_behind() {
     settle().await;
     assert_eq!(sink.calls().len(), 1, "the sink answers nothing");
     rig.token.cancel();
-    rig.all_gone().await;
+    rig.no_task_is_left().await;
 }
 
 // Conformance: 45.2, 47.1, B.2
 #[tokio::test(start_paused = true)]
-async fn a_recorder_that_is_shut_down_writes_what_waits_and_ends() {
+async fn a_recording_writes_its_queue_after_the_shutdown_and_ends() {
     let mut rig = Rig::new();
     let sink = FakeSink::new();
     rig.record_to(&sink);
@@ -189,13 +189,13 @@ async fn a_recorder_that_is_shut_down_writes_what_waits_and_ends() {
     rig.broadcaster.shut_down();
     let late = rig.recorder.event(pod("bar", ""), EventType::Normal, "Started", "late");
     assert_eq!(late, Err(Dropped::ShutDown));
-    rig.all_gone().await;
+    rig.no_task_is_left().await;
     assert_eq!((sink.calls().len(), lines.lock().len()), (5, 5));
 }
 
 // Conformance: 45.3, B.2
 #[tokio::test(start_paused = true)]
-async fn emissions_from_everywhere_and_a_shutdown_in_between() {
+async fn concurrent_emissions_survive_a_shutdown() {
     for _ in 0..20 {
         let mut rig = Rig::new();
         let sink = FakeSink::new();
@@ -209,14 +209,14 @@ async fn emissions_from_everywhere_and_a_shutdown_in_between() {
             .collect();
         rig.broadcaster.shut_down();
         let emitted = threads.into_iter().map(|it| it.join().unwrap()).filter(Result::is_ok).count();
-        rig.all_gone().await;
+        rig.no_task_is_left().await;
         assert_eq!(stats.recorded(), emitted as u64, "what was taken was written");
     }
 }
 
 // Conformance: G.46, B.2
 #[tokio::test(start_paused = true)]
-async fn a_blocked_sink_blocks_nobody_and_costs_no_more_than_its_queue() {
+async fn a_blocked_sink_blocks_no_emitter_and_holds_a_bounded_queue() {
     let mut rig = Rig::new();
     let (sink, gate) = FakeSink::blocked();
     rig.record_to(&sink);
@@ -242,10 +242,10 @@ async fn a_blocked_sink_blocks_nobody_and_costs_no_more_than_its_queue() {
     assert_eq!(Handle::current().metrics().num_alive_tasks(), 1);
     gate.add_permits(10_000);
     rig.broadcaster.shut_down();
-    rig.all_gone().await;
+    rig.no_task_is_left().await;
     assert_eq!(sink.calls().len(), 1 + Broadcaster::<Event>::QUEUE);
 
-    // The same for the new kind: eight are being written, 1,000 wait for that, and 25 for being looked at.
+    // The series recorder: eight writes run, 1,000 wait, and 25 Events are queued.
     let broadcaster = Broadcaster::with_capacity(series::QUEUE);
     let recorder = series::SeriesRecorder::new(broadcaster.clone(), "eventTest", "node-1");
     let (sink, gate) = FakeSink::blocked();

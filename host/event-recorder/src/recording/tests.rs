@@ -20,7 +20,7 @@ const NONE: correlator::Config = correlator::Config {
     max_interval: Duration::ZERO,
 };
 
-/// Records one Event, then the same again, and returns how long each took.
+/// Records one Event twice, and returns both durations.
 async fn twice(sink: &FakeSink<Event>) -> [Duration; 2] {
     let broadcaster = Broadcaster::new();
     let recorder = EventRecorder::new(broadcaster.clone(), "test", "");
@@ -38,7 +38,7 @@ async fn twice(sink: &FakeSink<Event>) -> [Duration; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_that_finds_nothing_creates_without_resource_version_er_05() {
+async fn a_patch_of_a_missing_event_creates_it_without_resource_version_er_05() {
     let sink = FakeSink::answering(|call| match call {
         Written::Patched(..) => Err(SinkError::NotFound("expired".to_owned())),
         Written::Created(_) => Ok(()),
@@ -53,7 +53,7 @@ async fn a_patch_that_finds_nothing_creates_without_resource_version_er_05() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twelve_tries_the_first_pause_at_random_the_others_ten_seconds_er_06() {
+async fn a_write_is_tried_twelve_times_with_a_random_first_delay_er_06() {
     let sink = FakeSink::answering(|_| Err(transport()));
     let [first, second] = twice(&sink).await;
     assert_eq!(sink.calls().len(), 12 + 12);
@@ -67,7 +67,7 @@ async fn twelve_tries_the_first_pause_at_random_the_others_ten_seconds_er_06() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_would_be_refused_again_is_not_tried_again_er_06() {
+async fn a_refused_write_is_not_retried_er_06() {
     let text = || "m".to_owned();
     let errors = [
         SinkError::Refused(text()),
@@ -86,7 +86,7 @@ async fn what_would_be_refused_again_is_not_tried_again_er_06() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_stored_is_counted_on_er_07() {
+async fn counting_continues_from_the_stored_event_er_07() {
     struct Renaming(FakeSink<Event>);
     #[async_trait::async_trait]
     impl EventSink<Event> for Renaming {
@@ -119,7 +119,7 @@ async fn what_the_server_stored_is_counted_on_er_07() {
 
 // Conformance: 45.7
 #[tokio::test(start_paused = true)]
-async fn once_it_is_closing_there_is_one_try_and_no_pause() {
+async fn during_the_shutdown_each_write_is_tried_once() {
     let sink = FakeSink::answering(|_| Err(transport()));
     let broadcaster = Broadcaster::new();
     let mut watch = broadcaster.watch();
@@ -134,7 +134,7 @@ async fn once_it_is_closing_there_is_one_try_and_no_pause() {
     recording.record(&event, &closing).await;
     assert_eq!((sink.calls().len(), began.elapsed()), (1, Duration::ZERO));
     assert_eq!(recording.stats().abandoned(), 1);
-    // The same for what is still queued when the broadcaster is shut down.
+    // Also for Events that are queued at the shutdown.
     broadcaster.shut_down();
     recording.run(CancellationToken::new()).await;
     assert_eq!((sink.calls().len(), began.elapsed()), (1, Duration::ZERO));
@@ -142,7 +142,7 @@ async fn once_it_is_closing_there_is_one_try_and_no_pause() {
 
 // Conformance: 45.8
 #[tokio::test(start_paused = true)]
-async fn lots_of_events() {
+async fn many_events_are_recorded_or_counted_as_dropped() {
     const N: usize = 1_000;
     let failures: Mutex<HashMap<String, usize>> = Mutex::default();
     let sink = FakeSink::answering(move |call: &Written<Event>| {

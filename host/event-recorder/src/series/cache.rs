@@ -1,4 +1,4 @@
-//! The Events that may come again.
+//! The remembered Events of the series recorder.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -12,18 +12,18 @@ use tokio::time::Instant;
 
 use super::{key::Key, writing::Outcome};
 
-/// Bounded: the Event that was seen longest ago is forgotten first.
+/// Bounded: the least recently seen Event is forgotten first.
 pub(super) struct Cache {
     entries: LruCache<Key, Entry>,
 }
 
-/// Why something is written.
+/// The reason for a write.
 pub(super) enum Purpose {
-    /// It has just happened.
+    /// A new Event or a new series.
     New,
-    /// The series goes on, and the API server shall not forget it.
+    /// A periodic write of an active series, so that it does not expire in the API server.
     Refresh,
-    /// Nothing came for long. Forgotten if it is still the same by then.
+    /// The last write of an idle series. It is forgotten afterwards if it has not changed.
     Finish(Box<Key>, Instant),
 }
 
@@ -39,7 +39,7 @@ impl Cache {
         Self { entries: LruCache::new(NonZeroUsize::new(remembered).unwrap_or(NonZeroUsize::MIN)) }
     }
 
-    /// Returns what is to be written: the first Event, and the second as the beginning of a series (EV-02).
+    /// Returns the write for an Event: the first one, and the second one as the start of a series (EV-02).
     pub(super) fn observe(&mut self, event: &Event) -> Option<(Purpose, Event)> {
         let key = Key::of(event);
         let now = Instant::now();
@@ -65,7 +65,7 @@ impl Cache {
         series.map(|entry| (Purpose::Refresh, entry.event.clone())).collect()
     }
 
-    /// Forgets what came only once and long ago; returns the series of which nothing came for long.
+    /// Forgets idle single Events; returns the idle series.
     pub(super) fn take_idle(&mut self, idle: Duration) -> Vec<(Purpose, Event)> {
         let old = self.entries.iter().filter(|(_, entry)| entry.last.elapsed() > idle);
         let (series, singles): (Vec<_>, Vec<_>) = old
@@ -78,7 +78,8 @@ impl Cache {
         series.into_iter().map(finish).collect()
     }
 
-    /// A write is over. A finished series is forgotten, unless something came meanwhile or it has to be written again.
+    /// Records the end of a write. Forgets a finished series, unless it changed meanwhile or must be written
+    /// again.
     pub(super) fn wrote(&mut self, purpose: Purpose, outcome: Outcome) {
         if let Purpose::Finish(key, last) = purpose
             && outcome != Outcome::Failed

@@ -1,8 +1,8 @@
-//! When two Events are the same.
+//! The key of equal Events.
 
 use k8s_openapi::api::{core::v1::ObjectReference, events::v1::Event};
 
-/// Everything but the note and the time (EV-01).
+/// All fields except the note and the time (EV-01).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Key {
     event_type: Option<String>,

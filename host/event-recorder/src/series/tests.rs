@@ -16,7 +16,7 @@ const SAID: Said<'static> = Said {
     note: "some verbose message",
 };
 
-/// A recording that runs by the side.
+/// A recording on a task.
 struct Rig {
     broadcaster: Broadcaster<Event>,
     recorder: SeriesRecorder,
@@ -35,7 +35,7 @@ impl Rig {
         Self { broadcaster, recorder, sink, tasks }
     }
 
-    /// Emits an Event and returns what was written at once.
+    /// Emits an Event and returns its immediate writes.
     async fn emit(&self, said: &Said<'_>) -> Vec<Written<Event>> {
         self.recorder.event(pod("bar", ""), None, said).unwrap();
         self.written().await
@@ -102,7 +102,7 @@ async fn eventf() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_note_is_no_longer_than_the_api_takes() {
+async fn a_long_note_is_truncated_to_the_limit_of_the_api() {
     let broadcaster = Broadcaster::new();
     let mut watch = broadcaster.watch();
     let note = "ü".repeat(1000);
@@ -113,12 +113,12 @@ async fn a_note_is_no_longer_than_the_api_takes() {
 
 // Conformance: 43.1
 #[tokio::test(start_paused = true)]
-async fn the_same_event_again_becomes_a_series() {
+async fn a_repeated_event_becomes_a_series() {
     let rig = Rig::start(FakeSink::new());
     let first = rig.emit(&SAID).await;
     assert_eq!(kinds(&first), ["create"]);
     assert_eq!(first[0].event().series, None);
-    // EV-01: the note is no part of it.
+    // EV-01: the key does not include the note.
     let second = rig.emit(&Said { note: "another note", ..SAID }).await;
     assert_eq!(kinds(&second), ["patch"]);
     assert_eq!(second[0].patch().unwrap()["series"]["count"], 2);
@@ -133,8 +133,8 @@ async fn the_same_event_again_becomes_a_series() {
 
 // Conformance: 43.2
 #[tokio::test(start_paused = true)]
-async fn two_at_once_are_one_event_with_a_series() {
-    // As the API server: one Event of a name, patched only if it is there. The first request takes longest.
+async fn two_equal_events_at_once_become_one_event_with_a_series() {
+    // Like the API server: names are unique, and a patch needs an Event. The first request takes longest.
     for seed in 0..20 {
         let stored: Arc<Mutex<Vec<Event>>> = Arc::default();
         struct Api(Arc<Mutex<Vec<Event>>>, Mutex<SmallRng>);
@@ -181,7 +181,7 @@ async fn two_at_once_are_one_event_with_a_series() {
 
 // Conformance: 43.4
 #[tokio::test(start_paused = true)]
-async fn refresh_writes_a_series_once_and_keeps_it_whether_it_works_or_not() {
+async fn a_refresh_writes_a_series_once_and_keeps_it_after_an_error() {
     for works in [true, false] {
         let mut n_patches = 0;
         let sink = FakeSink::answering(move |call: &Written<Event>| {
@@ -192,7 +192,7 @@ async fn refresh_writes_a_series_once_and_keeps_it_whether_it_works_or_not() {
         let rig = Rig::start(sink);
         rig.emit(&SAID).await;
         rig.emit(&SAID).await;
-        // Something every five minutes, so that it is never idle.
+        // An Event every five minutes keeps the series active.
         for _ in 0..5 {
             sleep(minutes(5)).await;
             assert!(rig.emit(&SAID).await.is_empty());
@@ -207,7 +207,7 @@ async fn refresh_writes_a_series_once_and_keeps_it_whether_it_works_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_idle_for_six_minutes_is_forgotten_ev_03() {
+async fn an_event_idle_for_six_minutes_is_forgotten_ev_03() {
     let rig = Rig::start(FakeSink::new());
     sleep(Duration::from_secs(1)).await;
     let single = Said { action: "Stopping", ..SAID };
@@ -239,7 +239,7 @@ async fn a_series_ends_with_its_last_count_ev_03() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_series_that_cannot_be_written_is_kept_and_one_that_went_on_too_ev_03() {
+async fn a_series_that_failed_or_continued_is_kept_ev_03() {
     let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let sink = {
         let fails = fails.clone();
@@ -287,7 +287,7 @@ async fn a_series_that_expired_is_created_with_its_count_ev_04() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twelve_tries_ten_seconds_apart_and_a_little_more_ev_05() {
+async fn a_write_is_tried_twelve_times_with_10_to_12_5_seconds_between_ev_05() {
     let rig = Rig::start(FakeSink::answering(|_| Err(transport())));
     rig.emit(&SAID).await;
     let began = Instant::now();
@@ -314,7 +314,7 @@ async fn twelve_tries_ten_seconds_apart_and_a_little_more_ev_05() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_one_waits_the_others_are_written() {
+async fn a_retry_does_not_block_other_writes() {
     let sink = FakeSink::answering(|call: &Written<Event>| {
         let fails = call.event().reason.as_deref() == Some("Bad");
         if fails { Err(transport()) } else { Ok(()) }

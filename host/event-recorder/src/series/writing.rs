@@ -1,4 +1,4 @@
-//! One write, with its tries.
+//! One write with its retries.
 
 use k8s_openapi::api::events::v1::Event;
 use rand::Rng;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Config, Work, cache::Purpose};
 use crate::sink::{EventSink, SinkError};
 
-/// How much longer than the set time is waited at most, as a part of it (EV-05).
+/// The greatest random addition to the retry time, as a fraction (EV-05).
 const JITTER: f64 = 0.25;
 
 pub(super) struct Writing<'a, S> {
@@ -21,16 +21,16 @@ pub(super) struct Writing<'a, S> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Outcome {
     Written,
-    /// It would be refused again.
+    /// A retry would be refused too.
     Refused,
-    /// It might work later.
+    /// A later write may succeed.
     Failed,
 }
 
 // === impl Writing ===
 
 impl<S: EventSink<Event>> Writing<'_, S> {
-    /// Writes it. What is written again anyhow, now and then, is tried only once.
+    /// Writes the Event. A periodic write is tried only once.
     pub(super) async fn write(&self, work: Work) -> (Purpose, Outcome) {
         let Work { purpose, event, mut random } = work;
         let most = if matches!(purpose, Purpose::New) { self.config.tries } else { 1 };
@@ -42,7 +42,7 @@ impl<S: EventSink<Event>> Writing<'_, S> {
             };
             tries += 1;
             let is_series = event.series.is_some();
-            // Found missing and then to be there: the first Event of the series arrived in between (EV-04).
+            // The patch found no Event, and the create found one: the first write arrived in between (EV-04).
             let is_retried = error.is_retried() || is_series && matches!(error, SinkError::AlreadyExists(_));
             let wait = self.config.sleep.mul_f64(1.0 + JITTER * random.random::<f64>());
             let may_retry = is_retried && tries < most;

@@ -23,7 +23,8 @@ pub enum FieldTest {
     Exists,
     /// The field does not exist or is null.
     Absent,
-    /// The field equals this JSON text. White space and the order of keys do not matter; numbers are compared by value.
+    /// The field equals this JSON text. White space and the order of keys do not matter; numbers are compared
+    /// by value.
     Equals(String),
     /// The field does not exist or differs from this JSON text.
     Differs(String),
@@ -73,7 +74,8 @@ impl FieldCondition {
         self.matches_value(object.pointer(&self.pointer).as_deref())
     }
 
-    /// Returns true if a field with this JSON text meets the condition; `None` is a field that does not exist.
+    /// Returns true if a field with this JSON text meets the condition; `None` is a field that does not
+    /// exist.
     pub fn matches_value(&self, actual: Option<&str>) -> bool {
         match &self.test {
             FieldTest::Exists => actual.is_some_and(|actual| actual != "null"),

@@ -1,5 +1,5 @@
-//! client-go's `tools/cache` around the pipeline: key functions, event handlers, listers, the bare controller, and its
-//! `synctrack`.
+//! client-go's `tools/cache` around the pipeline: key functions, event handlers, listers, the bare
+//! controller, and its `synctrack`.
 
 mod event_handler;
 mod keys;

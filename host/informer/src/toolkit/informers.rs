@@ -1,5 +1,5 @@
-//! A factory of informers: one for each resource, with the same configuration, started and stopped together (client-go:
-//! `SharedInformerFactory`).
+//! A factory of informers: one for each resource, with the same configuration, started and stopped together
+//! (client-go: `SharedInformerFactory`).
 //!
 //! ```no_run
 //! # use oarlock_informer::{GroupVersionResource, toolkit::informers::{ApiSource, Config, InformerFactory}};
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! The factory spawns no task: [`InformerFactory::start`] passes a future for each informer to the caller, who spawns it or joins
-//! it with others.
+//! The factory spawns no task: [`InformerFactory::start`] passes a future for each informer to the caller,
+//! who spawns it or joins it with others.
 
 mod source;
 mod tweak;
@@ -69,8 +69,9 @@ pub struct Config {
 
 /// Creates informers, one for each resource, and starts and stops them. Clones share the factory.
 ///
-/// [`InformerFactory::informer`] and [`InformerFactory::lister`] create the informer of a resource; it runs after the next
-/// [`InformerFactory::start`]. The factory does not check that the API server serves the resource.
+/// [`InformerFactory::informer`] and [`InformerFactory::lister`] create the informer of a resource; it runs
+/// after the next [`InformerFactory::start`]. The factory does not check that the API server serves the
+/// resource.
 #[derive(Clone)]
 pub struct InformerFactory {
     shared: Arc<FactoryShared>,
@@ -147,9 +148,9 @@ impl InformerFactory {
 
     /// Starts the informers that are not yet started; they run until `token` is cancelled. Does not wait.
     ///
-    /// `spawn` gets a future for each informer and must have it polled; dropping it stops the informer. A second call starts the
-    /// informers that were created since, with its own token. A stopped informer does not start again. After
-    /// [`InformerFactory::shut_down`] the call does nothing.
+    /// `spawn` gets a future for each informer and must have it polled; dropping it stops the informer. A
+    /// second call starts the informers that were created since, with its own token. A stopped informer does
+    /// not start again. After [`InformerFactory::shut_down`] the call does nothing.
     pub fn start(
         &self,
         token: &CancellationToken,

@@ -1,8 +1,8 @@
 //! The metrics of informers, and their names in metrics.
 //!
-//! The rules are client-go's: a program gives a group of informers a unique name, and the first informer of each resource
-//! reserves the resource under that name. A second informer of the same resource works, but publishes no metrics: they would
-//! overwrite those of the first.
+//! The rules are client-go's: a program gives a group of informers a unique name, and the first informer of
+//! each resource reserves the resource under that name. A second informer of the same resource works, but
+//! publishes no metrics: they would overwrite those of the first.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -103,7 +103,8 @@ impl InformerName {
         Identity { name: self.name.clone(), resource: resource.clone(), is_reserved }
     }
 
-    /// Releases the name: its informers publish nothing any more, and the name is free. A second call does nothing.
+    /// Releases the name: its informers publish nothing any more, and the name is free. A second call does
+    /// nothing.
     pub fn release(&self) {
         if self.is_reserved.swap(false, Ordering::Relaxed) {
             NAMES.lock().remove(&*self.name);

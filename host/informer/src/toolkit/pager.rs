@@ -19,8 +19,9 @@ pub struct Config {
     pub page_size: Option<NonZeroU32>,
     /// The reaction to an expired continue token.
     pub on_expired: OnExpired,
-    /// The number of buffered pages, beside the page in use and the page fetched last (PG-05). With 0, the pager fetches the
-    /// second page while the caller uses the first, and the third one only when the caller uses the second.
+    /// The number of buffered pages, beside the page in use and the page fetched last (PG-05). With 0, the
+    /// pager fetches the second page while the caller uses the first, and the third one only when the caller
+    /// uses the second.
     pub n_buffered_pages: usize,
 }
 
@@ -72,7 +73,8 @@ impl<'l> Pager<'l> {
 
     /// Lists all objects. Calls `hook` with each object as soon as it is decoded; see [`ListWatch::list`].
     ///
-    /// If the pager lists again after an expired token, it calls `hook` again with objects that it has already passed.
+    /// If the pager lists again after an expired token, it calls `hook` again with objects that it has
+    /// already passed.
     pub async fn list(&self, options: ListOptions, hook: ItemHook<'_>) -> Result<Listing, ApiError> {
         let mut next = self.first(options.clone());
         let page = self.list_watch.list(next.clone(), hook).await?;

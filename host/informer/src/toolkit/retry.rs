@@ -1,6 +1,7 @@
 //! Retries a write that conflicted with another one, through [`kube`] (client-go: `retry.RetryOnConflict`).
 //!
-//! Each try must read the object again: the same write would conflict again. The informer itself retries no write (RL-74).
+//! Each try must read the object again: the same write would conflict again. The informer itself retries no
+//! write (RL-74).
 
 use std::future::Future;
 

@@ -45,7 +45,8 @@ pub struct SyncResult {
     pub cause: Option<Cause>,
 }
 
-/// Waits until all have synced; returns false if the token is cancelled first, or if one ends before it has synced.
+/// Waits until all have synced; returns false if the token is cancelled first, or if one ends before it has
+/// synced.
 ///
 /// It logs nothing; [`wait_for`] logs and returns the missing names.
 pub async fn wait_for_cache_sync(token: &CancellationToken, all: &[&dyn Syncing]) -> bool {
@@ -54,7 +55,8 @@ pub async fn wait_for_cache_sync(token: &CancellationToken, all: &[&dyn Syncing]
 
 /// Waits until all have synced, or until `stop` ends with a cause.
 ///
-/// If all have synced and `stop` has ended too, the call succeeds. With a purpose it logs the start and the end.
+/// If all have synced and `stop` has ended too, the call succeeds. With a purpose it logs the start and the
+/// end.
 ///
 /// # Errors
 ///

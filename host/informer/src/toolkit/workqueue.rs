@@ -1,8 +1,8 @@
-//! A queue of keys (client-go: `util/workqueue`): each key waits at most once, one worker at a time has it, and retries are
-//! delayed.
+//! A queue of keys (client-go: `util/workqueue`): each key waits at most once, one worker at a time has it,
+//! and retries are delayed.
 //!
-//! The queue holds keys only; a worker reads the object of its key from the cache. Adding a waiting key does nothing; a key
-//! that is added during its processing runs again afterwards.
+//! The queue holds keys only; a worker reads the object of its key from the cache. Adding a waiting key does
+//! nothing; a key that is added during its processing runs again afterwards.
 //!
 //! The queue has no task: callers of [`WorkQueue::get`] move delayed keys into the queue when they are due.
 
@@ -137,7 +137,8 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Adds a key after `delay`. Of two delays for one key the earlier one counts; [`WorkQueue::add`] does not cancel a delay.
+    /// Adds a key after `delay`. Of two delays for one key the earlier one counts; [`WorkQueue::add`] does
+    /// not cancel a delay.
     pub fn add_after(&self, key: K, delay: Duration) {
         let mut state = self.shared.state.lock();
         if state.shutdown != Shutdown::Not {
@@ -172,7 +173,8 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         self.shared.state.lock().rate_limiter.n_requeues(key)
     }
 
-    /// Waits for a key. The caller must call [`WorkQueue::done`] for it. Returns `None` when the queue is shut down and empty.
+    /// Waits for a key. The caller must call [`WorkQueue::done`] for it. Returns `None` when the queue is
+    /// shut down and empty.
     ///
     /// Cancel safe: a dropped wait loses no key.
     pub async fn get(&self) -> Option<K> {
@@ -204,7 +206,8 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Ends the processing of a key. A key that was added meanwhile waits again. Does nothing for a key that is not in process.
+    /// Ends the processing of a key. A key that was added meanwhile waits again. Does nothing for a key that
+    /// is not in process.
     pub fn done(&self, key: &K) {
         let mut state = self.shared.state.lock();
         let Some((key, since)) = state.processing.remove_entry(key) else { return };
@@ -267,12 +270,14 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
-    /// Starts the shutdown: the queue takes no more keys and drops delayed keys; workers still get the waiting keys.
+    /// Starts the shutdown: the queue takes no more keys and drops delayed keys; workers still get the
+    /// waiting keys.
     pub fn shut_down(&self) {
         self.begin_shutdown(Shutdown::Now);
     }
 
-    /// Like [`WorkQueue::shut_down`], then waits until no key is in process. A call of `shut_down` ends the wait.
+    /// Like [`WorkQueue::shut_down`], then waits until no key is in process. A call of `shut_down` ends the
+    /// wait.
     pub async fn shut_down_with_drain(&self) {
         self.begin_shutdown(Shutdown::Draining);
         loop {

@@ -21,7 +21,8 @@ impl Block {
     pub(super) fn new(bytes: &[u8; BLOCK]) -> Self {
         let (lanes, _) = bytes.as_chunks::<16>();
         let lanes = [lane(&lanes[0]), lane(&lanes[1]), lane(&lanes[2]), lane(&lanes[3])];
-        // In ASCII a brace is its bracket with bit 0x20 set, and no other character becomes a brace by that bit.
+        // In ASCII a brace is its bracket with bit 0x20 set, and no other character becomes a brace by that
+        // bit.
         let braces = lanes.map(|lane| lane | u8x16::splat(0x20));
         Self {
             quotes: equal(lanes, b'"'),

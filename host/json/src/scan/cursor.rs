@@ -7,8 +7,8 @@ use super::{end_of_nested, end_of_string};
 
 /// A position in a JSON text.
 ///
-/// A step returns `None` if the text has another token, or ends. A step that returns a token has checked it strictly; a step that
-/// skips a value has checked only that the value is closed.
+/// A step returns `None` if the text has another token, or ends. A step that returns a token has checked it
+/// strictly; a step that skips a value has checked only that the value is closed.
 pub struct Cursor<'t> {
     text: &'t str,
     position: usize,
@@ -45,7 +45,8 @@ impl<'t> Cursor<'t> {
         self.position
     }
 
-    /// Returns the number of blanks that [`blanks`](Self::blanks) has skipped. A change shows that the text has blanks.
+    /// Returns the number of blanks that [`blanks`](Self::blanks) has skipped. A change shows that the text
+    /// has blanks.
     #[inline]
     pub fn n_blanks(&self) -> usize {
         self.n_blanks
@@ -104,8 +105,8 @@ impl<'t> Cursor<'t> {
         self.take_if(byte).then_some(())
     }
 
-    /// Reads an object. Calls `entry` at each value, with the position of its key and the key, whose escapes are not checked.
-    /// `entry` must move the cursor behind the value.
+    /// Reads an object. Calls `entry` at each value, with the position of its key and the key, whose escapes
+    /// are not checked. `entry` must move the cursor behind the value.
     #[inline]
     pub fn object(
         &mut self,
@@ -131,7 +132,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads an array. Calls `element` at each value, with its index. `element` must move the cursor behind the value.
+    /// Reads an array. Calls `element` at each value, with its index. `element` must move the cursor behind
+    /// the value.
     #[inline]
     pub fn array(&mut self, mut element: impl FnMut(&mut Self, usize) -> Option<()>) -> Option<()> {
         self.take(b'[')?;
@@ -184,7 +186,8 @@ impl<'t> Cursor<'t> {
         Some(Quoted { raw, is_escaped })
     }
 
-    /// Skips a value. Checks numbers and literals strictly, but not the content of strings, objects and arrays.
+    /// Skips a value. Checks numbers and literals strictly, but not the content of strings, objects and
+    /// arrays.
     #[inline]
     pub fn skip_value(&mut self) -> Option<()> {
         match self.peek()? {

@@ -9,7 +9,8 @@ use crate::requirement::{Requirement, Test};
 // === impl LabelSelector ===
 
 impl LabelSelector {
-    /// Returns a small set of labels that the selector matches; none if it finds no such set among a few usual values.
+    /// Returns a small set of labels that the selector matches; none if it finds no such set among a few
+    /// usual values.
     #[must_use]
     pub fn example(&self) -> Option<BTreeMap<String, String>> {
         let mut labels = BTreeMap::new();

@@ -41,8 +41,8 @@ struct Expression {
 // === impl LabelSelector ===
 
 impl LabelSelector {
-    /// Parses the selector of an object: `matchLabels` and `matchExpressions` (Deployments, DaemonSets …), or a plain map of
-    /// labels (Services, ReplicationControllers).
+    /// Parses the selector of an object: `matchLabels` and `matchExpressions` (Deployments, DaemonSets …), or
+    /// a plain map of labels (Services, ReplicationControllers).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The election over a lease in memory. The clock is paused, so that every moment is exact.
+//! The election over a record in memory, with a paused clock.
 
 use std::sync::Arc;
 
@@ -26,24 +26,24 @@ const RELEASING: Config = Config { release_on_cancel: true, ..USUAL };
 
 type Elector = LeaderElector<MemoryLock>;
 
-/// Writes down what it is told.
+/// Records its calls.
 #[derive(Default)]
-struct Told {
+struct CallbackLog {
     lines: Mutex<Vec<String>>,
-    /// How long the work takes to end once it is asked to.
+    /// The time from the cancellation to the end of the work.
     ending: Duration,
 }
 
-/// An election that runs by the side.
+/// An election on a task.
 struct Running {
     elector: Arc<Elector>,
-    told: Arc<Told>,
+    log: Arc<CallbackLog>,
     token: CancellationToken,
     run: JoinSet<Ended>,
 }
 
 #[async_trait]
-impl Callbacks for Told {
+impl Callbacks for CallbackLog {
     async fn on_started_leading(&self, leading: CancellationToken) {
         self.line("started");
         leading.cancelled().await;
@@ -61,12 +61,12 @@ impl Callbacks for Told {
     }
 }
 
-impl Told {
+impl CallbackLog {
     fn line(&self, text: &str) {
         self.lines.lock().push(text.to_owned());
     }
 
-    /// What it was told since this was last asked.
+    /// Returns the calls since the last time.
     fn lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines.lock())
     }
@@ -74,17 +74,17 @@ impl Told {
 
 impl Running {
     fn start(elector: Elector) -> Self {
-        Self::start_with(elector, Told::default())
+        Self::start_with(elector, CallbackLog::default())
     }
 
-    fn start_with(elector: Elector, told: Told) -> Self {
-        let (elector, told, token) = (Arc::new(elector), Arc::new(told), CancellationToken::new());
+    fn start_with(elector: Elector, log: CallbackLog) -> Self {
+        let (elector, log, token) = (Arc::new(elector), Arc::new(log), CancellationToken::new());
         let mut run = JoinSet::new();
         {
-            let (elector, told, token) = (elector.clone(), told.clone(), token.clone());
-            run.spawn(async move { elector.run(&*told, token).await });
+            let (elector, log, token) = (elector.clone(), log.clone(), token.clone());
+            run.spawn(async move { elector.run(&*log, token).await });
         }
-        Self { elector, told, token, run }
+        Self { elector, log, token, run }
     }
 
     async fn ended(&mut self) -> Ended {
@@ -108,7 +108,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Lets everything that is due run, then advances the clock; in small steps, so that nobody wakes late.
+/// Lets all due futures run, then advances the clock, in small steps so that no timer is late.
 async fn pass(time: Duration) {
     const STEP: Duration = Duration::from_millis(50);
     let mut left = time;
@@ -129,7 +129,7 @@ async fn settle() {
 
 // Conformance: 38.8
 #[test]
-fn leader_election_config_validation() {
+fn an_elector_rejects_an_invalid_configuration_le_01() {
     let lease = MemoryLease::new();
     let make = |identity, config| {
         LeaderElector::new(lease.lock(identity), config, SmallRng::seed_from_u64(1)).map(|_| ())
@@ -143,7 +143,7 @@ fn leader_election_config_validation() {
 
 // Conformance: 38.10
 #[tokio::test(start_paused = true)]
-async fn checks_from_other_threads_while_it_renews() {
+async fn a_check_from_other_threads_during_renewal_succeeds_le_16() {
     let lease = MemoryLease::new();
     let retry_period = Duration::from_millis(1);
     let mut one = Running::start(elector(&lease, "one", Config { retry_period, ..USUAL }));
@@ -172,7 +172,7 @@ async fn checks_from_other_threads_while_it_renews() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_does_not_notice_is_unhealthy_le_16() {
+async fn a_leader_whose_renewal_hangs_is_unhealthy_le_16() {
     let lease = MemoryLease::new();
     let check = HealthCheck::new(secs(5));
     assert_eq!(check.check(), Ok(()), "it is not wired");
@@ -180,7 +180,7 @@ async fn a_leader_that_does_not_notice_is_unhealthy_le_16() {
     check.wire(one.clone());
     assert_eq!(check.check(), Ok(()), "it does not lead");
     assert_eq!(one.attempt(false).await, Attempt::Holding);
-    // Nobody renews: as if the process hung.
+    // No renewal runs, as in a process that hangs.
     advance(secs(20)).await;
     assert_eq!(check.check(), Ok(()));
     advance(Duration::from_millis(1)).await;
@@ -193,7 +193,7 @@ async fn a_leader_that_does_not_notice_is_unhealthy_le_16() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_say_who_began_and_who_ended_le_15() {
+async fn events_name_the_candidate_that_starts_and_stops_leading_le_15() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     let events = one.lock.events.clone();

@@ -92,7 +92,7 @@ async fn get_returns_what_was_created() {
 
 // Conformance: 40.3
 #[tokio::test(start_paused = true)]
-async fn an_event_says_who_and_what_once() {
+async fn a_lock_records_one_event_with_identity_and_message_le_15() {
     let recorded = Arc::new(Mutex::new(Vec::new()));
     let events = recorded.clone();
     let api = api(Some(lease(json!({}))));
@@ -114,7 +114,7 @@ async fn an_event_says_who_and_what_once() {
 
 // Conformance: 40.4
 #[test]
-fn no_recorder_is_no_error() {
+fn a_lock_without_a_recorder_records_nothing_le_15() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _guard = runtime.enter();
     lock(&api(None)).record_event("became leader");
@@ -122,7 +122,7 @@ fn no_recorder_is_no_error() {
 
 // Conformance: 40.5
 #[tokio::test(start_paused = true)]
-async fn a_second_create_finds_it_exists_already() {
+async fn a_second_create_fails_with_already_exists() {
     let lock = lock(&api(None));
     lock.create(&record()).await.unwrap();
     assert!(matches!(lock.create(&record()).await, Err(LockError::AlreadyExists(_))));
@@ -139,7 +139,7 @@ async fn an_update_before_get_or_create_is_an_error() {
 
 // Conformance: 40.7
 #[tokio::test(start_paused = true)]
-async fn describes_itself_by_namespace_and_name() {
+async fn describe_returns_namespace_and_name() {
     assert_eq!(lock(&api(None)).describe(), "kube-system/host");
 }
 
@@ -156,7 +156,7 @@ async fn update_sets_labels_on_a_lease_without_any() {
 
 // Conformance: 40.10
 #[tokio::test(start_paused = true)]
-async fn update_without_labels_of_its_own_leaves_those_of_the_lease() {
+async fn update_keeps_the_other_labels_of_the_lease() {
     let mut stored = lease(json!({}));
     stored["metadata"]["labels"] = json!({"team": "a", "app": "other"});
     let update = async |lock: LeaseLock, api: FakeApi| {
@@ -178,7 +178,7 @@ async fn update_without_labels_of_its_own_leaves_those_of_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_state_is_a_conflict() {
+async fn an_update_of_an_old_version_is_a_conflict() {
     let api = api(Some(lease(json!({}))));
     let (one, two) = (lock(&api), lock(&api));
     one.get().await.unwrap();
@@ -191,7 +191,7 @@ async fn a_newer_state_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_answers_have_names() {
+async fn each_kind_of_bad_answer_has_its_error() {
     let get = async |reply: Reply| {
         let api = FakeApi::new(move |_| reply.clone());
         lock(&api).get().await

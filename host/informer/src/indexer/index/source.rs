@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_json::PointerPattern;
+
 use super::values::Values;
 use crate::object::Object;
-use oarlock_json::PointerPattern;
 
 /// The source of the values under which an index files an object.
 ///

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use oarlock_json::{PointerPattern, find_each};
+
 use super::source::{IndexError, IndexSource};
 use crate::indexer::IndexId;
 use crate::object::Object;
 use crate::user_function::{self, UserFunction};
-use oarlock_json::{PointerPattern, find_each};
 
 /// The values of one object, or why they cannot be computed.
 pub(in crate::indexer) type Filing<'a> = Result<Values<'a>, IndexError>;

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use oarlock_json::scan::{Cursor, Quoted};
+
 use super::super::pruning::FieldReader;
 use super::super::{Labels, Object};
 use super::{DecodedObject, Options};
-use oarlock_json::scan::{Cursor, Quoted};
 
 /// A field: `None` before it was read, `Some(None)` for null.
 type Field<T> = Option<Option<T>>;

@@ -1,12 +1,12 @@
 //! The strict decoder: serde parses the whole text.
 
+use oarlock_json::scan::{Cursor, Quoted};
 use serde::de::Error as _;
 
 use super::super::metadata::{Envelope, Error, Metadata, text};
 use super::super::pruning::FieldReader;
 use super::super::{Labels, Object};
 use super::{DecodedObject, Options};
-use oarlock_json::scan::{Cursor, Quoted};
 
 /// Skips every field: serde reads them from the pruned text.
 struct SkipFields;

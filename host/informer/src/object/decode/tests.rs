@@ -1,12 +1,12 @@
 //! Compares the fast decoder with the strict one, and both with a tree of values.
 
+use oarlock_json::PointerPattern;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
 use crate::names::ObjectKey;
 use crate::object::{Fields, OwnerReference, StringMap};
-use oarlock_json::PointerPattern;
 
 const OWNER: &str =
     r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u-r","controller":true,"x":[1]}"#;

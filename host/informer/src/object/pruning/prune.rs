@@ -5,11 +5,12 @@
 
 use std::ops::Range;
 
+use oarlock_json::scan::{Cursor, Quoted};
+
 use super::super::content::Content;
 use super::super::splicer::{Splice, Splicer};
 use super::fields::Rule;
 use super::{LAST_APPLIED, Pruning};
-use oarlock_json::scan::{Cursor, Quoted};
 
 /// Passes over the values that pruning keeps whole, and may read them.
 ///

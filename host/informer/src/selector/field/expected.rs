@@ -5,8 +5,8 @@ use serde_json::{Number, Value};
 
 /// What a field is compared with.
 ///
-/// A comparison ends where the text first differs, so that its cost is bounded by what is expected and not by the text. (A text that
-/// has a key twice equals nothing; the API server writes none.)
+/// A comparison ends where the text first differs, so that its cost is bounded by what is expected and not by
+/// the text. (A text that has a key twice equals nothing; the API server writes none.)
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expected {
     Null,
@@ -24,7 +24,8 @@ const ESCAPED: usize = 6;
 // === impl Expected ===
 
 impl Expected {
-    /// Whether a JSON text has this value: neither white space nor the order of keys matters, and numbers are equal by value.
+    /// Whether a JSON text has this value: neither white space nor the order of keys matters, and numbers are
+    /// equal by value.
     pub(super) fn is(&self, text: &str) -> bool {
         let mut cursor = Cursor::new(text);
         cursor.blanks();

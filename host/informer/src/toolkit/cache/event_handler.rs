@@ -1,13 +1,15 @@
 //! client-go's event handlers: three functions, and a future that calls them.
 //!
-//! The consumer of a [`Listener`] pulls notifications, may wait, and reports the outcome of each delivery. Most handlers need
-//! none of that: they add a key to a queue or count something. They implement [`EventHandler`].
-//! [`SharedInformer::add_event_handler`](crate::SharedInformer::add_event_handler) returns a [`Handling`], the future that calls
-//! the handler, and with it a [`Registration`]. The caller runs the future; before that, no call is made.
+//! The consumer of a [`Listener`] pulls notifications, may wait, and reports the outcome of each delivery.
+//! Most handlers need none of that: they add a key to a queue or count something. They implement
+//! [`EventHandler`]. [`SharedInformer::add_event_handler`](crate::SharedInformer::add_event_handler) returns
+//! a [`Handling`], the future that calls the handler, and with it a [`Registration`]. The caller runs the
+//! future; before that, no call is made.
 //!
-//! A handler gets one call at a time, and the calls for one object in order. A slow handler blocks only its own task, and only
-//! its own backlog merges. After a panic the handler is called for the next notification; the notification at which it panicked
-//! is parked (see [`Outcome::Park`]) and comes again, merged into the next one of its object.
+//! A handler gets one call at a time, and the calls for one object in order. A slow handler blocks only its
+//! own task, and only its own backlog merges. After a panic the handler is called for the next notification;
+//! the notification at which it panicked is parked (see [`Outcome::Park`]) and comes again, merged into the
+//! next one of its object.
 
 mod filtering;
 mod functions;
@@ -37,8 +39,8 @@ const SLOW: Duration = Duration::from_millis(100);
 ///
 /// The calls come one at a time and must not block. A handler that must wait consumes a [`Listener`] instead.
 pub trait EventHandler: Send {
-    /// The object was added, or matches now. `is_in_initial_list` is true for the initial list, and for the objects that the
-    /// cache had when the handler was added.
+    /// The object was added, or matches now. `is_in_initial_list` is true for the initial list, and for the
+    /// objects that the cache had when the handler was added.
     fn on_add(&mut self, object: &Object, is_in_initial_list: bool) {
         let _ = (object, is_in_initial_list);
     }
@@ -48,8 +50,8 @@ pub trait EventHandler: Send {
         let _ = (old, new);
     }
 
-    /// The object was deleted, or no longer matches. With `final_state_unknown` the informer missed the deletion, and `object` is
-    /// the last state that it saw (client-go: `DeletedFinalStateUnknown`).
+    /// The object was deleted, or no longer matches. With `final_state_unknown` the informer missed the
+    /// deletion, and `object` is the last state that it saw (client-go: `DeletedFinalStateUnknown`).
     fn on_delete(&mut self, object: &Object, final_state_unknown: bool) {
         let _ = (object, final_state_unknown);
     }

@@ -1,7 +1,7 @@
 //! Key functions: they compute the key of an object.
 //!
-//! By default the key of an object is its namespace and name. A program with other keys passes the same key function to the
-//! queue and to the cache.
+//! By default the key of an object is its namespace and name. A program with other keys passes the same key
+//! function to the queue and to the cache.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -58,8 +58,8 @@ impl KeyFunction {
         Self(Some(Arc::new(function)))
     }
 
-    /// Returns a key function that uses the values of an index. The index must have exactly one value for an object, different
-    /// from those of other objects. The key is the whole value.
+    /// Returns a key function that uses the values of an index. The index must have exactly one value for an
+    /// object, different from those of other objects. The key is the whole value.
     #[must_use]
     pub fn of_index(source: IndexSource) -> Self {
         Self::new(move |object| match &source.values(object)?[..] {

@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 /// - A call after a notification never returns the result of an evaluation that started before it.
 /// - It does not keep an error: the next call evaluates again.
 ///
-/// A call blocks during the evaluation of another caller. `evaluate` must not call [`Lazy::get`] of the same value.
+/// A call blocks during the evaluation of another caller. `evaluate` must not call [`Lazy::get`] of the same
+/// value.
 pub struct Lazy<T, E> {
     evaluate: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
     generation: Mutex<Arc<Generation<T>>>,

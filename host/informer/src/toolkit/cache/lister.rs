@@ -11,7 +11,8 @@ use crate::object::Object;
 
 pub use selecting::SelectingError;
 
-/// Reads the cache of one resource. The objects are shared with the cache, which may be behind the API server.
+/// Reads the cache of one resource. The objects are shared with the cache, which may be behind the API
+/// server.
 #[derive(Clone)]
 pub struct Lister {
     indexer: Indexer,
@@ -106,7 +107,8 @@ impl NamespaceLister {
     ///
     /// # Errors
     ///
-    /// When the cache does not have it, and always for a generic lister of all namespaces: a name alone is no key.
+    /// When the cache does not have it, and always for a generic lister of all namespaces: a name alone is no
+    /// key.
     pub fn get(&self, name: &str) -> Result<Object, NotFound> {
         if self.namespace.is_empty() && self.lister.form == Form::Generic {
             return Err(self.lister.not_found(name));

@@ -1,7 +1,7 @@
 //! Trackers of the initial list, for consumers that pass the work to others (client-go: `synctrack`).
 //!
-//! A listener itself tracks the notifications that it delivered. A consumer that passes the work to a work queue or to several
-//! workers records the start and the end of each piece in a tracker instead.
+//! A listener itself tracks the notifications that it delivered. A consumer that passes the work to a work
+//! queue or to several workers records the start and the end of each piece in a tracker instead.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -11,13 +11,14 @@ use tokio::sync::watch;
 
 /// Tracks the keys in progress, for any number of workers.
 ///
-/// It has synced once the source has synced ([`AsyncTracker::upstream_has_synced`]) and every key that was started until then is
-/// finished. It stays synced.
+/// It has synced once the source has synced ([`AsyncTracker::upstream_has_synced`]) and every key that was
+/// started until then is finished. It stays synced.
 pub struct AsyncTracker<K> {
     tracked: Tracked<HashSet<K>>,
 }
 
-/// Counts the pieces in progress, for one worker. It costs less than an [`AsyncTracker`], and panics on a wrong count.
+/// Counts the pieces in progress, for one worker. It costs less than an [`AsyncTracker`], and panics on a
+/// wrong count.
 #[derive(Default)]
 pub struct SingleFileTracker {
     tracked: Tracked<u64>,
@@ -51,7 +52,8 @@ impl<K: Eq + Hash> AsyncTracker<K> {
         Self::default()
     }
 
-    /// Records the start of a key of the initial list. Must be called before [`upstream_has_synced`](Self::upstream_has_synced).
+    /// Records the start of a key of the initial list. Must be called before
+    /// [`upstream_has_synced`](Self::upstream_has_synced).
     pub fn start(&self, key: K) {
         self.tracked.change(|state| {
             state.unfinished.insert(key);
@@ -102,7 +104,8 @@ impl SingleFileTracker {
     ///
     /// # Panics
     ///
-    /// When more pieces are finished than were started: the tracker would report too early that it has synced.
+    /// When more pieces are finished than were started: the tracker would report too early that it has
+    /// synced.
     pub fn finished(&self) {
         self.tracked.change(|state| {
             assert!(state.unfinished > 0, "more was finished than was started, so has_synced would lie");

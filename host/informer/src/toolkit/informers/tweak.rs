@@ -9,8 +9,8 @@ use oarlock_label_selector::LabelSelector;
 use crate::list_watch::{ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchOptions, WatchStream};
 use crate::user_function::{self, UserFunction};
 
-/// Changes the options of every list and watch request after the reflector has set them, for example to add a selector
-/// (client-go: `TweakListOptionsFunc`).
+/// Changes the options of every list and watch request after the reflector has set them, for example to add a
+/// selector (client-go: `TweakListOptionsFunc`).
 ///
 /// ```
 /// # use oarlock_informer::toolkit::informers::Tweak;
@@ -22,7 +22,8 @@ use crate::user_function::{self, UserFunction};
 /// # }
 /// ```
 ///
-/// It may change every option. Versions and limits belong to the reflector: change them only with a good reason.
+/// It may change every option. Versions and limits belong to the reflector: change them only with a good
+/// reason.
 #[derive(Clone)]
 pub struct Tweak(Arc<dyn Fn(RequestOptions<'_>) + Send + Sync>);
 

@@ -30,9 +30,9 @@ impl Pager<'_> {
     /// Calls `visit` with each object of a list, in the order of the server.
     ///
     /// While `visit` handles one page, the pager fetches the next one, and
-    /// [`n_buffered_pages`](super::Config::n_buffered_pages) more. It fetches before each page, and while `visit` waits. An error
-    /// of `visit` ends the call at once; the token ends it between two pages. An expired token is always an error, since the
-    /// objects of the earlier pages were already visited (PG-05).
+    /// [`n_buffered_pages`](super::Config::n_buffered_pages) more. It fetches before each page, and while
+    /// `visit` waits. An error of `visit` ends the call at once; the token ends it between two pages. An
+    /// expired token is always an error, since the objects of the earlier pages were already visited (PG-05).
     pub async fn each_item<E>(
         &self,
         options: ListOptions,

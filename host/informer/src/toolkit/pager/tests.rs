@@ -201,7 +201,8 @@ async fn pages_are_fetched_ahead_up_to_the_buffer_pg_05() {
     assert_eq!(n_pages, 10);
 }
 
-/// As in client-go: the consumer has one page, the fetcher has another, and this many are buffered between them.
+/// As in client-go: the consumer has one page, the fetcher has another, and this many are buffered between
+/// them.
 #[tokio::test]
 async fn the_pager_fetches_as_many_pages_ahead_as_client_go_pg_05() {
     for (n_buffered_pages, n_looked_at, n_fetched) in [
@@ -230,7 +231,8 @@ async fn the_pager_fetches_as_many_pages_ahead_as_client_go_pg_05() {
                 })
                 .await;
             assert!(matches!(result, Err(EachError::Stopped("enough"))));
-            // A consumer that never waits lets the fetch run once per page, so the buffer may hold fewer pages.
+            // A consumer that never waits lets the fetch run once per page, so the buffer may hold fewer
+            // pages.
             let n_lists = server.lists().len();
             let is_right =
                 if waits || n_buffered_pages == 0 { n_lists == n_fetched } else { n_lists <= n_fetched };

@@ -14,7 +14,8 @@ pub trait MetricsProvider {
     fn metrics(&self, queue: &str) -> Arc<dyn WorkQueueMetrics>;
 }
 
-/// Receives the metrics of a work queue, under its lock. The methods must be fast; by default they do nothing.
+/// Receives the metrics of a work queue, under its lock. The methods must be fast; by default they do
+/// nothing.
 pub trait WorkQueueMetrics: Send + Sync {
     /// A key was added.
     fn added(&self) {}

@@ -29,7 +29,8 @@ struct KeyFailures {
     delay: Duration,
 }
 
-/// A short delay for the first failures of a key, a long one for all others (client-go: `ItemFastSlowRateLimiter`).
+/// A short delay for the first failures of a key, a long one for all others (client-go:
+/// `ItemFastSlowRateLimiter`).
 #[derive(Clone, Debug)]
 pub struct FastSlow<K> {
     fast: Duration,
@@ -38,8 +39,8 @@ pub struct FastSlow<K> {
     failures: HashMap<K, u32>,
 }
 
-/// A token bucket that all keys share (client-go: `BucketRateLimiter`). Unlike client-go's, it reserves no token beyond
-/// `max_delay`.
+/// A token bucket that all keys share (client-go: `BucketRateLimiter`). Unlike client-go's, it reserves no
+/// token beyond `max_delay`.
 #[derive(Debug)]
 pub struct Bucket {
     tokens: TokenBucket,
@@ -55,8 +56,8 @@ pub struct MaxWait<L> {
     cap: Duration,
 }
 
-/// Returns the default limiter: per key 5 ms to 1000 s, and for all keys 10 per second after a burst of 100, which adds at most
-/// one minute (client-go: `DefaultControllerRateLimiter`).
+/// Returns the default limiter: per key 5 ms to 1000 s, and for all keys 10 per second after a burst of 100,
+/// which adds at most one minute (client-go: `DefaultControllerRateLimiter`).
 #[must_use]
 pub fn default<K: Clone + Eq + Hash + Send + 'static>() -> Box<dyn RateLimiter<K>> {
     Box::new(MaxOf::new(vec![

@@ -1,9 +1,9 @@
-//! How a lease is won.
+//! Acquiring a lease.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_is_missing_is_made_le_08() {
+async fn a_missing_lease_is_created_le_08() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -15,7 +15,7 @@ async fn a_lease_that_is_missing_is_made_le_08() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_was_faster_le_08() {
+async fn a_candidate_that_loses_the_race_to_create_does_not_lead_le_08() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", USUAL);
     let other = lease.clone();
@@ -43,9 +43,9 @@ async fn an_empty_holder_is_replaced_at_once_le_09() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_candidate_waits_a_whole_lease_even_for_one_long_dead_le_05() {
+async fn a_new_candidate_waits_a_whole_lease_duration_whatever_the_timestamps_say_le_05() {
     let lease = MemoryLease::new();
-    // Renewed decades ago, if one believed what is written.
+    // By its timestamps the record was renewed decades ago.
     lease.set(Some(held_by("dead")));
     let one = elector(&lease, "one", USUAL);
     assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
@@ -57,7 +57,7 @@ async fn a_new_candidate_waits_a_whole_lease_even_for_one_long_dead_le_05() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_records_own_duration_counts_le_05() {
+async fn the_duration_in_the_record_counts_le_05() {
     let lease = MemoryLease::new();
     lease.set(Some(Record { lease_duration_seconds: 60, ..held_by("slow") }));
     let one = elector(&lease, "one", USUAL);
@@ -70,7 +70,7 @@ async fn the_records_own_duration_counts_le_05() {
 
 // Conformance: G.58
 #[tokio::test(start_paused = true)]
-async fn a_record_that_stays_the_same_is_not_observed_anew_and_one_below_a_second_never_lasts() {
+async fn an_unchanged_record_is_no_renewal_and_a_lease_below_a_second_expires_at_once_le_06_le_11() {
     let lease = MemoryLease::new();
     lease.set(Some(held_by("other")));
     let one = elector(&lease, "one", USUAL);
@@ -78,7 +78,7 @@ async fn a_record_that_stays_the_same_is_not_observed_anew_and_one_below_a_secon
     for _ in 0..14 {
         assert_eq!(one.attempt(false).await, Attempt::HeldByAnother);
         assert_eq!(one.observed.lock().at, Some(began), "LE-06: the bytes are the same");
-        // Written again, to the byte: a new version, but the same record.
+        // Written again with the same bytes: a new version of the same record.
         lease.set(Some(held_by("other")));
         advance(secs(1)).await;
     }
@@ -101,7 +101,7 @@ async fn a_record_that_stays_the_same_is_not_observed_anew_and_one_below_a_secon
 }
 
 #[tokio::test(start_paused = true)]
-async fn tries_at_once_and_then_between_one_and_2_2_retry_periods_later_le_03() {
+async fn a_candidate_tries_at_once_and_then_after_1_to_2_2_retry_periods_le_03() {
     let lease = MemoryLease::new();
     lease.set(Some(Record { lease_duration_seconds: i32::MAX, ..held_by("other") }));
     let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
@@ -117,7 +117,7 @@ async fn tries_at_once_and_then_between_one_and_2_2_retry_periods_later_le_03() 
     let times = times.lock().clone();
     assert_eq!(times[0], began, "at once");
     let waits: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // The timers have milliseconds.
+    // Timers have a resolution of milliseconds.
     let millisecond = Duration::from_millis(1);
     assert!(
         waits.iter().all(|&it| secs(2) <= it && it < Duration::from_millis(4400) + millisecond),
@@ -128,29 +128,29 @@ async fn tries_at_once_and_then_between_one_and_2_2_retry_periods_later_le_03() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_learns_of_every_leader_once_le_12() {
+async fn a_candidate_reports_each_new_leader_once_le_12() {
     let lease = MemoryLease::new();
     lease.set(Some(held_by("a")));
     let mut one = Running::start(elector(&lease, "one", USUAL));
     pass(secs(10)).await;
     lease.set(Some(Record { leader_transitions: 1, ..held_by("b") }));
     pass(secs(10)).await;
-    assert_eq!(one.told.lines(), ["leader \"a\"", "leader \"b\""]);
+    assert_eq!(one.log.lines(), ["leader \"a\"", "leader \"b\""]);
     assert_eq!(one.elector.leader(), "b");
     one.token.cancel();
     assert_eq!(one.ended().await, Ended::NeverLed);
-    assert_eq!(one.told.lines(), ["stopped"], "also of one that never led");
+    assert_eq!(one.log.lines(), ["stopped"], "also of one that never led");
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_and_silence_do_not_end_a_candidacy() {
+async fn errors_and_lost_answers_do_not_end_a_run() {
     let lease = MemoryLease::new();
     let mut n_calls = 0;
     lease.on_call(move |_, _| {
         n_calls += 1;
         match n_calls {
             1..=3 => Fault { refused: true, ..Fault::default() },
-            // An answer that never comes is not waited for: max(1 s, renewDeadline / 2), LL-03.
+            // The timeout of a lost answer is max(1 s, renewDeadline / 2), LL-03.
             4..=5 => Fault { delay: secs(86_400), ..Fault::default() },
             _ => Fault::default(),
         }
@@ -163,7 +163,7 @@ async fn errors_and_silence_do_not_end_a_candidacy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_was_lost_is_found_to_be_ours() {
+async fn a_write_with_a_lost_answer_counts_as_own_when_read() {
     let lease = MemoryLease::new();
     let mut creates = 0;
     lease.on_call(move |_, call| {

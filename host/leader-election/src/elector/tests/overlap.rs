@@ -1,10 +1,10 @@
-//! What it is all for: never two at a time, whatever the API server does.
+//! At most one leader at a time, with every fault of the API server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Counts those who work.
+/// Counts the working leaders.
 struct Worker {
     working: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
@@ -34,7 +34,7 @@ impl Callbacks for Worker {
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_two_leaders_over_an_api_server_that_answers_late_or_not() {
+async fn at_most_one_leader_works_with_late_and_lost_answers() {
     let mut all_terms = 0;
     for seed in 0..40 {
         let lease = MemoryLease::versioned();
@@ -65,7 +65,7 @@ async fn never_two_leaders_over_an_api_server_that_answers_late_or_not() {
             candidates.spawn(async move {
                 let mut random = SmallRng::seed_from_u64(seed ^ n);
                 while !token.is_cancelled() {
-                    // Now and then one is restarted.
+                    // Restarts one candidate at random.
                     let life = token.child_token();
                     let lasts = Duration::from_millis(random.random_range(1_000..120_000));
                     let mut run = pin!(elector.run(&worker, life.clone()));

@@ -1,30 +1,30 @@
-//! How a lease is given back.
+//! Releasing a lease.
 
 use super::*;
 
 // Conformance: 38.4, 38.5
 #[tokio::test(start_paused = true)]
-async fn release_gives_back_what_was_acquired() {
+async fn release_clears_the_holder_le_13() {
     let lease = MemoryLease::new();
-    // Ours already, from before a restart under the same name.
+    // The candidate holds the lease already, from before a restart with the same identity.
     lease.set(Some(held_by("one")));
     let one = elector(&lease, "one", RELEASING);
-    let told = Told::default();
+    let log = CallbackLog::default();
     assert_eq!(one.attempt(false).await, Attempt::Holding);
-    one.tell(&told);
+    one.report_holder(&log);
     assert!(one.release().await);
-    one.tell(&told);
+    one.report_holder(&log);
     assert_eq!(lease.calls(), ["get", "update", "get", "update"], "it looks before it releases");
     let record = lease.record();
     assert_eq!((record.holder_identity.as_str(), record.lease_duration_seconds), ("", 1));
     assert_eq!(record.leader_transitions, 0);
     assert!(record.renew_time.is_some() && record.acquire_time.is_some());
     assert_eq!(one.leader(), "");
-    assert_eq!(told.lines(), ["leader \"one\"", "leader \"\""]);
+    assert_eq!(log.lines(), ["leader \"one\"", "leader \"\""]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_gives_back_and_the_next_one_begins_le_13() {
+async fn a_stopped_leader_releases_and_the_next_candidate_leads_le_13() {
     let lease = MemoryLease::new();
     let mut one = Running::start(elector(&lease, "one", RELEASING));
     pass(secs(1)).await;
@@ -34,19 +34,19 @@ async fn who_stops_gives_back_and_the_next_one_begins_le_13() {
     one.token.cancel();
     assert_eq!(one.ended().await, Ended::Stopped);
     assert_eq!(
-        one.told.lines(),
+        one.log.lines(),
         ["leader \"one\"", "started", "stopped", "cancelled", "ended", "leader \"\""]
     );
     pass(Duration::from_millis(4_500)).await;
     assert_eq!(
-        two.told.lines(),
+        two.log.lines(),
         ["leader \"one\"", "leader \"two\"", "started"],
         "one retry period later at most"
     );
     assert_eq!(lease.record().leader_transitions, 1, "LE-10");
     two.token.cancel();
     two.ended().await;
-    // The same again: its own lease, given back, counts as another term (LE-10).
+    // Acquiring its own released lease counts as a new term (LE-10).
     let mut two = Running::start(elector(&lease, "two", RELEASING));
     pass(secs(1)).await;
     assert_eq!(lease.record().leader_transitions, 2);
@@ -55,14 +55,14 @@ async fn who_stops_gives_back_and_the_next_one_begins_le_13() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_work_is_cancelled_and_over_before_the_lease_is_given_back_le_14() {
+async fn the_work_ends_before_the_lease_is_released_le_14() {
     let lease = MemoryLease::new();
-    let told = Told { ending: secs(4), ..Told::default() };
-    let mut one = Running::start_with(elector(&lease, "one", RELEASING), told);
+    let log = CallbackLog { ending: secs(4), ..CallbackLog::default() };
+    let mut one = Running::start_with(elector(&lease, "one", RELEASING), log);
     pass(secs(1)).await;
     one.token.cancel();
     pass(Duration::from_millis(3_900)).await;
-    assert_eq!(one.told.lines()[2..], ["stopped", "cancelled"], "told without waiting for the work");
+    assert_eq!(one.log.lines()[2..], ["stopped", "cancelled"], "log without waiting for the work");
     assert_eq!(lease.record().holder_identity, "one", "the work goes on, so the lease is kept");
     pass(Duration::from_millis(200)).await;
     assert_eq!(one.ended().await, Ended::Stopped);
@@ -70,14 +70,14 @@ async fn the_work_is_cancelled_and_over_before_the_lease_is_given_back_le_14() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn also_when_leadership_was_lost_le_14() {
+async fn the_work_ends_before_the_release_also_after_a_loss_le_14() {
     let lease = MemoryLease::new();
-    let told = Told { ending: Duration::from_millis(1500), ..Told::default() };
-    let mut one = Running::start_with(elector(&lease, "one", RELEASING), told);
+    let log = CallbackLog { ending: Duration::from_millis(1500), ..CallbackLog::default() };
+    let mut one = Running::start_with(elector(&lease, "one", RELEASING), log);
     pass(secs(1)).await;
     lease.on_call(|_, call| Fault { refused: call == "update", ..Fault::default() });
     pass(secs(11)).await;
-    assert_eq!(one.told.lines()[2..], ["stopped", "cancelled"]);
+    assert_eq!(one.log.lines()[2..], ["stopped", "cancelled"]);
     assert_eq!(lease.record().holder_identity, "one");
     lease.on_call(|_, _| Fault::default());
     pass(secs(2)).await;
@@ -86,10 +86,10 @@ async fn also_when_leadership_was_lost_le_14() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_does_not_end_is_dropped_when_the_lease_runs_out() {
+async fn work_that_does_not_end_is_dropped_when_the_lease_expires() {
     let lease = MemoryLease::new();
-    let told = Told { ending: secs(86_400), ..Told::default() };
-    let mut one = Running::start_with(elector(&lease, "one", RELEASING), told);
+    let log = CallbackLog { ending: secs(86_400), ..CallbackLog::default() };
+    let mut one = Running::start_with(elector(&lease, "one", RELEASING), log);
     pass(secs(1)).await;
     one.token.cancel();
     lease.calls();
@@ -101,7 +101,7 @@ async fn work_that_does_not_end_is_dropped_when_the_lease_runs_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_holder_in_the_api_server_decides_not_our_belief_le_14() {
+async fn release_uses_the_holder_in_the_api_server_le_14() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -116,7 +116,7 @@ async fn the_holder_in_the_api_server_decides_not_our_belief_le_14() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_on_release_is_retried_and_silence_is_not_waited_for_le_13() {
+async fn a_release_retries_conflicts_and_has_a_timeout_le_13() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
     assert_eq!(one.attempt(false).await, Attempt::Holding);
@@ -142,23 +142,23 @@ async fn a_conflict_on_release_is_retried_and_silence_is_not_waited_for_le_13() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_is_asked_to_end_before_it_begins_asks_nobody_le_04() {
+async fn a_cancelled_candidate_sends_no_request_le_04() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
-    let (told, token) = (Told::default(), CancellationToken::new());
+    let (log, token) = (CallbackLog::default(), CancellationToken::new());
     token.cancel();
-    assert_eq!(one.run(&told, token).await, Ended::NeverLed);
+    assert_eq!(one.run(&log, token).await, Ended::NeverLed);
     assert!(lease.calls().is_empty());
-    assert_eq!(told.lines(), ["stopped"]);
+    assert_eq!(log.lines(), ["stopped"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_election_cancels_the_work_le_12() {
     let lease = MemoryLease::new();
     let one = elector(&lease, "one", RELEASING);
-    let told = Told::default();
+    let log = CallbackLog::default();
     let leads = Mutex::new(None);
-    struct Catch<'a>(&'a Told, &'a Mutex<Option<CancellationToken>>);
+    struct Catch<'a>(&'a CallbackLog, &'a Mutex<Option<CancellationToken>>);
     #[async_trait]
     impl Callbacks for Catch<'_> {
         async fn on_started_leading(&self, leading: CancellationToken) {
@@ -168,7 +168,7 @@ async fn a_dropped_election_cancels_the_work_le_12() {
             self.0.on_stopped_leading();
         }
     }
-    let catch = Catch(&told, &leads);
+    let catch = Catch(&log, &leads);
     let token = CancellationToken::new();
     let mut run = Box::pin(one.run(&catch, token.clone()));
     assert!((&mut run).now_or_never().is_none());
@@ -177,5 +177,5 @@ async fn a_dropped_election_cancels_the_work_le_12() {
     assert!(!leading.is_cancelled());
     drop(run);
     assert!(leading.is_cancelled());
-    assert_eq!(told.lines(), ["stopped"]);
+    assert_eq!(log.lines(), ["stopped"]);
 }

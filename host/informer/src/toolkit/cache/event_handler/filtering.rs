@@ -5,11 +5,12 @@ use crate::object::Object;
 
 /// Calls a handler for the objects that a filter accepts (client-go: `FilteringResourceEventHandler`).
 ///
-/// If the filter accepts only the new state of an update, the handler gets an add, never one of an initial list; if it accepts
-/// only the old state, a delete of the old state. For a delete the filter gets the last known state, also if the informer
-/// missed the deletion.
+/// If the filter accepts only the new state of an update, the handler gets an add, never one of an initial
+/// list; if it accepts only the old state, a delete of the old state. For a delete the filter gets the last
+/// known state, also if the informer missed the deletion.
 ///
-/// To filter by labels, namespaces and fields, use [`ListenerConfig`](crate::ListenerConfig): it needs no call.
+/// To filter by labels, namespaces and fields, use [`ListenerConfig`](crate::ListenerConfig): it needs no
+/// call.
 pub struct FilteringHandler<F, H> {
     filter: F,
     handler: H,

@@ -3,7 +3,8 @@
 use super::EventHandler;
 use crate::object::Object;
 
-/// A handler of up to three functions (client-go: `ResourceEventHandlerFuncs`). It ignores events without a function.
+/// A handler of up to three functions (client-go: `ResourceEventHandlerFuncs`). It ignores events without a
+/// function.
 ///
 /// ```
 /// # use oarlock_informer::toolkit::cache::HandlerFunctions;

@@ -6,9 +6,11 @@ use tokio::sync::watch;
 
 use crate::listener::ListenerHandle;
 
-/// A registered handler (client-go: `ResourceEventHandlerRegistration`). Clones share it, and dropping them changes nothing.
+/// A registered handler (client-go: `ResourceEventHandlerRegistration`). Clones share it, and dropping them
+/// changes nothing.
 ///
-/// It dereferences to the [`ListenerHandle`], which tells whether the handler has synced, and the size of its backlog.
+/// It dereferences to the [`ListenerHandle`], which tells whether the handler has synced, and the size of its
+/// backlog.
 #[derive(Clone)]
 pub struct Registration {
     handle: ListenerHandle,
@@ -34,7 +36,8 @@ impl Registration {
         (Self { handle, progress: progress.clone() }, Delivering(progress))
     }
 
-    /// Removes the handler and drops its backlog. A running call is not interrupted. A second call does nothing.
+    /// Removes the handler and drops its backlog. A running call is not interrupted. A second call does
+    /// nothing.
     pub fn remove(&self) {
         self.handle.remove();
     }

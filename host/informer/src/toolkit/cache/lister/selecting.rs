@@ -31,8 +31,8 @@ pub enum SelectingError {
 // === impl Lister ===
 
 impl Lister {
-    /// Returns the objects in the namespace of this one whose `spec.selector` selects it, such as the DaemonSets of a Pod. A
-    /// selector that is missing, empty or invalid selects no object.
+    /// Returns the objects in the namespace of this one whose `spec.selector` selects it, such as the
+    /// DaemonSets of a Pod. A selector that is missing, empty or invalid selects no object.
     ///
     /// # Errors
     ///

@@ -28,7 +28,8 @@ fn some() -> Lister {
     lister(["a/x", "b/x", "b/y", "cluster-scoped"].map(Draft::new))
 }
 
-/// The counts at 100,000 and at 1,000,000 objects, as small as objects can be. The selector that selects nothing looks at none of them.
+/// The counts at 100,000 and at 1,000,000 objects, as small as objects can be. The selector that selects
+/// nothing looks at none of them.
 // Conformance: 9.1
 #[test]
 fn list_returns_all_matching_objects() {
@@ -60,7 +61,8 @@ fn lister_list_method() {
     assert_eq!(some().list(None, &LabelSelector::nothing()), []);
 }
 
-/// There is always a namespace index, since objects are sorted by namespace: the same answer as a scan gives costs no scan.
+/// There is always a namespace index, since objects are sorted by namespace: the same answer as a scan gives
+/// costs no scan.
 // Conformance: A7.2, A9.2
 #[test]
 fn namespace_list_method() {

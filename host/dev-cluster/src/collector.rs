@@ -61,7 +61,8 @@ pub(crate) async fn run(cluster: Arc<Cluster>, mut notices: UnboundedReceiver<No
 // === impl Collector ===
 
 impl<'c> Collector<'c, '_> {
-    /// Deletes an object whose owners are gone, removes missing owners from it, or continues its deletion.
+    /// Deletes an object without existing owners, removes references to missing owners, or continues the
+    /// deletion of an object.
     /// `removed_uid` is the uid of an object that was just removed.
     fn collect(&mut self, item: &Item, removed_uid: Option<&str>) -> Result<(), StatusError> {
         let Some(found) = self.find(item)? else {

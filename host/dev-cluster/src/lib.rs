@@ -2,15 +2,16 @@
 //!
 //! It serves the API of kube-apiserver 1.36 as far as controllers and kubectl need it, with the same
 //! messages. It is *not* a second Kubernetes: it has no scheduler, no kubelet and no disk. It refuses
-//! unsupported requests with a message that names them (404, 405, 406, 415, 422). It replaces some
-//! controllers:
+//! unsupported requests with a message that names them (404, 405, 406, 415, 422).
 //!
-//! - Deleting a namespace deletes its objects. The namespace goes at once, or with its last object if
-//!   finalizers hold some.
+//! It does the work of some controllers:
+//!
+//! - It deletes the objects of a deleted namespace, and removes the namespace with its last object. Objects
+//!   with finalizers delay this.
 //! - A new namespace gets the ServiceAccount `default`, but no `kube-root-ca.crt`.
 //! - A CustomResourceDefinition is established and served at once. Deleting it deletes its instances.
-//! - Objects whose owners are gone are deleted, with foreground, background and orphan deletion as in a real
-//!   cluster; `Config::garbage_collection` turns this off.
+//! - It deletes objects whose owners no longer exist, and supports foreground, background and orphan
+//!   deletion. `Config::garbage_collection` turns this off.
 //!
 //! These differences from a real cluster remain:
 //!

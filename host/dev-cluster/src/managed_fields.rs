@@ -341,7 +341,7 @@ fn sorted(value: &Value) -> Value {
 }
 
 /// Returns the object before its creation: for built-in kinds the fields that Go writes for an empty struct,
-/// so that filling in a struct gives no ownership of it.
+/// so that a manager that fills in a struct does not own the struct itself.
 fn empty_object(model: &Model, like: &Value) -> Value {
     let mut empty = model.zero_object();
     for key in ["apiVersion", "kind"] {

@@ -1,8 +1,8 @@
 //! The lifecycle of namespaces, which controllers implement on a real cluster.
 //!
 //! A new namespace gets the ServiceAccount `default`, and no `kube-root-ca.crt`. Deleting a namespace deletes
-//! its objects at once; objects with finalizers are marked. The namespace goes with its last object. (A bare
-//! API server without a controller-manager keeps a deleted namespace Terminating.)
+//! its objects at once; objects with finalizers are only marked. The server removes the namespace together
+//! with its last object. (A bare API server without a controller-manager keeps it Terminating.)
 
 use crate::call::now;
 use crate::catalog::Served;

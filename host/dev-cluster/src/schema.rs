@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 pub(crate) use structural::root_of_version;
 
-/// The type of a field, item or object.
+/// The type of a place in an object: a field, a list item, a map value, or the object itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     pub shape: Shape,
@@ -32,7 +32,7 @@ pub(crate) struct Node {
 /// The Protobuf form of a place whose shape is [`Shape::Any`] in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ProtoForm {
-    /// As the shape says; without a shape, JSON in a message of its own.
+    /// The form that follows from the shape. A place without a shape is JSON in a separate message.
     #[default]
     OfShape,
     SchemaOrBool,

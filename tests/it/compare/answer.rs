@@ -166,7 +166,7 @@ fn is_time(text: &str) -> bool {
     matches!(shape.as_str(), "0000-00-00T00:00:00Z" | "0000-00-00T00:00:00.000000Z")
 }
 
-/// Returns the differences that are not known, and the known differences that are gone.
+/// Returns the unknown differences, and the known differences that no longer exist.
 pub(crate) fn differences(real: &Answer, embedded: &Answer, known: &BTreeMap<String, String>) -> Vec<String> {
     let mut found = BTreeMap::new();
     if real.status != embedded.status {

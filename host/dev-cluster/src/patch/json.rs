@@ -1,8 +1,8 @@
 //! JSON patch (RFC 6902), with the tolerances of the library that kube-apiserver uses.
 //!
-//! The crate `json_patch` changes the object and is strict. This file rewrites what Go's library accepts
-//! beyond the RFC: `replace` of a missing field adds the field, `copy` of a missing field copies a null,
-//! `test` of a missing value for null succeeds, and negative indices count from the end of a list.
+//! The crate `json_patch` changes the object and is strict. This file translates the inputs that Go's library
+//! accepts beyond the RFC: `replace` of a missing field adds the field, `copy` of a missing field copies a
+//! null, `test` of a missing value for null succeeds, and negative indices count from the end of a list.
 
 use super::{does_not_apply, undecodable};
 use crate::status::StatusError;

@@ -1,4 +1,4 @@
-//! The cells of kinds that no controller or validation of this server uses.
+//! The cells of kinds that have no controller in this server.
 
 use super::cells::{human, items, joined, number, text};
 use serde_json::{Value, json};

@@ -6,9 +6,11 @@
 //! the printer gets the count as a line when it reads again. The lines of one generation of a plugin may take
 //! a quarter of the channel, those of all plugins three quarters.
 
+mod call_outcome;
 mod host_event;
 mod human;
 mod json;
+mod level;
 mod terminal;
 mod timestamp;
 mod weight;
@@ -18,8 +20,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-pub use self::host_event::{CallOutcome, HostEvent, Level, Mode, NextTry, NotificationType, Pairs};
+pub use self::call_outcome::{CallOutcome, NextTry};
+pub use self::host_event::{HostEvent, Mode, NotificationType, Pairs};
 pub use self::json::{to_json, write_json};
+pub use self::level::Level;
 pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
 

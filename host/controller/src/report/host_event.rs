@@ -2,25 +2,9 @@
 //!
 //! The JSON names of events and fields are an interface: they are kebab-case, and are only added to.
 
-use std::str::FromStr;
-
 use serde::{Serialize, Serializer};
 
-/// The severity of a line.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Level {
-    /// Details for debugging the host or a guest.
-    Trace,
-    /// Every call that succeeded.
-    Debug,
-    /// The normal course of the host and its plugins.
-    Info,
-    /// A problem that the host handles itself.
-    Warn,
-    /// A problem that an operator has to solve.
-    Error,
-}
+use super::{CallOutcome, Level, NextTry};
 
 /// The kind of a notification.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -44,38 +28,6 @@ pub enum Mode {
     Replay,
     /// Delivery continues where the generation or instance before stopped.
     TakeOver,
-}
-
-/// The outcome of one call.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum CallOutcome {
-    /// The call succeeded.
-    Done,
-    /// The call failed and is made again.
-    Retry {
-        /// The failure that the plugin returned, or how the call ended.
-        message: String,
-        /// The time until the next call.
-        after_ms: u64,
-    },
-    /// The object or key is parked: the next call is made at its next event, when another generation starts,
-    /// or by the slow timer.
-    Parked {
-        /// The failure that the plugin returned, or how the call ended.
-        message: String,
-    },
-}
-
-/// The next call for an object or key whose last call lost the instance.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct NextTry {
-    /// How many calls for it lost an instance.
-    pub tries: u32,
-    /// The shortest time until the next call, which waits until no other work is ready. None when it is
-    /// parked.
-    pub after_ms: Option<u64>,
 }
 
 /// The structured fields of a guest's log line, in the guest's order. Serialises as a JSON object.
@@ -435,23 +387,6 @@ impl HostEvent {
             | Self::OverBudget { .. }
             | Self::ReportsDropped { .. } => Level::Error,
             Self::GuestLog { level, .. } => *level,
-        }
-    }
-}
-
-// === impl Level ===
-
-impl FromStr for Level {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "trace" => Ok(Self::Trace),
-            "debug" => Ok(Self::Debug),
-            "info" => Ok(Self::Info),
-            "warn" => Ok(Self::Warn),
-            "error" => Ok(Self::Error),
-            _ => Err(format!("unknown level {text:?}: use trace, debug, info, warn or error")),
         }
     }
 }

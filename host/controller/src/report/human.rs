@@ -5,9 +5,9 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::Line;
-use super::host_event::{CallOutcome, HostEvent, Level, Mode, NextTry, NotificationType};
+use super::host_event::{HostEvent, Mode, NotificationType};
 use super::terminal::{Lines, OneLine};
+use super::{CallOutcome, Level, Line, NextTry};
 use crate::size::Size;
 
 // === impl Line ===
@@ -260,19 +260,7 @@ impl Display for Named<'_> {
     }
 }
 
-// === impl Level, NotificationType, Mode ===
-
-impl Display for Level {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Trace => "trace",
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        })
-    }
-}
+// === impl NotificationType, Mode ===
 
 impl Display for NotificationType {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

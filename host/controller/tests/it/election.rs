@@ -253,10 +253,7 @@ async fn only_the_leader_loads_plugins_and_a_host_that_loses_its_lease_ends() {
     let patch = json!({"spec": {"holderIdentity": "three", "leaseTransitions": 7}});
     leases.patch("hosts", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     let error = two.ended().await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the host no longer leads by the Lease default/hosts: start it again, and it stands by"
-    );
+    assert_eq!(error.to_string(), "the host lost the Lease default/hosts: start it again, and it stands by");
     let lease = leases.get("hosts").await.unwrap().spec.unwrap();
     assert_eq!(lease.holder_identity.as_deref(), Some("three"), "the host that lost it does not change it");
     cluster.shut_down().await;

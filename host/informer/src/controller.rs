@@ -84,7 +84,7 @@ impl Controller {
         while !token.is_cancelled() {
             let popped = self.fifo.pop(|key, deltas, is_in_initial_list| {
                 process(key, deltas, is_in_initial_list).unwrap_or_else(|error| {
-                    tracing::warn!(%key, error = &*error, "deltas were not processed");
+                    tracing::warn!(%key, error = &*error, "the callback failed; its deltas are dropped");
                     Processed::Done
                 })
             });

@@ -3,7 +3,7 @@
 //! The rules are those of client-go's filtering handler: an object that begins to match is an add, one that
 //! ceases to match is a delete of its old state. A deleted object is matched by the state that the cache
 //! held, so a listener that received the object also receives its delete. An update that changes no declared
-//! field is skipped.
+//! field is skipped, unless it is a resync or changes uid or deletionTimestamp.
 //!
 //! [`ChangeCheck`](super::ChangeCheck) finds the values that [`decide`] needs. A listener never receives
 //! objects of namespaces that it does not see ([`ListenerShared::notify`](super::ListenerShared::notify)).
@@ -32,20 +32,20 @@ pub(crate) enum Decision {
 /// Decides what a listener receives of a change.
 ///
 /// `old_matches` and `new_matches` say whether the states before and after match the listener's filter; for
-/// an add and a delete `new_matches` is about the one state. `has_changed` returns whether an update changes
-/// a declared field.
+/// an add and a delete `new_matches` is about the one state. `is_relevant` returns whether an update of a
+/// matching object is delivered: it changes a declared field, no field is declared, or it is never skipped.
 pub(super) fn decide(
     change: &Change,
     old_matches: bool,
     new_matches: bool,
-    has_changed: impl FnOnce() -> bool,
+    is_relevant: impl FnOnce() -> bool,
 ) -> Decision {
     match (change, old_matches, new_matches) {
         (Change::Added { .. }, _, true) => Decision::Added,
         (Change::Deleted { .. }, _, true) => Decision::Deleted,
         (Change::Updated { .. }, false, true) => Decision::Added,
         (Change::Updated { .. }, true, false) => Decision::Deleted,
-        (Change::Updated { .. }, true, true) if has_changed() => Decision::Updated,
+        (Change::Updated { .. }, true, true) if is_relevant() => Decision::Updated,
         (Change::Updated { .. }, true, true) => Decision::Skipped,
         (Change::Added { .. } | Change::Deleted { .. }, _, false) | (_, false, false) => {
             Decision::NotMatching

@@ -15,9 +15,9 @@ fn is_bad(object: &Object) -> bool {
 }
 
 /// Panics for objects whose names begin with `bad`, and returns `good` for all others.
-fn picky() -> IndexSource {
+fn panics_for_bad() -> IndexSource {
     IndexSource::Function(IndexFunction::new(|object| {
-        assert!(!is_bad(object), "no idea what {} is", object.key());
+        assert!(!is_bad(object), "no value for {}", object.key());
         Ok(vec!["good".to_owned()])
     }))
 }
@@ -41,13 +41,13 @@ async fn an_object_whose_index_function_panics_is_not_in_the_index() {
     run(&informer, async {
         receive(&mut listener, 3).await;
         let counted = user_function::n_panics(UserFunction::Index);
-        informer.add_index("picky", picky()).unwrap();
+        informer.add_index("names", panics_for_bad()).unwrap();
         assert!(user_function::n_panics(UserFunction::Index) > counted);
-        let by_index = || informer.indexer().by_index("picky", "good").unwrap();
+        let by_index = || informer.indexer().by_index("names", "good").unwrap();
         assert_eq!(names(&by_index()), ["a", "c"]);
-        let failures = informer.indexer().index_failures("picky").unwrap();
-        insta::assert_snapshot!(failures[&key("bad")], @"cannot be indexed: the index function panicked: no idea what ns/bad is");
-        assert_eq!(informer.indexer().index_status("picky").unwrap().failed, 1);
+        let failures = informer.indexer().index_failures("names").unwrap();
+        insta::assert_snapshot!(failures[&key("bad")], @"cannot be indexed: the index function panicked: no value for ns/bad");
+        assert_eq!(informer.indexer().index_status("names").unwrap().failed, 1);
 
         // The same for later objects.
         fake.until_watches(1).await;
@@ -56,11 +56,11 @@ async fn an_object_whose_index_function_panics_is_not_in_the_index() {
         fake.put("ns/d");
         assert_eq!(receive(&mut listener, 3).await, ["update ns/bad@3→5", "add ns/bad-too@6", "add ns/d@7"]);
         assert_eq!(names(&by_index()), ["a", "c", "d"]);
-        assert_eq!(informer.indexer().index_status("picky").unwrap().failed, 2);
-        assert!(informer.indexer().index("picky", &fake.put("ns/bad")).is_err(), "the error names the object");
+        assert_eq!(informer.indexer().index_status("names").unwrap().failed, 2);
+        assert!(informer.indexer().index("names", &fake.put("ns/bad")).is_err(), "the object has no value in this index");
         fake.delete("ns/bad");
         assert_eq!(receive(&mut listener, 1).await.len(), 1);
-        assert!(informer.remove_index("picky"));
+        assert!(informer.remove_index("names"));
         assert_eq!(informer.lifecycle(), Lifecycle::Started);
     })
     .await;
@@ -72,14 +72,15 @@ async fn an_index_function_that_always_panics_does_not_affect_other_indices() {
     let fake = FakeListWatch::pods();
     fake.put(Draft::new("ns/a").label("app", "web"));
     let informer = informer(&fake);
-    let hopeless = IndexFunction::new(|_| -> Result<Vec<String>, IndexError> { panic!("out of order") });
-    informer.add_index("hopeless", IndexSource::Function(hopeless)).unwrap();
+    let failing =
+        IndexFunction::new(|_| -> Result<Vec<String>, IndexError> { panic!("the index function panics") });
+    informer.add_index("failing", IndexSource::Function(failing)).unwrap();
     informer.add_index("app", IndexSource::Label("app".into())).unwrap();
     run(&informer, async {
         informer.wait_for_sync().await;
         assert_eq!(informer.indexer().by_index("app", "web").unwrap().len(), 1);
-        assert_eq!(informer.indexer().by_index("hopeless", "web").unwrap().len(), 0);
-        assert_eq!(informer.indexer().index_status("hopeless").unwrap().failed, 1);
+        assert_eq!(informer.indexer().by_index("failing", "web").unwrap().len(), 0);
+        assert_eq!(informer.indexer().index_status("failing").unwrap().failed, 1);
     })
     .await;
 }
@@ -92,7 +93,7 @@ async fn a_transformer_that_panics_counts_as_failed() {
     let informer = informer(&fake);
     informer
         .set_transformer(Arc::new(|object| {
-            assert!(!is_bad(&object), "cannot stand {}", object.key());
+            assert!(!is_bad(&object), "rejected: {}", object.key());
             Ok(object)
         }))
         .unwrap();
@@ -154,19 +155,19 @@ async fn a_filter_or_handler_that_panics_is_called_for_later_objects() {
     tokio::join!(handling, test);
 }
 
-struct Clumsy;
+struct PanickingMetrics;
 
-impl InformerMetrics for Clumsy {
+impl InformerMetrics for PanickingMetrics {
     fn queued(&self, _: &Identity, _: usize) {
-        panic!("metrics are out");
+        panic!("the metrics panic");
     }
 
     fn processed(&self, _: &Identity, _: Duration) {
-        panic!("metrics are out");
+        panic!("the metrics panic");
     }
 
     fn resource_version(&self, _: &Identity, _: &str) {
-        panic!("metrics are out");
+        panic!("the metrics panic");
     }
 }
 
@@ -176,13 +177,17 @@ async fn a_watch_error_handler_and_metrics_that_panic_do_not_stop_the_informer()
     fake.put("ns/a");
     fake.refuse_watch_lists();
     fake.fail_list(errors::internal().into());
-    let name = InformerName::new("clumsy").unwrap();
+    let name = InformerName::new("panicking").unwrap();
     let pods = GroupVersionResource::new("", "v1", "pods");
-    let publisher =
-        crate::toolkit::metrics::Publisher { identity: name.identify(&pods), metrics: Arc::new(Clumsy) };
+    let publisher = crate::toolkit::metrics::Publisher {
+        identity: name.identify(&pods),
+        metrics: Arc::new(PanickingMetrics),
+    };
     let config = Config { publisher: Some(publisher), ..config() };
     let informer = SharedInformer::new(Arc::new(fake.clone()), config);
-    informer.set_watch_error_handler(WatchErrorHandler::new(|_| panic!("not my day"))).unwrap();
+    informer
+        .set_watch_error_handler(WatchErrorHandler::new(|_| panic!("the watch error handler panics")))
+        .unwrap();
     let mut listener = informer.add_listener(ListenerConfig::default()).unwrap();
     run(&informer, async {
         assert_eq!(receive(&mut listener, 1).await, ["add ns/a@2 (initial)"]);

@@ -1,4 +1,4 @@
-//! One run of one informer: sync, rest, events, rest; and what else is asked for.
+//! One run of one informer: sync, rest, events, rest, and the optional readings.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ pub(crate) struct Args {
     kept: Kept,
     #[arg(long, default_value_t = 1)]
     handlers: usize,
-    /// No more than so many.
+    /// The greatest number of events.
     #[arg(long)]
     events: Option<u64>,
     /// Ends after the sync.
     #[arg(long)]
     no_events: bool,
-    /// Also has everything listed again, unchanged.
+    /// Also lists all unchanged objects again.
     #[arg(long)]
     relist: bool,
     /// Also measures reads of the cache.
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     reads: bool,
 }
 
-/// What a handler has heard of.
+/// The progress of a handler.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     objects: u64,
@@ -90,7 +90,7 @@ pub(crate) async fn run(args: Args) -> Result<Record> {
     Ok(meter.record())
 }
 
-/// A handler that does nothing but look at what it is told.
+/// A handler that only reads the resourceVersion of each notification.
 async fn handle(mut listener: Listener, plan: Plan, heard: watch::Sender<Heard>) {
     let mut so_far = Heard::default();
     while let Some(delivery) = listener.next().await {
@@ -99,7 +99,7 @@ async fn handle(mut listener: Listener, plan: Plan, heard: watch::Sender<Heard>)
         so_far.objects += u64::from(is_new);
         let is_last = *notification.object().resource_version() == *plan.last_resource_version;
         listener.finish(&delivery.key, Outcome::Done);
-        // Nobody looks before all are there.
+        // No reader needs the count before the sync.
         if (is_new && so_far.objects == plan.objects) || is_last {
             so_far.last |= is_last;
             heard.send_replace(so_far);
@@ -107,7 +107,7 @@ async fn handle(mut listener: Listener, plan: Plan, heard: watch::Sender<Heard>)
     }
 }
 
-/// Has the watch end as expired, so that everything is listed again, and notes how much more memory that takes for a while.
+/// Expires the watch, so that the informer relists, and records the additional peak of memory.
 async fn list_again(informer: &SharedInformer, control: &Control, meter: &mut Meter) -> Result<()> {
     let relists = informer.status().relists;
     let before = resident()?;

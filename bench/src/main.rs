@@ -1,7 +1,7 @@
-//! `oarlock-bench`: the informer under measurement, as the host runs it; and the transport alone, for the distance.
+//! `oarlock-bench`: measures the informer as the host runs it, and the transport alone for comparison.
 //!
-//! Each command is one run of one subject in a process of its own. It prints its readings as one line of JSON;
-//! `cargo xtask bench informer` starts it, pinned, as it starts the others.
+//! Each command is one run of one subject in its own process. It prints its readings as one line of JSON.
+//! `cargo xtask bench informer` starts it pinned to a core, like the other subjects.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "a run is a process of its own: what it starts ends with it")]
@@ -18,7 +18,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use oarlock_measure::Record;
 
-// As the host. How it is tuned, and why, stands in .cargo/config.toml.
+// As in the host. `.cargo/config.toml` has its configuration and the reasons.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -30,23 +30,23 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Caches and hears everything that the synthetic API server has.
+    /// Caches the objects of the synthetic API server and handles its events.
     Informer(informer::Args),
-    /// Reads the same bytes and counts lines.
+    /// Reads the same bytes and counts the lines.
     Transport(transport::Args),
     /// Caches the Pods of a real API server.
     Real(real::Args),
-    /// Hears of what is written to a real API server.
+    /// Measures when the informer receives the writes to a real API server.
     Follow(real::Follow),
-    /// Follows an API server on which everything goes wrong, and says whether memory stays flat and every view is right.
+    /// Follows an API server with many faults, and checks the memory and the view of every handler.
     Soak(soak::Args),
-    /// Follows API servers that fail for a while, and says how soon afterwards everything is there.
+    /// Follows API servers that fail for a while, and measures the time until the caches are complete again.
     Recovery(recovery::Args),
-    /// Says how small zstd gets what comes on stdin, at level 19.
+    /// Prints the size of standard input compressed with zstd at level 19.
     Zstd,
 }
 
-// As the host.
+// As in the host.
 #[tokio::main]
 async fn main() -> Result<()> {
     match Args::parse().command {

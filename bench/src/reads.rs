@@ -1,4 +1,4 @@
-//! What it costs to read the cache.
+//! The costs of reads from the cache.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::hint::black_box;
@@ -9,10 +9,10 @@ use oarlock_informer::indexer::IndexFunction;
 use oarlock_informer::{Object, SharedInformer, indexer::IndexSource, object::ObjectKey};
 use oarlock_measure::Meter;
 
-/// How many objects each value of the index has.
+/// The number of objects per value of the index.
 const PER_VALUE: usize = 50;
 
-/// One reading of something this short would say nothing.
+/// Short operations are repeated for at least this long.
 const READINGS: usize = 10_000;
 
 /// Reads by key and by index, without bodies and with.
@@ -46,7 +46,7 @@ pub(crate) fn measure(informer: &SharedInformer, meter: &mut Meter) -> Result<()
     Ok(())
 }
 
-/// Returns how long one of the readings took on average: of all items in turn, again and again until there were enough.
+/// Returns the mean time of an operation, applied to all items in turn until enough time has passed.
 fn nanoseconds<T>(items: &[T], mut read: impl FnMut(&T) -> usize) -> f64 {
     let n_rounds = READINGS.div_ceil(items.len().max(1));
     let begun = Instant::now();
@@ -56,7 +56,7 @@ fn nanoseconds<T>(items: &[T], mut read: impl FnMut(&T) -> usize) -> f64 {
     begun.elapsed().as_nanos() as f64 / (items.len() * n_rounds).max(1) as f64
 }
 
-/// Puts the keys into an order that is none.
+/// Shuffles the keys.
 fn scatter(keys: &mut [ObjectKey]) {
     let n = keys.len();
     for i in 0..n {

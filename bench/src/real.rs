@@ -1,4 +1,4 @@
-//! The informer over a real API server: memory at rest, and when it heard of writes.
+//! The informer with a real API server: memory at rest, and the latency of writes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,19 +19,19 @@ use crate::subject::{self, Kept};
 pub(crate) struct Args {
     #[arg(long)]
     kubeconfig: PathBuf,
-    /// How many there are.
+    /// The number of Pods.
     #[arg(long)]
     objects: u64,
     #[arg(long, value_enum, default_value = "default")]
     kept: Kept,
 }
 
-/// Follows the ConfigMaps that somebody writes.
+/// Follows the ConfigMaps that a writer changes.
 #[derive(clap::Args)]
 pub(crate) struct Follow {
     #[arg(long)]
     kubeconfig: PathBuf,
-    /// How many updates there will be.
+    /// The number of updates.
     #[arg(long)]
     writes: usize,
 }
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args) -> Result<Record> {
     Ok(meter.record())
 }
 
-/// Prints a line when it has synced, and one with when it heard of each version in the end.
+/// Prints a line at the sync, and at the end a line with the time of each version.
 #[expect(clippy::print_stdout, reason = "the readings are what is asked for")]
 pub(crate) async fn follow(args: Follow) -> Result<()> {
     let Follow { kubeconfig, writes } = args;
@@ -73,14 +73,14 @@ pub(crate) async fn follow(args: Follow) -> Result<()> {
     Ok(())
 }
 
-/// As the host connects.
+/// Connects as the host does.
 async fn client(kubeconfig: PathBuf) -> Result<kube::Client> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(transport::client(config)?)
 }
 
-/// Runs it until what is returned is dropped.
+/// Runs the informer until the returned guard is dropped.
 fn start(informer: &SharedInformer) -> tokio_util::sync::DropGuard {
     let token = CancellationToken::new();
     let (informer, child) = (informer.clone(), token.clone());

@@ -1,4 +1,5 @@
-//! How informers come through an API server that fails for a while (`bench/peers/recovery`, where client-go's do the same at the same time).
+//! The recovery of informers after an API server has failed for a while. `bench/peers/recovery` runs
+//! client-go's informers at the same time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,30 +14,30 @@ use tokio_util::sync::CancellationToken;
 
 use crate::subject::{self, Kept};
 
-/// How often it is looked whether everything is there.
+/// The period of checks of the state.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the plan is.
+    /// The URL of the plan.
     #[arg(long)]
     server: String,
 }
 
-/// What one handler was told, and what that comes to.
+/// The notifications of one handler, and the state that they describe.
 #[derive(Clone, Default)]
 struct Follower(Arc<Mutex<Told>>);
 
 #[derive(Default)]
 struct Told {
     versions: HashMap<ObjectKey, i64>,
-    /// Of all versions: whoever has the same has the same objects.
+    /// A checksum of all versions. Equal checksums mean equal objects.
     sum: i64,
     n_heard: u64,
 }
 
-/// Follows all servers of the plan, until each informer has what there is after the failures.
+/// Follows all servers of the plan, until each informer has the state after the failures.
 pub(crate) async fn run(args: Args) -> Result<()> {
     let control = Control::new(&args.server)?;
     let urls: Vec<String> = block_in_place(|| control.get("/control/plan"))?;
@@ -54,7 +55,8 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     block_in_place(|| control.post(&outcome))
 }
 
-/// Returns how many seconds it took from the end of the failures, and of how many changes the handler heard before.
+/// Returns the seconds from the end of the failures to the complete state, and the number of changes received
+/// before.
 async fn follow(control: Control, url: String) -> Result<(f64, u64)> {
     let informer = subject::informer(subject::client(&url)?, "configmaps", Kept::Default)?;
     let follower = Follower::default();
@@ -108,7 +110,7 @@ impl Follower {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it has what there is; returns for how long all has been well by then.
+    /// Waits until the state is complete; returns the time since the end of the failures.
     async fn catches_up(&self, control: &Control, is_calm: bool) -> Result<f64> {
         loop {
             let state: Value = block_in_place(|| control.get("/control/state"))?;

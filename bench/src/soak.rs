@@ -1,7 +1,8 @@
-//! One long run over an API server on which everything goes wrong that may (`bench/peers/chaos`).
+//! One long run with an API server that has many faults (`bench/peers/chaos`).
 //!
-//! Several handlers keep a view each: a quick one, a slow one, one that fails now and then, one that sees some namespaces only. Every chain
-//! has to be unbroken on the way, and every view what a fresh list has in the end; the memory has to stay where it was.
+//! Several handlers have a view each: a fast one, a slow one, one with random failures, one with some
+//! namespaces only. Every chain must be unbroken; at the end every view must equal a fresh list, and the
+//! memory must not have grown.
 
 mod view;
 
@@ -17,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 use crate::subject::{self, Kept};
 use view::{Manner, SharedView, fresh, handle};
 
-/// How much of the run is warm-up.
+/// The fraction of the run that is warm-up.
 const WARM_UP: f64 = 0.1;
 
-/// How often the memory is looked at.
+/// The period of memory readings.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The namespaces that one of the handlers sees.
@@ -29,10 +30,10 @@ const SEEN: [&str; 3] = ["orders-prod", "billing-canary", "search-staging"];
 /// The run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The chaotic API server.
+    /// The URL of the chaotic API server.
     #[arg(long)]
     server: String,
-    /// How much happens; the server knows as well.
+    /// The number of events, as configured in the server.
     #[arg(long)]
     events: u64,
 }
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: Args) -> Result<()> {
     let Args { server, events } = args;
     let control = Control::new(&server)?;
     let informer = subject::informer_with(subject::client(&server)?, "pods", Kept::Default, |config| {
-        // What goes wrong once an hour elsewhere goes wrong every second here.
+        // Short back-offs: faults come every second here.
         config.reflector.backoff.initial = Duration::from_millis(5);
         config.reflector.backoff.cap = Duration::from_millis(100);
         config.reflector.silence_limit = Duration::from_secs(1);
@@ -77,13 +78,13 @@ pub(crate) async fn run(args: Args) -> Result<()> {
         "resident_bytes": samples.last().map(|(_, bytes)| bytes), "broken_chains": breaks, "wrong_views": wrong, "faults": faults,
         "relists": informer.status().relists});
     print(&line);
-    ensure!(wrong.is_empty(), "these handlers' views are not what a fresh list has: {wrong:?}");
-    ensure!(breaks == 0, "{breaks} notifications did not follow from the one before");
+    ensure!(wrong.is_empty(), "the views of these handlers differ from a fresh list: {wrong:?}");
+    ensure!(breaks == 0, "{breaks} notifications do not follow from the one before");
     ensure!(growth <= 0.02, "memory grew by {:.1} % from the first quarter to the last", growth * 100.0);
     Ok(())
 }
 
-/// Looks at the memory until all has happened. Returns what there was, by how much had happened, and which faults there were.
+/// Reads the memory until the last event. Returns the readings by event count, and the faults.
 async fn watch_memory(
     control: &Control,
     informer: &SharedInformer,
@@ -115,7 +116,7 @@ async fn watch_memory(
     }
 }
 
-/// Waits until the handlers have handled everything. Returns the names of those whose view is wrong.
+/// Waits until the handlers have handled all events. Returns the names of handlers with a wrong view.
 async fn settle(control: &Control, informer: &SharedInformer, views: &[SharedView]) -> Result<Vec<String>> {
     let list: Value = block_in_place(|| control.get("/control/fresh"))?;
     let version = list["metadata"]["resourceVersion"].as_str().context("the list has no version")?;
@@ -140,7 +141,7 @@ async fn settle(control: &Control, informer: &SharedInformer, views: &[SharedVie
     Ok(wrong)
 }
 
-/// By which part the memory of the last quarter is above that of the first, after the warm-up.
+/// Returns the growth of memory from the first to the last quarter after the warm-up, as a fraction.
 fn growth(samples: &[(f64, u64)]) -> f64 {
     let quarter = (1.0 - WARM_UP) / 4.0;
     let mean = |from: f64, to: f64| {

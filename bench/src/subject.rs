@@ -1,4 +1,4 @@
-//! The informer as the host makes it: its transport, its source, the default configuration.
+//! The informer as the host configures it: its transport, its source, the default configuration.
 
 use std::sync::Arc;
 
@@ -15,28 +15,28 @@ use oarlock_informer::{
     object::TypeMeta,
 };
 
-/// What is asked for and kept of the objects.
+/// The content of the cached objects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub(crate) enum Kept {
-    /// What the host keeps when nobody says otherwise.
+    /// The default of the host.
     Default,
-    /// managedFields as well, and what else is left out by default.
+    /// Full objects without pruning, with managedFields.
     Everything,
-    /// Metadata, of which no more is asked for.
+    /// Metadata only.
     Metadata,
 }
 
-/// Returns a client for an API server that wants no credentials.
+/// Returns a client for an API server without authentication.
 pub(crate) fn client(server: &str) -> Result<Client> {
     Ok(transport::client(kube::Config::new(server.parse()?))?)
 }
 
-/// Returns an informer that has yet to be run.
+/// Returns an informer with the default configuration.
 pub(crate) fn informer(client: Client, resource: &str, kept: Kept) -> Result<SharedInformer> {
     informer_with(client, resource, kept, |_| {})
 }
 
-/// Returns one whose configuration is not quite the default one.
+/// Returns an informer with a changed configuration.
 pub(crate) fn informer_with(
     client: Client,
     resource: &str,
@@ -46,7 +46,7 @@ pub(crate) fn informer_with(
     let type_meta = match resource {
         "pods" => TypeMeta::new("v1", "Pod"),
         "configmaps" => TypeMeta::new("v1", "ConfigMap"),
-        other => bail!("no {other} are served"),
+        other => bail!("the server has no {other}"),
     };
     let resource = GroupVersionResource::new("", "v1", resource);
     let mut source = api::Config::new(resource.clone(), Some(type_meta.clone()));

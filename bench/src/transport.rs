@@ -1,4 +1,4 @@
-//! The transport alone: hyper reads the same watch, and nobody does more than find the ends of its lines.
+//! The transport alone: hyper reads the same watch, and the program only finds the ends of lines.
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;

@@ -1,6 +1,6 @@
-//! kube-rs' reflector under measurement, as its users make it: default configuration, jemalloc.
+//! Measures the reflector of kube-rs with its default configuration and jemalloc.
 //!
-//! Each run prints its readings as one line of JSON, as `oarlock-bench` does.
+//! Each run prints its readings as one line of JSON, like `oarlock-bench`.
 
 #![forbid(unsafe_code)]
 
@@ -31,18 +31,18 @@ struct Args {
     /// The synthetic API server.
     #[arg(long, required_unless_present = "kubeconfig", default_value = "")]
     server: String,
-    /// A real API server in its place.
+    /// A real API server instead.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// How many Pods the real one has.
+    /// The number of Pods of the real API server.
     #[arg(long, default_value_t = 0)]
     objects: u64,
-    /// Hears of so many updates of the ConfigMaps of the real one, and of nothing else.
+    /// Follows this many updates of ConfigMaps of the real API server, and nothing else.
     #[arg(long)]
     follow: Option<usize>,
     #[arg(long = "as", value_enum, default_value = "typed")]
     kind: Kind,
-    /// No more than so many.
+    /// The greatest number of events.
     #[arg(long)]
     events: Option<u64>,
 }
@@ -54,7 +54,7 @@ enum Kind {
     Metadata,
 }
 
-/// What the handler has heard of.
+/// The progress of the handler.
 #[derive(Clone, Copy, Default)]
 struct Heard {
     objects: u64,
@@ -146,7 +146,7 @@ where
     Ok(())
 }
 
-/// Prints a line when it has synced, and one with when it heard of each version in the end.
+/// Prints a line at the sync, and at the end a line with the time of each version.
 async fn hear_of(client: Client, writes: usize) -> Result<()> {
     let (reader, writer) = reflector::store::<ConfigMap>();
     let events = watcher::watcher(Api::<ConfigMap>::all(client), watcher::Config::default());

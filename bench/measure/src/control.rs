@@ -1,4 +1,4 @@
-//! The control endpoints of the synthetic API server, over the plainest HTTP there is.
+//! The client of the control endpoints of the synthetic API server, over HTTP/1.0.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,59 +7,58 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// The synthetic API server, from the side.
+/// The control endpoints of the synthetic API server.
 #[derive(Clone, Debug)]
 pub struct Control {
     authority: String,
 }
 
-/// What is coming.
+/// The planned run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Plan {
-    /// How many objects there are.
+    /// The number of objects.
     pub objects: u64,
-    /// How many events come once they are let.
+    /// The number of events after the start.
     pub events: u64,
-    /// The resourceVersion of the last one.
+    /// The resourceVersion of the last event.
     pub last_resource_version: String,
 }
 
 // === impl Control ===
 
 impl Control {
-    /// Takes the server's URL, `http://HOST:PORT`.
+    /// Returns a client for the URL `http://HOST:PORT`.
     ///
     /// # Errors
     ///
-    /// When it is none.
+    /// When the URL has another form.
     pub fn new(url: &str) -> Result<Self> {
         let authority = url.strip_prefix("http://").context("the server is at http://HOST:PORT")?;
         Ok(Self { authority: authority.trim_end_matches('/').to_owned() })
     }
 
-    /// Has the server make everything ready in a form, ends the watches of others, and returns what is coming: no more than so many
-    /// events, if that is said.
+    /// Makes the server prepare a run, ends other watches, and returns the plan, with at most this many
+    /// events.
     ///
     /// # Errors
     ///
-    /// When the server does not answer as it should.
+    /// When the answer of the server is not valid.
     pub fn prepare(&self, resource: &str, form: &str, events: Option<u64>) -> Result<Plan> {
         self.post("reset")?;
         let events = events.map_or_else(String::new, |events| format!("&events={events}"));
         self.get(&format!("/control/{resource}/plan?form={form}{events}"))
     }
 
-    /// Asks for JSON.
+    /// Requests JSON.
     ///
     /// # Errors
     ///
-    /// When the server does not answer with such.
+    /// When the answer is not JSON of this type.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        serde_json::from_str(&self.ask("GET", path)?)
-            .with_context(|| format!("GET {path}: not what was expected"))
+        serde_json::from_str(&self.ask("GET", path)?).with_context(|| format!("GET {path}: unexpected JSON"))
     }
 
-    /// Tells the server to do something: `start`, `reset` or `expire`.
+    /// Sends a command: `start`, `reset` or `expire`.
     ///
     /// # Errors
     ///
@@ -78,7 +77,7 @@ impl Control {
 
     fn exchange(&self, method: &str, path: &str) -> std::io::Result<String> {
         let mut connection = TcpStream::connect(&self.authority)?;
-        // 1.0, so that the body comes as it is and ends with the connection.
+        // With HTTP/1.0 the body has no chunks and ends with the connection.
         write!(connection, "{method} {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n")?;
         let mut answer = String::new();
         connection.read_to_string(&mut answer)?;

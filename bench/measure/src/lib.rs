@@ -1,6 +1,6 @@
-//! How a process under test measures itself, and how it talks to the server that it is measured against.
+//! Measures the own process, and controls the synthetic API server.
 //!
-//! All of it blocks, and does next to nothing: it must not show in what it measures.
+//! All calls block and cost little, so that they do not change the readings.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -1,4 +1,4 @@
-//! What the kernel says of this process.
+//! The memory and CPU time of this process, from the kernel.
 
 use std::fs;
 use std::thread;
@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// A process is at rest when it takes less than [`IDLE`] of CPU in this long, [`QUIET_WINDOWS`] times in a row.
+/// A process is at rest when it takes less than [`IDLE`] of CPU in this long, [`QUIET_WINDOWS`] times in a
+/// row.
 const WINDOW: Duration = Duration::from_millis(250);
 const QUIET_WINDOWS: u32 = 8;
 const IDLE: Duration = Duration::from_millis(2);
 
-/// However busy it is, it is not waited for longer than this.
+/// The greatest time to wait for a process at rest.
 const LONGEST_SETTLING: Duration = Duration::from_secs(60);
 
-/// Returns the CPU time that this process has taken, all its threads, in user and in kernel mode.
+/// Returns the CPU time of all threads of this process, in user and kernel mode.
 #[must_use]
 pub fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -23,34 +24,35 @@ pub fn cpu() -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
 }
 
-/// Returns how much memory is resident, in bytes, exactly.
+/// Returns the exact resident memory in bytes.
 ///
 /// # Errors
 ///
-/// When the kernel does not say.
+/// When `/proc` cannot be read.
 pub fn resident() -> Result<u64> {
     field("/proc/self/smaps_rollup", "Rss:")
 }
 
-/// Returns the most that was resident since [`reset_peak`].
+/// Returns the peak of resident memory since [`reset_peak`].
 ///
 /// # Errors
 ///
-/// When the kernel does not say.
+/// When `/proc` cannot be read.
 pub fn peak_resident() -> Result<u64> {
     field("/proc/self/status", "VmHWM:")
 }
 
-/// Forgets what was resident before.
+/// Resets the peak of resident memory.
 ///
 /// # Errors
 ///
-/// When the kernel does not let us.
+/// When `/proc` cannot be written.
 pub fn reset_peak() -> Result<()> {
     fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak of the resident memory")
 }
 
-/// Waits until the process is at rest: until whatever it puts off, such as compressing or collecting garbage, is done.
+/// Waits until the process is at rest: until deferred work, such as compression or garbage collection, is
+/// done.
 pub fn settle() {
     let begun = Instant::now();
     let (mut quiet, mut before) = (0, cpu());

@@ -1,4 +1,5 @@
-//! What a subject says in the end: plain readings, of which `cargo xtask bench` makes figures, for all subjects in one way.
+//! The readings of a subject, from which `cargo xtask bench` computes the figures in the same way for all
+//! subjects.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,27 +12,27 @@ use crate::process::{cpu, peak_resident, reset_peak, resident, settle};
 /// The readings of one run.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Record {
-    /// How many objects were cached.
+    /// The number of cached objects.
     pub objects: u64,
-    /// How many events came.
+    /// The number of events.
     pub events: u64,
-    /// Resident bytes before the first list; everything but the informer is there already.
+    /// Resident bytes before the first list, with all but the informer.
     pub resident_before: u64,
-    /// The most that was resident until the process was at rest after the sync.
+    /// The peak of resident bytes until the process was at rest after the sync.
     pub resident_peak: u64,
     /// Resident bytes at rest after the sync.
     pub resident_synced: u64,
-    /// Resident bytes at rest after the events; the same as before them if there were none.
+    /// Resident bytes at rest after the events; without events, as after the sync.
     pub resident_after: u64,
-    /// CPU seconds until every handler had heard of every object, and the process was at rest again.
+    /// CPU seconds until every handler had received every object, and the process was at rest again.
     pub sync_cpu_seconds: f64,
-    /// CPU seconds until every handler had heard of the last event, and the process was at rest again.
+    /// CPU seconds until every handler had received the last event, and the process was at rest again.
     pub events_cpu_seconds: f64,
-    /// What of these was spent after the last handler had heard of the last event.
+    /// The part of these after the last handler had received the last event.
     pub catching_up_cpu_seconds: f64,
-    /// How long the events took.
+    /// The duration of the events.
     pub events_seconds: f64,
-    /// Whatever else the subject has to say, by the name of the metric.
+    /// Further readings, by the name of the metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub more: BTreeMap<String, f64>,
 }
@@ -47,11 +48,11 @@ pub struct Meter {
 // === impl Meter ===
 
 impl Meter {
-    /// To be called when all is there but the informer.
+    /// Starts the measurement. Must be called before the informer is created.
     ///
     /// # Errors
     ///
-    /// When the kernel does not say how much memory there is.
+    /// When `/proc` cannot be read.
     pub fn begin() -> Result<Self> {
         settle();
         reset_peak()?;
@@ -59,7 +60,8 @@ impl Meter {
         Ok(Self { record, cpu: cpu(), begun: Instant::now() })
     }
 
-    /// To be called when every handler has heard of every object. Waits until the process is at rest.
+    /// Records the sync. Must be called when every handler has received every object. Waits until the process
+    /// is at rest.
     ///
     /// # Errors
     ///
@@ -74,13 +76,14 @@ impl Meter {
         Ok(())
     }
 
-    /// To be called before the events are let flow.
+    /// Records the start of the events.
     pub fn begin_events(&mut self) {
         self.cpu = cpu();
         self.begun = Instant::now();
     }
 
-    /// To be called when every handler has heard of the last event. Waits until the process is at rest.
+    /// Records the end of the events. Must be called when every handler has received the last event. Waits
+    /// until the process is at rest.
     ///
     /// # Errors
     ///
@@ -97,7 +100,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Notes something else.
+    /// Records a further reading.
     pub fn note(&mut self, metric: &str, value: f64) {
         self.record.more.insert(metric.to_owned(), value);
     }

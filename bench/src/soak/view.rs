@@ -1,4 +1,4 @@
-//! What one handler believes, from what it was told alone.
+//! The view of one handler, built from its notifications alone.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use oarlock_informer::{
 };
 use serde_json::Value;
 
-/// How a handler behaves.
+/// The behaviour of a handler.
 #[derive(Clone, Copy)]
 pub(super) enum Manner {
     Quick,
@@ -19,7 +19,7 @@ pub(super) enum Manner {
     Failing,
 }
 
-/// By key, the uid and version of what there is.
+/// The uid and version of each object, by key.
 pub(super) type View = BTreeMap<String, (String, String)>;
 
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(super) struct SharedView {
 #[derive(Default)]
 struct State {
     view: View,
-    /// How many notifications did not follow from the one before.
+    /// The number of notifications that do not follow from the one before.
     n_breaks: u64,
 }
 
@@ -55,7 +55,7 @@ impl SharedView {
         self.lock().n_breaks
     }
 
-    /// Whether nothing waits for the handler.
+    /// Returns true if the backlog of the handler is empty.
     pub(super) fn is_idle(&self) -> bool {
         let ListenerStats { pending, in_flight, backing_off, .. } = self.listener.stats();
         pending + in_flight + backing_off == 0
@@ -69,7 +69,7 @@ impl SharedView {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one notification in, and looks whether it follows from what is known (promise 2).
+    /// Applies a notification, and checks that it follows from the view (promise 2).
     fn take_in(&self, key: &ObjectKey, notification: &Notification) {
         let mut state = self.lock();
         let known = match notification.new() {
@@ -79,8 +79,8 @@ impl SharedView {
         let old = match notification {
             Notification::Added { .. } => None,
             Notification::Updated { old, .. } => Some(facts(old)),
-            // The last state may be newer than the one told before, since the deletion has a version, too; and of an add that was
-            // initial or tried, and merged with the delete, only the delete is told.
+            // The last state may be newer than the view, since a deletion has its own version. A delete that
+            // merged with an initial or retried add comes alone.
             Notification::Deleted { .. } => known.clone(),
         };
         if known != old {
@@ -90,7 +90,7 @@ impl SharedView {
     }
 }
 
-/// Handles until the informer stops.
+/// Handles notifications until the informer stops.
 pub(super) async fn handle(mut listener: Listener, manner: Manner, view: SharedView) {
     let mut n: u64 = 0;
     while let Some(delivery) = listener.next().await {
@@ -110,7 +110,7 @@ pub(super) async fn handle(mut listener: Listener, manner: Manner, view: SharedV
     }
 }
 
-/// What somebody who lists now, and sees these namespaces, knows.
+/// Returns the view of a fresh list of these namespaces.
 pub(super) fn fresh(list: &Value, namespaces: Namespaces) -> View {
     let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -1,10 +1,12 @@
-//! `bench-statistics FILE [--check]`: makes the zstd statistics with which every dictionary of the informer begins.
+//! `bench-statistics FILE [--check]`: makes the zstd statistics with which every dictionary of the informer
+//! begins.
 //!
-//! It reads Pods as JSON lines from standard input, as `bench-peers corpus` writes them. zstd's trainer makes a dictionary of
-//! some of them; the head of that dictionary has the tables for literals, lengths and offsets, and nothing of the Pods. With
-//! `--check` it writes nothing, and fails if the file has other bytes.
+//! It reads Pods as JSON lines from standard input, as `bench-peers corpus` writes them. zstd's trainer makes
+//! a dictionary of some of them; the head of that dictionary has the tables for literals, lengths and
+//! offsets, and nothing of the Pods. With `--check` it writes nothing, and fails if the file has other bytes.
 //!
-//! It also prints how small Pods become that are not among the samples, with the tables and without any dictionary head.
+//! It also prints how small Pods become that are not among the samples, with the tables and without any
+//! dictionary head.
 
 use std::io::Read;
 use std::{env, fs};

@@ -1,4 +1,4 @@
-//! The queue alone: what is pushed, what is popped, and what it cannot know.
+//! The queue alone: pushes, pops, and the need for a cache.
 //!
 //! `cargo run -p oarlock-informer --example delta_fifo`; it needs no server.
 
@@ -15,7 +15,8 @@ use oarlock_informer::{
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The queue asks the cache which objects are known, or it would drop the delete of an object that it has handed out.
+    // The queue reads the known objects from the cache. Without it, it drops the delete of an object that it
+    // has delivered.
     let mut cache = IndexerWriter::new();
     let known_objects = Arc::new(cache.indexer().clone());
     let fifo = DeltaFifo::new(Config { known_objects: Some(known_objects), ..Config::default() });
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     println!("push: web updated");
     fifo.update(pod("web", 4)?)?;
-    // Only the new object comes out. What it was before stands in the cache, as long as nobody has put the new one there.
+    // The queue delivers the new object only. The cache has the old one until the new one is stored.
     pop(&fifo, &mut cache)?;
 
     println!("push: web deleted, and a pod that nobody has heard of");
@@ -47,7 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Pops one object's changes, shows them, and moves the newest state into the cache. Answers false when nothing waits.
+/// Pops the changes of one object, prints them, and stores the newest state in the cache. Returns false when
+/// the queue is empty.
 fn pop(fifo: &DeltaFifo, cache: &mut IndexerWriter) -> Result<bool, Box<dyn Error>> {
     let popped = fifo.try_pop(|key, deltas, _| {
         let changes: Vec<_> = deltas.as_slice().iter().map(show).collect();
@@ -69,7 +71,7 @@ fn show(delta: &Delta) -> String {
         Delta::Updated(object) => ("Updated", Some(object)),
         Delta::Replaced(object) => ("Replaced", Some(object)),
         Delta::Sync(object) => ("Sync", Some(object)),
-        // Where the deletion itself was missed, a tombstone stands for it.
+        // A tombstone replaces a missed deletion.
         Delta::Deleted(deleted) => ("Deleted", deleted.last_known()),
     };
     format!("{change} {}", object.map(version).unwrap_or_default())

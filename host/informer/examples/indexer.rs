@@ -1,4 +1,4 @@
-//! The cache and its indices: objects under keys of one's own, found again by what a label says.
+//! The cache and its indices: objects with custom keys, found by a label.
 //!
 //! `cargo run -p oarlock-informer --example indexer`; it needs no server.
 
@@ -15,13 +15,13 @@ use oarlock_informer::{
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A key function names objects; without one they are kept by namespace and name. There is one writer and any number of readers: only
-    // the writer has methods that change anything.
+    // The key function computes the keys; by default they are namespace and name. The cache has one writer,
+    // which alone can change it, and any number of readers.
     let own_key = |object: &Object| Ok(key(object.key().namespace(), object.key().name()));
     let mut cache = IndexerWriter::with_key_function(KeyFunction::new(own_key));
     let indexer = cache.indexer().clone();
 
-    // An index is a name and what it files objects under: a label, an owner, a JSON pointer, or whatever a function says.
+    // An index has a name and a source of values: a label, an owner, a JSON pointer or a function.
     indexer.add_index("app", IndexSource::Label("app".to_owned()))?;
     for (namespace, name, app) in
         [("default", "web-1", "web"), ("default", "db-1", "db"), ("other", "web-1", "web")]
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     cache.delete(&key("other", "web-1"), None);
     print(&indexer, "app")?;
 
-    // An index may come later, while the cache is in use; what is there is filed before this returns.
+    // An index can be added while the cache is in use. It has all cached objects when the call returns.
     indexer.add_index("name", IndexSource::Pointer("/metadata/name".parse()?))?;
     print(&indexer, "name")?;
     if let Err(error) = indexer.by_index("colour", "blue") {
@@ -50,12 +50,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The key of one's own: one name, with the namespace in it.
+/// The custom key: one name with the namespace in it.
 fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::new("", format!("{namespace}---{name}"))
 }
 
-/// Prints an index: each value, and the keys of the objects that are filed under it.
+/// Prints an index: each value with the keys of its objects.
 fn print(indexer: &Indexer, index: &str) -> Result<(), Box<dyn Error>> {
     println!("index {index:?}:");
     for value in indexer.index_values(index, &Namespaces::All) {

@@ -1,19 +1,18 @@
-//! The index over HTTP: which Pods are part of an app, answered from the cache.
+//! An index over HTTP: the Pods of an app, from the cache.
 //!
-//! `cargo run -p oarlock-informer --example indexer_http [ADDRESS]`, against the cluster of your kubeconfig; then
-//! `curl 127.0.0.1:8080/app/NAME` lists the keys of the Pods whose label `app` is NAME. Ends on Ctrl-C.
+//! `cargo run -p oarlock-informer --example indexer_http [ADDRESS]`, against the cluster of your kubeconfig;
+//! then `curl 127.0.0.1:8080/app/NAME` lists the keys of the Pods whose label `app` is NAME. Ends on Ctrl-C.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-#[path = "support/corner.rs"]
-mod corner;
+#[path = "support/scratch.rs"]
+mod scratch;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
-use corner::Result;
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::{
     GroupVersionResource, SharedInformer,
@@ -23,6 +22,7 @@ use oarlock_informer::{
         transport,
     },
 };
+use scratch::Result;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -36,7 +36,7 @@ async fn main() -> Result {
 
     let token = CancellationToken::new();
     let serve = async {
-        // Before the cache has held the whole first list, "no such Pod" would be a lie.
+        // Before the cache has synced, "no such Pod" could be wrong.
         informer.wait_for_sync().await;
         let listener = tokio::net::TcpListener::bind(&address).await?;
         println!(
@@ -58,7 +58,7 @@ async fn main() -> Result {
     tokio::join!(informer.run(token.clone()), serve).1
 }
 
-/// Answers with a key a line. Nothing is asked of the API server, and no Pod is copied or even looked at.
+/// Answers with one key per line. Sends no request to the API server, and reads no Pod.
 async fn keys_of_app(State(indexer): State<Indexer>, Path(app): Path<String>) -> String {
     let keys = indexer.index_keys("app", &app).unwrap_or_default();
     keys.iter().map(|key| format!("{key}\n")).collect()

@@ -1,17 +1,16 @@
-//! Informers of several resources from one factory: made once, started once, stopped together.
+//! Informers of several resources from one factory: created once, started once, stopped together.
 //!
 //! `cargo run -p oarlock-informer --example informer_factory`, against the cluster of your kubeconfig.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 #![allow(clippy::disallowed_methods, reason = "here the tasks are in plain sight")]
 
-#[path = "support/corner.rs"]
-mod corner;
+#[path = "support/scratch.rs"]
+mod scratch;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use corner::{Corner, Result, config_maps, show};
 use oarlock_informer::toolkit::informers::{ApiSource, Config, Tweak};
 use oarlock_informer::toolkit::wait::cancelled;
 use oarlock_informer::{
@@ -20,19 +19,20 @@ use oarlock_informer::{
     toolkit::{cache::HandlerFunctions, informers::InformerFactory},
 };
 use oarlock_label_selector::LabelSelector;
+use scratch::{Result, Scratch, config_maps, show};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> Result {
-    let corner = Corner::enter("informer-factory").await?;
-    corner.put_in("default", "first", "hello").await?;
-    corner.put_in("kube-public", "second", "good morning").await?;
+    let scratch = Scratch::create("informer-factory").await?;
+    scratch.put_in("default", "first", "hello").await?;
+    scratch.put_in("kube-public", "second", "good morning").await?;
 
-    // The tweak changes every list and every watch, after the reflector has filled in its part.
-    let selector = corner.selector()?;
+    // The tweak changes every list and watch request after the reflector has set its options.
+    let selector = scratch.selector()?;
     let factory = InformerFactory::new(
-        ApiSource::new(corner.client()),
+        ApiSource::new(scratch.client()),
         Config {
             tweak: Some(Tweak::new(move |mut options| *options.label_selector() = selector.clone())),
             custom_resync: BTreeMap::from([(config_maps(), Duration::from_secs(1))]),
@@ -40,7 +40,7 @@ async fn main() -> Result {
         },
     );
 
-    // Asking makes the informer; whoever asks again gets the same one. Nothing runs yet.
+    // The first call creates the informer; later calls return the same one. It does not run yet.
     let secrets = GroupVersionResource::new("", "v1", "secrets");
     let lister = factory.lister(&config_maps());
     let (teller, mut told) = unbounded_channel();
@@ -55,7 +55,8 @@ async fn main() -> Result {
     let _ = factory.informer(&secrets);
     tokio::spawn(deliver);
 
-    // The factory hands out what has to run, and you say where. The second time there is nothing left to start.
+    // The factory passes futures to the caller, who spawns them. The second call has no informer left to
+    // start.
     let token = CancellationToken::new();
     for _ in 0..2 {
         println!("start:");
@@ -78,16 +79,16 @@ async fn main() -> Result {
         println!("{not_found}");
     }
 
-    // Everything is told again after a second, out of the cache. The server is not asked.
+    // After a second the handlers get every cached object again, without a request to the server.
     println!("resync:");
     let mut again = vec![told.recv().await, told.recv().await];
     again.sort();
     again.into_iter().flatten().for_each(|update| println!("  {update}"));
 
-    // Cancelling stops the informers, shutting down waits for them.
+    // The token stops the informers; `shut_down` waits for their end.
     token.cancel();
     factory.shut_down().await;
     factory.start(&CancellationToken::new(), |resource, _| println!("{resource} is started again"));
     println!("stopped: {:?}", factory.informer(&secrets).lifecycle());
-    corner.leave().await
+    scratch.clear().await
 }

@@ -1,23 +1,24 @@
-//! The same with a server: one watch and one cache, however many handlers, and one of them comes late.
+//! A shared informer with a server: one watch and one cache for several handlers, one of which is added late.
 //!
 //! `cargo run -p oarlock-informer --example shared_informer`, against the cluster of your kubeconfig.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-#[path = "support/corner.rs"]
-mod corner;
+#[path = "support/scratch.rs"]
+mod scratch;
 
 use std::sync::Arc;
 
-use corner::{Corner, Result, config_maps, show};
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::toolkit::wait::wait_for_cache_sync;
 use oarlock_informer::{ListenerConfig, Object, SharedInformer, toolkit::cache::EventHandler};
 use oarlock_label_selector::LabelSelector;
+use scratch::{Result, Scratch, config_maps, show};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// A handler that sends on what it is told. Two of them are called at the same time; what they say is printed in turn.
+/// A handler that sends its calls to a channel. Two handlers run concurrently; the example prints them in
+/// turn.
 struct Teller(UnboundedSender<String>);
 
 impl EventHandler for Teller {
@@ -37,41 +38,43 @@ impl EventHandler for Teller {
 
 #[tokio::main]
 async fn main() -> Result {
-    let corner = Corner::enter("shared-informer").await?;
-    corner.put("first", "hello").await?;
-    let informer = SharedInformer::new(Arc::new(corner.list_watch()?), Config::new(config_maps()));
+    let scratch = Scratch::create("shared-informer").await?;
+    scratch.put("first", "hello").await?;
+    let informer = SharedInformer::new(Arc::new(scratch.list_watch()?), Config::new(config_maps()));
 
     let (early_teller, mut early_told) = unbounded_channel();
     let deliver_early = informer.add_event_handler(named("early"), Teller(early_teller))?;
     let early = deliver_early.registration().clone();
     let token = CancellationToken::new();
     let story = async {
-        // The informer has synced when its cache has held the whole first list, a handler when it has been told of it.
+        // The informer has synced when its cache has the whole first list, a handler when it has processed
+        // that list.
         if !wait_for_cache_sync(&token, &[&informer, &*early]).await {
             return Err("nobody stops the informer here".into());
         }
         let listed = informer.lister().list(Some("default"), &LabelSelector::everything());
         println!("synced, and listed from the cache: {} object(s)", listed.len());
 
-        corner.put("second", "good morning").await?;
-        let version = corner.put("first", "hello again").await?;
-        // The cache is behind the server, but one can wait until it has seen one's own write.
+        scratch.put("second", "good morning").await?;
+        let version = scratch.put("first", "hello again").await?;
+        // The cache is behind the server, but a caller can wait until it has its own write.
         informer.wait_until_seen(&version).await?;
         print("early", &mut early_told, 3).await;
 
-        // Whoever comes late is told first what there is, then what happens.
+        // A late handler first gets the cached objects, then the changes.
         let (late_teller, mut late_told) = unbounded_channel();
         let deliver_late = informer.add_event_handler(named("late"), Teller(late_teller))?;
         let late = deliver_late.registration().clone();
         let both = async {
             print("late", &mut late_told, 2).await;
-            corner.delete("first").await?;
+            scratch.delete("first").await?;
             print("early", &mut early_told, 1).await;
             print("late", &mut late_told, 1).await;
 
-            // A handler can be removed while the other goes on. This returns when no call of it is under way.
+            // A handler can be removed while the other continues. The call returns when no call of the
+            // handler runs.
             early.shut_down().await;
-            corner.put("second", "good evening").await?;
+            scratch.put("second", "good evening").await?;
             print("late", &mut late_told, 1).await;
             println!(
                 "early: {}",
@@ -90,7 +93,7 @@ async fn main() -> Result {
     };
     let told: Result = tokio::join!(informer.run(token.clone()), deliver_early, story).2;
     told?;
-    corner.leave().await
+    scratch.clear().await
 }
 
 async fn print(handler: &str, told: &mut UnboundedReceiver<String>, n_calls: usize) {

@@ -4,12 +4,11 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-#[path = "support/corner.rs"]
-mod corner;
+#[path = "support/scratch.rs"]
+mod scratch;
 
 use std::sync::Arc;
 
-use corner::{Corner, Result, show};
 use oarlock_informer::delta_fifo::{Config, Processed, Watermark};
 use oarlock_informer::indexer::IndexerWriter;
 use oarlock_informer::{
@@ -18,25 +17,28 @@ use oarlock_informer::{
     reflector,
     toolkit::cache::Controller,
 };
+use scratch::{Result, Scratch, show};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> Result {
-    let corner = Corner::enter("simple-informer").await?;
-    corner.put("first", "hello").await?;
+    let scratch = Scratch::create("simple-informer").await?;
+    scratch.put("first", "hello").await?;
 
     let mut cache = IndexerWriter::new();
     let indexer = cache.indexer().clone();
     let known_objects = Arc::new(indexer.clone());
     let fifo = Arc::new(DeltaFifo::new(Config { known_objects: Some(known_objects), ..Config::default() }));
-    // The controller is the loop: its reflector fills the queue, and each list of deltas comes to the function below.
+    // The controller is the loop: its reflector fills the queue, and it passes each list of deltas to the
+    // function below.
     let controller =
-        Controller::new(Arc::new(corner.list_watch()?), fifo.clone(), reflector::Config::default());
+        Controller::new(Arc::new(scratch.list_watch()?), fifo.clone(), reflector::Config::default());
     let token = CancellationToken::new();
     let run = controller.run(&token, |key, deltas, is_in_initial_list| {
         for delta in deltas.as_slice() {
             match delta {
-                // Add or update? The cache decides, not the delta. And the cache changes before anybody is told.
+                // The cache decides between add and update, not the delta. It changes before the handlers are
+                // called.
                 Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
                     match cache.put(new.clone()) {
                         None => on_add(new, is_in_initial_list),
@@ -55,19 +57,19 @@ async fn main() -> Result {
     });
 
     let story = async {
-        // Waits for the first list to be processed whole.
+        // Waits until the whole first list is processed.
         fifo.watermark().wait_for(Watermark::has_synced).await?;
         println!("synced, the cache holds {} object(s)", indexer.len());
-        corner.put("second", "good morning").await?;
-        corner.put("second", "good evening").await?;
-        corner.delete("second").await?;
-        let last = corner.put("third", "and good night").await?;
-        // The queue knows up to which version everything has been processed.
+        scratch.put("second", "good morning").await?;
+        scratch.put("second", "good evening").await?;
+        scratch.delete("second").await?;
+        let last = scratch.put("third", "and good night").await?;
+        // The queue has the version up to which all events are processed.
         let is_processed = |watermark: &Watermark| watermark.resource_version().as_deref() == Some(&*last);
         fifo.watermark().wait_for(is_processed).await?;
         println!("the cache holds {:?}", indexer.keys());
         token.cancel();
-        corner.leave().await
+        scratch.clear().await
     };
     tokio::join!(run, story).1
 }

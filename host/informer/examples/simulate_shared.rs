@@ -19,7 +19,7 @@ use oarlock_informer::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// An API server of one's own: [`ListWatch`] is all that the machinery asks of one.
+/// A custom API server: the informer needs only [`ListWatch`].
 struct Channel {
     listed: Vec<Object>,
     events: Mutex<Option<UnboundedReceiver<WatchEvent>>>,
@@ -34,12 +34,12 @@ impl ListWatch for Channel {
 
     async fn watch(&self, _: WatchOptions) -> Result<WatchStream, ApiError> {
         let events = self.events.lock().ok().and_then(|mut events| events.take());
-        // Whoever watches a second time hears nothing more.
+        // A second watch gets no more events.
         let events = events.map(|events| events.map(Ok).boxed());
         Ok(events.unwrap_or_else(|| futures::stream::pending().boxed()))
     }
 
-    /// Otherwise it would be asked to stream what there is, in place of a list.
+    /// Without this the reflector streams the initial objects in place of a list.
     fn supports_watch_list(&self) -> bool {
         false
     }
@@ -52,7 +52,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let informer =
         SharedInformer::new(Arc::new(source), Config::new(GroupVersionResource::new("", "v1", "pods")));
 
-    // Each handler has a backlog of its own; the cache and the watch they share. Here they pass on what they are told.
+    // Each handler has its own backlog; they share the cache and the watch. Here they send their calls to
+    // channels.
     let (first, mut first_told) = telling();
     let (second, mut second_told) = telling();
     let deliver_first = informer.add_event_handler(ListenerConfig::default(), first)?;
@@ -76,11 +77,11 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         token.cancel();
         Ok(())
     };
-    // Nothing is spawned behind your back: informer and handlers are futures, and end together.
+    // The library spawns no task: informer and handlers are futures, and end together.
     tokio::join!(informer.run(token.clone()), deliver_first, deliver_second, story).3
 }
 
-/// Returns a handler made of three functions, and the other end of the channel into which they put what they are told.
+/// Returns a handler of three functions, and the receiver of their calls.
 fn telling() -> (HandlerFunctions, UnboundedReceiver<String>) {
     let (adds, told) = unbounded();
     let (updates, deletes) = (adds.clone(), adds.clone());
@@ -95,7 +96,7 @@ fn telling() -> (HandlerFunctions, UnboundedReceiver<String>) {
 }
 
 fn tell(told: &UnboundedSender<String>, what: String) {
-    // Nobody listens any more when the story has ended.
+    // The receiver is gone at the end of the example.
     let _ = told.unbounded_send(what);
 }
 

@@ -1,17 +1,16 @@
-//! What most controllers are: handlers put keys into a queue, workers bring what is behind the keys in order, and try again later
-//! when that fails.
+//! The usual controller: handlers add keys to a queue, workers reconcile the objects of the keys, and failed
+//! keys are retried.
 //!
 //! `cargo run -p oarlock-informer --example work_queue`, against the cluster of your kubeconfig.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-#[path = "support/corner.rs"]
-mod corner;
+#[path = "support/scratch.rs"]
+mod scratch;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use corner::{Corner, Result, config_maps, show};
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::{
     ListenerConfig, SharedInformer,
@@ -21,21 +20,22 @@ use oarlock_informer::{
         workqueue::WorkQueue,
     },
 };
+use scratch::{Result, Scratch, config_maps, show};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-/// What the workers did, key by key: two of them work at once, on different keys.
+/// The log of the workers by key: two of them work concurrently, on different keys.
 type Diary = Mutex<BTreeMap<ObjectKey, Vec<String>>>;
 
 #[tokio::main]
 async fn main() -> Result {
-    let corner = Corner::enter("work-queue").await?;
+    let scratch = Scratch::create("work-queue").await?;
     for (name, greeting) in [("a", "hello"), ("b", "good morning"), ("stubborn", "not yet, and not yet")] {
-        corner.put(name, greeting).await?;
+        scratch.put(name, greeting).await?;
     }
-    let informer = SharedInformer::new(Arc::new(corner.list_watch()?), Config::new(config_maps()));
+    let informer = SharedInformer::new(Arc::new(scratch.list_watch()?), Config::new(config_maps()));
 
-    // Handlers are quick: a key, nothing else. A key that waits already is not added again.
+    // A handler only adds a key. A key that waits already is not added again.
     let queue = WorkQueue::<ObjectKey>::default();
     let [adds, updates, deletes] = [(); 3].map(|()| queue.clone());
     let handler = HandlerFunctions::new()
@@ -54,14 +54,14 @@ async fn main() -> Result {
         for _ in 0..3 {
             is_done.recv().await;
         }
-        corner.put("b", "good evening").await?;
+        scratch.put("b", "good evening").await?;
         is_done.recv().await;
-        corner.delete("a").await?;
+        scratch.delete("a").await?;
         is_done.recv().await;
-        // Nothing new comes in, what is being worked on is finished.
+        // The queue takes no new keys, and the keys in process are finished.
         queue.shut_down_with_drain().await;
         token.cancel();
-        corner.leave().await
+        scratch.clear().await
     };
     let told = tokio::join!(informer.run(token.clone()), deliver, workers, story).3;
     for (key, entries) in diary.into_inner().unwrap_or_default() {
@@ -71,7 +71,7 @@ async fn main() -> Result {
     told
 }
 
-/// Works until the queue shuts down. Never two workers on one key.
+/// Works until the queue shuts down. A key has one worker at a time.
 async fn work(
     queue: &WorkQueue<ObjectKey>,
     lister: &Lister,
@@ -83,7 +83,7 @@ async fn work(
         let (entry, is_done) = sync(&key, n_failures, lister);
         note(diary, &key, entry);
         if is_done {
-            // The next failure is a first one again.
+            // The next failure counts as the first one.
             queue.forget(&key);
             let _ = done.send(key.clone());
         } else {
@@ -94,7 +94,7 @@ async fn work(
     }
 }
 
-/// Brings one object in order. It looks at what is so now, never at what happened: that is why a key is enough.
+/// Reconciles one object. It reads the current state and needs no event: therefore a key is enough.
 fn sync(key: &ObjectKey, n_failures: u32, lister: &Lister) -> (String, bool) {
     match lister.get(key) {
         Ok(object) if key.name() == "stubborn" && n_failures < 2 => {

@@ -1,7 +1,8 @@
-//! The small parts that carry locks, in many interleavings: no wake-up is lost, nothing is worked on twice at a time, nobody sees half
-//! of anything.
+//! The parts with locks in many interleavings: no wake-up is lost, no key is processed twice at a time, no
+//! reader sees a partial state.
 //!
-//! A test that ends is one in which nobody waits for ever: the scheduler calls that a deadlock.
+//! The scheduler reports a deadlock when no task can continue; so a test that ends has no task that waits for
+//! ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,10 @@ use shuttle::future::block_on;
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 
-/// How many interleavings are tried, half of them at random, half with few switches at the worst places.
+/// The number of interleavings of each strategy: random, and few context switches at chosen places.
 const N_TRIED: usize = 500;
 
-/// One test at a time: what is interned is shared by all, and its locks are the scheduler's as well.
+/// One test at a time: all tests share the interned values, whose locks belong to the scheduler too.
 static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn check(test: fn()) {
@@ -32,7 +33,7 @@ fn object(name: &str, version: u32) -> Object {
 }
 
 #[test]
-fn the_fifo_wakes_its_consumer_for_everything_and_for_the_end() {
+fn the_fifo_wakes_its_consumer_for_every_change_and_for_the_end() {
     check(|| {
         let fifo = Arc::new(DeltaFifo::new(Config::default()));
         let producers: Vec<_> = ["a", "b"]
@@ -70,7 +71,7 @@ fn the_fifo_wakes_its_consumer_for_everything_and_for_the_end() {
 }
 
 #[test]
-fn a_whole_list_is_seen_before_anybody_hears_that_it_was() {
+fn the_whole_list_is_processed_before_the_sync_is_reported() {
     check(|| {
         let fifo = Arc::new(DeltaFifo::new(Config::default()));
         let processed = Arc::new(Mutex::new(0));
@@ -98,7 +99,7 @@ fn a_whole_list_is_seen_before_anybody_hears_that_it_was() {
 }
 
 #[test]
-fn the_work_queue_never_hands_out_a_key_twice_at_a_time_and_loses_none() {
+fn the_work_queue_delivers_no_key_twice_at_a_time_and_loses_none() {
     check(|| {
         let queue = WorkQueue::<u8>::default();
         let in_work = Arc::new(Mutex::new(BTreeSet::new()));
@@ -131,7 +132,7 @@ fn the_work_queue_never_hands_out_a_key_twice_at_a_time_and_loses_none() {
 }
 
 #[test]
-fn a_drain_ends_once_nothing_is_worked_on_or_when_it_is_cut_short() {
+fn a_drain_ends_without_keys_in_process_or_at_a_plain_shutdown() {
     check(|| {
         let queue = WorkQueue::<u8>::default();
         queue.add(1);
@@ -165,7 +166,7 @@ fn a_drain_ends_once_nothing_is_worked_on_or_when_it_is_cut_short() {
     });
 }
 
-/// Takes what comes until the end, and answers what there is by then, by that account.
+/// Consumes a listener to its end, and returns the state that its notifications describe.
 fn follow(mut listener: Listener) -> BTreeMap<String, String> {
     let mut known: BTreeMap<String, String> = BTreeMap::new();
     while let Some(delivery) = block_on(listener.next()) {
@@ -186,16 +187,16 @@ fn follow(mut listener: Listener) -> BTreeMap<String, String> {
     known
 }
 
-/// Waits until a listener has been given everything. What waits goes with the listener.
+/// Waits until a listener has delivered its backlog, which is dropped with the listener.
 fn until_idle(handle: &ListenerHandle) {
     while handle.stats().pending + handle.stats().in_flight > 0 {
         thread::yield_now();
     }
 }
 
-/// Promise 2 for a listener that is registered while things happen.
+/// Promise 2 for a listener that is added while objects change.
 #[test]
-fn a_listener_is_woken_and_told_an_unbroken_chain() {
+fn a_listener_is_woken_and_gets_an_unbroken_chain() {
     check(|| {
         let distribution = Distribution::new();
         let writer = {
@@ -217,10 +218,10 @@ fn a_listener_is_woken_and_told_an_unbroken_chain() {
     });
 }
 
-/// The same where a change is matched before it is applied: for a listener that is there, one that goes, one that comes, and one that
-/// begins to see meanwhile.
+/// Promise 2 while changes are matched before they are applied, for a listener that exists, one that is
+/// removed, one that is added, and one that gets more namespaces meanwhile.
 #[test]
-fn listeners_that_come_go_and_see_more_while_changes_are_matched_miss_nothing() {
+fn listeners_added_removed_and_widened_during_matching_miss_nothing() {
     check(|| {
         let distribution = Distribution::new();
         let config = |namespaces| ListenerConfig {
@@ -259,7 +260,7 @@ fn listeners_that_come_go_and_see_more_while_changes_are_matched_miss_nothing() 
 }
 
 #[test]
-fn an_index_added_late_has_everything_and_readers_see_whole_states() {
+fn a_late_index_has_all_objects_and_readers_see_whole_states() {
     check(|| {
         let distribution = Distribution::new();
         distribution.put(object("ns/a", 1)).unwrap();
@@ -290,9 +291,9 @@ fn an_index_added_late_has_everything_and_readers_see_whole_states() {
     });
 }
 
-/// Whoever reads a body while it changes its form sees the same text.
+/// A reader gets the same text while the body changes its form.
 #[test]
-fn an_object_reads_the_same_while_it_is_compressed() {
+fn an_object_has_the_same_text_during_its_compression() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let text = |object: &Object| object.json().to_string();
     let test = move || {
@@ -316,7 +317,7 @@ fn an_object_reads_the_same_while_it_is_compressed() {
     shuttle::check_random(test, 30);
 }
 
-/// A body that is worth compressing.
+/// Returns an object with a compressible body.
 fn padded(i: u32) -> Object {
     let draft = (0..40).fold(Draft::new(&format!("ns/{i}")), |draft, line| {
         draft.annotation(

@@ -1,4 +1,4 @@
-//! A corner of the cluster for one example: the ConfigMaps that carry its label. It is empty at the beginning and at the end.
+//! Scratch objects of one example: the ConfigMaps with its label. There are none before and after a run.
 
 #![allow(dead_code, reason = "each example uses a part of it")]
 
@@ -17,46 +17,47 @@ use oarlock_informer::{
 };
 use oarlock_label_selector::LabelSelector;
 
-/// What the examples answer.
+/// The result of an example.
 pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The ConfigMaps with the label `walk-through=EXAMPLE`.
-pub(crate) struct Corner {
+pub(crate) struct Scratch {
     client: Client,
     example: &'static str,
 }
 
-impl Corner {
-    /// Connects as `kubectl` would (`KUBECONFIG`, else `~/.kube/config`), and removes what an earlier run may have left.
-    pub(crate) async fn enter(example: &'static str) -> Result<Self> {
-        let corner = Self { client: transport::client(Config::infer().await?)?, example };
-        corner.leave().await?;
-        Ok(corner)
+impl Scratch {
+    /// Connects as `kubectl` does (`KUBECONFIG`, else `~/.kube/config`), and deletes the objects of an
+    /// earlier run.
+    pub(crate) async fn create(example: &'static str) -> Result<Self> {
+        let scratch = Self { client: transport::client(Config::infer().await?)?, example };
+        scratch.clear().await?;
+        Ok(scratch)
     }
 
-    /// Returns the client, which retries nothing and notices a dead connection.
+    /// Returns the client. It does not retry, and detects dead connections.
     pub(crate) fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Returns what selects this example's objects and no others.
+    /// Returns the selector of the objects of this example.
     pub(crate) fn selector(&self) -> Result<LabelSelector> {
         Ok(format!("walk-through={}", self.example).parse()?)
     }
 
-    /// Returns what lists and watches them.
+    /// Returns the list-watch of these objects.
     pub(crate) fn list_watch(&self) -> Result<ApiListWatch> {
         let label_selector = self.selector()?;
         let config = api::Config { label_selector, ..api::Config::new(config_maps(), None) };
         Ok(ApiListWatch::new(self.client(), config))
     }
 
-    /// Creates a ConfigMap in namespace `default`, or changes it; returns its new version.
+    /// Creates or updates a ConfigMap in namespace `default`; returns its new version.
     pub(crate) async fn put(&self, name: &str, greeting: &str) -> Result<String> {
         self.put_in("default", name, greeting).await
     }
 
-    /// Creates a ConfigMap, or changes it; returns its new version.
+    /// Creates or updates a ConfigMap; returns its new version.
     pub(crate) async fn put_in(&self, namespace: &str, name: &str, greeting: &str) -> Result<String> {
         let labels = BTreeMap::from([("walk-through".to_owned(), self.example.to_owned())]);
         let metadata =
@@ -74,8 +75,8 @@ impl Corner {
         Ok(())
     }
 
-    /// Deletes everything.
-    pub(crate) async fn leave(&self) -> Result {
+    /// Deletes all objects of this example.
+    pub(crate) async fn clear(&self) -> Result {
         let selector = self.selector()?.to_string();
         let all: Api<ConfigMap> = Api::all(self.client());
         for found in all.list(&kube::api::ListParams::default().labels(&selector)).await? {
@@ -91,12 +92,12 @@ impl Corner {
     }
 }
 
-/// Names the resource.
+/// Returns the resource.
 pub(crate) fn config_maps() -> GroupVersionResource {
     GroupVersionResource::new("", "v1", "configmaps")
 }
 
-/// Returns what a ConfigMap says, as `name "greeting"`.
+/// Returns the name and the greeting of a ConfigMap.
 pub(crate) fn show(object: &Object) -> String {
     let greeting = "/data/greeting".parse().ok().and_then(|pointer| object.pointer(&pointer));
     format!("{} {}", object.key().name(), greeting.unwrap_or_default())

@@ -169,6 +169,9 @@ async fn a_port_in_use_is_reported() -> anyhow::Result<()> {
     assert!(!output.status.success() && error.contains("in use") && error.contains(&port), "{error}");
     let address = format!("127.0.0.1:{port}");
     let (output, error) = oarlock(&["dev", "--admin-addr", &address, "--kubeconfig", &kubeconfig]).await?;
-    assert!(!output.status.success() && error.contains("in use") && error.contains(&port), "{error}");
+    assert!(
+        !output.status.success() && error.contains("another process listens") && error.contains(&port),
+        "{error}"
+    );
     Ok(())
 }

@@ -181,12 +181,12 @@ mod tests {
         for (arguments, reason) in [
             (vec!["--cache-drop=pods"], "pods=/spec/volumes"),
             (vec!["--cache-drop=pods=spec"], "is not a JSON pointer"),
-            (vec!["--cache-drop=Pods=/spec"], "is no resource"),
+            (vec!["--cache-drop=Pods=/spec"], "is not a resource"),
             (vec!["--cache-drop=pods=/metadata/uid"], "cannot be left out"),
             (vec!["--cache-drop=pods=/spec", "--cache-keep=pods=/status"], "use one of them"),
             (vec!["--cache-drop=pods=/metadata/labels/app"], "the host itself reads them"),
             (vec!["--cache-managed-fields=pods", "--cache-keep=pods=/status"], "both name pods"),
-            (vec!["--cache-managed-fields=pods/status"], "is no resource"),
+            (vec!["--cache-managed-fields=pods/status"], "is not a resource"),
             (vec!["--cache-drop=pods=/spec,"], "an empty pointer"),
         ] {
             let refused = prunings(&arguments).unwrap_err();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::config::Kubeconfig;
-use oarlock_tests::chain_check::{Subscription, Violation, check};
+use oarlock_tests::chain_check::{Subscription, Violation, ViolationKind, check};
 use oarlock_tests::cluster::Cluster;
 use oarlock_tests::control_plane;
 use oarlock_tests::host_process::{HostProcess, checkout};
@@ -99,10 +99,14 @@ async fn settle(host: &HostProcess, recorder: &Recorder) -> anyhow::Result<()> {
     let any = |_: &Value| true;
     let subscription = Subscription { plugin: "census", name: "objects", matches: &any, stateless: false };
     wait_until("the notifications of the recorded history", async || {
+        let received = host.printed().received();
         let history = recorder.history().map_err(|error| vec![format!("{error:#}")])?;
-        let violations = check(&subscription, &history, &host.printed().received());
+        let violations = check(&subscription, &history, &received);
+        // The recorder's watch may be behind the informer's. Its history is then too short for a check.
+        let is_behind =
+            violations.iter().any(|violation| matches!(violation.kind, ViolationKind::UnknownVersion { .. }));
         let wrong: Vec<_> = violations.iter().filter(|violation| !violation.may_resolve()).collect();
-        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert!(is_behind || wrong.is_empty(), "{wrong:#?}");
         if violations.is_empty() {
             Ok(())
         } else {

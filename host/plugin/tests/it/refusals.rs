@@ -35,7 +35,7 @@ async fn files_that_are_not_components_are_refused() {
     let whole = guest("traps");
     insta::assert_snapshot!(refusal(&whole[..6]).await, @"the component is truncated: the section at byte 0 of 6 exceeds the file; was it copied completely?");
     let half = refusal(&whole[..whole.len() / 2]).await;
-    assert!(half.starts_with("the component is cut off"), "{half}");
+    assert!(half.starts_with("the component is truncated"), "{half}");
     // Damages the code in the middle, so that all names are intact.
     let mut broken = whole;
     let middle = broken.len() / 3;
@@ -61,7 +61,7 @@ async fn components_with_wrong_types_are_refused() {
     let component =
         Component::compile(engine(), renamed("traps", "is-in-initial-list", "is-in-initial-lisp"));
     let host = Host::of(component.await.unwrap(), Limits::default(), json!({}));
-    insta::assert_snapshot!(host.describe().await.unwrap_err(), @"the plugin did not describe itself: the component does not fit the contract: failed to convert function to given type: type mismatch with parameters: expected record field named is-in-initial-list, found is-in-initial-lisp; was it built with another state of the wit/ folder?");
+    insta::assert_snapshot!(host.describe().await.unwrap_err(), @"the plugin did not describe itself: the component does not match the contract: failed to convert function to given type: type mismatch with parameters: expected record field named is-in-initial-list, found is-in-initial-lisp; was it built with another version of the wit/ folder?");
 }
 
 #[tokio::test]

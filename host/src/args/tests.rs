@@ -1,0 +1,195 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn help(path: &[&str]) -> String {
+    let mut command = Args::command();
+    // The text must not depend on the environment.
+    command.build();
+    let mut found = &mut command;
+    for name in path {
+        found = found.find_subcommand_mut(name).unwrap();
+    }
+    found.render_help().to_string()
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn help_lists_commands_and_arguments() {
+    insta::assert_snapshot!(help(&[]), @"
+    Runs Kubernetes controllers as WebAssembly plugins in one process
+
+    Usage: oarlock [OPTIONS] <COMMAND>
+
+    Commands:
+      run     Runs plugins against a cluster
+      dev     Starts an API server on this machine and runs plugins against it
+      rbac    Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
+      plugin  Inspects plugins without running them
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+          --log <FILTER>        The host's own log on standard error: a level, or targets such as
+                                `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
+                                Otherwise `oarlock` in the user's cache folder, if it is writable [env:
+                                OARLOCK_CACHE_DIR]
+      -h, --help                Print help (see more with '--help')
+      -V, --version             Print version
+    ");
+    insta::assert_snapshot!(help(&["run"]), @"
+    Runs plugins against a cluster
+
+    Usage: oarlock run [OPTIONS] --plugins <PATH>
+
+    Options:
+          --log <FILTER>          The host's own log on standard error: a level, or targets such as
+                                  `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --plugins <PATH>        A folder of plugin files, the folder of one plugin, or a plugin file.
+                                  May be given several times. The host reloads changed plugins
+          --cache-dir <FOLDER>    The folder for compiled plugins, which only this user can write.
+                                  Otherwise `oarlock` in the user's cache folder, if it is writable
+                                  [env: OARLOCK_CACHE_DIR]
+          --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, or without such a
+                                  file the ServiceAccount of this Pod [env: KUBECONFIG]
+          --context <NAME>        The kubeconfig's context to use instead of its current one
+          --admin-addr <ADDRESS>  The address that serves /livez, /readyz, /metrics and /plugins
+          --output <OUTPUT>       The format of events on standard output [default: human] [possible
+                                  values: human, json]
+          --level <LEVEL>         The lowest level of printed events: trace, debug (every notification),
+                                  info, warn or error [default: info]
+      -h, --help                  Print help (see more with '--help')
+
+    Caches:
+          --max-informers <N>
+              The maximum number of watched resources [default: 256]
+          --max-objects <N>
+              The maximum number of cached objects [default: 2000000]
+          --max-cache-bytes <SIZE>
+              The maximum memory of cached objects, such as 512Mi. The host itself and its plugins need
+              more [default: 1Gi]
+          --cache-drop <RESOURCE=POINTER,…>
+              Fields that are not cached, since no plugin needs them, such as
+              `pods=/spec/volumes,/status/conditions`. In a pointer, `*` means every element of a list.
+              May be given several times
+          --cache-keep <RESOURCE=POINTER,…>
+              The only fields of a resource that are cached, such as
+              `pods=/metadata/annotations,/status/phase`, besides the identity of objects, their labels,
+              owners and deletionTimestamp. May be given several times
+          --cache-managed-fields <RESOURCE>
+              A resource whose metadata.managedFields and last applied configuration are cached as well.
+              May be given several times
+
+    Leader election:
+          --leader-elect
+              Runs plugins only while this process holds a Lease, so that other processes can be on
+              standby
+          --leader-elect-lease-duration <DURATION>
+              The time after the last renewal of the Lease at which another process may acquire it
+              [default: 15s]
+          --leader-elect-renew-deadline <DURATION>
+              The time for which the leader tries to renew the Lease before it ends [default: 10s]
+          --leader-elect-retry-period <DURATION>
+              The interval between two tries [default: 2s]
+          --leader-elect-resource-name <NAME>
+              The name of the Lease [default: oarlock]
+          --leader-elect-resource-namespace <NAMESPACE>
+              The namespace of the Lease. Otherwise that of the Pod, or of the kubeconfig's context
+    ");
+    insta::assert_snapshot!(help(&["dev"]), @"
+    Starts an API server on this machine and runs plugins against it
+
+    Usage: oarlock dev [OPTIONS] [PLUGIN]...
+
+    Arguments:
+      [PLUGIN]...  Plugin files, folders of one plugin each, or folders of plugins. Without any, only
+                   the API server runs
+
+    Options:
+          --log <FILTER>                 The host's own log on standard error: a level, or targets such
+                                         as `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --port <PORT>                  The API server's port on 127.0.0.1. Otherwise a free one
+          --cache-dir <FOLDER>           The folder for compiled plugins, which only this user can
+                                         write. Otherwise `oarlock` in the user's cache folder, if it is
+                                         writable [env: OARLOCK_CACHE_DIR]
+          --kubeconfig <FILE>            The file for the kubeconfig [default: .oarlock/kubeconfig]
+          --real                         Runs a real etcd and kube-apiserver instead of the embedded API
+                                         server: those in the folder that KUBEBUILDER_ASSETS names, or
+                                         those that `cargo xtask control-plane` has built
+          --fault <ACTION[,KEY=VALUE]…>  A fault that the embedded API server injects, such as
+                                         `close-watch,resource=pods,after=10`. May be given several
+                                         times
+          --admin-addr <ADDRESS>         The address that serves /livez, /readyz, /metrics and /plugins
+          --output <OUTPUT>              The format of events on standard output [default: human]
+                                         [possible values: human, json]
+          --level <LEVEL>                The lowest level of printed events: trace, debug (every
+                                         notification), info, warn or error [default: info]
+      -h, --help                         Print help (see more with '--help')
+
+    Caches:
+          --max-informers <N>
+              The maximum number of watched resources [default: 256]
+          --max-objects <N>
+              The maximum number of cached objects [default: 2000000]
+          --max-cache-bytes <SIZE>
+              The maximum memory of cached objects, such as 512Mi. The host itself and its plugins need
+              more [default: 1Gi]
+          --cache-drop <RESOURCE=POINTER,…>
+              Fields that are not cached, since no plugin needs them, such as
+              `pods=/spec/volumes,/status/conditions`. In a pointer, `*` means every element of a list.
+              May be given several times
+          --cache-keep <RESOURCE=POINTER,…>
+              The only fields of a resource that are cached, such as
+              `pods=/metadata/annotations,/status/phase`, besides the identity of objects, their labels,
+              owners and deletionTimestamp. May be given several times
+          --cache-managed-fields <RESOURCE>
+              A resource whose metadata.managedFields and last applied configuration are cached as well.
+              May be given several times
+    ");
+    insta::assert_snapshot!(help(&["rbac"]), @"
+    Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
+
+    Usage: oarlock rbac [OPTIONS] <PLUGIN>...
+
+    Arguments:
+      <PLUGIN>...  Plugin files, folders of one plugin each, or folders of plugins
+
+    Options:
+          --host-account <NAMESPACE/NAME>
+              The ServiceAccount that the host runs as [default: oarlock-system/oarlock]
+          --log <FILTER>
+              The host's own log on standard error: a level, or targets such as
+              `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --cache-dir <FOLDER>
+              The folder for compiled plugins, which only this user can write. Otherwise `oarlock` in
+              the user's cache folder, if it is writable [env: OARLOCK_CACHE_DIR]
+          --leader-elect
+              Also prints the rights that the host needs with --leader-elect
+          --leader-elect-resource-name <NAME>
+              The name of the Lease [default: oarlock]
+          --leader-elect-resource-namespace <NAMESPACE>
+              The namespace of the Lease. Otherwise that of the host's account
+      -h, --help
+              Print help
+    ");
+    insta::assert_snapshot!(help(&["plugin", "inspect"]), @"
+    Prints a plugin's description, its imports and its limits
+
+    Usage: oarlock plugin inspect [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>  A component (.wasm), a plugin file, or the folder of one plugin
+
+    Options:
+          --log <FILTER>        The host's own log on standard error: a level, or targets such as
+                                `oarlock=debug,kube=info` [env: OARLOCK_LOG] [default: warn]
+          --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
+                                Otherwise `oarlock` in the user's cache folder, if it is writable [env:
+                                OARLOCK_CACHE_DIR]
+      -h, --help                Print help
+    ");
+}

@@ -42,7 +42,7 @@ pub(crate) enum AccountState {
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Error {
     /// The API server could not be asked, or did not answer in time.
-    #[error("the API server cannot be asked what {account} may do: {reason}")]
+    #[error("the API server cannot be asked for the rights of {account}: {reason}")]
     Unavailable {
         /// On whose behalf the gate asked.
         account: Account,
@@ -51,7 +51,7 @@ pub(crate) enum Error {
     },
     /// The host itself may not ask.
     #[error(
-        "the host may not ask what {account} may do; give it the rights that `oarlock rbac` prints: {reason}"
+        "the host may not ask for the rights of {account}; grant the host what `oarlock rbac` prints: {reason}"
     )]
     HostForbidden {
         /// On whose behalf the gate asked.
@@ -61,8 +61,8 @@ pub(crate) enum Error {
     },
     /// The account asks more than its rate allows.
     #[error(
-        "what {account} may do takes more than {REVIEWS_PER_SECOND} questions a second to find out; declare fewer resources, or \
-         grant them in all namespaces: one answer then does for all"
+        "checking the rights of {account} takes more than {REVIEWS_PER_SECOND} SubjectAccessReviews a second; declare fewer \
+         resources, or grant the rights in all namespaces, so that one review decides for all of them"
     )]
     TooMany {
         /// On whose behalf the gate asked.

@@ -104,13 +104,13 @@ async fn the_answer_is_unknown_while_the_api_server_cannot_be_asked() {
     reviewer.allow("list", None);
     *reviewer.down.lock() = true;
     assert!(matches!(allowed(&gate, "list").await, Err(Error::Unavailable { .. })));
-    insta::assert_snapshot!(format!("{:?}", access(&gate).await), @r#"Unknown("the API server cannot be asked what plugins/hello may do: down")"#);
+    insta::assert_snapshot!(format!("{:?}", access(&gate).await), @r#"Unknown("the API server cannot be asked for the rights of plugins/hello: down")"#);
     *reviewer.down.lock() = false;
     assert!(allowed(&gate, "list").await.unwrap());
 
     *reviewer.stalls.lock() = Some(ASK_TIMEOUT * 2);
     let error = allowed(&gate, "watch").await.unwrap_err();
-    insta::assert_snapshot!(error, @"the API server cannot be asked what plugins/hello may do: no answer within 5 s");
+    insta::assert_snapshot!(error, @"the API server cannot be asked for the rights of plugins/hello: no answer within 5 s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,7 +209,7 @@ async fn promise_4_an_account_costs_the_api_server_no_more_than_its_rate() {
         Access::Unknown(reason) => Some(reason),
         _ => None,
     });
-    insta::assert_snapshot!(unknown.unwrap(), @"what plugins/hello may do takes more than 100 questions a second to find out; declare fewer resources, or grant them in all namespaces: one answer then does for all");
+    insta::assert_snapshot!(unknown.unwrap(), @"checking the rights of plugins/hello takes more than 100 SubjectAccessReviews a second; declare fewer resources, or grant the rights in all namespaces, so that one review decides for all of them");
     // Another account does not wait for this one.
     let other = Account { namespace: "plugins".to_owned(), name: "other".to_owned() };
     let began = Instant::now();

@@ -125,7 +125,7 @@ impl Compactor {
                 }
             }
         }
-        // An object may be compressed already, as another holder's, without being recorded as cold.
+        // An object may be cold already although the queue has it as hot.
         let compress = |(_, object): &(Slot, Object)| {
             if !object.is_compressed_with(dictionary) {
                 object.recompress(dictionary);

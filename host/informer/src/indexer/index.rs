@@ -333,8 +333,7 @@ impl Index {
                 _ => {}
             }
             if self.failures.len() < MAX_FAILURES {
-                // This runs under the cache's lock for each event, so it is no warning. `index_failures` has
-                // all.
+                // Only at debug level, since this runs under the cache's lock at each event.
                 tracing::debug!(%key, %error, index = ?self.source, "an object is missing from an index");
                 self.failures.insert(key.clone(), error);
             }

@@ -97,7 +97,7 @@ impl Pruning {
                 return Some(Splice::Cut);
             }
             if key.is("annotations") {
-                // If one of two maps were left out, no reader would find the other one to be a duplicate.
+                // Pruning may remove one of two maps, and the reader would not notice the duplicate field.
                 if std::mem::replace(&mut has_annotations, true) {
                     return None;
                 }

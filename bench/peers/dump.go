@@ -11,7 +11,7 @@ import (
 	"oarlock.dev/bench-peers/corpus"
 )
 
-// dumpCorpus writes Pods as JSON lines to stdout, and what they are like to stderr.
+// dumpCorpus writes Pods as JSON lines to stdout, and their sizes to stderr.
 func dumpCorpus(arguments []string) error {
 	flags := flag.NewFlagSet("corpus", flag.ContinueOnError)
 	n := flags.Int("pods", 10_000, "how many")

@@ -1,4 +1,4 @@
-// Command bench-peers is what the benchmark of the informers compares with, and what all of them talk to.
+// Command bench-peers has the peers of the benchmark, and the API servers for all subjects.
 package main
 
 import (

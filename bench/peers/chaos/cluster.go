@@ -11,30 +11,30 @@ import (
 	"oarlock.dev/bench-peers/corpus"
 )
 
-// window is how many events a watch may be behind and still go on.
+// window is the number of events that a watch may be behind before its version expires.
 const window = 20_000
 
-// thing is an object: its JSON around what changes, and what changes.
+// thing is an object: the constant part of its JSON, and its state.
 type thing struct {
 	head, middle, tail []byte
 	state              state
 }
 
-// state is one version of one object; a generation of 0 says that there is none.
+// state is one version of one object; generation 0 means that the object does not exist.
 type state struct {
 	uid        uint64
 	version    int
 	generation int
 }
 
-// event is something that happened. Its version is its place in the log.
+// event is one change. Its version is its index in the log.
 type event struct {
 	typ   string
 	index int
 	state state
 }
 
-// cluster is what there is, and what happened last.
+// cluster has all objects and the latest events.
 type cluster struct {
 	mutex   sync.Mutex
 	random  *rand.Rand
@@ -77,7 +77,7 @@ func (t *thing) write(to []byte, s state) []byte {
 	return append(to, t.tail...)
 }
 
-// happen changes one object. The mutex is held, or nobody else knows the cluster yet.
+// happen changes one object. The caller holds the mutex, or has not yet shared the cluster.
 func (c *cluster) happen(i int) {
 	t := &c.things[i]
 	c.version++
@@ -104,7 +104,7 @@ func (c *cluster) happen(i int) {
 	}
 }
 
-// next returns what happened after a version, at most a few at a time. Whoever is up to date makes more happen.
+// next returns a few of the events after a version. A call without pending events creates new ones.
 func (c *cluster) next(after int) (events []event, isGone, isOver bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -122,7 +122,7 @@ func (c *cluster) next(after int) (events []event, isGone, isOver bool) {
 	return events, false, len(events) == 0 && c.left <= 0
 }
 
-// meanwhile has something happen that nobody watches.
+// meanwhile changes objects while no watch is open.
 func (c *cluster) meanwhile() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -135,14 +135,14 @@ func (c *cluster) meanwhile() {
 	}
 }
 
-// forget is what a restarted server does: it knows the present alone.
+// forget drops the log, as a restarted server does.
 func (c *cluster) forget() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.log, c.oldest = nil, c.version+1
 }
 
-// snapshot returns all objects as they are.
+// snapshot returns the current state of all objects.
 func (c *cluster) snapshot() (states []event, version int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -160,7 +160,7 @@ func (c *cluster) remaining() int {
 	return c.left
 }
 
-// oneIn is true now and then.
+// oneIn returns true with a probability of 1/n.
 func (c *cluster) oneIn(n int) bool { return c.dice(n) == 0 }
 
 func (c *cluster) dice(n int) int {

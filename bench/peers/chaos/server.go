@@ -1,7 +1,7 @@
-// Package chaos is an API server on which everything goes wrong that may: connections break in the middle of a line, fall silent, or
+// Package chaos is an API server with many faults: connections break in the middle of a line, fall silent, or
 // end; versions expire; requests are refused; lines are garbage; the server restarts and has forgotten the past.
 //
-// What it says is true all the same: whoever copes ends with exactly what a fresh list has.
+// Its data is correct all the same: an informer that handles the faults ends with the state of a fresh list.
 package chaos
 
 import (
@@ -19,9 +19,9 @@ import (
 type server struct {
 	cluster *cluster
 	mutex   sync.Mutex
-	// watches are the connections that are open, for a restart to break.
+	// watches are the open connections, which a restart breaks.
 	watches map[net.Conn]bool
-	// snapshots are lists whose first page somebody has.
+	// snapshots are the lists of which a client has read the first page.
 	snapshots map[string]snapshot
 	n         int
 	faults    map[string]int
@@ -32,7 +32,7 @@ type snapshot struct {
 	version int
 }
 
-// Run serves until the process ends. It says on stdout where.
+// Run serves until the process ends. It prints its address to stdout.
 func Run(arguments []string) error {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	objects := flags.Int("pods", 2_000, "how many Pods there are at most")
@@ -125,7 +125,7 @@ func (s *server) pods(w http.ResponseWriter, request *http.Request) {
 	s.page(w, rest, list.version, next)
 }
 
-// refuse answers with an error now and then.
+// refuse answers some requests with an error.
 func (s *server) refuse(w http.ResponseWriter) bool {
 	if !s.cluster.oneIn(5) {
 		return false

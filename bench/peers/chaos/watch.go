@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// meanEvents is how many events a watch brings, on average, before something happens to it.
+// meanEvents is the mean number of events of a watch before a fault.
 const meanEvents = 20_000
 
-// watch streams until something goes wrong, which it does soon.
+// watch streams events until a fault.
 func (s *server) watch(w http.ResponseWriter, from string, sendsInitial bool) {
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
@@ -79,7 +79,7 @@ func (s *server) watch(w http.ResponseWriter, from string, sendsInitial bool) {
 	}
 }
 
-// fault does something bad to a watch; answers whether that was its end.
+// fault injects a fault into a watch; returns true if it ends the watch.
 func (s *server) fault(to *lines, gone <-chan struct{}) bool {
 	switch s.cluster.dice(8) {
 	case 0:
@@ -118,7 +118,7 @@ func (s *server) fault(to *lines, gone <-chan struct{}) bool {
 	return true
 }
 
-// lines is the answer's body, a chunk a line.
+// lines is the body of the answer, one chunk per line.
 type lines struct {
 	server     *server
 	connection net.Conn

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// record is what a run ends in; see bench/measure for what is in it.
+// record has the readings of a run; see bench/measure.
 type record struct {
 	Objects        uint64  `json:"objects"`
 	Events         uint64  `json:"events"`
@@ -23,14 +23,14 @@ type record struct {
 	EventsSeconds  float64 `json:"events_seconds"`
 }
 
-// plan is what the server says is coming.
+// plan is the planned run of the server.
 type plan struct {
 	Objects             uint64 `json:"objects"`
 	Events              uint64 `json:"events"`
 	LastResourceVersion string `json:"last_resource_version"`
 }
 
-// prepare has the server make things ready; with a number of events above 0, no more than these follow.
+// prepare makes the server prepare a run; a number of events above 0 limits them.
 func prepare(server, form string, events int) (plan, error) {
 	var p plan
 	if err := post(server, "reset"); err != nil {

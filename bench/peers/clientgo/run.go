@@ -1,4 +1,4 @@
-// Package clientgo is client-go under measurement: its shared informers, as its users make them.
+// Package clientgo measures the shared informers of client-go with their default configuration.
 package clientgo
 
 import (
@@ -102,7 +102,7 @@ func Run(arguments []string) error {
 	return r.print()
 }
 
-// newInformer makes one, and says in which form the server is to have things ready.
+// newInformer returns an informer, and the form in which the server must prepare the objects.
 func newInformer(kind string, config *rest.Config) (cache.SharedIndexInformer, string, error) {
 	switch kind {
 	case "typed-json", "typed-protobuf":
@@ -134,7 +134,7 @@ func newInformer(kind string, config *rest.Config) (cache.SharedIndexInformer, s
 	}
 }
 
-// handler does nothing but look at what it is told.
+// handler only reads the resourceVersion of each notification.
 func handler(plan plan, synced, ended *sync.WaitGroup) cache.ResourceEventHandler {
 	var objects atomic.Uint64
 	return cache.ResourceEventHandlerFuncs{

@@ -1,4 +1,4 @@
-// Package corpus makes the Pods that the benchmark is about, and what happens to them: the same ones for the same seed.
+// Package corpus makes the Pods of the benchmark and their events: the same ones for the same seed.
 //
 // They are what a cluster of a few hundred nodes has: a few hundred templates whose Pods share almost everything, and in each
 // Pod what is its own: name, uid, IPs, node, times, 64-hex container ids and (harsher than reality) image ids.
@@ -12,16 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Templates is how many there are. Each has its own namespace, names, images, settings.
+// Templates is the number of templates. Each has its own namespace, names, images, settings.
 const Templates = 250
 
 // firstVersion is the resourceVersion of the list; all of a list's objects are older.
 const firstVersion = 10_000_000
 
-// Seed is what the benchmark uses.
+// Seed is the seed of the benchmark.
 const Seed = 1
 
-// Pods makes n of them, in the order of namespace and name, as the API server lists them.
+// Pods makes n Pods, in the order of namespace and name, as the API server lists them.
 func Pods(seed uint64, n int) []*corev1.Pod {
 	templates := make([]*template, Templates)
 	Parallel(Templates, func(i int) { templates[i] = newTemplate(seed, i) })
@@ -42,7 +42,7 @@ func Pods(seed uint64, n int) []*corev1.Pod {
 		templateOf[i] = templates[t]
 		pods[i] = templateOf[i].pod(seed, i)
 	})
-	// Among very many, two may come to have one name.
+	// In a large corpus two Pods may get one name.
 	named := make(map[string]bool, n)
 	for i, pod := range pods {
 		for again := 1; named[pods[i].Namespace+"/"+pods[i].Name]; again++ {
@@ -56,10 +56,10 @@ func Pods(seed uint64, n int) []*corev1.Pod {
 	return pods
 }
 
-// workers is how many goroutines make things.
+// workers is the number of goroutines of Parallel.
 const workers = 4
 
-// Parallel does something for each of 0..n, on all cores.
+// Parallel calls a function for each of 0..n, on all cores.
 func Parallel(n int, do func(i int)) {
 	var group sync.WaitGroup
 	for w := range workers {

@@ -13,8 +13,8 @@ import (
 // FirstVersion is the resourceVersion of the list; the first event has the next one, and so on.
 const FirstVersion = firstVersion
 
-// Events changes random Pods n times, as kubelets do, and shows each as it is then. Those of one Pod come in order; `each` is called
-// from several goroutines, since Pods have nothing to do with each other.
+// Events changes random Pods n times, as kubelets do, and calls `each` with each state. Those of one Pod come in order; `each` is called
+// from several goroutines, since Pods are independent.
 func Events(seed uint64, pods []*corev1.Pod, n int, each func(event int, pod *corev1.Pod)) {
 	r := source(seed, 4, 0)
 	of := make([]int32, n)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// merged says by which fields the lists that server-side apply merges tell their elements apart. All others are one field.
+// merged has the keys of the lists that server-side apply merges by element. All other lists are one field.
 var merged = map[string][]string{
 	"conditions": {"type"}, "containers": {"name"}, "env": {"name"}, "imagePullSecrets": {"name"},
 	"ownerReferences": {"uid"}, "podIPs": {"ip"}, "ports": {"containerPort", "protocol"},
@@ -18,7 +18,7 @@ var merged = map[string][]string{
 // leaves are structures that count as one field.
 var leaves = map[string]bool{"fieldRef": true, "secretKeyRef": true, "nodeSelector": true, "labelSelector": true}
 
-// controllerManagerEntry says who made the Pod. To be called before anything else adds to it.
+// controllerManagerEntry returns the entry of the creator of the Pod. Call it before other managers change the Pod.
 func controllerManagerEntry(pod *corev1.Pod) metav1.ManagedFieldsEntry {
 	meta := metav1.ObjectMeta{
 		GenerateName: pod.GenerateName, Labels: pod.Labels, Annotations: pod.Annotations, OwnerReferences: pod.OwnerReferences,
@@ -34,7 +34,7 @@ func controllerManagerEntry(pod *corev1.Pod) metav1.ManagedFieldsEntry {
 	return entry("kube-controller-manager", "", pod.CreationTimestamp, set)
 }
 
-// kubeletEntry says who reports the Pod's status.
+// kubeletEntry returns the entry of the kubelet, which reports the status of the Pod.
 func kubeletEntry(pod *corev1.Pod, at metav1.Time) metav1.ManagedFieldsEntry {
 	status := pod.Status
 	status.QOSClass = ""
@@ -113,7 +113,7 @@ func fieldsOf(name string, value any, hasSelf bool) map[string]any {
 	return set
 }
 
-// owned says which structures are fields themselves, besides what is in them: those behind a pointer, roughly.
+// owned has the structures that count as fields themselves: roughly those behind a pointer.
 func owned(name string) bool {
 	switch name {
 	case "metadata", "spec", "status", "resources":

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodes is how many there are.
+// nodes is the number of nodes.
 const nodes = 300
 
-// pod makes the Pod of that number, as the API server has it once its kubelet has reported.
+// pod makes the Pod with this number, in the state after the report of its kubelet.
 //
-// What a real cluster would share is made its own on purpose: each container's imageID, too, is of this Pod alone.
+// Each container has its own imageID on purpose; in a real cluster Pods share image ids.
 func (t *template) pod(seed uint64, index int) *corev1.Pod {
 	r := source(seed, 2, uint64(index))
 	node := r.IntN(nodes)

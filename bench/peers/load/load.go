@@ -22,7 +22,7 @@ import (
 	"oarlock.dev/bench-peers/corpus"
 )
 
-// hands is how many requests are under way at once.
+// hands is the number of concurrent requests.
 const hands = 32
 
 // Load creates the Pods as the controller manager would, and reports their status as their kubelets would, so that managedFields are the

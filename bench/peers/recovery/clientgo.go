@@ -15,22 +15,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// outcome is how one informer came through.
+// outcome has the readings of one informer.
 type outcome struct {
-	// Seconds from when all was well again until it had what there is.
+	// Seconds from the end of the failures to the complete state.
 	Seconds float64
-	// Heard is how many changes its handler was told of while things went wrong.
+	// Heard is the number of changes that the handler received during the failures.
 	Heard int
 }
 
-// follower is a handler that knows at which version each object is, and what these come to.
+// follower is a handler with the version of each object and a checksum of all versions.
 type follower struct {
 	mutex      sync.Mutex
 	versions   map[string]int
 	sum, heard int
 }
 
-// follow runs client-go's informers, as its users make them, until each has what there is.
+// follow runs client-go's informers, as its users make them, until each has the complete state.
 func follow(c *cluster, urls []string, calm chan struct{}) []outcome {
 	// What it has to say of the failures is no news here.
 	klog.SetLogger(logr.Discard())

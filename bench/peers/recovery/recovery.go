@@ -1,6 +1,7 @@
-// Package recovery measures how informers come through an API server that fails for a while: how soon after the failures they have again
-// what there is, what they heard of meanwhile, and how much they asked for it. client-go's informers run in this process; ours ask for
-// the plan over HTTP and run in theirs, at the same time, each informer at a server of its own that fails in the same manner.
+// Package recovery measures how informers come through an API server that fails for a while: the time until
+// they have the whole state again, the changes that they received meanwhile, and the number of requests. client-go's informers run in
+// this process; those of Oarlock get the plan over HTTP and run in their own process at the same time. Each informer has its own server,
+// and all servers fail in the same way.
 package recovery
 
 import (
@@ -66,7 +67,7 @@ func Run(arguments []string) error {
 
 	theirs := make(chan []outcome, 1)
 	go func() { theirs <- follow(r.cluster, urls(r.servers["client-go"]), r.calm) }()
-	// All in good order at first: it is recovery that is measured, not the start.
+	// The servers work at first: the run measures the recovery, not the start.
 	r.cluster.wait(func() bool { return r.cluster.ready == 2**informers })
 	r.all(func(s *server) { s.fail() })
 	r.cluster.write(*rate, time.Duration(*seconds)*time.Second)

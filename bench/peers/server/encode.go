@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// form is how objects are written.
+// form is the encoding of objects.
 type form string
 
 const (
@@ -19,13 +19,13 @@ const (
 	formMetadataProtobuf form = "metadata-protobuf"
 )
 
-// object is what Kubernetes' types have in common.
+// object is the common interface of Kubernetes' types.
 type object interface {
 	metav1.ObjectMetaAccessor
 	Marshal() ([]byte, error)
 }
 
-// encode returns an object alone: JSON as a watch has it, or the message that Protobuf's wrappers go around.
+// encode returns one object: as JSON, or as the inner Protobuf message.
 func (f form) encode(of object) []byte {
 	meta, _ := of.GetObjectMeta().(*metav1.ObjectMeta)
 	var encoded []byte
@@ -55,7 +55,7 @@ func (f form) encode(of object) []byte {
 func (f form) isJSON() bool     { return f == formJSON || f == formMetadataJSON }
 func (f form) isMetadata() bool { return f == formMetadataJSON || f == formMetadataProtobuf }
 
-// typed says what the objects are in this form.
+// typed returns the type of the objects in this form.
 func (f form) typed(kind string) (apiVersion, itemKind string) {
 	if f.isMetadata() {
 		return "meta.k8s.io/v1", "PartialObjectMetadata"

@@ -2,7 +2,7 @@ package server
 
 import "sync"
 
-// gate is the phase that all watches are in. They wait until it opens; then they are told everything that happens.
+// gate holds the phase of all watches. They wait until it opens; then they send all events.
 type gate struct {
 	mutex sync.Mutex
 	phase *phase
@@ -11,10 +11,10 @@ type gate struct {
 type phase struct {
 	// started is closed when events may flow.
 	started chan struct{}
-	// ended is closed when every watch is to end, with what is in reason as its last event, if anything.
+	// ended is closed to end every watch; reason is their last event, if it is set.
 	ended  chan struct{}
 	reason []byte
-	// limit is how many events there are to be; none for all.
+	// limit is the number of events; 0 means all.
 	limit int
 }
 
@@ -32,7 +32,7 @@ func (g *gate) current() *phase {
 	return g.phase
 }
 
-// start lets the events flow, on watches that are there and on those that come.
+// start starts the events on current and future watches.
 func (g *gate) start() {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -43,14 +43,14 @@ func (g *gate) start() {
 	}
 }
 
-// shorten has only so many events follow in this phase.
+// shorten limits the events of this phase.
 func (g *gate) shorten(limit int) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.phase.limit = limit
 }
 
-// reset ends all watches. Those that come wait again.
+// reset ends all watches. New watches wait again.
 func (g *gate) reset(reason []byte) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

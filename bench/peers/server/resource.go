@@ -12,7 +12,7 @@ import (
 	"oarlock.dev/bench-peers/corpus"
 )
 
-// resource is a list of objects and what happens to them, each in as many forms as anyone has asked for.
+// resource is a list of objects and their events, in each form that a client has requested.
 type resource struct {
 	name   string
 	kind   string
@@ -30,7 +30,7 @@ type encoded struct {
 	events  [][]byte
 }
 
-// in returns the resource in one form; making it takes seconds.
+// in returns the resource in one form. Encoding it takes seconds.
 func (r *resource) in(f form) *encoded {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

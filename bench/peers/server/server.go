@@ -1,4 +1,4 @@
-// Package server is a Kubernetes API server as far as an informer can tell, made of bytes that are ready before anyone asks.
+// Package server is a synthetic Kubernetes API server for informers. It prepares all bytes before the first request.
 //
 // It lists (in pages, or whole), watches and watch-lists, as JSON and as Protobuf, objects and their metadata alone. Watches wait
 // at a gate that a control endpoint opens; then all events come as fast as they are read, each a chunk of HTTP/1.1 as from the
@@ -24,7 +24,7 @@ type server struct {
 	gate      *gate
 }
 
-// Run serves until the process ends. It says on stdout where.
+// Run serves until the process ends. It prints its address to stdout.
 func Run(arguments []string) error {
 	flags := flag.NewFlagSet("server", flag.ContinueOnError)
 	pods := flags.Int("pods", 10_000, "how many Pods there are")
@@ -70,7 +70,7 @@ func (s *server) routes() http.Handler {
 var expired = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
 	`"message":"too old resource version","reason":"Expired","code":410}`)
 
-// plan makes the resource ready in one form, perhaps with fewer events than there are, and says what is coming.
+// plan prepares the resource in one form, with at most the given number of events, and answers with the plan of the run.
 func (s *server) plan(w http.ResponseWriter, request *http.Request) {
 	resource, ok := s.resources[request.PathValue("resource")]
 	if !ok {
@@ -116,7 +116,7 @@ func (s *server) serve(w http.ResponseWriter, request *http.Request) {
 	w.Write(page)
 }
 
-// accepted takes the first of what is accepted, as the real server does.
+// accepted returns the first accepted format, as the real server does.
 func accepted(accept string) form {
 	first, _, _ := strings.Cut(accept, ",")
 	isMetadata := strings.Contains(first, "as=PartialObjectMetadata")

@@ -14,10 +14,10 @@ import (
 	"oarlock.dev/bench-peers/corpus"
 )
 
-// blockSize is how much is written at once.
+// blockSize is the size of one write.
 const blockSize = 256 << 10
 
-// stream is a watch's connection.
+// stream is the connection of a watch.
 type stream struct {
 	connection net.Conn
 	form       form

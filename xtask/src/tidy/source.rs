@@ -49,8 +49,9 @@ fn wide_comments(file: &Path, text: &str) -> Vec<String> {
     let marks = comment_marks(file);
     let is_wide = |line: &str| {
         let is_comment = marks.iter().any(|mark| line.trim_start().starts_with(mark));
-        // An address cannot be broken.
-        is_comment && line.chars().count() > MAX_COMMENT_COLUMNS && !line.contains("://")
+        // An address, or a row of a table, cannot be broken.
+        let is_breakable = !line.contains("://") && !line.trim_end().ends_with('|');
+        is_comment && is_breakable && line.chars().count() > MAX_COMMENT_COLUMNS
     };
     let wide = text.lines().enumerate().filter(|(_, line)| is_wide(line));
     wide.map(|(idx, line)| {

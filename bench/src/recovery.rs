@@ -27,10 +27,10 @@ pub(crate) struct Args {
 
 /// The notifications of one handler, and the state that they describe.
 #[derive(Clone, Default)]
-struct Follower(Arc<Mutex<Told>>);
+struct Follower(Arc<Mutex<Received>>);
 
 #[derive(Default)]
-struct Told {
+struct Received {
     versions: HashMap<ObjectKey, i64>,
     /// A checksum of all versions. Equal checksums mean equal objects.
     sum: i64,
@@ -95,18 +95,18 @@ impl Follower {
                 .notification
                 .new()
                 .map_or(0, |object| object.resource_version().parse().unwrap_or_default());
-            let mut told = self.lock();
-            let before = told.versions.insert(delivery.key.clone(), version).unwrap_or_default();
+            let mut received = self.lock();
+            let before = received.versions.insert(delivery.key.clone(), version).unwrap_or_default();
             if before != version {
-                told.sum += version - before;
-                told.n_heard += 1;
+                received.sum += version - before;
+                received.n_heard += 1;
             }
-            drop(told);
+            drop(received);
             listener.finish(&delivery.key, Outcome::Done);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, Received> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -91,7 +91,7 @@ async fn watch_memory(
     events: u64,
 ) -> Result<(Vec<(f64, u64)>, Value)> {
     let mut samples = Vec::new();
-    let mut told = 0;
+    let mut n_tenths_printed = 0;
     loop {
         tokio::time::sleep(LOOK).await;
         let state: Value = block_in_place(|| control.get("/control/state"))?;
@@ -99,8 +99,8 @@ async fn watch_memory(
         let done = 1.0 - remaining as f64 / events as f64;
         samples.push((done, resident()?));
         let tenth = (done * 10.0) as u64;
-        if tenth > told {
-            told = tenth;
+        if tenth > n_tenths_printed {
+            n_tenths_printed = tenth;
             let status = informer.status();
             eprintln!(
                 "soak: {tenth}0 %, {} objects, {} relists, {} watches, {} MB resident",

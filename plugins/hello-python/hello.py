@@ -28,8 +28,8 @@ from wit_world.imports.types import (
 
 NAME = "configmaps"
 
-# The fields that every notification carries. The host skips updates that change none of them. Every update changes the
-# resourceVersion, so the host skips none.
+# The fields that every notification carries. The host skips updates that change none of them. Every update
+# changes the resourceVersion, so the host skips none.
 FIELDS = ["/metadata/resourceVersion", "/data/greeting"]
 GREETING = 1
 

@@ -74,7 +74,7 @@ async fn delta_fifo() -> anyhow::Result<()> {
     push: web updated
     pop default/web: Updated web@4
       the newest is Updated web@4, the cache had web@2
-    push: web deleted, and a pod that nobody has heard of
+    push: web deleted, and an unknown pod
     pop default/web: Deleted web@5
       the newest is Deleted web@5, the cache had web@4
     push: db updated; this time it cannot be processed at once
@@ -159,7 +159,7 @@ async fn shared_informer() -> anyhow::Result<()> {
     early: delete first "hello again"
     late: delete first "hello again"
     late: update second "good evening", was second "good morning"
-    early: removed, and told nothing more
+    early: removed, and not called again
     handlers left: 0
     "#);
     Ok(())

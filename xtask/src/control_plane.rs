@@ -1,6 +1,8 @@
-//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver for tests, benchmarks and `oarlock dev --real`.
+//! `cargo xtask control-plane`: builds the real etcd and kube-apiserver for tests, benchmarks and `oarlock
+//! dev --real`.
 //!
-//! The build takes minutes and is cached. A folder that `KUBEBUILDER_ASSETS` names is used instead, if it is set.
+//! The build takes minutes and is cached. A folder that `KUBEBUILDER_ASSETS` names is used instead, if it is
+//! set.
 
 use std::env;
 use std::fs;

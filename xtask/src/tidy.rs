@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: the rules of this repository that no lint knows.
 //!
-//! Here are the rules for manifests, lock files and ARCHITECTURE.md. The others: [`source`] for one file's shape, [`clauses`] for the
-//! codes of docs/informer-semantics.md, [`words`] for words that the glossary bans, [`commits`] for commit subjects.
+//! Here are the rules for manifests, lock files and ARCHITECTURE.md. The others: [`source`] for one file's
+//! shape, [`clauses`] for the codes of docs/informer-semantics.md, [`words`] for words that the glossary
+//! bans, [`commits`] for commit subjects.
 
 mod clauses;
 mod commits;
@@ -88,7 +89,8 @@ fn read(file: &Path) -> Result<String> {
     fs::read_to_string(checkout::root().join(file)).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// Returns the files that git tracks, of these patterns or all, without those that were deleted and not committed yet.
+/// Returns the files that git tracks, of these patterns or all, without those that were deleted and not
+/// committed yet.
 fn tracked(patterns: &[&str]) -> Result<Vec<PathBuf>> {
     let mut git = std::process::Command::new("git");
     let files = command::output(git.current_dir(checkout::root()).arg("ls-files").args(patterns))?;

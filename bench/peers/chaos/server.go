@@ -1,5 +1,6 @@
 // Package chaos is an API server with many faults: connections break in the middle of a line, fall silent, or
-// end; versions expire; requests are refused; lines are garbage; the server restarts and has forgotten the past.
+// end; versions expire; requests are refused; lines are garbage; the server restarts and has forgotten the
+// past.
 //
 // Its data is correct all the same: an informer that handles the faults ends with the state of a fresh list.
 package chaos

@@ -43,8 +43,8 @@ func settle() {
 	}
 }
 
-// resident returns how much memory is resident, in bytes, after giving the collector every chance: what is garbage, and what it keeps
-// for later, does not count.
+// resident returns how much memory is resident, in bytes, after giving the collector every chance: what is
+// garbage, and what it keeps for later, does not count.
 func resident() (uint64, error) {
 	debug.FreeOSMemory()
 	return field("/proc/self/smaps_rollup", "Rss:")

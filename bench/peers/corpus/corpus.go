@@ -1,7 +1,8 @@
 // Package corpus makes the Pods of the benchmark and their events: the same ones for the same seed.
 //
-// They are what a cluster of a few hundred nodes has: a few hundred templates whose Pods share almost everything, and in each
-// Pod what is its own: name, uid, IPs, node, times, 64-hex container ids and (harsher than reality) image ids.
+// They are what a cluster of a few hundred nodes has: a few hundred templates whose Pods share almost
+// everything, and in each Pod what is its own: name, uid, IPs, node, times, 64-hex container ids and (harsher
+// than reality) image ids.
 package corpus
 
 import (

@@ -13,8 +13,8 @@ import (
 // FirstVersion is the resourceVersion of the list; the first event has the next one, and so on.
 const FirstVersion = firstVersion
 
-// Events changes random Pods n times, as kubelets do, and calls `each` with each state. Those of one Pod come in order; `each` is called
-// from several goroutines, since Pods are independent.
+// Events changes random Pods n times, as kubelets do, and calls `each` with each state. Those of one Pod come
+// in order; `each` is called from several goroutines, since Pods are independent.
 func Events(seed uint64, pods []*corev1.Pod, n int, each func(event int, pod *corev1.Pod)) {
 	r := source(seed, 4, 0)
 	of := make([]int32, n)
@@ -34,7 +34,8 @@ func Events(seed uint64, pods []*corev1.Pod, n int, each func(event int, pod *co
 	})
 }
 
-// change does to a Pod what its kubelet would report: a container restarts, or it becomes unready and ready again.
+// change does to a Pod what its kubelet would report: a container restarts, or it becomes unready and ready
+// again.
 func change(r *rand.Rand, pod *corev1.Pod, at metav1.Time) {
 	statuses := pod.Status.ContainerStatuses
 	status := &statuses[r.IntN(len(statuses))]

@@ -18,7 +18,8 @@ var merged = map[string][]string{
 // leaves are structures that count as one field.
 var leaves = map[string]bool{"fieldRef": true, "secretKeyRef": true, "nodeSelector": true, "labelSelector": true}
 
-// controllerManagerEntry returns the entry of the creator of the Pod. Call it before other managers change the Pod.
+// controllerManagerEntry returns the entry of the creator of the Pod. Call it before other managers change
+// the Pod.
 func controllerManagerEntry(pod *corev1.Pod) metav1.ManagedFieldsEntry {
 	meta := metav1.ObjectMeta{
 		GenerateName: pod.GenerateName, Labels: pod.Labels, Annotations: pod.Annotations, OwnerReferences: pod.OwnerReferences,
@@ -40,7 +41,7 @@ func kubeletEntry(pod *corev1.Pod, at metav1.Time) metav1.ManagedFieldsEntry {
 	status.QOSClass = ""
 	var conditions []corev1.PodCondition
 	for _, condition := range status.Conditions {
-		// That one is the scheduler's, whose binding is nobody's in managedFields.
+		// The scheduler sets this field by a binding, which has no entry in managedFields.
 		if condition.Type != corev1.PodScheduled {
 			conditions = append(conditions, condition)
 		}

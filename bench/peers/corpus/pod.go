@@ -80,7 +80,8 @@ func (t *template) pod(seed uint64, index int) *corev1.Pod {
 	return pod
 }
 
-// addTokenVolume does what the admission plugin for ServiceAccounts does. The template's own slices stay as they are.
+// addTokenVolume does what the admission plugin for ServiceAccounts does. The template's own slices stay as
+// they are.
 func addTokenVolume(spec *corev1.PodSpec, name string) {
 	volume := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(420)),

@@ -1,6 +1,7 @@
 package corpus
 
-// The words that names are made of. There are more than enough combinations for every template to be of its own.
+// The words that names are made of. There are more than enough combinations for every template to be of its
+// own.
 var (
 	products = []string{
 		"orders", "billing", "checkout", "catalog", "search", "identity", "ledger", "shipping", "pricing", "inventory",

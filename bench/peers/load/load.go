@@ -25,8 +25,8 @@ import (
 // hands is the number of concurrent requests.
 const hands = 32
 
-// Load creates the Pods as the controller manager would, and reports their status as their kubelets would, so that managedFields are the
-// server's own.
+// Load creates the Pods as the controller manager would, and reports their status as their kubelets would, so
+// that managedFields are the server's own.
 func Load(arguments []string) error {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "where the API server is")
@@ -81,7 +81,8 @@ func create(ctx context.Context, controllers, kubelets *kubernetes.Clientset, po
 	return err
 }
 
-// Write changes ConfigMaps at a steady rate. It prints, as one line of JSON, when each write had returned, by the version that it made.
+// Write changes ConfigMaps at a steady rate. It prints, as one line of JSON, when each write had returned, by
+// the version that it made.
 func Write(arguments []string) error {
 	flags := flag.NewFlagSet("write", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", "", "where the API server is")

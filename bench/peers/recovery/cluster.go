@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cluster is what there is, and all that happened. Objects are changed, deleted and created anew.
+// cluster has the objects and all events. Objects are changed, deleted and created again.
 type cluster struct {
 	mutex   sync.Mutex
 	changed *sync.Cond
@@ -38,7 +38,7 @@ func newCluster(seed uint64, objects int) *cluster {
 	return c
 }
 
-// happen changes one object. The mutex is held, or nobody else knows the cluster yet.
+// happen changes one object. The caller holds the mutex, or is the only user of the cluster.
 func (c *cluster) happen(i int) {
 	c.version++
 	typ := "MODIFIED"

@@ -1,7 +1,7 @@
 // Package recovery measures how informers come through an API server that fails for a while: the time until
-// they have the whole state again, the changes that they received meanwhile, and the number of requests. client-go's informers run in
-// this process; those of Oarlock get the plan over HTTP and run in their own process at the same time. Each informer has its own server,
-// and all servers fail in the same way.
+// they have the whole state again, the changes that they received meanwhile, and the number of requests.
+// client-go's informers run in this process; those of Oarlock get the plan over HTTP and run in their own
+// process at the same time. Each informer has its own server, and all servers fail in the same way.
 package recovery
 
 import (
@@ -26,7 +26,8 @@ type run struct {
 	done    chan struct{}
 }
 
-// Run measures and ends when both sides have been asked for. It prints where the other side finds its plan, and then what came out.
+// Run measures and ends when both sides have been asked for. It prints where the other side finds its plan,
+// and then what came out.
 func Run(arguments []string) error {
 	flags := flag.NewFlagSet("recovery", flag.ContinueOnError)
 	scenario := flags.String("scenario", "flaky", "what goes wrong: "+strings.Join(scenarioNames(), ", "))

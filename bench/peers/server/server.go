@@ -1,8 +1,9 @@
-// Package server is a synthetic Kubernetes API server for informers. It prepares all bytes before the first request.
+// Package server is a synthetic Kubernetes API server for informers. It prepares all bytes before the first
+// request.
 //
-// It lists (in pages, or whole), watches and watch-lists, as JSON and as Protobuf, objects and their metadata alone. Watches wait
-// at a gate that a control endpoint opens; then all events come as fast as they are read, each a chunk of HTTP/1.1 as from the
-// real server, and the watch stays open.
+// It lists (in pages, or whole), watches and watch-lists, as JSON and as Protobuf, objects and their metadata
+// alone. Watches wait at a gate that a control endpoint opens; then all events come as fast as they are read,
+// each a chunk of HTTP/1.1 as from the real server, and the watch stays open.
 package server
 
 import (
@@ -70,7 +71,8 @@ func (s *server) routes() http.Handler {
 var expired = []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",` +
 	`"message":"too old resource version","reason":"Expired","code":410}`)
 
-// plan prepares the resource in one form, with at most the given number of events, and answers with the plan of the run.
+// plan prepares the resource in one form, with at most the given number of events, and answers with the plan
+// of the run.
 func (s *server) plan(w http.ResponseWriter, request *http.Request) {
 	resource, ok := s.resources[request.PathValue("resource")]
 	if !ok {

@@ -85,7 +85,7 @@ impl SharedView {
         };
         if known != old {
             state.n_breaks += 1;
-            eprintln!("soak: {} was told {notification:?}, but knew {known:?}", self.name);
+            eprintln!("soak: {} received {notification:?}, but its view has {known:?}", self.name);
         }
     }
 }

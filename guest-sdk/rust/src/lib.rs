@@ -11,7 +11,8 @@
 //!
 //! impl Plugin for Greeter {
 //!     fn describe() -> Result<Description, String> {
-//!         Ok(Description::new("greeter", "0.1.0").subscribe(Subscription::new("configmaps", gvr("", "v1", "configmaps"))))
+//!         let configmaps = Subscription::new("configmaps", gvr("", "v1", "configmaps"));
+//!         Ok(Description::new("greeter", "0.1.0").subscribe(configmaps))
 //!     }
 //!     fn start() -> Result<Self, Failure> {
 //!         Ok(Greeter)

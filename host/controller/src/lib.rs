@@ -1,19 +1,20 @@
-//! Runs WebAssembly plugins as Kubernetes controllers. This crate joins `oarlock-informer` and `oarlock-plugin`; no other crate
-//! knows both.
+//! Runs WebAssembly plugins as Kubernetes controllers. This crate joins `oarlock-informer` and
+//! `oarlock-plugin`; no other crate knows both.
 //!
 //! ```text
 //!   plugin files ──► config ──► reload ──► one generation of a plugin ──────────────┐
 //!                                 │ compile, describe, plan                         │ switch
 //!                                 ▼                                                 ▼
 //!   API server ──► informers ──► subscriptions ──► Listeners ──────────────────► dispatch ──► instance
-//!                  one watch     gate: rights of   selector, fields, backlog    one call      │ cache, client,
-//!                  per resource  the account                                    at a time     │ work-queue, events
+//!                  one watch     gate: rights of   selector, fields, backlog    one call      │ cache,
+//!                  per resource  the account                                    at a time     │ client
 //!                      ▲                                                                      ▼
 //!                      └───────────────────────────── access (the one gate) ◄──────── kube_access
 //! ```
 //!
-//! A program needs three modules: [`runtime`] to run the host, [`report`] to print its events, and [`config`] to read plugin files.
-//! Everything runs as a task of [`tasks`]. Requests on behalf of a plugin pass the gate or impersonate the plugin's account.
+//! A program needs three modules: [`runtime`] to run the host, [`report`] to print its events, and [`config`]
+//! to read plugin files. Everything runs as a task of [`tasks`]. Requests on behalf of a plugin pass the gate
+//! or impersonate the plugin's account.
 //!
 //! # Example
 //!

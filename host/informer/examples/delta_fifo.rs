@@ -33,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The queue delivers the new object only. The cache has the old one until the new one is stored.
     pop(&fifo, &mut cache)?;
 
-    println!("push: web deleted, and a pod that nobody has heard of");
+    println!("push: web deleted, and an unknown pod");
     fifo.delete(pod("web", 5)?)?;
-    fifo.delete(pod("nobody", 6)?)?;
+    fifo.delete(pod("unknown", 6)?)?;
     while pop(&fifo, &mut cache)? {}
 
     println!("push: db updated; this time it cannot be processed at once");

@@ -43,9 +43,9 @@ async fn main() -> Result {
     // The first call creates the informer; later calls return the same one. It does not run yet.
     let secrets = GroupVersionResource::new("", "v1", "secrets");
     let lister = factory.lister(&config_maps());
-    let (teller, mut told) = unbounded_channel();
+    let (sender, mut calls) = unbounded_channel();
     let handler = HandlerFunctions::new().on_update(move |old, new| {
-        let _ = teller.send(format!(
+        let _ = sender.send(format!(
             "{}, {} object",
             show(new),
             if old.is_same(new) { "the same" } else { "another" }
@@ -81,7 +81,7 @@ async fn main() -> Result {
 
     // After a second the handlers get every cached object again, without a request to the server.
     println!("resync:");
-    let mut again = vec![told.recv().await, told.recv().await];
+    let mut again = vec![calls.recv().await, calls.recv().await];
     again.sort();
     again.into_iter().flatten().for_each(|update| println!("  {update}"));
 

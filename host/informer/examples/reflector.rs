@@ -48,12 +48,12 @@ async fn follow(scratch: &Scratch, fifo: Arc<DeltaFifo>, mut cache: Option<Index
         Ok(())
     };
     // The reflector is a future: it runs while it is polled, here beside the steps of the example.
-    let told = tokio::select! {
-        told = story => told,
+    let result = tokio::select! {
+        result = story => result,
         () = reflector.run(&token) => Ok(()),
     };
     scratch.clear().await?;
-    told
+    result
 }
 
 /// Waits for the changes of one object and prints them; returns its name.

@@ -42,15 +42,15 @@ async fn main() -> Result {
     scratch.put("first", "hello").await?;
     let informer = SharedInformer::new(Arc::new(scratch.list_watch()?), Config::new(config_maps()));
 
-    let (early_teller, mut early_told) = unbounded_channel();
-    let deliver_early = informer.add_event_handler(named("early"), Teller(early_teller))?;
+    let (early_sender, mut early_calls) = unbounded_channel();
+    let deliver_early = informer.add_event_handler(named("early"), Teller(early_sender))?;
     let early = deliver_early.registration().clone();
     let token = CancellationToken::new();
     let story = async {
         // The informer has synced when its cache has the whole first list, a handler when it has processed
         // that list.
         if !wait_for_cache_sync(&token, &[&informer, &*early]).await {
-            return Err("nobody stops the informer here".into());
+            return Err("the informer stopped".into());
         }
         let listed = informer.lister().list(Some("default"), &LabelSelector::everything());
         println!("synced, and listed from the cache: {} object(s)", listed.len());
@@ -59,26 +59,26 @@ async fn main() -> Result {
         let version = scratch.put("first", "hello again").await?;
         // The cache is behind the server, but a caller can wait until it has its own write.
         informer.wait_until_seen(&version).await?;
-        print("early", &mut early_told, 3).await;
+        print("early", &mut early_calls, 3).await;
 
         // A late handler first gets the cached objects, then the changes.
-        let (late_teller, mut late_told) = unbounded_channel();
-        let deliver_late = informer.add_event_handler(named("late"), Teller(late_teller))?;
+        let (late_sender, mut late_calls) = unbounded_channel();
+        let deliver_late = informer.add_event_handler(named("late"), Teller(late_sender))?;
         let late = deliver_late.registration().clone();
         let both = async {
-            print("late", &mut late_told, 2).await;
+            print("late", &mut late_calls, 2).await;
             scratch.delete("first").await?;
-            print("early", &mut early_told, 1).await;
-            print("late", &mut late_told, 1).await;
+            print("early", &mut early_calls, 1).await;
+            print("late", &mut late_calls, 1).await;
 
             // A handler can be removed while the other continues. The call returns when no call of the
             // handler runs.
             early.shut_down().await;
             scratch.put("second", "good evening").await?;
-            print("late", &mut late_told, 1).await;
+            print("late", &mut late_calls, 1).await;
             println!(
                 "early: {}",
-                early_told.recv().await.unwrap_or_else(|| "removed, and told nothing more".to_owned())
+                early_calls.recv().await.unwrap_or_else(|| "removed, and not called again".to_owned())
             );
             late.remove();
             println!("handlers left: {}", informer.status().listeners);
@@ -87,18 +87,18 @@ async fn main() -> Result {
         tokio::join!(deliver_late, both).1
     };
     let story = async {
-        let told = story.await;
+        let result = story.await;
         token.cancel();
-        told
+        result
     };
-    let told: Result = tokio::join!(informer.run(token.clone()), deliver_early, story).2;
-    told?;
+    let result: Result = tokio::join!(informer.run(token.clone()), deliver_early, story).2;
+    result?;
     scratch.clear().await
 }
 
-async fn print(handler: &str, told: &mut UnboundedReceiver<String>, n_calls: usize) {
+async fn print(handler: &str, calls: &mut UnboundedReceiver<String>, n_calls: usize) {
     for _ in 0..n_calls {
-        println!("{handler}: {}", told.recv().await.unwrap_or_default());
+        println!("{handler}: {}", calls.recv().await.unwrap_or_default());
     }
 }
 

@@ -54,8 +54,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 
     // Each handler has its own backlog; they share the cache and the watch. Here they send their calls to
     // channels.
-    let (first, mut first_told) = telling();
-    let (second, mut second_told) = telling();
+    let (first, mut first_calls) = recording();
+    let (second, mut second_calls) = recording();
     let deliver_first = informer.add_event_handler(ListenerConfig::default(), first)?;
     let deliver_second = informer.add_event_handler(ListenerConfig::default(), second)?;
 
@@ -68,11 +68,11 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             ("a goes", WatchEvent::Deleted(pod("a", 4)?)),
         ];
         for (what, event) in steps {
-            println!("  first: {}; second: {}", next(&mut first_told).await, next(&mut second_told).await);
+            println!("  first: {}; second: {}", next(&mut first_calls).await, next(&mut second_calls).await);
             println!("{what}");
             server.unbounded_send(event)?;
         }
-        println!("  first: {}; second: {}", next(&mut first_told).await, next(&mut second_told).await);
+        println!("  first: {}; second: {}", next(&mut first_calls).await, next(&mut second_calls).await);
         println!("the one cache holds {:?}", informer.indexer().keys());
         token.cancel();
         Ok(())
@@ -82,26 +82,26 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 }
 
 /// Returns a handler of three functions, and the receiver of their calls.
-fn telling() -> (HandlerFunctions, UnboundedReceiver<String>) {
-    let (adds, told) = unbounded();
+fn recording() -> (HandlerFunctions, UnboundedReceiver<String>) {
+    let (adds, calls) = unbounded();
     let (updates, deletes) = (adds.clone(), adds.clone());
     let handler = HandlerFunctions::new()
         .on_add(move |new, is_in_initial_list| {
             let initial = if is_in_initial_list { ", listed" } else { "" };
-            tell(&adds, format!("add {}{initial}", show(new)));
+            record(&adds, format!("add {}{initial}", show(new)));
         })
-        .on_update(move |old, new| tell(&updates, format!("update {} to {}", show(old), show(new))))
-        .on_delete(move |last, _| tell(&deletes, format!("delete {}", show(last))));
-    (handler, told)
+        .on_update(move |old, new| record(&updates, format!("update {} to {}", show(old), show(new))))
+        .on_delete(move |last, _| record(&deletes, format!("delete {}", show(last))));
+    (handler, calls)
 }
 
-fn tell(told: &UnboundedSender<String>, what: String) {
+fn record(calls: &UnboundedSender<String>, what: String) {
     // The receiver is gone at the end of the example.
-    let _ = told.unbounded_send(what);
+    let _ = calls.unbounded_send(what);
 }
 
-async fn next(told: &mut UnboundedReceiver<String>) -> String {
-    told.next().await.unwrap_or_default()
+async fn next(calls: &mut UnboundedReceiver<String>) -> String {
+    calls.next().await.unwrap_or_default()
 }
 
 fn show(object: &Object) -> String {

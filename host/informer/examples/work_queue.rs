@@ -63,12 +63,12 @@ async fn main() -> Result {
         token.cancel();
         scratch.clear().await
     };
-    let told = tokio::join!(informer.run(token.clone()), deliver, workers, story).3;
+    let result = tokio::join!(informer.run(token.clone()), deliver, workers, story).3;
     for (key, entries) in diary.into_inner().unwrap_or_default() {
         println!("{key}:");
         entries.iter().for_each(|entry| println!("  {entry}"));
     }
-    told
+    result
 }
 
 /// Works until the queue shuts down. A key has one worker at a time.

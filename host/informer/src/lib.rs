@@ -3,7 +3,7 @@
 //! ```text
 //! API server ─bytes→ list_watch ─objects→ reflector ─deltas→ delta_fifo ─pop→ shared_informer
 //!                                                                               ├→ indexer (the cache)
-//!                                                                               └→ listener (one per consumer)
+//!                                                                               └→ listener (one a consumer)
 //! ```
 //!
 //! The modules are the stations of that path, in this order:
@@ -26,7 +26,8 @@
 //!
 //! use oarlock_informer::testing::FakeListWatch;
 //! use oarlock_informer::{
-//!     GroupVersionResource, ListenerConfig, Notification, SharedInformer, listener::Outcome, shared_informer,
+//!     GroupVersionResource, ListenerConfig, Notification, SharedInformer, listener::Outcome,
+//!     shared_informer,
 //! };
 //! use tokio_util::sync::CancellationToken;
 //!
@@ -41,7 +42,8 @@
 //! let token = CancellationToken::new();
 //! let consume = async {
 //!     let delivery = listener.next().await.unwrap();
-//!     assert!(matches!(&delivery.notification, Notification::Added { object, .. } if object.key().name() == "web"));
+//!     let Notification::Added { object, .. } = &delivery.notification else { panic!("an add") };
+//!     assert_eq!(object.key().name(), "web");
 //!     listener.finish(&delivery.key, Outcome::Done);
 //!     assert_eq!(informer.indexer().len(), 1);
 //!     token.cancel();

@@ -18,7 +18,7 @@ pub(crate) struct Observed {
     /// The moment when the last successful own write was sent. Other candidates observe it later.
     pub(crate) renewed: Option<Instant>,
     /// The holder that was reported last.
-    told: String,
+    reported: String,
 }
 
 // === impl Observed ===
@@ -47,10 +47,10 @@ impl Observed {
 
     /// Returns the holder, if it was not yet reported.
     pub(crate) fn take_new_holder(&mut self) -> Option<String> {
-        if self.told == self.record.holder_identity {
+        if self.reported == self.record.holder_identity {
             return None;
         }
-        self.told.clone_from(&self.record.holder_identity);
-        Some(self.told.clone())
+        self.reported.clone_from(&self.record.holder_identity);
+        Some(self.reported.clone())
     }
 }

@@ -1,9 +1,9 @@
 //! Compiles, checks, limits and calls WebAssembly components that implement the contract in `wit/`.
 //!
 //! ```text
-//!   bytes ──> Component ──> Instance ── on_add · on_update · on_delete · on_synced · reconcile ──> the guest's answer
+//!   bytes ──> Component ──> Instance ── on_add · on_update · on_delete · on_synced · reconcile ──> an answer
 //!               │ checked     │ limits                                                       or a CallError
-//!             Engine          └── imports: event · cache · client · … ──> EventObject, KubeAccess, GuestLog, GuestMetrics
+//!             Engine          └── imports: event · cache · client · … ──> EventObject, KubeAccess, GuestLog
 //! ```
 //!
 //! Deliberately absent: Kubernetes. Reads and writes of a guest go through the traits in [`kube_access`], and

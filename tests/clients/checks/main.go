@@ -1,10 +1,10 @@
-// Command checks sends an API server the requests that programs with client-go send, once in Protobuf and once in JSON,
-// and reports the checks that failed.
+// Command checks sends an API server the requests that programs with client-go send, once in Protobuf and
+// once in JSON, and reports the checks that failed.
 //
 //	checks --kubeconfig FILE [--only NAME]
 //
-// Each check runs in a namespace of its own. The last line of standard output is JSON: for each content type the number of
-// passed checks, the number of all checks, and the errors of the failed ones.
+// Each check runs in a namespace of its own. The last line of standard output is JSON: for each content type
+// the number of passed checks, the number of all checks, and the errors of the failed ones.
 package main
 
 import (

@@ -9,9 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// goFields returns the properties of each type's fields that OpenAPI does not have. First, whether Go writes the empty
-// field: "omit" if not, "always" if it does. A pointer has neither: Go writes the value that it points to, even if it is
-// empty. Second, the field's number in Protobuf: "pb=3", or "pb=2.5" for a field of a struct that only JSON inlines.
+// goFields returns the properties of each type's fields that OpenAPI does not have. First, whether Go writes
+// the empty field: "omit" if not, "always" if it does. A pointer has neither: Go writes the value that it
+// points to, even if it is empty. Second, the field's number in Protobuf: "pb=3", or "pb=2.5" for a field of
+// a struct that only JSON inlines.
 func goFields() map[string]map[string]string {
 	fields := map[string]map[string]string{}
 	seen := map[reflect.Type]bool{}
@@ -68,8 +69,8 @@ func openAPIName(t reflect.Type) string {
 	return strings.ReplaceAll(path, "/", ".") + "." + t.Name()
 }
 
-// protobufNumber returns the numbers on the path to a field, which may be promoted from embedded structs; empty if a
-// number is missing.
+// protobufNumber returns the numbers on the path to a field, which may be promoted from embedded structs;
+// empty if a number is missing.
 func protobufNumber(t reflect.Type, index []int) string {
 	var numbers []string
 	for at := range index {

@@ -1,9 +1,10 @@
-// Command schema generates the table of built-in types of host/dev-cluster (src/schema/builtin.txt) from the OpenAPI
-// documents in the module k8s.io/kubernetes: the fields of each type, their types, and the properties that patches and
-// field ownership need (merge keys, list types).
+// Command schema generates the table of built-in types of host/dev-cluster (src/schema/builtin.txt) from the
+// OpenAPI documents in the module k8s.io/kubernetes: the fields of each type, their types, and the properties
+// that patches and field ownership need (merge keys, list types).
 //
-//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" FILE          writes the table
-//	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -check FILE   exits with 1 if the table is out of date
+// 	go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" FILE          writes the table
+//  go run ./schema -kubernetes "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -check FILE   exits with 1 if
+//  the table is out of date
 //
 // "cargo xtask builtin-types" runs this command.
 package main
@@ -27,8 +28,8 @@ var documents = []string{
 	"apis__rbac.authorization.k8s.io__v1", "apis__scheduling.k8s.io__v1", "apis__storage.k8s.io__v1",
 }
 
-// Types that the server reads or writes, but that are the kind of no resource. They belong to every group, and are named
-// by their type.
+// Types that the server reads or writes, but that are the kind of no resource. They belong to every group,
+// and are named by their type.
 var messageTypes = []string{"DeleteOptions", "Status", "ListMeta"}
 
 // Kinds of messages that are not stored.

@@ -1,8 +1,8 @@
-// Command servers is etcd and kube-apiserver in one file, as their own projects build them: called as (a link named)
-// etcd it is the one, as kube-apiserver the other, with the flags that each has upstream.
+// Command servers is etcd and kube-apiserver in one file, as their own projects build them: called as (a link
+// named) etcd it is the one, as kube-apiserver the other, with the flags that each has upstream.
 //
-// It exists because neither project publishes its servers in a place that every build of ours can reach, while the Go
-// module proxy has their sources.
+// It exists because neither project publishes its servers in a place that every build of ours can reach,
+// while the Go module proxy has their sources.
 package main
 
 import (

@@ -1,10 +1,11 @@
 //! Waits of tests. Each has one deadline, and panics after it with the state that it saw last.
 //!
-//! A test that waits for another process, thread or task calls [`wait_until`]. A test whose clock is paused calls
-//! [`yield_until`], which lets the other tasks run and never moves the clock. A test without a runtime calls
-//! [`wait_until_blocking`].
+//! A test that waits for another process, thread or task calls [`wait_until`]. A test whose clock is paused
+//! calls [`yield_until`], which lets the other tasks run and never moves the clock. A test without a runtime
+//! calls [`wait_until_blocking`].
 //!
-//! The probe returns `Ok` with what the test goes on with, or `Err` with the state it saw, which is what the panic prints:
+//! The probe returns `Ok` with what the test goes on with, or `Err` with the state it saw, which is what the
+//! panic prints:
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -58,8 +59,8 @@ pub fn wait_until<T, S: Debug>(
     }
 }
 
-/// Lets other tasks of this runtime run until the probe returns `Ok`, and returns its value. A paused clock stays where
-/// it is; the limit is of real time.
+/// Lets other tasks of this runtime run until the probe returns `Ok`, and returns its value. A paused clock
+/// stays where it is; the limit is of real time.
 ///
 /// # Panics
 ///

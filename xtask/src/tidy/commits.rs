@@ -13,9 +13,11 @@ const BEFORE_THE_RULE: &str = "604d52b5d";
 /// Characters of the longest subject.
 const MAX_SUBJECT: usize = 60;
 
-/// Returns the subjects that are too long, since the rule was made. A checkout without that history has nothing to check.
+/// Returns the subjects that are too long, since the rule was made. A checkout without that history has
+/// nothing to check.
 pub(super) fn faults() -> Result<Vec<String>> {
-    let is_known = command::output(git().args(["merge-base", "--is-ancestor", BEFORE_THE_RULE, "HEAD"])).is_ok();
+    let is_known =
+        command::output(git().args(["merge-base", "--is-ancestor", BEFORE_THE_RULE, "HEAD"])).is_ok();
     if !is_known {
         return Ok(Vec::new());
     }

@@ -22,7 +22,8 @@ fn rust_faults(file: &Path, text: &str) -> Vec<String> {
     let shown = file.display();
     let n_lines = text.lines().count();
     if n_lines > MAX_LINES {
-        faults.push(format!("{shown}: {n_lines} lines; split what is above {MAX_LINES} lines along its ideas"));
+        faults
+            .push(format!("{shown}: {n_lines} lines; split what is above {MAX_LINES} lines along its ideas"));
     }
     if file.file_name().is_some_and(|name| name == "mod.rs") {
         faults.push(format!("{shown}: a module is foo.rs beside foo/, not foo/mod.rs"));

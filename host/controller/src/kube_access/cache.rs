@@ -249,9 +249,9 @@ impl Cache {
         }
     }
 
-    /// Returns the access of the account to the requested namespaces. A read that is declared for all namespaces
-    /// never asks Kubernetes about a namespace that the guest names, whether it exists or not: it only checks the
-    /// set of readable ones.
+    /// Returns the access of the account to the requested namespaces. A read that is declared for all
+    /// namespaces never asks Kubernetes about a namespace that the guest names, whether it exists or not: it
+    /// only checks the set of readable ones.
     async fn access(&self, reader: &Reader, asked: &Namespaces) -> Access {
         let (account, target) = (&self.account, &reader.target);
         match (&reader.namespaces, asked) {

@@ -1,8 +1,8 @@
 //! The `events` import: records Kubernetes Events as the plugin's account, without waiting for the API
 //! server.
 //!
-//! The crate `oarlock-event-recorder` counts equal Events, combines similar ones and drops spam. An Event may be
-//! lost, but a plugin never waits for one.
+//! The crate `oarlock-event-recorder` counts equal Events, combines similar ones and drops spam. An Event may
+//! be lost, but a plugin never waits for one.
 
 use std::sync::Arc;
 

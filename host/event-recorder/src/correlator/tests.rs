@@ -131,7 +131,7 @@ async fn aggregation_continues_and_each_event_type_has_its_own_bucket_ea_02_es_0
     advance(secs(10)).await;
     assert!(next(&mut correlator), "exactly 600 s");
     advance(secs(600) + Duration::from_nanos(1)).await;
-    assert!(!next(&mut correlator), "begins anew");
+    assert!(!next(&mut correlator), "begins again");
 
     let mut correlator = super::tests::correlator();
     let warning = |n: usize| Event { type_: Some("Warning".to_owned()), ..event("Started", &n.to_string()) };

@@ -219,7 +219,7 @@ async fn an_event_idle_for_six_minutes_is_forgotten_ev_03() {
     sleep(minutes(1)).await;
     assert_eq!(kinds(&rig.written().await), ["patch"], "the series only");
     for said in [&SAID, &single] {
-        assert_eq!(kinds(&rig.emit(said).await), ["create"], "begins anew");
+        assert_eq!(kinds(&rig.emit(said).await), ["create"], "begins again");
     }
     rig.end().await;
 }

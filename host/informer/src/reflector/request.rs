@@ -23,8 +23,8 @@ const UNANSWERED_PAUSE: Duration = Duration::from_secs(1);
 /// The least pause before a repetition, even if the server asks for none.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends requests through [`Timed`], and repeats those that got no answer or a `Retry-After`. During the pauses
-/// the status shows the failure.
+/// Sends requests through [`Timed`], and repeats those that got no answer or a `Retry-After`. During the
+/// pauses the status shows the failure.
 pub(super) struct Repeating<'r> {
     pub(super) timed: Timed<'r>,
     pub(super) status: &'r StatusPublisher,

@@ -196,7 +196,7 @@ async fn each_kind_of_bad_answer_has_its_error() {
         let api = FakeApi::new(move |_| reply.clone());
         lock(&api).get().await
     };
-    // What is missing is empty: nobody holds it, and nothing lasts.
+    // Missing fields are empty: no holder, no duration.
     let bare = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {}});
     let empty = get(Reply::json(200, bare.to_string())).await.unwrap();
     assert_eq!(empty.record, Record::default());

@@ -36,7 +36,8 @@ pub(super) struct Scene {
     reflector: Reflector,
 }
 
-/// The deadline of a test: no script takes so long, and a paused clock passes it at once when all tasks are idle.
+/// The deadline of a test: no script takes so long, and a paused clock passes it at once when all tasks are
+/// idle.
 const LIMIT: Duration = Duration::from_secs(30 * 86_400);
 
 /// Waits for a future, and panics instead of a wait without an end.

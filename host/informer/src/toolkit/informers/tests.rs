@@ -121,7 +121,7 @@ async fn filtered_dynamic_shared_informer_factory() {
         ("ns-foo", Some(by_field), Draft::new("ns-foo/name-bar"), false),
         ("ns-foo", Some(by_field), Draft::new("ns-foo/name-foo"), true),
     ];
-    for (case, (namespace, tweak, draft, is_told)) in cases.into_iter().enumerate() {
+    for (case, (namespace, tweak, draft, is_warned)) in cases.into_iter().enumerate() {
         let fake = FakeListWatch::pods();
         let config =
             Config { namespace: Some(namespace.into()), tweak: tweak.map(Tweak::new), ..Config::default() };
@@ -133,7 +133,7 @@ async fn filtered_dynamic_shared_informer_factory() {
             settle().await;
         });
         tokio::join!(test, deliver);
-        assert_eq!(!notes.lock().is_empty(), is_told, "case {case}");
+        assert_eq!(!notes.lock().is_empty(), is_warned, "case {case}");
     }
 }
 

@@ -83,5 +83,5 @@ async fn at_most_one_leader_works_with_late_and_lost_answers() {
         assert_eq!(working.load(Ordering::SeqCst), 0, "seed {seed}");
         all_terms += terms.load(Ordering::SeqCst);
     }
-    assert!(all_terms > 400, "{all_terms}: somebody always leads after a while");
+    assert!(all_terms > 400, "{all_terms}: a candidate always leads after a while");
 }

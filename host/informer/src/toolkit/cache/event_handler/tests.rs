@@ -87,39 +87,39 @@ fn is_web(object: &Object) -> bool {
 
 #[test]
 fn events_without_a_function_are_ignored_eh_01() {
-    let told = Recorder::default();
-    let recorder = told.clone();
+    let calls = Recorder::default();
+    let recorder = calls.clone();
     let handler = HandlerFunctions::new().on_update(move |_, new| recorder.note(new.key().to_string()));
     let mut handler: Box<dyn EventHandler> = Box::new(handler);
     let object = object("ns/a", "web");
     handler.on_add(&object, true);
     handler.on_update(&object, &object);
     handler.on_delete(&object, false);
-    assert_eq!(told.take(), ["ns/a"]);
+    assert_eq!(calls.take(), ["ns/a"]);
 }
 
 #[test]
 fn a_newly_accepted_object_is_an_add_and_a_rejected_one_a_delete_of_the_old_state_eh_02() {
-    let told = Recorder::default();
+    let calls = Recorder::default();
     let asked = Recorder::default();
     let asking = asked.clone();
     let filter = move |object: &Object| {
         asking.note(object.labels()["app"].clone());
         is_web(object)
     };
-    let mut handler = FilteringHandler::new(filter, told.clone());
+    let mut handler = FilteringHandler::new(filter, calls.clone());
     let [old, new] = ["old", "new"].map(|name| object(name, "web"));
     let other = object("other", "db");
     handler.on_update(&old, &new);
-    assert_eq!(told.take(), ["update new@2→2"]);
+    assert_eq!(calls.take(), ["update new@2→2"]);
     handler.on_update(&other, &new);
-    assert_eq!(told.take(), ["add new@2"], "never part of an initial list");
+    assert_eq!(calls.take(), ["add new@2"], "never part of an initial list");
     handler.on_update(&old, &other);
-    assert_eq!(told.take(), ["delete old@2"], "the old state, and known");
+    assert_eq!(calls.take(), ["delete old@2"], "the old state, and known");
     handler.on_update(&other, &other);
     handler.on_add(&other, true);
     handler.on_delete(&other, false);
-    assert_eq!(told.take(), Vec::<String>::new());
+    assert_eq!(calls.take(), Vec::<String>::new());
     asked.take();
     handler.on_update(&old, &other);
     assert_eq!(asked.take(), ["db", "web"], "new is asked about before old");
@@ -132,19 +132,19 @@ async fn a_filter_gets_the_last_known_state_of_a_missed_delete_eh_03() {
     fake.put(Draft::new("ns/web").label("app", "web"));
     fake.put(Draft::new("ns/db").label("app", "db"));
     let informer = informer(&fake);
-    let told = Recorder::default();
-    let (_, deliver) = add(&informer, FilteringHandler::new(is_web, told.clone()));
+    let calls = Recorder::default();
+    let (_, deliver) = add(&informer, FilteringHandler::new(is_web, calls.clone()));
     run(&informer, [deliver], async {
         fake.until_watches(1).await;
         settle().await;
-        assert_eq!(told.take(), ["add ns/web@2 (initial)"]);
+        assert_eq!(calls.take(), ["add ns/web@2 (initial)"]);
         fake.delete_unseen("ns/web");
         fake.delete_unseen("ns/db");
         fake.expire_history();
         fake.close_watches();
         fake.until_watches(2).await;
         settle().await;
-        assert_eq!(told.take(), ["delete ns/web@2 (unknown)"]);
+        assert_eq!(calls.take(), ["delete ns/web@2 (unknown)"]);
     })
     .await;
 }
@@ -154,8 +154,8 @@ async fn each_handler_is_called_in_order_and_syncs_by_itself_pl_03() {
     let fake = FakeListWatch::pods();
     fake.put("ns/a");
     let informer = informer(&fake);
-    let (told, late) = (Recorder::default(), Recorder::default());
-    let (registration, deliver) = add(&informer, told.clone());
+    let (calls, late) = (Recorder::default(), Recorder::default());
+    let (registration, deliver) = add(&informer, calls.clone());
     let (late_registration, deliver_late) = add(&informer, late.clone());
     run(&informer, [deliver], async {
         assert!(registration.wait_for_sync().await);
@@ -163,8 +163,8 @@ async fn each_handler_is_called_in_order_and_syncs_by_itself_pl_03() {
         fake.put("ns/a");
         fake.delete("ns/a");
         settle().await;
-        assert_eq!(told.take(), ["add ns/a@2 (initial)", "update ns/a@2→3", "delete ns/a@4"]);
-        assert!(!late_registration.has_synced(), "nobody runs it yet");
+        assert_eq!(calls.take(), ["add ns/a@2 (initial)", "update ns/a@2→3", "delete ns/a@4"]);
+        assert!(!late_registration.has_synced(), "the listener does not run yet");
         let remove_late = async {
             assert!(late_registration.wait_for_sync().await);
             late_registration.remove();
@@ -182,8 +182,8 @@ async fn a_panic_of_a_handler_ends_one_call_which_counts_as_finished_pl_04_sy_04
     fake.put("ns/a");
     fake.put("ns/b");
     let informer = informer(&fake);
-    let told = Recorder::default();
-    let mut recorder = told.clone();
+    let calls = Recorder::default();
+    let mut recorder = calls.clone();
     let mut is_first = true;
     let handler = HandlerFunctions::new().on_add(move |object, is_in_initial_list| {
         assert!(!std::mem::take(&mut is_first), "the handler panics on purpose");
@@ -192,12 +192,12 @@ async fn a_panic_of_a_handler_ends_one_call_which_counts_as_finished_pl_04_sy_04
     let (registration, deliver) = add(&informer, handler);
     run(&informer, [deliver], async {
         assert!(registration.wait_for_sync().await, "it syncs though an initial add has failed");
-        assert_eq!(told.take(), ["add ns/b@3 (initial)"]);
+        assert_eq!(calls.take(), ["add ns/b@3 (initial)"]);
         assert_eq!(registration.parked().len(), 1);
         fake.until_watches(1).await;
         fake.put("ns/a");
         settle().await;
-        assert_eq!(told.take(), ["add ns/a@4 (initial)"], "merged into the next");
+        assert_eq!(calls.take(), ["add ns/a@4 (initial)"], "merged into the next");
         assert_eq!(registration.parked().len(), 0);
     })
     .await;
@@ -208,20 +208,20 @@ async fn a_panic_of_a_handler_ends_one_call_which_counts_as_finished_pl_04_sy_04
 async fn shared_informer_multiple_registration() {
     let fake = FakeListWatch::pods();
     let informer = informer(&fake);
-    let told = Recorder::default();
-    let (first, deliver_first) = add(&informer, told.clone());
-    let (_second, deliver_second) = add(&informer, told.clone());
+    let calls = Recorder::default();
+    let (first, deliver_first) = add(&informer, calls.clone());
+    let (_second, deliver_second) = add(&informer, calls.clone());
     assert_eq!(informer.status().listeners, 2);
     run(&informer, [deliver_first, deliver_second], async {
         fake.until_watches(1).await;
         fake.put("ns/a");
         settle().await;
-        assert_eq!(told.take(), ["add ns/a@2", "add ns/a@2"]);
+        assert_eq!(calls.take(), ["add ns/a@2", "add ns/a@2"]);
         first.remove();
         assert_eq!(informer.status().listeners, 1);
         fake.put("ns/a");
         settle().await;
-        assert_eq!(told.take(), ["update ns/a@2→3"]);
+        assert_eq!(calls.take(), ["update ns/a@2→3"]);
     })
     .await;
 }
@@ -233,8 +233,8 @@ fn the_shutdown_of_a_handler_waits_for_its_running_call_si_21() {
     let informer = informer(&fake);
     let (entered, has_entered) = mpsc::channel();
     let (leave, may_leave) = mpsc::channel();
-    let told = Recorder::default();
-    let recorder = told.clone();
+    let calls = Recorder::default();
+    let recorder = calls.clone();
     let handler = HandlerFunctions::new().on_add(move |object, _| {
         entered.send(()).unwrap();
         may_leave.recv().unwrap();
@@ -253,7 +253,7 @@ fn the_shutdown_of_a_handler_waits_for_its_running_call_si_21() {
         assert!((&mut shut_down).now_or_never().is_none(), "the call is under way");
         leave.send(()).unwrap();
         block_on(shut_down);
-        assert_eq!(told.take(), ["end of ns/a"], "what waited is dropped");
+        assert_eq!(calls.take(), ["end of ns/a"], "what waited is dropped");
     });
     block_on(registration.shut_down());
 }
@@ -261,8 +261,8 @@ fn the_shutdown_of_a_handler_waits_for_its_running_call_si_21() {
 #[test]
 fn the_shutdown_of_an_uncalled_handler_returns_at_once_si_21() {
     let informer = informer(&FakeListWatch::pods());
-    let told = Recorder::default();
-    let (registration, deliver) = add(&informer, told.clone());
+    let calls = Recorder::default();
+    let (registration, deliver) = add(&informer, calls.clone());
     assert!(registration.shut_down().now_or_never().is_some());
     assert!(deliver.now_or_never().is_some(), "and will not be");
     assert_eq!(informer.status().listeners, 0);

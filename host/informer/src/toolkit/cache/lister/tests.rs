@@ -74,7 +74,7 @@ fn namespace_list_method() {
         assert_eq!(lister.namespace(namespace).list(&LabelSelector::everything()), scanned);
         assert_eq!(lister.indexer().by_index(NAMESPACE_INDEX, namespace).unwrap(), scanned);
     }
-    assert!(!lister.indexer().remove_index(NAMESPACE_INDEX), "nobody can take it away");
+    assert!(!lister.indexer().remove_index(NAMESPACE_INDEX), "the index cannot be removed");
 }
 
 // Conformance: A7.1, A9.1

@@ -162,7 +162,7 @@ async fn a_plain_shutdown_does_not_drain() {
     assert_eq!([get(&queue), get(&queue)], [Some("foo"), Some("bar")]);
     queue.shut_down();
     assert_eq!(queue.get().await, None);
-    assert_eq!(queue.shared.state.lock().processing.len(), 2, "nobody called done");
+    assert_eq!(queue.shared.state.lock().processing.len(), 2, "no worker called done");
 }
 
 // Conformance: 32.3
@@ -226,7 +226,7 @@ async fn metric_shutdown_ends_the_periodic_update() {
         [(0, 0), (500 + 250, 500), (1000 + 750, 1000)].map(|(all, longest)| (ms(all), ms(longest)));
     assert_eq!(*provider.counts.unfinished.lock(), expected);
     tokio::time::advance(seconds(10)).await;
-    assert_eq!(n_updates(), 3, "nobody is told after the shutdown");
+    assert_eq!(n_updates(), 3, "no update after the shutdown");
     queue.report_unfinished().await;
     assert_eq!(n_updates(), 3);
 }

@@ -1,11 +1,11 @@
 //! Log lines of guests: truncated, and limited to the plugin's rate.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
-use parking_lot::Mutex;
+use oarlock_flow_control::{RateLimiter, TokenBucket};
 
 use crate::contract::Level;
 
@@ -46,15 +46,10 @@ pub struct GuestLog {
     plugin: Arc<str>,
     generation: u64,
     sink: Arc<dyn LogSink>,
-    /// Holds the tokens of one second.
-    bucket: Mutex<Bucket>,
-}
-
-struct Bucket {
-    per_second: u32,
-    tokens: f64,
-    filled: Instant,
-    suppressed: u64,
+    /// One token per line; holds the tokens of one second.
+    bucket: TokenBucket,
+    /// The lines that were dropped since the last report of dropped lines.
+    n_suppressed: AtomicU64,
 }
 
 // === impl GuestLog ===
@@ -62,13 +57,8 @@ struct Bucket {
 impl GuestLog {
     /// Creates the log of one generation of a plugin.
     pub fn new(plugin: Arc<str>, generation: u64, lines_per_second: u32, sink: Arc<dyn LogSink>) -> Self {
-        let bucket = Bucket {
-            per_second: lines_per_second,
-            tokens: f64::from(lines_per_second),
-            filled: Instant::now(),
-            suppressed: 0,
-        };
-        Self { plugin, generation, sink, bucket: Mutex::new(bucket) }
+        let bucket = TokenBucket::per_second(f64::from(lines_per_second), lines_per_second);
+        Self { plugin, generation, sink, bucket, n_suppressed: AtomicU64::new(0) }
     }
 
     /// Returns the plugin's name.
@@ -91,11 +81,11 @@ impl GuestLog {
         if !self.enabled(level) {
             return;
         }
-        let (admitted, suppressed) = self.bucket.lock().take(Instant::now());
-        self.report_suppressed(suppressed);
-        if !admitted {
+        if !self.bucket.try_accept() {
+            self.n_suppressed.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        self.report_suppressed();
         let pairs: Vec<_> = pairs
             .iter()
             .take(MAX_PAIRS)
@@ -104,16 +94,15 @@ impl GuestLog {
         self.put(level, cut(message, MAX_MESSAGE_BYTES), &pairs);
     }
 
-    /// Reports the number of suppressed lines, if the rate allows a line.
+    /// Reports the number of suppressed lines, if the rate allows one more line.
     pub(crate) fn call_ends(&self) {
-        let suppressed = {
-            let mut bucket = self.bucket.lock();
-            if bucket.suppressed == 0 { 0 } else { bucket.report(Instant::now()) }
-        };
-        self.report_suppressed(suppressed);
+        if self.n_suppressed.load(Ordering::Relaxed) > 0 && self.bucket.try_accept() {
+            self.report_suppressed();
+        }
     }
 
-    fn report_suppressed(&self, suppressed: u64) {
+    fn report_suppressed(&self) {
+        let suppressed = self.n_suppressed.swap(0, Ordering::Relaxed);
         if suppressed > 0 {
             let lines = suppressed.to_string();
             self.put(Level::Warn, "lines beyond the plugin's log rate were dropped", &[("lines", &lines)]);
@@ -121,43 +110,14 @@ impl GuestLog {
     }
 
     fn put(&self, level: Level, message: &str, pairs: &[(&str, &str)]) {
-        let Self { plugin, generation, sink, bucket: _ } = self;
+        let Self { plugin, generation, sink, bucket: _, n_suppressed: _ } = self;
         sink.write(LogLine { plugin, generation: *generation, level, message, pairs });
     }
 }
 
 impl Drop for GuestLog {
     fn drop(&mut self) {
-        let suppressed = self.bucket.get_mut().suppressed;
-        self.report_suppressed(suppressed);
-    }
-}
-
-// === impl Bucket ===
-
-impl Bucket {
-    /// Takes one token if there is one. Also returns the number of lines that were suppressed before, which
-    /// is then reset.
-    fn take(&mut self, now: Instant) -> (bool, u64) {
-        self.fill(now);
-        if self.tokens < 1.0 {
-            self.suppressed += 1;
-            return (false, 0);
-        }
-        self.tokens -= 1.0;
-        (true, std::mem::take(&mut self.suppressed))
-    }
-
-    fn report(&mut self, now: Instant) -> u64 {
-        self.fill(now);
-        if self.tokens < 1.0 { 0 } else { std::mem::take(&mut self.suppressed) }
-    }
-
-    fn fill(&mut self, now: Instant) {
-        let elapsed: Duration = now.saturating_duration_since(self.filled);
-        let rate = f64::from(self.per_second);
-        self.tokens = (self.tokens + elapsed.as_secs_f64() * rate).min(rate);
-        self.filled = now;
+        self.report_suppressed();
     }
 }
 
@@ -168,20 +128,48 @@ fn cut(text: &str, at: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    #[test]
-    fn a_bucket_fills_with_time_and_counts_suppressed_lines() {
-        let start = Instant::now();
-        let mut bucket = Bucket { per_second: 2, tokens: 2.0, filled: start, suppressed: 0 };
-        assert_eq!(bucket.take(start), (true, 0));
-        assert_eq!(bucket.take(start), (true, 0));
-        assert_eq!(bucket.take(start), (false, 0));
-        assert_eq!(bucket.take(start), (false, 0));
-        assert_eq!(bucket.report(start), 0);
-        assert_eq!(bucket.take(start + Duration::from_millis(500)), (true, 2));
-        assert_eq!(bucket.take(start + Duration::from_secs(9)), (true, 0));
-        assert!(bucket.tokens <= 2.0);
+    /// Records the lines that it receives.
+    #[derive(Default)]
+    struct Recorder(parking_lot::Mutex<Vec<String>>);
+
+    impl LogSink for Recorder {
+        fn enabled(&self, _: &str, _: Level) -> bool {
+            true
+        }
+
+        fn write(&self, line: LogLine<'_>) {
+            let pairs: String = line.pairs.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+            self.0.lock().push(format!("{}{pairs}", line.message));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lines_beyond_the_rate_are_dropped_and_their_number_is_reported() {
+        let recorder = Arc::new(Recorder::default());
+        let log = GuestLog::new("greeter".into(), 1, 2, recorder.clone());
+        let taken = || std::mem::take(&mut *recorder.0.lock());
+        for line in ["1", "2", "3", "4"] {
+            log.write(Level::Info, line, &[]);
+        }
+        log.call_ends();
+        assert_eq!(taken(), ["1", "2"]);
+
+        tokio::time::advance(Duration::from_millis(500)).await;
+        log.write(Level::Info, "5", &[]);
+        assert_eq!(taken(), ["lines beyond the plugin's log rate were dropped lines=2", "5"]);
+
+        // However long the log is silent, it holds the tokens of one second.
+        tokio::time::advance(Duration::from_secs(9)).await;
+        for line in ["6", "7", "8"] {
+            log.write(Level::Info, line, &[]);
+        }
+        assert_eq!(taken(), ["6", "7"]);
+        drop(log);
+        assert_eq!(taken(), ["lines beyond the plugin's log rate were dropped lines=1"]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ async fn promise_6_a_version_that_fails_never_serves() {
     let good = fs::read(guest_path("hello-rust")).unwrap();
 
     rig.component("hello", &good[..good.len() / 2]);
-    let line = refused(&rig, "cut off").await;
+    let line = refused(&rig, "truncated").await;
     assert_eq!(line["older-version-serves"], true);
     rig.component("hello", b"hello");
     refused(&rig, "not WebAssembly").await;

@@ -128,13 +128,14 @@ impl IndexerWriter {
         let (slot, sources) = {
             let mut state = self.indexer.state.write();
             let slot = state.find(key.unwrap_or(object.key()));
-            state.resource_version = Version::of(&object);
             let old = slot.and_then(|slot| state.slots().get(slot));
             if old.is_some_and(|old| old.is_same(&object)) {
                 // A resync, or a relist without changes: the object is stored and filed already.
+                state.resource_version = Version::of(&object);
                 return Some(object);
             }
             if state.indices.is_empty() {
+                state.resource_version = Version::of(&object);
                 let old = state.put(key, slot, object, Vec::new());
                 // The text of the old object may be long, so it is freed after the lock.
                 drop(state);
@@ -145,6 +146,7 @@ impl IndexerWriter {
         let filed = object.clone();
         let filings = Values::of_each(&sources, &filed);
         let mut state = self.indexer.state.write();
+        state.resource_version = Version::of(&object);
         // The slot is still valid, since only this writer changes slots.
         let old = state.put(key, slot, object, filings);
         let has_left_out = state.may_retry_left_out();

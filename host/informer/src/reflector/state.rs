@@ -71,8 +71,9 @@ impl ActiveReflector<'_> {
             let step = Box::pin(self.step(state));
             state = tokio::select! {
                 biased;
-                next = step => next,
+                // First, since a step may use up the budget of a poll for as long as events keep coming.
                 error = resync.run() => self.conclude(Outcome::relist(error)),
+                next = step => next,
             };
         }
     }

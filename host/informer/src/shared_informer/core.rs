@@ -85,7 +85,9 @@ impl Core {
         tokio::select! {
             biased;
             ((), ()) = async { tokio::join!(reflect, self.pop_until(token)) } => {}
-            () = self.notify_of_sync() => {}
+            // Unconstrained, since the arm above uses up the budget of a poll for as long as events keep
+            // coming.
+            () = coop::unconstrained(self.notify_of_sync()) => {}
             () = self.compact_forever() => {}
         }
     }

@@ -41,7 +41,7 @@ impl ActiveGeneration {
             };
             tokio::select! {
                 biased;
-                due = poll_fn(|cx| self.poll_idle(cx, restart_at.is_none())) => {
+                due = poll_fn(|cx| self.poll_idle(cx, restart_at.is_none(), wake_at)) => {
                     if let Some(due) = due {
                         return Step::Call(due);
                     }
@@ -85,13 +85,23 @@ impl ActiveGeneration {
     }
 
     /// Polls for a due call, if calls are possible, and for changes of access and sync, which return `None`.
-    fn poll_idle(&mut self, cx: &mut Context<'_>, can_call: bool) -> Poll<Option<DueCall>> {
+    fn poll_idle(&mut self, cx: &mut Context<'_>, can_call: bool, wake_at: Instant) -> Poll<Option<DueCall>> {
         for subscription in &mut self.subscriptions {
             if subscription.poll_change(cx).is_ready() {
                 return Poll::Ready(None);
             }
         }
-        if can_call { self.poll_due_call(cx).map(Some) } else { Poll::Pending }
+        if !can_call {
+            return Poll::Pending;
+        }
+        let due = self.poll_due_call(cx);
+        // A listener may have synced after `wake_at` was computed: in another task, or in this poll, which
+        // loads a slice of its snapshot.
+        let is_due = |it: &ActiveSubscription| it.synced_due().is_some_and(|due| due < wake_at);
+        if due.is_pending() && self.subscriptions.iter().any(is_due) {
+            return Poll::Ready(None);
+        }
+        due.map(Some)
     }
 
     /// Polls the subscriptions and the work queue, beginning with another one each time, so that none

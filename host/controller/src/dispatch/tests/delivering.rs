@@ -80,3 +80,16 @@ async fn the_fault_hook_swallows_one_notification() {
     rig.serve(|_| done()).await;
     assert_eq!(rig.until("synced 0").await, ["add a@2", "add c@4", "synced 0"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn on_synced_does_not_wait_for_the_slow_timer_when_no_object_matches() {
+    // The listener loads its snapshot in several slices, the last one while the dispatcher is idle.
+    let names: Vec<_> = (0..100_000).map(|n| format!("n/p{n}")).collect();
+    let mut rig = Rig::new(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    rig.selector = "app=none";
+    let served_at = rig.now();
+    rig.serve(|_| done()).await;
+    assert_eq!(rig.until("synced 0").await, ["synced 0"]);
+    let waited = rig.now() - served_at;
+    assert!(waited < rig.retry.parked_again, "{waited:?}");
+}

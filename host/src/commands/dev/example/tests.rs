@@ -69,7 +69,7 @@ fn a_subscription_without_a_command_is_skipped() {
     insta::assert_snapshot!(example(vec![boats.clone()]), @"it acts on boats.example.com with labels it=floats");
     insta::assert_snapshot!(example(vec![boats, subscription("", "namespaces")]), @r#"echo '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"try-p"}}' | kubectl apply -f -"#);
     let never = Subscription { label_selector: "a,!a".to_owned(), ..subscription("", "pods") };
-    insta::assert_snapshot!(example(vec![never]), @"it acts when there are pods with labels a,!a");
+    insta::assert_snapshot!(example(vec![never]), @"it acts on pods with labels a,!a");
 }
 
 #[test]

@@ -26,11 +26,11 @@ pub(super) type View = BTreeMap<String, (String, String)>;
 pub(super) struct SharedView {
     name: &'static str,
     listener: ListenerHandle,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ViewState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct ViewState {
     view: View,
     /// The number of notifications that do not follow from the one before.
     n_breaks: u64,
@@ -65,12 +65,12 @@ impl SharedView {
         self.lock().view == *view
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ViewState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies a notification, and checks that it follows from the view (promise 2).
-    fn take_in(&self, key: &ObjectKey, notification: &Notification) {
+    fn apply(&self, key: &ObjectKey, notification: &Notification) {
         let mut state = self.lock();
         let known = match notification.new() {
             Some(object) => state.view.insert(key.to_string(), facts(object)),
@@ -104,7 +104,7 @@ pub(super) async fn handle(mut listener: Listener, manner: Manner, view: SharedV
             _ => Outcome::Done,
         };
         if outcome == Outcome::Done {
-            view.take_in(&delivery.key, &delivery.notification);
+            view.apply(&delivery.key, &delivery.notification);
         }
         listener.finish(&delivery.key, outcome);
     }

@@ -1,4 +1,4 @@
-//! A token bucket. It starts full, gains tokens at a steady rate, and lends tokens of the future.
+//! A token bucket. It starts full, gains tokens at a steady rate, and lets callers reserve future tokens.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl TokenBucket {
         let mut full_at = self.full_at.lock();
         let now = Instant::now();
         let Some(then) = (*full_at).max(now).checked_add(self.per_token) else { return Err(Duration::MAX) };
-        // The bucket lends up to its capacity; the caller waits for the rest.
+        // Tokens up to the capacity are available at once; the caller waits for the rest.
         let wait = then.duration_since(now).saturating_sub(self.capacity);
         if wait > patience {
             return Err(wait);

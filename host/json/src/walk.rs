@@ -22,7 +22,7 @@ pub struct Walk {
     /// The value of each node of the set.
     spans: Vec<Span>,
     /// The objects and lists around the position.
-    open: Vec<Open>,
+    open: Vec<OpenValue>,
     position: usize,
     next: Next,
 }
@@ -36,7 +36,7 @@ pub struct Finding<'s, T> {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenValue {
     node: u32,
     start: u32,
     /// In a list: the index of the current element.
@@ -144,7 +144,7 @@ impl Walk {
                 }
             }
             Next::Element => {
-                let Open { node: list, element, .. } = self.open.last()?;
+                let OpenValue { node: list, element, .. } = self.open.last()?;
                 match set.indexed(*list, (*element)?) {
                     None => {
                         cursor.skip_value()?;
@@ -175,7 +175,7 @@ impl Walk {
         if cursor.take_if(closing) {
             self.end(node, start, cursor);
         } else {
-            self.open.push(Open { node, start, element });
+            self.open.push(OpenValue { node, start, element });
             self.next = if element.is_some() { Next::Element } else { Next::Key };
         }
         Some(())

@@ -14,7 +14,7 @@ use super::{key::Key, writing::Outcome};
 
 /// Bounded: the least recently seen Event is forgotten first.
 pub(super) struct Cache {
-    entries: LruCache<Key, Entry>,
+    entries: LruCache<Key, SeriesEntry>,
 }
 
 /// The reason for a write.
@@ -27,7 +27,7 @@ pub(super) enum Purpose {
     Finish(Box<Key>, Instant),
 }
 
-struct Entry {
+struct SeriesEntry {
     event: Event,
     last: Instant,
 }
@@ -44,7 +44,7 @@ impl Cache {
         let key = Key::of(event);
         let now = Instant::now();
         let Some(known) = self.entries.get_mut(&key) else {
-            self.entries.put(key, Entry { event: event.clone(), last: now });
+            self.entries.put(key, SeriesEntry { event: event.clone(), last: now });
             return Some((Purpose::New, event.clone()));
         };
         known.last = now;

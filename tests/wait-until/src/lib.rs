@@ -44,19 +44,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub fn wait_until<T, S: Debug>(
     what: &str,
     limit: Duration,
-    mut probe: impl FnMut() -> Result<T, S>,
+    probe: impl FnMut() -> Result<T, S>,
 ) -> impl Future<Output = T> {
-    let caller = Location::caller();
-    async move {
-        let begun_at = Instant::now();
-        loop {
-            match probe() {
-                Ok(value) => return value,
-                Err(state) => check(what, begun_at, limit, &state, caller),
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
+    repeat(what, limit, Location::caller(), probe, || tokio::time::sleep(PAUSE))
 }
 
 /// Lets other tasks of this runtime run until the probe returns `Ok`, and returns its value. A paused clock
@@ -69,19 +59,9 @@ pub fn wait_until<T, S: Debug>(
 pub fn yield_until<T, S: Debug>(
     what: &str,
     limit: Duration,
-    mut probe: impl FnMut() -> Result<T, S>,
+    probe: impl FnMut() -> Result<T, S>,
 ) -> impl Future<Output = T> {
-    let caller = Location::caller();
-    async move {
-        let begun_at = Instant::now();
-        loop {
-            match probe() {
-                Ok(value) => return value,
-                Err(state) => check(what, begun_at, limit, &state, caller),
-            }
-            tokio::task::yield_now().await;
-        }
-    }
+    repeat(what, limit, Location::caller(), probe, tokio::task::yield_now)
 }
 
 /// Blocks this thread until the probe returns `Ok`, and returns its value.
@@ -103,6 +83,24 @@ pub fn wait_until_blocking<T, S: Debug>(
             Err(state) => check(what, begun_at, limit, &state, caller),
         }
         std::thread::park_timeout(PAUSE);
+    }
+}
+
+/// Probes, with a pause after each probe that fails, until the probe returns `Ok`.
+async fn repeat<T, S: Debug, P: Future<Output = ()>>(
+    what: &str,
+    limit: Duration,
+    caller: &'static Location<'static>,
+    mut probe: impl FnMut() -> Result<T, S>,
+    pause: impl Fn() -> P,
+) -> T {
+    let begun_at = Instant::now();
+    loop {
+        match probe() {
+            Ok(value) => return value,
+            Err(state) => check(what, begun_at, limit, &state, caller),
+        }
+        pause().await;
     }
 }
 

@@ -12,7 +12,6 @@ use super::{end_of_nested, end_of_string};
 pub struct Cursor<'t> {
     text: &'t str,
     position: usize,
-    n_blanks: usize,
 }
 
 /// The content of a string.
@@ -30,26 +29,19 @@ impl<'t> Cursor<'t> {
     /// Returns a cursor at the beginning of a text.
     #[inline]
     pub fn new(text: &'t str) -> Self {
-        Self { text, position: 0, n_blanks: 0 }
+        Self { text, position: 0 }
     }
 
     /// Returns a cursor at a position that another cursor of this text has returned.
     #[inline]
     pub fn at(text: &'t str, position: usize) -> Self {
-        Self { text, position, n_blanks: 0 }
+        Self { text, position }
     }
 
     /// Returns the position in bytes.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
-    }
-
-    /// Returns the number of blanks that [`blanks`](Self::blanks) has skipped. A change shows that the text
-    /// has blanks.
-    #[inline]
-    pub fn n_blanks(&self) -> usize {
-        self.n_blanks
     }
 
     /// Returns the text from `start` to here.
@@ -87,7 +79,6 @@ impl<'t> Cursor<'t> {
     pub fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.position += 1;
-            self.n_blanks += 1;
         }
     }
 

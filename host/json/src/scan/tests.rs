@@ -89,7 +89,7 @@ fn a_value_of_any_depth_is_skipped() {
 }
 
 #[test]
-fn blanks_are_counted() {
+fn blanks_between_tokens_are_skipped() {
     let mut cursor = Cursor::new("{ \"a\" : 1 ,\n\"b\":[ 1 ] }");
     let mut keys = Vec::new();
     cursor
@@ -99,7 +99,7 @@ fn blanks_are_counted() {
         })
         .unwrap();
     assert!(cursor.is_at_end());
-    assert_eq!((cursor.n_blanks(), keys), (6, vec![(2, "a"), (12, "b")]));
+    assert_eq!(keys, [(2, "a"), (12, "b")]);
 }
 
 proptest! {

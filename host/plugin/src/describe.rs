@@ -12,8 +12,9 @@ use serde_json::Value;
 use crate::{
     CallError, Component, Instance, InstanceConfig,
     contract::Description,
+    engine::DEFAULT_WEIGHT,
     guest,
-    guest::{GuestLog, GuestMetrics},
+    guest::{GuestLog, GuestMetrics, Usage},
     limits::Limits,
 };
 
@@ -84,6 +85,8 @@ async fn ask(
         access: Arc::new(no_access::NoAccess),
         log,
         metrics: Arc::new(GuestMetrics::new()),
+        usage: Usage::default(),
+        share: component.engine().share(DEFAULT_WEIGHT),
     };
     let mut instance = Instance::new(component, config).await?;
     let description = instance

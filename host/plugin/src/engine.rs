@@ -2,6 +2,7 @@
 //! together.
 
 mod failures;
+mod share;
 mod ticker;
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
@@ -19,7 +20,8 @@ use crate::{
     state::StoreState,
 };
 
-pub(crate) use ticker::Running;
+pub use self::share::{DEFAULT_WEIGHT, MAX_WEIGHT, Share};
+pub(crate) use self::ticker::Running;
 
 /// Configures an engine.
 #[derive(Debug, Clone)]
@@ -140,6 +142,12 @@ impl Engine {
 
     pub(crate) fn linker(&self, wasi: bool) -> &Linker<StoreState> {
         if wasi { &self.inner.with_wasi } else { &self.inner.plain }
+    }
+
+    /// Creates a plugin's share of the CPU time that guests get. The weight is between 1 and [`MAX_WEIGHT`].
+    #[must_use]
+    pub fn share(&self, weight: u32) -> Share {
+        Share::new(weight)
     }
 
     /// Returns the running compilations, then the waiting ones in the order of the queue.

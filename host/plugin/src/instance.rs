@@ -1,6 +1,12 @@
 //! One instance of a component: a store, its exports, and the calls of them.
 
-use std::{future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -12,8 +18,8 @@ use crate::{
     call_error::{self, DeadlinePassed, During},
     component::Guests,
     contract::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey},
-    engine::Running,
-    guest::{GuestLog, GuestMetrics},
+    engine::{Running, Share},
+    guest::{GuestLog, GuestMetrics, Usage},
     kube_access::{EventObject, KubeAccess},
     limits::Limits,
     state::{Deadline, StoreState},
@@ -42,6 +48,10 @@ pub struct InstanceConfig {
     pub log: Arc<GuestLog>,
     /// The plugin's metrics.
     pub metrics: Arc<GuestMetrics>,
+    /// Counts what the plugin uses.
+    pub usage: Usage,
+    /// The plugin's share of the CPU, from [`Engine::share`](crate::Engine::share).
+    pub share: Share,
 }
 
 /// An instance of a component. It handles one call at a time.
@@ -56,6 +66,7 @@ pub struct InstanceConfig {
 pub struct Instance {
     store: Store<StoreState>,
     component: Component,
+    usage: Usage,
     metadata: metadata::Guest,
     handler: Option<handler::Guest>,
     reconciler: Option<reconciler::Guest>,
@@ -73,10 +84,12 @@ impl Instance {
     ///
     /// When the component traps while it starts, or exceeds a limit.
     pub async fn new(component: &Component, config: InstanceConfig) -> Result<Self, CallError> {
-        let InstanceConfig { config, limits, access, log, metrics } = config;
+        let InstanceConfig { config, limits, access, log, metrics, usage, share: _ } = config;
         let exports = component.exports();
-        let mut store =
-            Store::new(component.engine().wasmtime(), StoreState::new(access, config, log, metrics, &limits));
+        let mut store = Store::new(
+            component.engine().wasmtime(),
+            StoreState::new(access, config, log, metrics, &usage, &limits),
+        );
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
         store.set_max_component_handles(MAX_HANDLES);
@@ -90,7 +103,7 @@ impl Instance {
         });
         let limit = limits.start_deadline;
         let running = component.engine().running();
-        let started = within(limit, exports.pre.instantiate_async(&mut store)).await;
+        let started = within(limit, &usage, exports.pre.instantiate_async(&mut store)).await;
         drop(running);
         let instance = started.map_err(|error| {
             let output = store.data().output.take();
@@ -105,6 +118,7 @@ impl Instance {
             reconciler,
             store,
             component: component.clone(),
+            usage,
             call_deadline: limits.call_deadline,
             start_deadline: limits.start_deadline,
             alive: true,
@@ -123,7 +137,7 @@ impl Instance {
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, None, Some(object))?;
-        let answer = within(call.limit, guest.call_on_add(&mut self.store, event)).await;
+        let answer = within(call.limit, &self.usage, guest.call_on_add(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
 
@@ -140,7 +154,7 @@ impl Instance {
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, Some(old), Some(new))?;
-        let answer = within(call.limit, guest.call_on_update(&mut self.store, event)).await;
+        let answer = within(call.limit, &self.usage, guest.call_on_update(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
 
@@ -156,7 +170,7 @@ impl Instance {
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, Some(last), None)?;
-        let answer = within(call.limit, guest.call_on_delete(&mut self.store, event)).await;
+        let answer = within(call.limit, &self.usage, guest.call_on_delete(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
 
@@ -168,7 +182,7 @@ impl Instance {
     pub async fn on_synced(&mut self, event: &Synced) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, None, None)?;
-        let answer = within(call.limit, guest.call_on_synced(&mut self.store, event)).await;
+        let answer = within(call.limit, &self.usage, guest.call_on_synced(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
 
@@ -180,7 +194,7 @@ impl Instance {
     pub async fn reconcile(&mut self, key: &WorkKey) -> Result<Result<Outcome, Failure>, CallError> {
         let guest = exported(self.reconciler.clone(), "reconciler")?;
         let call = self.begin(self.call_deadline, None, None)?;
-        let answer = within(call.limit, guest.call_reconcile(&mut self.store, key)).await;
+        let answer = within(call.limit, &self.usage, guest.call_reconcile(&mut self.store, key)).await;
         self.end(call, answer).map(cut_failure)
     }
 
@@ -199,7 +213,7 @@ impl Instance {
     /// Calls `describe`. Only [`crate::describe`] does that, in an instance of its own.
     pub(crate) async fn describe(&mut self) -> Result<Result<Description, String>, CallError> {
         let call = self.begin(self.start_deadline, None, None)?;
-        let answer = within(call.limit, self.metadata.call_describe(&mut self.store)).await;
+        let answer = within(call.limit, &self.usage, self.metadata.call_describe(&mut self.store)).await;
         self.end(call, answer)
     }
 
@@ -219,10 +233,11 @@ impl Instance {
         state.deadline = Deadline::after(limit);
         state.limiter.call_begins();
         self.store.set_epoch_deadline(1);
-        Ok(Call { limit, _running: self.component.engine().running() })
+        Ok(Call { limit, began: Instant::now(), _running: self.component.engine().running() })
     }
 
     fn end<T>(&mut self, call: Call, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
+        self.usage.called(call.began.elapsed());
         drop(call);
         let state = self.store.data_mut();
         state.old = None;
@@ -245,6 +260,7 @@ impl Instance {
 /// A call in progress.
 struct Call {
     limit: Duration,
+    began: Instant,
     _running: Running,
 }
 
@@ -254,9 +270,17 @@ struct Call {
 /// Also catches a panic of the host within the call. It ends the instance, as a trap does.
 async fn within<T>(
     limit: Duration,
+    usage: &Usage,
     call: impl Future<Output = Result<T, wasmtime::Error>>,
 ) -> Result<T, wasmtime::Error> {
-    match tokio::time::timeout(limit + GRACE, AssertUnwindSafe(call).catch_unwind()).await {
+    let mut call = pin!(AssertUnwindSafe(call).catch_unwind());
+    let counted = poll_fn(|context| {
+        let began = Instant::now();
+        let polled = call.as_mut().poll(context);
+        usage.polled(began.elapsed());
+        polled
+    });
+    match tokio::time::timeout(limit + GRACE, counted).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(panic)) => Err(call_error::panicked(panic.as_ref())),
         Err(_) => Err(DeadlinePassed.into()),

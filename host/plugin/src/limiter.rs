@@ -2,7 +2,10 @@
 
 use wasmtime::ResourceLimiter;
 
-use crate::limits::Limits;
+use crate::{
+    guest::{Usage, usage::InstanceUse},
+    limits::Limits,
+};
 
 /// QuickJS needs four, `CPython` at most one for each native library.
 const MAX_MEMORIES: usize = 32;
@@ -14,6 +17,7 @@ pub(crate) struct Limiter {
     memory: Budget,
     table_elements: Budget,
     core_instances: usize,
+    instance_use: InstanceUse,
     refused: Option<Refused>,
 }
 
@@ -35,11 +39,12 @@ struct Budget {
 // === impl Limiter ===
 
 impl Limiter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, usage: &Usage) -> Self {
         Self {
             memory: Budget::new(limits.memory),
             table_elements: Budget::new(limits.table_elements.into()),
             core_instances: limits.core_instances as usize,
+            instance_use: InstanceUse::begin(usage.clone()),
             refused: None,
         }
     }
@@ -69,6 +74,7 @@ impl ResourceLimiter for Limiter {
             return Ok(false);
         }
         let granted = self.memory.grow(current, desired);
+        self.instance_use.set_linear_memory(self.memory.used);
         self.refused =
             self.refused.or(granted.err().map(|(wanted, limit)| Refused::Memory { wanted, limit }));
         Ok(granted.is_ok())
@@ -76,6 +82,7 @@ impl ResourceLimiter for Limiter {
 
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
         self.memory.take_back();
+        self.instance_use.set_linear_memory(self.memory.used);
         Ok(())
     }
 
@@ -143,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_sum_of_all_memories_is_limited() {
-        let mut limiter = Limiter::new(&Limits { memory: 1000, ..Limits::default() });
+        let mut limiter = Limiter::new(&Limits { memory: 1000, ..Limits::default() }, &Usage::default());
         assert!(limiter.memory_growing(0, 600, None).unwrap());
         assert!(!limiter.memory_growing(0, 600, None).unwrap());
         assert_eq!(limiter.refused(), Some(Refused::Memory { wanted: 1200, limit: 1000 }));
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn growth_beyond_a_modules_own_maximum_is_not_a_refusal() {
-        let mut limiter = Limiter::new(&Limits::default());
+        let mut limiter = Limiter::new(&Limits::default(), &Usage::default());
         assert!(!limiter.memory_growing(0, 600, Some(500)).unwrap());
         assert_eq!(limiter.refused(), None);
     }

@@ -1,6 +1,8 @@
 //! The data of one instance's store: the current event, the access to Kubernetes, the limiter.
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,7 +12,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
 
 use crate::{
-    guest::{GuestLog, GuestMetrics},
+    guest::{GuestLog, GuestMetrics, Usage},
     kube_access::{EventObject, KubeAccess},
     limiter::Limiter,
     limits::Limits,
@@ -25,6 +27,7 @@ pub(crate) struct StoreState {
     pub(crate) log: Arc<GuestLog>,
     pub(crate) output: Arc<Output>,
     pub(crate) metrics: Arc<GuestMetrics>,
+    pub(crate) usage: Usage,
     pub(crate) old: Option<Arc<dyn EventObject>>,
     pub(crate) new: Option<Arc<dyn EventObject>>,
     pub(crate) replaceable: Replaceable,
@@ -57,6 +60,7 @@ impl StoreState {
         config: Arc<Value>,
         log: Arc<GuestLog>,
         metrics: Arc<GuestMetrics>,
+        usage: &Usage,
         limits: &Limits,
     ) -> Self {
         Self {
@@ -65,10 +69,11 @@ impl StoreState {
             output: Arc::new(Output::new(Arc::clone(&log))),
             log,
             metrics,
+            usage: usage.clone(),
             old: None,
             new: None,
             replaceable: Replaceable::default(),
-            limiter: Limiter::new(limits),
+            limiter: Limiter::new(limits, usage),
             made: Instant::now(),
             deadline: Deadline::after(limits.start_deadline),
             waiting_for: None,
@@ -78,10 +83,27 @@ impl StoreState {
 
     /// Awaits an answer of the host. If the call ends meanwhile, its error names the import.
     pub(crate) async fn waits_for<T>(&mut self, import: &'static str, answer: impl Future<Output = T>) -> T {
+        if import.starts_with("cache.") {
+            self.usage.read_cache();
+        } else {
+            self.usage.requested();
+        }
         self.waiting_for = Some(import);
         // The guest continued after its last output, so that is not an exception that ends in a trap.
         self.output.flush();
-        let answer = answer.await;
+        let mut answer = pin!(answer);
+        let began = Instant::now();
+        let mut computed = Duration::ZERO;
+        let answer = poll_fn(|context| {
+            let began = Instant::now();
+            let polled = answer.as_mut().poll(context);
+            let time = began.elapsed();
+            computed += time;
+            self.usage.hosted(time);
+            polled
+        })
+        .await;
+        self.usage.waited(began.elapsed().saturating_sub(computed));
         self.waiting_for = None;
         answer
     }

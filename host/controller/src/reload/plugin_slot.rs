@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use oarlock_informer::listener::BacklogAccount;
-use oarlock_plugin::{component, guest::HostBytes};
+use oarlock_plugin::{component, engine::DEFAULT_WEIGHT, engine::Share, guest::HostBytes, guest::Usage};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -25,6 +25,10 @@ pub(super) struct PluginSlot {
     pub(super) queue: PluginQueue,
     /// The account of the bytes that the host keeps for the plugin.
     pub(super) host_bytes: HostBytes,
+    /// Counts what all its generations use.
+    pub(super) usage: Usage,
+    /// Its share of the CPU.
+    pub(super) share: Share,
     pub(super) status: PluginStatusHandle,
     /// The account of all backlogs of all generations.
     pub(super) backlogs: BacklogAccount,
@@ -67,6 +71,8 @@ impl PluginSlot {
             active,
             queue,
             host_bytes,
+            usage: Usage::default(),
+            share: host.engine.share(DEFAULT_WEIGHT),
             status,
             backlogs: subscriptions::backlog_account(),
             made_of: Mutex::default(),

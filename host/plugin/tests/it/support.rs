@@ -10,7 +10,8 @@ use oarlock_plugin::{
     CallError, Component, Engine, EngineConfig, Instance, InstanceConfig, Limits,
     contract::{Added, Description, Failure},
     describe::DescribeError,
-    guest::{GuestLog, GuestMetrics},
+    engine::Share,
+    guest::{GuestLog, GuestMetrics, Usage},
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,8 @@ pub(super) struct Host {
     pub(super) log: Arc<GuestLog>,
     pub(super) limits: Limits,
     pub(super) config: Value,
+    pub(super) usage: Usage,
+    pub(super) share: Share,
 }
 
 /// Returns the engine that all tests share. It stores compiled code for the next run.
@@ -73,7 +76,16 @@ impl Host {
     pub(super) fn of(component: Component, limits: Limits, config: Value) -> Self {
         let lines = Arc::new(Lines::default());
         let log = GuestLog::new("guest".into(), 1, limits.log_lines_per_second, Arc::clone(&lines) as _);
-        Self { component, kube: Arc::default(), lines, log: Arc::new(log), limits, config }
+        Self {
+            component,
+            kube: Arc::default(),
+            lines,
+            log: Arc::new(log),
+            limits,
+            config,
+            usage: Usage::default(),
+            share: engine().share(100),
+        }
     }
 
     pub(super) async fn instance(&self) -> Result<Instance, CallError> {
@@ -83,6 +95,8 @@ impl Host {
             access: Arc::clone(&self.kube) as _,
             log: Arc::clone(&self.log),
             metrics: Arc::new(GuestMetrics::new()),
+            usage: self.usage.clone(),
+            share: self.share.clone(),
         };
         Instance::new(&self.component, config).await
     }

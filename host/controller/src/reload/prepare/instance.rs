@@ -79,6 +79,8 @@ impl Preparation<'_> {
                 access: Arc::new(access),
                 log: log.clone(),
                 metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
+                usage: slot.usage.clone(),
+                share: slot.share.clone(),
             },
         };
         Ok((Arc::new(maker), recording.drop_guard()))

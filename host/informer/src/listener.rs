@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use crate::processor::Processor;
 
-pub use crate::selector::{ConditionError, FieldCondition, FieldTest};
+pub use crate::selector::{ConditionError, FieldCondition, FieldTest, MAX_VALUE_BYTES, MAX_VALUES};
 
 pub use self::account::BacklogAccount;
 pub(crate) use self::change::Change;

@@ -2,4 +2,4 @@
 
 mod field;
 
-pub use field::{ConditionError, FieldCondition, FieldTest};
+pub use field::{ConditionError, FieldCondition, FieldTest, MAX_VALUE_BYTES, MAX_VALUES};

@@ -98,7 +98,10 @@ fn meet(object: &mut Value, condition: &FieldCondition) -> Option<()> {
         FieldTest::Exists if there.is_some() => return Some(()),
         FieldTest::Exists => sample(&pointer),
         FieldTest::Equals(json) => serde_json::from_str(json).ok()?,
-        FieldTest::Absent | FieldTest::Differs(_) => {
+        FieldTest::In(values) => serde_json::from_str(values.first()?).ok()?,
+        FieldTest::Greater(json) => beyond(json, 1)?,
+        FieldTest::Less(json) => beyond(json, -1)?,
+        FieldTest::Absent | FieldTest::Differs(_) | FieldTest::NotIn(_) => {
             if !condition.matches_value(there.map(ToString::to_string).as_deref()) {
                 let (parent, name) = pointer.rsplit_once('/')?;
                 object.pointer_mut(parent)?.as_object_mut()?.remove(&unescaped(name));
@@ -116,6 +119,19 @@ fn meet(object: &mut Value, condition: &FieldCondition) -> Option<()> {
     }
     *at = value;
     Some(())
+}
+
+/// Returns a number or string that is greater or less than this JSON text, by the sign of `step`.
+fn beyond(json: &str, step: i64) -> Option<Value> {
+    match serde_json::from_str(json).ok()? {
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.checked_add(step).map(Value::from),
+            None => Some((number.as_f64()? + step as f64).into()),
+        },
+        Value::String(text) if step > 0 => Some(format!("{text}0").into()),
+        Value::String(text) if !text.is_empty() => Some("".into()),
+        _ => None,
+    }
 }
 
 /// Returns a value for a field that may have any value. In an annotation with a list, `*` is most likely to

@@ -17,7 +17,7 @@ const MIN_AFTER_LABELS: usize = 1 << 16;
 const PER_INTEREST: usize = 32;
 /// The work for one requirement of a label selector.
 const PER_REQUIREMENT: usize = 64;
-/// The work for one condition.
+/// The work for one value of a condition.
 const PER_CONDITION: usize = 128;
 /// How many bytes are compared in one unit of work.
 const COMPARED_PER_UNIT: usize = 8;
@@ -296,7 +296,7 @@ impl Side {
         let Self { text, walk, holds, .. } = self;
         *holds[number as usize].get_or_insert_with(|| {
             let Condition { condition, places } = &plan.conditions[number as usize];
-            *n_left = n_left.saturating_sub(PER_CONDITION);
+            *n_left = n_left.saturating_sub(PER_CONDITION * condition.n_values().max(1));
             let value = text.as_ref().and_then(|text| walk.span(places[place_idx]).of(text));
             condition.matches_value(value)
         })

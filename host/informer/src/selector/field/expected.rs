@@ -1,5 +1,8 @@
 //! A JSON value that texts are compared with, without a tree being made of them.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
 use oarlock_json::scan::Cursor;
 use serde_json::{Number, Value};
 
@@ -32,6 +35,27 @@ impl Expected {
         let is_equal = self.stands_at(&mut cursor).is_some();
         cursor.blanks();
         is_equal && cursor.is_at_end()
+    }
+
+    /// Whether this is a value that others are greater or less than: a number or a string.
+    pub(super) fn has_order(&self) -> bool {
+        matches!(self, Self::Number(_) | Self::String(_))
+    }
+
+    /// Returns how a JSON text compares with this value: numbers by value, strings by their bytes. `None` for
+    /// values of other types, and for two values of different types.
+    pub(super) fn order_of(&self, text: &str) -> Option<Ordering> {
+        let text = text.trim_matches([' ', '\t', '\n', '\r']);
+        match self {
+            Self::Number(expected) if !text.starts_with('"') => {
+                compare(&serde_json::from_str(text).ok()?, expected)
+            }
+            Self::String(expected) => {
+                let actual = beginning(text.strip_prefix('"')?, expected.len())?;
+                Some(actual.as_bytes().cmp(expected.as_bytes()))
+            }
+            _ => None,
+        }
     }
 
     /// Passes over the value that stands next if it is this one.
@@ -106,4 +130,59 @@ fn string(cursor: &mut Cursor<'_>, expected: &str) -> Option<()> {
     let actual = near.string()?.text()?;
     let length = near.position();
     (*actual == *expected).then(|| cursor.skip(length))
+}
+
+/// Compares numbers by value. Two integers, and an integer and a fraction, are compared exactly.
+fn compare(left: &Number, right: &Number) -> Option<Ordering> {
+    let integer =
+        |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    match (integer(left), integer(right)) {
+        (Some(left), Some(right)) => Some(left.cmp(&right)),
+        (Some(left), None) => compare_with_fraction(left, right.as_f64()?),
+        (None, Some(right)) => compare_with_fraction(right, left.as_f64()?).map(Ordering::reverse),
+        (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+    }
+}
+
+fn compare_with_fraction(integer: i128, fraction: f64) -> Option<Ordering> {
+    // The conversion saturates far beyond all 64-bit integers.
+    let whole = fraction.trunc();
+    match integer.cmp(&(whole as i128)) {
+        Ordering::Equal => 0.0.partial_cmp(&(fraction - whole)),
+        order => Some(order),
+    }
+}
+
+/// Returns the content of a string, without escapes, from the text behind its opening quote. Of a long string
+/// it returns the beginning, which has more than `length` bytes.
+fn beginning(rest: &str, length: usize) -> Option<Cow<'_, str>> {
+    let most = (length + 2) * ESCAPED;
+    let near = &rest[..rest.floor_char_boundary(most)];
+    if let Some(end) = end_of_content(near) {
+        return unescaped(&near[..end]);
+    }
+    if near.len() == rest.len() {
+        // Not a string: it has no end.
+        return None;
+    }
+    // The string goes on. The cut may be within an escape, the longest of which are two units of a pair.
+    (0..=2 * ESCAPED).find_map(|n_less| unescaped(near.get(..near.len().checked_sub(n_less)?)?))
+}
+
+/// Returns where the closing quote of a string's content is.
+fn end_of_content(content: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    content.bytes().position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    })
+}
+
+fn unescaped(content: &str) -> Option<Cow<'_, str>> {
+    if content.contains('\\') {
+        serde_json::from_str(&format!("\"{content}\"")).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(content))
+    }
 }

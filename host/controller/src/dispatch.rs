@@ -52,7 +52,7 @@ pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription
 pub(crate) use self::loss::LOSS_REASONS;
 pub(crate) use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
 use crate::status::{self, PluginStatusHandle};
 
@@ -69,6 +69,7 @@ pub(crate) struct DispatcherShared {
 pub(crate) struct Dispatcher {
     plugin: Arc<str>,
     shared: DispatcherShared,
+    metrics: Arc<PluginMetrics>,
     status: PluginStatusHandle,
     queue: PluginQueue,
     switches: mpsc::Receiver<Switch>,
@@ -88,8 +89,9 @@ impl Dispatcher {
     ) -> (Self, mpsc::Sender<Switch>, Arc<ActiveView>) {
         let (sender, switches) = mpsc::channel(1);
         let active_view = Arc::new(ActiveView::default());
+        let metrics = shared.metrics.plugin(&plugin);
         (
-            Self { plugin, shared, status, queue, switches, active_view: active_view.clone() },
+            Self { plugin, shared, metrics, status, queue, switches, active_view: active_view.clone() },
             sender,
             active_view,
         )
@@ -161,7 +163,7 @@ impl Dispatcher {
                         status.subscriptions.iter_mut().for_each(|it| it.synced = false);
                     }
                 });
-                self.shared.metrics.restarted(&self.plugin);
+                self.metrics.restarted();
                 active.reporter.report(HostEvent::InstanceRestarted { mode });
             }
             Err(error) => self.cannot_start(active, &error),

@@ -84,7 +84,7 @@ async fn the_pages_show_plugins_informers_budget_and_metrics() {
     namespaces.synced().await;
     let status = PluginStatus::loading("p".into(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
     admin.statuses.register(status);
-    admin.metrics.called(&"p".into(), "on-add", "done", std::time::Duration::from_millis(1));
+    admin.metrics.plugin(&"p".into()).called("on-add", "done", std::time::Duration::from_millis(1));
     let (_, plugins) = get(&admin, "/plugins").await;
     let plugins: serde_json::Value = serde_json::from_str(&plugins).unwrap();
     assert_eq!(plugins["plugins"][0]["phase"], "loading");
@@ -93,7 +93,7 @@ async fn the_pages_show_plugins_informers_budget_and_metrics() {
     assert_eq!(plugins["budget"]["informers"], 1);
     let (_, metrics) = get(&admin, "/metrics").await;
     for series in [
-        r#"oarlock_plugin_calls_total{plugin="p",function="on-add",outcome="done"} 1"#,
+        r#"oarlock_plugin_calls_total{plugin="p",function="on-add",outcome="done"} 1.0"#,
         r#"oarlock_cache_objects{resource="v1/namespaces"} 1.0"#,
         r#"oarlock_plugin_up{plugin="p"} 0.0"#,
         r#"oarlock_cache_content{resource="v1/namespaces",content="metadata"} 1.0"#,

@@ -79,7 +79,7 @@ impl Dispatcher {
                     return None;
                 }
                 if delivery.attempts == 0 {
-                    self.shared.metrics.waited(&self.plugin, delivery.arrived.elapsed());
+                    self.metrics.waited(delivery.arrived.elapsed());
                 }
                 let plan = &active.subscriptions[*subscription].plan;
                 Call::notification(plan, &delivery.notification).await

@@ -68,7 +68,7 @@ impl Dispatcher {
         };
         active.drop_instance(Instant::now() + wait);
         let reason = loss_reason(error);
-        self.shared.metrics.lost(&self.plugin, reason);
+        self.metrics.lost(reason);
         self.status.update(|status| {
             status.phase = status::Phase::Restarting;
             status.instances_lost += 1;

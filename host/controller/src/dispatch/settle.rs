@@ -46,7 +46,7 @@ impl Dispatcher {
                     Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
                     Err(failure) => self.settle_failure(active, &due, function, failure),
                 };
-                self.shared.metrics.called(&self.plugin, function, outcome.label(), took);
+                self.metrics.called(function, outcome.label(), took);
                 self.finish(active, &due, outcome, Some((reported, took)));
             }
             CallResult::InstanceLost(error) => {

@@ -1,6 +1,7 @@
 //! The series that are computed at each scrape, from the state of their owners.
 
 use std::fmt;
+use std::sync::Arc;
 
 use oarlock_plugin::guest::host_bytes::HostBytesView;
 use prometheus_client::collector::Collector;
@@ -9,7 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{AllWrites, Guests, guests, process};
+use super::{AllWrites, Calls, Guests, HistogramView, PluginMetrics, guests, process};
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::report::Reporter;
 use crate::status::{Phase, PluginStatus, StatusRegistry};
@@ -19,6 +20,7 @@ pub(super) struct Scrape {
     pub(super) statuses: StatusRegistry,
     pub(super) informers: Informers,
     pub(super) reporter: Reporter,
+    pub(super) calls: Calls,
     pub(super) guests: Guests,
     pub(super) writes: AllWrites,
 }
@@ -33,6 +35,9 @@ impl Collector for Scrape {
         informers(&mut encoder, &self.informers.views())?;
         budget(&mut encoder, &self.informers.budget())?;
         plugins(&mut encoder, &self.statuses.snapshot())?;
+        let of_plugins: Vec<_> =
+            self.calls.lock().iter().map(|(name, it)| (name.clone(), it.clone())).collect();
+        calls(&mut encoder, &of_plugins)?;
         writes(&mut encoder, &self.writes)?;
         let guests = self.guests.lock().clone();
         let series = guests.iter().map(|(plugin, metrics)| (&**plugin, metrics.snapshot()));
@@ -276,6 +281,57 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
     )
 }
 
+fn calls(
+    encoder: &mut DescriptorEncoder<'_>,
+    plugins: &[(Arc<str>, Arc<PluginMetrics>)],
+) -> Result<(), fmt::Error> {
+    let labelled = |plugin: &str, own: &[(&str, &str)]| {
+        let mut labels = labels("plugin", plugin);
+        labels.extend(own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        labels
+    };
+    counters(
+        encoder,
+        "oarlock_plugin_calls",
+        "Calls of the plugin, by function and outcome.",
+        plugins.iter().flat_map(|(plugin, it)| {
+            it.calls().map(move |(function, outcome, n)| {
+                (labelled(plugin, &[("function", function), ("outcome", outcome)]), n as f64)
+            })
+        }),
+    )?;
+    histograms(
+        encoder,
+        "oarlock_plugin_call_duration_seconds",
+        "Duration of the plugin's calls, by function.",
+        plugins.iter().flat_map(|(plugin, it)| {
+            it.durations().map(move |(function, view)| (labelled(plugin, &[("function", function)]), view))
+        }),
+    )?;
+    histograms(
+        encoder,
+        "oarlock_plugin_queue_duration_seconds",
+        "Time that notifications and keys waited for their first call.",
+        plugins.iter().flat_map(|(plugin, it)| {
+            it.waits().map(move |(queue, view)| (labelled(plugin, &[("queue", queue)]), view))
+        }),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_instances_lost",
+        "Instances of the plugin that were lost, by reason: trap, deadline, a limit.",
+        plugins.iter().flat_map(|(plugin, it)| {
+            it.losses().map(move |(reason, n)| (labelled(plugin, &[("reason", reason)]), n as f64))
+        }),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_restarts",
+        "Fresh instances of the plugin that replaced lost ones.",
+        plugins.iter().map(|(plugin, it)| (labels("plugin", plugin), it.restarts() as f64)),
+    )
+}
+
 fn writes(encoder: &mut DescriptorEncoder<'_>, writes: &AllWrites) -> Result<(), fmt::Error> {
     let writes = writes.lock().clone();
     let series = writes.iter().flat_map(|(plugin, writes)| {
@@ -311,6 +367,24 @@ fn counters(
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
     for (labels, value) in series {
         ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn histograms(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    series: impl IntoIterator<Item = (Labels, HistogramView)>,
+) -> Result<(), fmt::Error> {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (labels, view) in series {
+        metric.encode_family(&labels)?.encode_histogram::<Labels>(
+            view.sum_seconds(),
+            view.count(),
+            &view.page_buckets(),
+            None,
+        )?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http::{Method, StatusCode};
+use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
 use oarlock_informer::{
     GroupVersionResource,
     list_watch::ListWatch,
@@ -53,12 +54,13 @@ fn busy() -> Metrics {
     let (metrics, statuses) = metrics();
     let plugin: Arc<str> = "p".into();
     statuses.register(PluginStatus::loading(plugin.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into()));
-    metrics.called(&plugin, "on-add", "done", Duration::from_millis(1));
-    metrics.waited(&plugin, Duration::from_millis(3));
-    metrics.work_queue(&plugin).waited(Duration::from_secs(4000));
+    let calls = metrics.plugin(&plugin);
+    calls.called("on-add", "done", Duration::from_millis(1));
+    calls.waited(Duration::from_millis(3));
+    WorkQueueMetrics::waited(&*calls, Duration::from_secs(4000));
+    calls.lost("trap");
+    calls.restarted();
     metrics.compiled(&plugin, Duration::from_secs(137));
-    metrics.lost(&plugin, "trap");
-    metrics.restarted(&plugin);
     metrics.leads("ns/lease", true);
     let writes = metrics.writes(&plugin);
     writes.count(&Method::PATCH, "application/apply-patch+yaml", Some(StatusCode::CONFLICT));
@@ -110,7 +112,7 @@ async fn both_formats_have_the_same_samples_until_the_plugin_is_forgotten() {
         r#"oarlock_plugin_queue_duration_seconds_count{plugin="p",queue="notifications"} 1"#,
         r#"oarlock_plugin_queue_duration_seconds_count{plugin="p",queue="keys"} 1"#,
         r#"oarlock_plugin_compile_duration_seconds_sum{plugin="p"} 137.0"#,
-        r#"oarlock_plugin_restarts_total{plugin="p"} 1"#,
+        r#"oarlock_plugin_restarts_total{plugin="p"} 1.0"#,
         r#"oarlock_plugin_writes_total{plugin="p",verb="apply",code="409"} 1"#,
         r#"oarlock_plugin_writes_total{plugin="p",verb="patch",code="200"} 1"#,
         r#"oarlock_plugin_writes_total{plugin="p",verb="create",code="<error>"} 1"#,

@@ -62,7 +62,7 @@ impl PluginSlot {
         ));
         let host_bytes = HostBytes::default();
         status.set_host_bytes(host_bytes.clone());
-        let queue = PluginQueue::new(&host_bytes, host.metrics.work_queue(name));
+        let queue = PluginQueue::new(&host_bytes, host.metrics.plugin(name));
         let (dispatcher, switches, active) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
         let slot = Self {

@@ -1,0 +1,132 @@
+//! The counters of one plugin's calls: prepared once, so that a call looks up no label and takes no lock.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
+
+use super::histogram::{Histogram, HistogramView};
+use crate::dispatch::LOSS_REASONS;
+
+/// The functions that the dispatcher calls: the values of the label `function`.
+pub(super) const FUNCTIONS: [&str; 5] = ["on-add", "on-update", "on-delete", "on-synced", "reconcile"];
+
+/// How calls end: the values of the label `outcome`.
+pub(super) const OUTCOMES: [&str; 3] = ["done", "retry", "parked"];
+
+/// Counts what the dispatcher does for one plugin, over all its generations.
+#[derive(Debug, Default)]
+pub(crate) struct PluginMetrics {
+    functions: [Function; FUNCTIONS.len()],
+    notifications_waited: OnceLock<Box<Histogram>>,
+    keys_waited: OnceLock<Box<Histogram>>,
+    lost: [AtomicU64; LOSS_REASONS.len()],
+    restarts: AtomicU64,
+}
+
+/// Most plugins use some functions only, and have no histogram for the others.
+#[derive(Debug, Default)]
+struct Function {
+    outcomes: [AtomicU64; OUTCOMES.len()],
+    duration: OnceLock<Box<Histogram>>,
+}
+
+// === impl PluginMetrics ===
+
+impl PluginMetrics {
+    /// Counts one call that returned, with its outcome and duration.
+    pub(crate) fn called(&self, function: &str, outcome: &str, took: Duration) {
+        let position = |names: &[&str], name: &str| names.iter().position(|it| *it == name);
+        let function = position(&FUNCTIONS, function).map(|idx| &self.functions[idx]);
+        let (Some(function), Some(outcome)) = (function, position(&OUTCOMES, outcome)) else {
+            debug_assert!(false, "{function:?} {outcome} has no counter");
+            return;
+        };
+        function.outcomes[outcome].fetch_add(1, Relaxed);
+        function.duration.get_or_init(Box::default).observe(took);
+    }
+
+    /// Observes how long a notification waited for its first call.
+    pub(crate) fn waited(&self, waited: Duration) {
+        self.notifications_waited.get_or_init(Box::default).observe(waited);
+    }
+
+    /// Counts one lost instance. The reason is one of [`LOSS_REASONS`].
+    pub(crate) fn lost(&self, reason: &str) {
+        if let Some(idx) = LOSS_REASONS.iter().position(|it| *it == reason) {
+            self.lost[idx].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Counts one fresh instance that replaced a lost one.
+    pub(crate) fn restarted(&self) {
+        self.restarts.fetch_add(1, Relaxed);
+    }
+
+    /// Returns function, outcome and number of the calls that were made.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let of = |(name, function): (&'static str, &Function)| {
+            let counts: Vec<_> = OUTCOMES.iter().zip(&function.outcomes).collect();
+            let counts = counts.into_iter().map(|(outcome, n)| (*outcome, n.load(Relaxed)));
+            counts.map(|(outcome, n)| (name, outcome, n)).collect::<Vec<_>>()
+        };
+        let all = FUNCTIONS.into_iter().zip(&self.functions).flat_map(of);
+        all.filter(|(_, _, n)| *n > 0)
+    }
+
+    /// Returns the duration of calls, by function.
+    pub(super) fn durations(&self) -> impl Iterator<Item = (&'static str, HistogramView)> {
+        let functions = FUNCTIONS.into_iter().zip(&self.functions);
+        functions.filter_map(|(name, function)| Some((name, function.duration.get()?.view())))
+    }
+
+    /// Returns how long notifications and keys waited for their first call, by queue.
+    pub(super) fn waits(&self) -> impl Iterator<Item = (&'static str, HistogramView)> {
+        let queues = [("notifications", &self.notifications_waited), ("keys", &self.keys_waited)];
+        queues.into_iter().filter_map(|(queue, waited)| Some((queue, waited.get()?.view())))
+    }
+
+    /// Returns the number of lost instances, by reason.
+    pub(super) fn losses(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let losses = LOSS_REASONS.into_iter().zip(&self.lost).map(|(reason, n)| (reason, n.load(Relaxed)));
+        losses.filter(|(_, n)| *n > 0)
+    }
+
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts.load(Relaxed)
+    }
+}
+
+impl WorkQueueMetrics for PluginMetrics {
+    fn waited(&self, duration: Duration) {
+        self.keys_waited.get_or_init(Box::default).observe(duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_waits_are_counted_by_their_labels() {
+        let metrics = PluginMetrics::default();
+        for function in FUNCTIONS {
+            for outcome in OUTCOMES {
+                metrics.called(function, outcome, Duration::from_millis(1));
+            }
+        }
+        metrics.called("on-add", "done", Duration::from_millis(2));
+        for reason in LOSS_REASONS {
+            metrics.lost(reason);
+        }
+        assert_eq!(metrics.calls().next(), Some(("on-add", "done", 2)));
+        assert_eq!(metrics.calls().count(), FUNCTIONS.len() * OUTCOMES.len());
+        assert_eq!(metrics.losses().count(), LOSS_REASONS.len());
+        metrics.waited(Duration::from_secs(1));
+        WorkQueueMetrics::waited(&metrics, Duration::from_secs(2));
+        WorkQueueMetrics::waited(&metrics, Duration::from_secs(2));
+        let waits: Vec<_> = metrics.waits().map(|(queue, view)| (queue, view.count())).collect();
+        assert_eq!(waits, [("notifications", 1), ("keys", 2)]);
+    }
+}

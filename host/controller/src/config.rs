@@ -7,6 +7,7 @@
 mod bounded;
 mod error;
 pub(crate) mod names;
+mod settings;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +19,7 @@ use oarlock_plugin::Limits;
 use serde::Deserialize;
 
 pub use self::error::Error;
+pub use self::settings::{Instances, Probation};
 use crate::{account::Account, regular_file};
 
 /// A validated plugin file, with all defaults applied.
@@ -37,6 +39,18 @@ pub struct PluginFile {
     pub limits: Limits,
     /// Whether writes of the plugin fail with `suspended`. Notifications are delivered as usual.
     pub suspend: bool,
+    /// The most instances that a stateless plugin has: 1 to 256. More than one is refused for a plugin with
+    /// state.
+    pub concurrency: u32,
+    /// The plugin's share of the CPU time for guests, compared with the weights of the other plugins: 1 to
+    /// 1,000.
+    pub weight: u32,
+    /// When instances are dropped and replaced.
+    pub instances: Instances,
+    /// How long a new version is watched, and what makes the host switch back.
+    pub probation: Probation,
+    /// The path of a component that runs as shadow, resolved against the folder of the plugin file.
+    pub shadow: Option<PathBuf>,
 }
 
 /// The plugin files that were read, and the errors of the others.
@@ -65,6 +79,15 @@ struct RawFile {
     limits: Limits,
     #[serde(default)]
     suspend: bool,
+    #[serde(default = "settings::default_concurrency")]
+    concurrency: u32,
+    #[serde(default = "settings::default_weight")]
+    weight: u32,
+    #[serde(default)]
+    instances: Instances,
+    #[serde(default)]
+    probation: Probation,
+    shadow: Option<PathBuf>,
 }
 
 /// Facts beside the files that reading them depends on.
@@ -117,6 +140,11 @@ impl PluginFile {
             config: serde_json::Map::new(),
             limits: Limits::default(),
             suspend: false,
+            concurrency: settings::default_concurrency(),
+            weight: settings::default_weight(),
+            instances: Instances::default(),
+            probation: Probation::default(),
+            shadow: None,
         })
     }
 
@@ -133,7 +161,19 @@ impl PluginFile {
             Some("toml") => toml::from_str(text).map_err(|error| Error::from_toml(path, text, &error))?,
             _ => return Err(Error::Extension { path: path.to_owned() }),
         };
-        let RawFile { name, component, service_account, config, limits, suspend } = raw;
+        let RawFile {
+            name,
+            component,
+            service_account,
+            config,
+            limits,
+            suspend,
+            concurrency,
+            weight,
+            instances,
+            probation,
+            shadow,
+        } = raw;
 
         let invalid = |key: &'static str, value: &str, why: names::Invalid| Error::Name {
             path: path.to_owned(),
@@ -149,6 +189,8 @@ impl PluginFile {
             .map_err(|why| invalid("serviceAccount.name", &service_account.name, why))?;
 
         limits.check().map_err(|source| Error::Limits { path: path.to_owned(), source })?;
+        settings::check(concurrency, weight, &instances, &probation)
+            .map_err(|source| Error::Setting { path: path.to_owned(), source })?;
 
         let folder = path.parent().unwrap_or(Path::new(""));
         Ok(Self {
@@ -159,6 +201,11 @@ impl PluginFile {
             config,
             limits,
             suspend,
+            concurrency,
+            weight,
+            instances,
+            probation,
+            shadow: shadow.map(|it| folder.join(it)),
         })
     }
 }

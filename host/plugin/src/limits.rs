@@ -1,6 +1,6 @@
 //! The limits of one plugin, with units such as `64Mi` and `500ms`.
 
-mod units;
+pub mod units;
 
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ pub(super) async fn examine(
 
 /// Returns the rights that a plugin needs.
 pub(super) async fn needs(engine: &Engine, file: PluginFile) -> Result<Needs, Failure> {
-    let PluginFile { path, name, component, service_account, config, limits, suspend: _ } = file;
+    let PluginFile { path, name, component, service_account, config, limits, .. } = file;
     let examined = examine(engine, &name, &component, config, limits)
         .await
         .map_err(|failure| failure.context(path.display()))?;

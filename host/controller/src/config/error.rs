@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::names;
+use super::{names, settings};
 use crate::regular_file;
 
 /// Why a plugin file is refused.
@@ -79,6 +79,14 @@ pub enum Error {
         /// The limit and its range.
         source: oarlock_plugin::limits::OutOfRange,
     },
+    /// Another setting that is out of range.
+    #[error("{}: {source}", path.display())]
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// The key and its range.
+        source: settings::OutOfRange,
+    },
     /// Another file has the same plugin name.
     #[error("{}: the plugin name `{name}` is already used in {}", path.display(), first.display())]
     Duplicate {
@@ -124,6 +132,7 @@ impl Error {
             | Self::Parse { path, .. }
             | Self::Name { path, .. }
             | Self::Limits { path, .. }
+            | Self::Setting { path, .. }
             | Self::Duplicate { path, .. } => path,
         }
     }

@@ -42,11 +42,11 @@ fn a_toml_file_is_read() {
 
 #[test]
 fn the_error_of_an_unknown_key_names_line_and_the_closest_known_key() {
-    insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend)");
-    insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend)");
+    insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
+    insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
     insta::assert_snapshot!(error(&GOOD.replace("  name: hello", "  nam: hello")), @"plugins/hello/plugin.yaml:5:3: unknown key `nam` in `serviceAccount`; did you mean `name`? (known keys: namespace, name)");
     insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  memry: 64Mi\n")), @"plugins/hello/plugin.yaml:11:3: unknown key `memry` in `limits`; did you mean `memory`? (known keys: memory, callDeadline, startDeadline, logLinesPerSecond, hostcall, tableElements, coreInstances, tries, lossTries)");
-    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend)");
+    insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
 }
 
 #[test]
@@ -60,6 +60,35 @@ fn the_error_of_a_missing_key_or_wrong_type_names_the_key() {
     insta::assert_snapshot!(error("name: [\n"), @"plugins/hello/plugin.yaml:1:7: name: invalid type: sequence, expected a string");
     insta::assert_snapshot!(error(""), @"plugins/hello/plugin.yaml:1:1: the key `name` is missing");
     insta::assert_snapshot!(toml_error("name = \n"), @"hello.toml:1:8: string values must be quoted, expected literal string");
+}
+
+#[test]
+fn the_settings_of_a_plugin_have_defaults_and_ranges() {
+    let file = PluginFile::parse(Path::new("plugins/hello/plugin.yaml"), GOOD).unwrap();
+    assert_eq!((file.concurrency, file.weight, file.shadow), (1, 100, None));
+    assert_eq!(file.instances, Instances::default());
+    assert_eq!(file.probation, Probation::default());
+    let text = format!(
+        "{GOOD}concurrency: 16\nweight: 7\nshadow: next.wasm\nprobation: {{time: 0s, maxLosses: 0}}\n\
+         instances: {{idleAfter: 5m, recycleAfterCalls: 1000, recycleAboveMemory: 32Mi}}\n"
+    );
+    let file = PluginFile::parse(Path::new("plugins/hello/plugin.yaml"), &text).unwrap();
+    assert_eq!((file.concurrency, file.weight), (16, 7));
+    assert_eq!(file.shadow.as_deref(), Some(Path::new("plugins/hello/next.wasm")));
+    let Instances { idle_after, recycle_after_calls, recycle_above_memory } = file.instances;
+    assert_eq!((idle_after.as_secs(), recycle_after_calls, recycle_above_memory), (300, 1000, 32 << 20));
+    assert!(file.probation.time.is_zero() && file.probation.max_losses == 0);
+    let with = |line: &str| error(&format!("{GOOD}{line}\n"));
+    insta::assert_snapshot!(with("concurrency: 0"), @"plugins/hello/plugin.yaml: concurrency: 0 is not between 1 and 256");
+    insta::assert_snapshot!(with("concurrency: 257"), @"plugins/hello/plugin.yaml: concurrency: 257 is not between 1 and 256");
+    insta::assert_snapshot!(with("concurrency: many"), @r#"plugins/hello/plugin.yaml:10:14: concurrency: invalid type: string "many", expected a whole number"#);
+    insta::assert_snapshot!(with("weight: 1001"), @"plugins/hello/plugin.yaml: weight: 1001 is not between 1 and 1000");
+    insta::assert_snapshot!(with("instances: {idleAfter: 5ms}"), @"plugins/hello/plugin.yaml: instances.idleAfter: 5ms is not 0s (off) or between 100ms and 1440m");
+    insta::assert_snapshot!(with("instances: {recycleAboveMemory: 1}"), @"plugins/hello/plugin.yaml: instances.recycleAboveMemory: 1 is not 0 (never) or between 64Ki and 4Gi");
+    insta::assert_snapshot!(with("instances: {idle: 5s}"), @"plugins/hello/plugin.yaml:10:13: unknown key `idle` in `instances` (known keys: idleAfter, recycleAfterCalls, recycleAboveMemory)");
+    insta::assert_snapshot!(with("instances: 5s"), @r#"plugins/hello/plugin.yaml:10:12: instances: invalid type: string "5s", expected a mapping such as {idleAfter: 60s}"#);
+    insta::assert_snapshot!(with("probation: {time: 1441m}"), @"plugins/hello/plugin.yaml: probation.time: 1441m is not 0s (off) or between 100ms and 1440m");
+    insta::assert_snapshot!(with("probation: {maxLosses: 1001}"), @"plugins/hello/plugin.yaml: probation.maxLosses: 1001 is not between 0 and 1000");
 }
 
 #[test]
@@ -92,7 +121,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
     let errors: Vec<_> = loaded.errors.iter().map(|error| error.to_string().replace(&root, "")).collect();
     insta::assert_snapshot!(errors.join("\n"), @"
     c.yml: the plugin name `hello` is already used in a.yaml
-    d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend)
+    d.toml:1:1: unknown key `nam`; did you mean `name`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)
     ");
 
     assert!(load_dir(&dir.path().join("absent")).is_err());
@@ -103,7 +132,7 @@ fn a_folder_is_read_into_valid_files_and_errors() {
 #[test]
 fn the_detail_of_an_error_leaves_the_path_out() {
     let detail = |text: &str| PluginFile::parse(Path::new("a: b/plugin.yaml"), text).unwrap_err().detail();
-    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend)");
+    insta::assert_snapshot!(detail(&format!("{GOOD}colour: red\n")), @"line 10, column 1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
     insta::assert_snapshot!(detail(&GOOD.replace("oarlock-plugins", "a.b")), @"line 4: serviceAccount.namespace `a.b` is not a valid name: '.' is not allowed (lower-case letters, digits and '-' are)");
     insta::assert_snapshot!(detail(&format!("{GOOD}limits: {{memory: 1Ki}}\n")), @"limits.memory: 1Ki is not between 64Ki and 4Gi");
 }

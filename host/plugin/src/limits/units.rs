@@ -1,4 +1,4 @@
-//! Sizes and durations with units.
+//! Sizes and durations with units, for serde: `#[serde(with = "units::bytes")]`.
 
 use std::time::Duration;
 
@@ -6,11 +6,15 @@ const BYTE_UNITS: [(&str, u64); 6] =
     [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 const TIME_UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1_000), ("m", 60_000)];
 
-pub(super) fn show_bytes(bytes: u64) -> String {
+/// Returns a size with the largest unit that divides it, such as `64Mi`.
+#[must_use]
+pub fn show_bytes(bytes: u64) -> String {
     show(bytes, &[("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)], "")
 }
 
-pub(super) fn show_duration(duration: Duration) -> String {
+/// Returns a duration with the largest unit that divides it, such as `1500ms`.
+#[must_use]
+pub fn show_duration(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     show(millis, &[("m", 60_000), ("s", 1_000)], "ms")
 }
@@ -34,19 +38,19 @@ fn read(text: &str, units: &[(&str, u64)], plain: bool) -> Option<u64> {
     number.checked_mul(*factor)
 }
 
-pub(super) mod bytes {
+/// Sizes: whole numbers, with or without a unit.
+pub mod bytes {
     use std::fmt;
 
     use serde::{Deserializer, Serializer, de};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-    pub(in crate::limits) fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes it as text with a unit.
+    pub fn serialize<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::show_bytes(*bytes))
     }
 
-    pub(in crate::limits) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<u64, D::Error> {
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         struct Bytes;
         impl de::Visitor<'_> for Bytes {
             type Value = u64;
@@ -72,21 +76,19 @@ pub(super) mod bytes {
     }
 }
 
-pub(super) mod duration {
+/// Durations: whole numbers with a unit.
+pub mod duration {
     use std::{fmt, time::Duration};
 
     use serde::{Deserializer, Serializer, de};
 
-    pub(in crate::limits) fn serialize<S: Serializer>(
-        duration: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    /// Writes it as text with a unit.
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::show_duration(*duration))
     }
 
-    pub(in crate::limits) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         struct Millis;
         impl de::Visitor<'_> for Millis {
             type Value = Duration;

@@ -1,0 +1,136 @@
+//! How the host runs a plugin: the keys `concurrency`, `weight`, `instances` and `probation` of its file.
+
+use std::time::Duration;
+
+use oarlock_plugin::limits::units;
+use serde::Deserialize;
+
+/// How many instances a stateless plugin has, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "a mapping such as {idleAfter: 60s}"
+)]
+pub struct Instances {
+    /// An instance of a stateless plugin that was not called for this long is dropped, and made again at the
+    /// next event. `0s` for never, else 100ms to 1440m; default 60s.
+    #[serde(with = "units::duration")]
+    pub idle_after: Duration,
+    /// An instance is replaced after so many calls. 0 (the default) for never.
+    pub recycle_after_calls: u64,
+    /// An instance is replaced after a call that leaves it with more linear memory than this. 0 (the default)
+    /// for never, else 64Ki to 4Gi.
+    #[serde(with = "units::bytes")]
+    pub recycle_above_memory: u64,
+}
+
+/// The time after a switch to another version in which the host may switch back by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default,
+    expecting = "a mapping such as {time: 60s, maxLosses: 3}"
+)]
+pub struct Probation {
+    /// How long a version is on probation. `0s` for no probation, else 100ms to 1440m; default 60s.
+    #[serde(with = "units::duration")]
+    pub time: Duration,
+    /// The host switches back when the version loses more instances than this (missed deadlines included). 0
+    /// to 1,000; default 3.
+    pub max_losses: u32,
+}
+
+/// A value outside of its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {got} is not {allowed}")]
+pub struct OutOfRange {
+    /// The key in the file, such as `instances.idleAfter`.
+    pub key: &'static str,
+    /// The value.
+    pub got: String,
+    /// What is allowed, such as `between 1 and 256`.
+    pub allowed: String,
+}
+
+/// The most instances of one plugin.
+const MAX_CONCURRENCY: u32 = 256;
+const MAX_WEIGHT: u32 = 1_000;
+const MIN_TIME: Duration = Duration::from_millis(100);
+const MAX_TIME: Duration = Duration::from_secs(24 * 3_600);
+
+pub(super) fn default_concurrency() -> u32 {
+    1
+}
+
+pub(super) fn default_weight() -> u32 {
+    100
+}
+
+/// Checks all values.
+pub(super) fn check(
+    concurrency: u32,
+    weight: u32,
+    instances: &Instances,
+    probation: &Probation,
+) -> Result<(), OutOfRange> {
+    let Instances { idle_after, recycle_after_calls: _, recycle_above_memory } = instances;
+    let Probation { time, max_losses } = probation;
+    count("concurrency", concurrency, 1, MAX_CONCURRENCY)?;
+    count("weight", weight, 1, MAX_WEIGHT)?;
+    time_or_off("instances.idleAfter", *idle_after)?;
+    if *recycle_above_memory != 0 && !(64 << 10..=4 << 30).contains(recycle_above_memory) {
+        return Err(OutOfRange {
+            key: "instances.recycleAboveMemory",
+            got: units::show_bytes(*recycle_above_memory),
+            allowed: "0 (never) or between 64Ki and 4Gi".to_owned(),
+        });
+    }
+    time_or_off("probation.time", *time)?;
+    count("probation.maxLosses", *max_losses, 0, 1_000)
+}
+
+fn count(key: &'static str, got: u32, least: u32, most: u32) -> Result<(), OutOfRange> {
+    if (least..=most).contains(&got) {
+        return Ok(());
+    }
+    Err(OutOfRange { key, got: got.to_string(), allowed: format!("between {least} and {most}") })
+}
+
+fn time_or_off(key: &'static str, got: Duration) -> Result<(), OutOfRange> {
+    if got.is_zero() || (MIN_TIME..=MAX_TIME).contains(&got) {
+        return Ok(());
+    }
+    let (least, most) = (units::show_duration(MIN_TIME), units::show_duration(MAX_TIME));
+    Err(OutOfRange {
+        key,
+        got: units::show_duration(got),
+        allowed: format!("0s (off) or between {least} and {most}"),
+    })
+}
+
+// === impl Instances ===
+
+impl Default for Instances {
+    fn default() -> Self {
+        Self { idle_after: Duration::from_secs(60), recycle_after_calls: 0, recycle_above_memory: 0 }
+    }
+}
+
+impl Instances {
+    /// Returns whether instances are replaced after a number of calls or above a size.
+    #[must_use]
+    pub fn recycles(&self) -> bool {
+        self.recycle_after_calls != 0 || self.recycle_above_memory != 0
+    }
+}
+
+// === impl Probation ===
+
+impl Default for Probation {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(60), max_losses: 3 }
+    }
+}

@@ -25,6 +25,7 @@
 mod active_generation;
 mod call;
 mod check;
+mod commands;
 mod crash_backoff;
 mod declared_fields;
 mod due_call;
@@ -32,7 +33,9 @@ mod enqueue;
 mod event_view;
 mod fault;
 mod generation;
+mod health;
 mod loss;
+mod parked;
 mod queue;
 mod retry;
 mod settle;
@@ -45,16 +48,24 @@ use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, Step};
 pub(crate) use self::call::{MakeInstance, Maker};
+use self::commands::Command;
+pub(crate) use self::commands::Commands;
+#[allow(unused_imports, reason = "the control socket uses them")]
+pub(crate) use self::commands::{Redeliver, RedeliverError};
 use self::due_call::{DueCall, Outcome};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription, GenerationView, Switch};
+#[allow(unused_imports, reason = "the probation of a generation reads it")]
+pub(crate) use self::health::{GenerationHealth, HealthView};
 pub(crate) use self::loss::LOSS_REASONS;
+#[allow(unused_imports, reason = "the control socket uses it")]
+pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
-use crate::status::{self, PluginStatusHandle};
+use crate::status::{Phase, PluginStatusHandle};
 
 /// The parts that all dispatchers of the host share.
 #[derive(Clone)]
@@ -73,28 +84,49 @@ pub(crate) struct Dispatcher {
     status: PluginStatusHandle,
     queue: PluginQueue,
     switches: mpsc::Receiver<Switch>,
+    commands: mpsc::Receiver<Command>,
     active_view: Arc<ActiveView>,
+    /// A user has stopped the calls.
+    is_suspended: bool,
+}
+
+/// What the rest of the host does with a dispatcher.
+pub(crate) struct DispatcherHandle {
+    /// Takes the next generation.
+    pub(crate) switches: mpsc::Sender<Switch>,
+    /// The active generation.
+    pub(crate) active: Arc<ActiveView>,
+    pub(crate) commands: Commands,
 }
 
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Creates a dispatcher that waits for the plugin's first generation. Returns with it the sender for
-    /// generations, and the view of the active one.
+    /// Creates a dispatcher that waits for the plugin's first generation.
     pub(crate) fn new(
         plugin: Arc<str>,
         shared: DispatcherShared,
         status: PluginStatusHandle,
         queue: PluginQueue,
-    ) -> (Self, mpsc::Sender<Switch>, Arc<ActiveView>) {
+    ) -> (Self, DispatcherHandle) {
         let (sender, switches) = mpsc::channel(1);
+        let (commands_handle, commands) = Commands::new();
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
-        (
-            Self { plugin, shared, metrics, status, queue, switches, active_view: active_view.clone() },
-            sender,
+        let handle =
+            DispatcherHandle { switches: sender, active: active_view.clone(), commands: commands_handle };
+        let dispatcher = Self {
+            plugin,
+            shared,
+            metrics,
+            status,
+            queue,
+            switches,
+            commands,
             active_view,
-        )
+            is_suspended: false,
+        };
+        (dispatcher, handle)
     }
 
     /// Calls the plugin until the token is cancelled.
@@ -113,7 +145,11 @@ impl Dispatcher {
                     }
                     continue;
                 }
-                step = next_step(active.as_mut()) => step,
+                Some(command) = self.commands.recv() => {
+                    self.obey(active.as_mut(), command);
+                    continue;
+                }
+                step = next_step(active.as_mut(), self.is_suspended) => step,
             };
             if let Some(active) = &mut active {
                 self.take_step(active, step, &token).await;
@@ -124,7 +160,9 @@ impl Dispatcher {
     async fn take_step(&self, active: &mut ActiveGeneration, step: Step, token: &CancellationToken) {
         match step {
             Step::AccessChanged(index) => active.apply_access(index, &self.status),
-            Step::RetryParked => active.retry_parked(&self.queue),
+            Step::RetryParked => {
+                active.retry_parked(&self.queue);
+            }
             Step::Restart => self.restart(active, token).await,
             Step::Call(due) => match self.check(active, &due) {
                 None => self.call_and_settle(active, due, token).await,
@@ -157,12 +195,12 @@ impl Dispatcher {
         match made {
             Ok(instance) => {
                 let mode = active.restart(instance);
-                self.status.update(|status| {
-                    status.phase = status::Phase::Serving;
-                    if mode == Mode::Replay {
+                if mode == Mode::Replay {
+                    self.status.update(|status| {
                         status.subscriptions.iter_mut().for_each(|it| it.synced = false);
-                    }
-                });
+                    });
+                }
+                self.show_phase(Some(active));
                 self.metrics.restarted();
                 active.reporter.report(HostEvent::InstanceRestarted { mode });
             }
@@ -195,20 +233,30 @@ impl Dispatcher {
             status.generation = active.number;
             status.version = Some(version.clone());
             status.digest = Some(digest.clone());
-            status.phase = status::Phase::Serving;
             status.waits_for.clear();
             status.last_error = None;
             status.refused = None;
         });
         active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms });
         active.publish(&self.status, &self.queue);
+        self.show_phase(Some(&active));
         (Some(active), true)
+    }
+
+    fn show_phase(&self, active: Option<&ActiveGeneration>) {
+        let phase = match active {
+            _ if self.is_suspended => Phase::Suspended,
+            None => Phase::Loading,
+            Some(active) if active.has_instance() => Phase::Serving,
+            Some(_) => Phase::Restarting,
+        };
+        self.status.update(|status| status.phase = phase);
     }
 }
 
-async fn next_step(active: Option<&mut ActiveGeneration>) -> Step {
+async fn next_step(active: Option<&mut ActiveGeneration>, is_suspended: bool) -> Step {
     match active {
-        Some(active) => active.next_step().await,
+        Some(active) => active.next_step(is_suspended).await,
         None => std::future::pending().await,
     }
 }

@@ -14,6 +14,7 @@ use oarlock_plugin::guest::host_bytes::HostBytesView;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use crate::dispatch::Commands;
 use crate::report::Timestamp;
 
 /// The status of all plugins, by name. Cheap to clone: clones share the registry.
@@ -88,6 +89,8 @@ pub(crate) enum Phase {
     Serving,
     /// The instance was lost. A fresh one waits for its back-off.
     Restarting,
+    /// The host does not call the plugin, since a user has suspended it. Its backlogs grow.
+    Suspended,
 }
 
 /// An error and its time.
@@ -163,6 +166,7 @@ struct PluginRecord {
     backlogs: Vec<ReadBacklog>,
     queue: Option<ReadQueue>,
     host_bytes: HostBytes,
+    commands: Option<Commands>,
 }
 
 // === impl StatusRegistry ===
@@ -171,11 +175,22 @@ impl StatusRegistry {
     /// Adds a plugin, in place of one with the same name.
     pub(crate) fn register(&self, status: PluginStatus) -> PluginStatusHandle {
         let name = status.name.clone();
-        let record =
-            PluginRecord { status, backlogs: Vec::new(), queue: None, host_bytes: HostBytes::default() };
+        let record = PluginRecord {
+            status,
+            backlogs: Vec::new(),
+            queue: None,
+            host_bytes: HostBytes::default(),
+            commands: None,
+        };
         let handle = PluginStatusHandle { record: Arc::new(Mutex::new(record)) };
         self.plugins.lock().insert(name, handle.clone());
         handle
+    }
+
+    /// Returns the handle of a plugin's status.
+    #[allow(dead_code, reason = "the control socket asks for it")]
+    pub(crate) fn handle(&self, name: &str) -> Option<PluginStatusHandle> {
+        self.plugins.lock().get(name).cloned()
     }
 
     /// Removes a plugin.
@@ -237,6 +252,17 @@ impl PluginStatusHandle {
         self.record.lock().host_bytes = host_bytes;
     }
 
+    /// Sets where the commands for the plugin's dispatcher go.
+    pub(crate) fn set_commands(&self, commands: Commands) {
+        self.record.lock().commands = Some(commands);
+    }
+
+    /// Returns where the commands for the plugin's dispatcher go.
+    #[allow(dead_code, reason = "the control socket asks for it")]
+    pub(crate) fn commands(&self) -> Option<Commands> {
+        self.record.lock().commands.clone()
+    }
+
     /// Sets the last error of a call, with the time of now.
     pub(crate) fn record_error(&self, message: &str) {
         let error = RecordedError { time: Timestamp::now(), message: message.to_owned() };
@@ -244,7 +270,8 @@ impl PluginStatusHandle {
     }
 
     fn snapshot(&self) -> PluginStatus {
-        let PluginRecord { mut status, backlogs, queue, host_bytes } = self.record.lock().clone();
+        let PluginRecord { mut status, backlogs, queue, host_bytes, commands: _ } =
+            self.record.lock().clone();
         for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
             subscription.backlog = read();
         }

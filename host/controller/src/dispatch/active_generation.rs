@@ -14,6 +14,8 @@ use super::call::{Instance, MakeInstance};
 use super::crash_backoff::CrashBackoff;
 use super::due_call::{CallKey, DueCall, EventVersion};
 use super::generation::{Generation, GenerationSubscription};
+use super::health::GenerationHealth;
+use super::parked::ParkedNotes;
 use super::queue::{Key, PluginQueue};
 use super::retry::{Restarts, RetryPolicy};
 use crate::access::Access;
@@ -33,6 +35,8 @@ pub(super) struct ActiveGeneration {
     pub(super) crash_backoff: CrashBackoff<CallKey, EventVersion>,
     pub(super) restarts: Restarts,
     pub(super) retry: RetryPolicy,
+    pub(super) health: Arc<GenerationHealth>,
+    pub(super) parked_notes: ParkedNotes,
     is_stateless: bool,
     maker: Arc<dyn MakeInstance>,
     instance: InstanceState,
@@ -90,6 +94,7 @@ impl ActiveGeneration {
             stateless: is_stateless,
             exported,
             retry,
+            health,
             maker,
             instance,
             subscriptions,
@@ -111,6 +116,8 @@ impl ActiveGeneration {
             crash_backoff: CrashBackoff::new(),
             restarts: Restarts::default(),
             retry,
+            health,
+            parked_notes: ParkedNotes::default(),
             is_stateless,
             maker,
             instance: InstanceState::Alive(instance),
@@ -213,6 +220,11 @@ impl ActiveGeneration {
         u32::try_from(n_not_synced).unwrap_or(u32::MAX)
     }
 
+    /// Returns whether there is an instance.
+    pub(super) fn has_instance(&self) -> bool {
+        matches!(self.instance, InstanceState::Alive(_))
+    }
+
     pub(super) fn instance(&mut self) -> Option<&mut Box<dyn Instance>> {
         match &mut self.instance {
             InstanceState::Alive(instance) => Some(instance),
@@ -242,11 +254,11 @@ impl ActiveGeneration {
         Mode::Replay
     }
 
-    /// Tries again what is parked. The slow timer calls this.
-    pub(super) fn retry_parked(&mut self, queue: &PluginQueue) {
+    /// Tries again what is parked, and returns how much that is. The slow timer calls this.
+    pub(super) fn retry_parked(&mut self, queue: &PluginQueue) -> u64 {
         self.crash_backoff.release_parked(&self.retry);
-        self.subscriptions.iter_mut().for_each(ActiveSubscription::retry_parked);
-        queue.retry_parked();
+        let in_backlogs = self.subscriptions.iter_mut().map(ActiveSubscription::retry_parked).sum::<usize>();
+        (in_backlogs + queue.retry_parked()) as u64
     }
 
     /// Takes a call out of crash back-off, with the current state of its object. `None` if the object or key

@@ -180,6 +180,13 @@ impl<K: Clone + Eq + Hash, V: Eq> CrashBackoff<K, V> {
         self.entries.values_mut().for_each(|entry| entry.is_parked = false);
     }
 
+    /// Gives a parked call one more try.
+    pub(super) fn release(&mut self, key: &K) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.is_parked = false;
+        }
+    }
+
     /// Makes a call wait for its try, and returns when that is due at the earliest.
     fn wait(&mut self, key: &K, policy: &RetryPolicy) -> Instant {
         let now = Instant::now();

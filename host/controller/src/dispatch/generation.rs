@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::call::{Instance, MakeInstance};
+use super::health::GenerationHealth;
 use super::retry::RetryPolicy;
 use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
@@ -24,6 +25,8 @@ pub(crate) struct Generation {
     pub(crate) exported: Exported,
     /// The host's policy with the plugin's own numbers of tries.
     pub(crate) retry: RetryPolicy,
+    /// The dispatcher counts the losses of the generation in it.
+    pub(crate) health: Arc<GenerationHealth>,
     pub(crate) maker: Arc<dyn MakeInstance>,
     pub(crate) instance: Box<dyn Instance>,
     pub(crate) subscriptions: Vec<GenerationSubscription>,

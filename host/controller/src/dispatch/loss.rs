@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use super::active_generation::ActiveGeneration;
 use super::crash_backoff::Loss;
 use super::due_call::DueCall;
+use super::parked::ParkedNote;
 use super::{Dispatcher, milliseconds};
 use crate::report::{HostEvent, NextTry};
-use crate::status;
 
 /// The reasons for the loss of an instance, as metrics and reports name them.
 pub(crate) const LOSS_REASONS: [&str; 9] =
@@ -45,6 +45,10 @@ impl Dispatcher {
     ) -> Loss {
         let about = due.describe(active);
         let loss = active.crash_backoff.lost(due.key(), due.version(&self.queue), &active.retry);
+        if loss.again_after.is_none() {
+            let note = ParkedNote::new("instance-lost", loss.losses, &error.to_string());
+            active.note_parked(due.key(), note, &self.queue);
+        }
         self.instance_lost(active, function, about, Some(loss), error);
         loss
     }
@@ -68,11 +72,12 @@ impl Dispatcher {
         };
         active.drop_instance(Instant::now() + wait);
         let reason = loss_reason(error);
+        active.health.lost(matches!(error, CallError::DeadlineExceeded { .. }));
         self.metrics.lost(reason);
         self.status.update(|status| {
-            status.phase = status::Phase::Restarting;
             status.instances_lost += 1;
         });
+        self.show_phase(Some(active));
         let of = if about.is_empty() { "" } else { " of " };
         self.status.record_error(&format!("{function}{of}{about}: {}", error.in_full()));
         let next_try = loss.map(|Loss { losses, again_after, .. }| NextTry {

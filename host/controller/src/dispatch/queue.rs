@@ -209,10 +209,30 @@ impl PluginQueue {
         self.state.lock().failures.get(key).copied().unwrap_or(0)
     }
 
-    /// Tries all parked keys again.
-    pub(super) fn retry_parked(&self) {
-        let parked: Vec<_> = self.state.lock().parked.iter().cloned().collect();
+    /// Tries all parked keys again. Returns how many.
+    pub(super) fn retry_parked(&self) -> usize {
+        let parked = self.parked();
+        let n_parked = parked.len();
         parked.into_iter().for_each(|key| self.keys.add(key));
+        n_parked
+    }
+
+    /// Tries one parked key again. Returns whether it was parked.
+    pub(super) fn retry_parked_key(&self, key: &Key) -> bool {
+        let is_parked = self.state.lock().parked.contains(key);
+        if is_parked {
+            self.keys.add(key.clone());
+        }
+        is_parked
+    }
+
+    /// Returns the parked keys.
+    pub(super) fn parked(&self) -> Vec<Key> {
+        self.state.lock().parked.iter().cloned().collect()
+    }
+
+    pub(super) fn n_parked(&self) -> usize {
+        self.state.lock().parked.len()
     }
 
     /// Makes all deferred keys ready.

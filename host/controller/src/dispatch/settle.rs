@@ -22,6 +22,7 @@ use oarlock_plugin::contract::Failure;
 use super::active_generation::ActiveGeneration;
 use super::call::{self, Answer, CallResult};
 use super::due_call::{DueCall, Outcome};
+use super::parked::ParkedNote;
 use super::{Dispatcher, milliseconds};
 use crate::report::{self, CallOutcome, HostEvent};
 
@@ -67,18 +68,20 @@ impl Dispatcher {
     /// Decides between another attempt and parking, and records the failure in the plugin's status.
     fn settle_failure(
         &self,
-        active: &ActiveGeneration,
+        active: &mut ActiveGeneration,
         due: &DueCall,
         function: &'static str,
         failure: Failure,
     ) -> (Outcome, CallOutcome) {
-        let (message, retry_after) = match failure {
-            Failure::Retry(message) => {
-                let n_failures = due.n_failures(active, &self.queue).saturating_add(1);
-                (message, active.retry.after(n_failures))
-            }
-            Failure::Terminal(message) => (message, None),
+        let n_failures = due.n_failures(active, &self.queue).saturating_add(1);
+        let (message, retry_after, reason) = match failure {
+            Failure::Retry(message) => (message, active.retry.after(n_failures), "failed"),
+            Failure::Terminal(message) => (message, None, "terminal"),
         };
+        if retry_after.is_none() {
+            let note = ParkedNote::new(reason, n_failures, &message);
+            active.note_parked(due.key(), note, &self.queue);
+        }
         self.status.record_error(&format!("{function} of {}: {message}", due.describe(active)));
         match retry_after {
             Some(after) => {

@@ -1,6 +1,7 @@
 //! The calls that a plugin receives, also when something goes wrong. Real listeners over a fake API server;
 //! the instance is a script.
 
+mod commands;
 mod crash_backoff;
 mod delivering;
 mod failing;

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{Host, prepare};
 use crate::config::PluginFile;
-use crate::dispatch::{ActiveView, Dispatcher, PluginQueue, Switch};
+use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Switch};
 use crate::identity::IdentityState;
 use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
@@ -63,8 +63,10 @@ impl PluginSlot {
         let host_bytes = HostBytes::default();
         status.set_host_bytes(host_bytes.clone());
         let queue = PluginQueue::new(&host_bytes, host.metrics.plugin(name));
-        let (dispatcher, switches, active) =
+        let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
+        let DispatcherHandle { switches, active, commands } = handle;
+        status.set_commands(commands);
         let slot = Self {
             name: name.clone(),
             switches,

@@ -177,6 +177,7 @@ impl Preparation<'_> {
                 loss_tries: file.limits.loss_tries,
                 ..host.dispatch.retry.clone()
             },
+            health: Arc::default(),
             maker,
             instance,
             subscriptions,

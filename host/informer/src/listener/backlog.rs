@@ -301,31 +301,44 @@ impl Backlog {
             .filter(|(_, queue)| matches!(queue.state, ObjectState::InFlight(_)))
             .map(|(key, _)| key.clone())
             .collect();
-        for key in &keys {
-            let Some(InFlight { mut pending, superseded }) = self.end_flight(key) else { continue };
-            if self.is_worth_retrying(key, &pending, superseded) {
-                let has_failed = pending.attempts > 0;
-                self.put_back(key, pending);
-                if has_failed || self.n_waiting > self.limit {
-                    self.merge_waiting(key);
-                }
-                self.become_ready(key.clone());
-            } else {
-                self.settle(key, &mut pending);
-            }
-        }
+        keys.iter().for_each(|key| self.abandon(key));
         keys.len()
+    }
+
+    /// Returns one delivery in flight to the front of its queue, like [`Backlog::abandon_in_flight`].
+    pub(super) fn abandon(&mut self, key: &ObjectKey) {
+        let Some(InFlight { mut pending, superseded }) = self.end_flight(key) else { return };
+        if self.is_worth_retrying(key, &pending, superseded) {
+            let has_failed = pending.attempts > 0;
+            self.put_back(key, pending);
+            if has_failed || self.n_waiting > self.limit {
+                self.merge_waiting(key);
+            }
+            self.become_ready(key.clone());
+        } else {
+            self.settle(key, &mut pending);
+        }
     }
 
     /// Makes all parked objects ready and resets their counts of attempts; returns how many.
     pub(super) fn retry_parked(&mut self) -> usize {
         let parked = self.parked();
-        for key in &parked {
-            self.n_parked -= 1;
-            self.reset_attempts(key);
-            self.become_ready(key.clone());
-        }
+        parked.iter().for_each(|key| {
+            self.retry_parked_object(key);
+        });
         parked.len()
+    }
+
+    /// Makes one parked object ready and resets its count of attempts; returns whether it was parked.
+    pub(super) fn retry_parked_object(&mut self, key: &ObjectKey) -> bool {
+        let is_parked = |queue: &ObjectQueue| matches!(queue.state, ObjectState::Parked);
+        if !self.objects.get(key).is_some_and(is_parked) {
+            return false;
+        }
+        self.n_parked -= 1;
+        self.reset_attempts(key);
+        self.become_ready(key.clone());
+        true
     }
 
     /// Returns the keys of the parked objects, sorted.

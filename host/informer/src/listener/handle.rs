@@ -118,6 +118,16 @@ impl ListenerHandle {
         n_abandoned
     }
 
+    /// Returns one delivery in flight to the backlog, as [`ListenerHandle::abandon_in_flight`] does with all.
+    /// Does nothing if the object is not in flight.
+    pub fn abandon(&self, key: &ObjectKey) {
+        let mut state = self.shared.state.lock();
+        state.backlog.abandon(key);
+        self.shared.update_sync(&mut state);
+        drop(state);
+        self.shared.wake.notify_one();
+    }
+
     /// Restarts the listener: drops the backlog, save for deletes of objects that no longer exist, and
     /// delivers all existing objects as initial adds. Forgets parked objects and counts of attempts. The
     /// listener is synced again once the initial adds are finished.
@@ -237,6 +247,15 @@ impl ListenerHandle {
         let n_parked = self.shared.state.lock().backlog.retry_parked();
         self.shared.wake.notify_one();
         n_parked
+    }
+
+    /// Makes one parked object ready and resets its count of attempts. Returns whether it was parked.
+    pub fn retry_parked_object(&self, key: &ObjectKey) -> bool {
+        let was_parked = self.shared.state.lock().backlog.retry_parked_object(key);
+        if was_parked {
+            self.shared.wake.notify_one();
+        }
+        was_parked
     }
 }
 

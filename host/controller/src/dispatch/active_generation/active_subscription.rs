@@ -117,12 +117,19 @@ impl ActiveSubscription {
         self.reset_synced_call();
     }
 
-    /// Tries again what is parked: objects, and the call of `on-synced`.
-    pub(super) fn retry_parked(&mut self) {
-        self.listener.retry_parked();
-        if matches!(self.synced_call, SyncedCall::Parked) {
+    /// Tries again what is parked: objects, and the call of `on-synced`. Returns how much that is.
+    pub(super) fn retry_parked(&mut self) -> usize {
+        let n_objects = self.listener.retry_parked();
+        let is_synced_parked = self.is_synced_parked();
+        if is_synced_parked {
             self.reset_synced_call();
         }
+        n_objects + usize::from(is_synced_parked)
+    }
+
+    /// Returns whether the `on-synced` call is parked.
+    pub(in crate::dispatch) fn is_synced_parked(&self) -> bool {
+        matches!(self.synced_call, SyncedCall::Parked)
     }
 
     /// Makes deferred notifications ready, to be checked again.

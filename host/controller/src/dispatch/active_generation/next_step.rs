@@ -13,7 +13,7 @@ use crate::dispatch::due_call::{CallKey, DueCall};
 
 impl ActiveGeneration {
     /// Waits for the next step. Cancelling the wait loses nothing.
-    pub(in crate::dispatch) async fn next_step(&mut self) -> Step {
+    pub(in crate::dispatch) async fn next_step(&mut self, is_suspended: bool) -> Step {
         loop {
             // A busy plugin never waits; other tasks of this worker get their turn all the same.
             tokio::task::coop::consume_budget().await;
@@ -30,18 +30,18 @@ impl ActiveGeneration {
                 InstanceState::Alive(_) => None,
                 InstanceState::Lost { restart_at } => Some(*restart_at),
             };
-            if restart_at.is_none()
-                && let Some(step) = self.ready_step(now).await
-            {
+            let can_call = restart_at.is_none() && !is_suspended;
+            if can_call && let Some(step) = self.ready_step(now).await {
                 return step;
             }
             let wake_at = match restart_at {
                 Some(restart_at) => restart_at.min(parked_due),
+                None if is_suspended => parked_due,
                 None => self.next_due().map_or(parked_due, |due| due.min(parked_due)),
             };
             tokio::select! {
                 biased;
-                due = poll_fn(|cx| self.poll_idle(cx, restart_at.is_none(), wake_at)) => {
+                due = poll_fn(|cx| self.poll_idle(cx, can_call, wake_at)) => {
                     if let Some(due) = due {
                         return Step::Call(due);
                     }

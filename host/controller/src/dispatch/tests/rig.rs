@@ -18,7 +18,10 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Access;
 use crate::dispatch::call::{Answer, Call, Instance, MakeInstance};
 use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription, Switch};
-use crate::dispatch::{Dispatcher, DispatcherShared, FaultHook, PluginQueue, RestartPolicy, RetryPolicy};
+use crate::dispatch::{
+    Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, GenerationHealth, PluginQueue,
+    RestartPolicy, RetryPolicy,
+};
 use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
@@ -68,6 +71,8 @@ pub(super) struct Rig {
     pub(super) enqueue: Enqueue,
     pub(super) selector: &'static str,
     pub(super) retry: RetryPolicy,
+    pub(super) health: Arc<GenerationHealth>,
+    pub(super) commands: Commands,
     informer: SharedInformer,
     switches: mpsc::Sender<Switch>,
     reporter: report::Reporter,
@@ -141,7 +146,8 @@ impl Rig {
         let name: Arc<str> = "p".into();
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         let handle = statuses.register(status);
-        let (dispatcher, switches, active) = Dispatcher::new(name, shared, handle, queue);
+        let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue);
+        let DispatcherHandle { switches, active, commands } = handle;
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
             api,
@@ -159,6 +165,8 @@ impl Rig {
             enqueue: Enqueue::Nothing,
             selector: "",
             retry,
+            health: Arc::default(),
+            commands,
             informer,
             switches,
             reporter,
@@ -195,6 +203,7 @@ impl Rig {
             stateless: self.stateless,
             exported: self.exported,
             retry: self.retry.clone(),
+            health: self.health.clone(),
             instance: maker.make().await.unwrap(),
             maker,
             subscriptions: vec![subscription],

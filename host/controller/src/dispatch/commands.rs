@@ -1,0 +1,154 @@
+//! What people tell the dispatcher of one plugin: suspend, resume, redeliver, and show what is parked.
+
+use tokio::sync::{mpsc, oneshot};
+
+use oarlock_informer::object::ObjectKey;
+use oarlock_plugin::contract::{self, WorkKey};
+
+use super::active_generation::ActiveGeneration;
+use super::due_call::CallKey;
+use super::parked::Parked;
+use super::queue::Key;
+use super::{Dispatcher, PluginQueue};
+
+/// How many commands wait for the dispatcher before the next one waits for room.
+const MAX_WAITING: usize = 16;
+
+/// Sends commands to the dispatcher of one plugin. Cheap to clone. When the plugin is gone, commands do
+/// nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Commands {
+    sender: mpsc::Sender<Command>,
+}
+
+/// What is to be delivered again.
+#[allow(dead_code, reason = "the control socket uses it")]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Redeliver {
+    /// One parked object of a subscription.
+    Object { subscription: String, namespace: String, name: String },
+    /// One parked key of the work queue.
+    Key { kind: String, namespace: String, name: String },
+    /// Everything that is parked.
+    All,
+}
+
+/// Why nothing was delivered again.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum RedeliverError {
+    /// The object or key is not parked.
+    #[error("it is not parked")]
+    NotParked,
+    /// The plugin has no subscription of this name.
+    #[error("the plugin has no such subscription; it has {}", if .0.is_empty() { "none".to_owned() } else { .0.join(", ") })]
+    UnknownSubscription(Vec<String>),
+    /// No version of the plugin serves.
+    #[error("no version of the plugin serves")]
+    NotServing,
+}
+
+/// A command, and where its answer goes.
+#[derive(Debug)]
+pub(super) enum Command {
+    Suspend(oneshot::Sender<()>),
+    Resume(oneshot::Sender<()>),
+    Redeliver(Redeliver, oneshot::Sender<Result<u64, RedeliverError>>),
+    Parked(oneshot::Sender<Vec<Parked>>),
+}
+
+// === impl Commands ===
+
+#[allow(dead_code, reason = "the control socket calls them")]
+impl Commands {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Command>) {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        (Self { sender }, receiver)
+    }
+
+    /// Stops the calls of the plugin. A call in progress ends as usual. What comes meanwhile waits in the
+    /// backlogs, which merge beyond their bounds as always. Another version does not end it. Returns when it
+    /// is done.
+    pub(crate) async fn suspend(&self) {
+        self.ask(Command::Suspend).await;
+    }
+
+    /// Calls the plugin again after [`Commands::suspend`].
+    pub(crate) async fn resume(&self) {
+        self.ask(Command::Resume).await;
+    }
+
+    /// Tries parked objects and keys again, now. Returns how many.
+    pub(crate) async fn redeliver(&self, what: Redeliver) -> Result<u64, RedeliverError> {
+        let answer = self.ask(|answer| Command::Redeliver(what, answer)).await;
+        answer.unwrap_or(Err(RedeliverError::NotServing))
+    }
+
+    /// Returns what is parked, the oldest first: at most [`MAX_NOTES`](super::parked::MAX_NOTES) entries. The
+    /// status has their number.
+    pub(crate) async fn parked(&self) -> Vec<Parked> {
+        self.ask(Command::Parked).await.unwrap_or_default()
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (sender, answer) = oneshot::channel();
+        self.sender.send(command(sender)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+// === impl Dispatcher ===
+
+impl Dispatcher {
+    pub(super) fn obey(&mut self, active: Option<&mut ActiveGeneration>, command: Command) {
+        // A sender of commands that does not wait for the answer does not matter.
+        match command {
+            Command::Suspend(done) => {
+                self.is_suspended = true;
+                self.show_phase(active.as_deref());
+                let _ = done.send(());
+            }
+            Command::Resume(done) => {
+                self.is_suspended = false;
+                self.show_phase(active.as_deref());
+                let _ = done.send(());
+            }
+            Command::Redeliver(what, answer) => {
+                let redelivered = match active {
+                    Some(active) => active.redeliver(what, &self.queue),
+                    None => Err(RedeliverError::NotServing),
+                };
+                let _ = answer.send(redelivered);
+            }
+            Command::Parked(answer) => {
+                let parked = active.map(|active| active.list_parked(&self.queue)).unwrap_or_default();
+                let _ = answer.send(parked);
+            }
+        }
+    }
+}
+
+// === impl ActiveGeneration ===
+
+impl ActiveGeneration {
+    fn redeliver(&mut self, what: Redeliver, queue: &PluginQueue) -> Result<u64, RedeliverError> {
+        let is_parked = match what {
+            Redeliver::All => return Ok(self.retry_parked(queue)),
+            Redeliver::Key { kind, namespace, name } => {
+                let key = Key::from(WorkKey { kind, object: contract::ObjectKey { namespace, name } });
+                self.crash_backoff.release(&CallKey::Work(key.clone()));
+                queue.retry_parked_key(&key)
+            }
+            Redeliver::Object { subscription, namespace, name } => {
+                let index = self.subscriptions.iter().position(|it| it.plan.name == subscription);
+                let Some(index) = index else {
+                    let names = self.subscriptions.iter().map(|it| it.plan.name.clone()).collect();
+                    return Err(RedeliverError::UnknownSubscription(names));
+                };
+                let key = ObjectKey::new(namespace, name);
+                self.crash_backoff.release(&CallKey::Object(index, key.clone()));
+                self.subscriptions[index].listener.retry_parked_object(&key)
+            }
+        };
+        if is_parked { Ok(1) } else { Err(RedeliverError::NotParked) }
+    }
+}

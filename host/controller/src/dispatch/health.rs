@@ -1,0 +1,43 @@
+//! What went wrong in one generation since it serves.
+
+use tokio::sync::watch;
+
+/// Counts the losses of one generation. The dispatcher writes it, and the task that watches its
+/// probation reads it, also after the generation has ended.
+#[derive(Debug)]
+pub(crate) struct GenerationHealth(watch::Sender<HealthView>);
+
+/// A snapshot of the counts of a [`GenerationHealth`].
+#[allow(dead_code, reason = "the probation of a generation reads it")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct HealthView {
+    /// Instances that were lost, for whatever reason, those that missed a deadline and those that could not
+    /// be made included.
+    pub(crate) losses: u32,
+    /// Instances that were lost because a call missed its deadline.
+    pub(crate) missed_deadlines: u32,
+}
+
+// === impl GenerationHealth ===
+
+impl Default for GenerationHealth {
+    fn default() -> Self {
+        Self(watch::Sender::new(HealthView::default()))
+    }
+}
+
+impl GenerationHealth {
+    /// Counts a lost instance.
+    pub(super) fn lost(&self, missed_deadline: bool) {
+        self.0.send_modify(|counts| {
+            counts.losses = counts.losses.saturating_add(1);
+            counts.missed_deadlines = counts.missed_deadlines.saturating_add(u32::from(missed_deadline));
+        });
+    }
+
+    /// Returns the counts, as a receiver that is notified of each change.
+    #[allow(dead_code, reason = "the probation of a generation reads it")]
+    pub(crate) fn follow(&self) -> watch::Receiver<HealthView> {
+        self.0.subscribe()
+    }
+}

@@ -1,0 +1,119 @@
+//! Why objects and keys are parked, since when, and after how many tries.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::PluginQueue;
+use super::active_generation::ActiveGeneration;
+use super::due_call::CallKey;
+use crate::report::Timestamp;
+
+/// The most parked objects and keys of one plugin that the host can explain.
+pub(crate) const MAX_NOTES: usize = 1_024;
+
+/// The most bytes of the error that the host keeps for one of them.
+const MAX_ERROR_BYTES: usize = 512;
+
+/// An object or key that is parked: the host does not try it again before its next event, a swap, the slow
+/// timer, or [`Commands::redeliver`](super::Commands::redeliver).
+#[allow(dead_code, reason = "the control socket uses it")]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Parked {
+    /// The subscription of an object; none for a key.
+    pub(crate) subscription: Option<String>,
+    /// The kind of a key; none for an object.
+    pub(crate) kind: Option<String>,
+    pub(crate) namespace: String,
+    /// Empty for the call of `on-synced`.
+    pub(crate) name: String,
+    /// How many calls failed, or were lost, before it was parked.
+    pub(crate) tries: u32,
+    pub(crate) since: Timestamp,
+    /// One of `failed`, `terminal`, `instance-lost`.
+    pub(crate) reason: &'static str,
+    /// The last error, cut.
+    pub(crate) last_error: String,
+}
+
+/// The notes on what is parked. An entry may be outdated: the object may be gone, or have been tried again.
+#[derive(Debug, Default)]
+pub(super) struct ParkedNotes {
+    notes: HashMap<CallKey, ParkedNote>,
+}
+
+/// Why one object or key is parked.
+#[derive(Clone, Debug)]
+pub(super) struct ParkedNote {
+    pub(super) tries: u32,
+    pub(super) since: Timestamp,
+    pub(super) reason: &'static str,
+    pub(super) last_error: String,
+}
+
+// === impl ParkedNote ===
+
+impl ParkedNote {
+    pub(super) fn new(reason: &'static str, tries: u32, error: &str) -> Self {
+        let end = (0..=error.len().min(MAX_ERROR_BYTES)).rev().find(|end| error.is_char_boundary(*end));
+        let last_error = error[..end.unwrap_or(0)].to_owned();
+        Self { tries, since: Timestamp::now(), reason, last_error }
+    }
+}
+
+// === impl ActiveGeneration ===
+
+impl ActiveGeneration {
+    /// Notes why something was parked. Beyond the bound, nothing is noted.
+    pub(super) fn note_parked(&mut self, key: CallKey, note: ParkedNote, queue: &PluginQueue) {
+        if self.parked_notes.notes.len() >= MAX_NOTES {
+            let in_backlogs = self.subscriptions.iter().map(|it| it.listener.stats().parked).sum::<usize>();
+            if in_backlogs + queue.n_parked() >= MAX_NOTES {
+                return;
+            }
+            self.forget_outdated_notes(queue);
+        }
+        self.parked_notes.notes.insert(key, note);
+    }
+
+    /// Returns what is parked and noted, the oldest first.
+    pub(super) fn list_parked(&mut self, queue: &PluginQueue) -> Vec<Parked> {
+        self.forget_outdated_notes(queue);
+        let subscription_name = |index: &usize| Some(self.subscriptions[*index].plan.name.clone());
+        let mut parked: Vec<_> = self
+            .parked_notes
+            .notes
+            .iter()
+            .map(|(key, note)| {
+                let (subscription, kind, namespace, name) = match key {
+                    CallKey::Object(index, key) => {
+                        (subscription_name(index), None, key.namespace(), key.name())
+                    }
+                    CallKey::Synced(index) => (subscription_name(index), None, "", ""),
+                    CallKey::Work(key) => (None, Some(key.kind.clone()), &*key.namespace, &*key.name),
+                };
+                let ParkedNote { tries, since, reason, last_error } = note.clone();
+                let (namespace, name) = (namespace.to_owned(), name.to_owned());
+                Parked { subscription, kind, namespace, name, tries, since, reason, last_error }
+            })
+            .collect();
+        parked.sort_by(|a, b| {
+            let rest = |it: &Parked| (it.subscription.clone(), it.kind.clone(), it.namespace.clone());
+            (a.since, rest(a), &a.name).cmp(&(b.since, rest(b), &b.name))
+        });
+        parked
+    }
+
+    fn forget_outdated_notes(&mut self, queue: &PluginQueue) {
+        if self.parked_notes.notes.is_empty() {
+            return;
+        }
+        let objects: Vec<BTreeSet<_>> =
+            self.subscriptions.iter().map(|it| it.listener.parked().into_iter().collect()).collect();
+        let keys: HashSet<_> = queue.parked().into_iter().collect();
+        let subscriptions = &self.subscriptions;
+        self.parked_notes.notes.retain(|key, _| match key {
+            CallKey::Object(index, key) => objects[*index].contains(key),
+            CallKey::Synced(index) => subscriptions[*index].is_synced_parked(),
+            CallKey::Work(key) => keys.contains(key),
+        });
+    }
+}

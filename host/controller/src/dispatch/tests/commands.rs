@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use oarlock_plugin::contract::Enqueue;
+
+use super::rig::{Rig, done, retry, terminal, trap};
+use crate::dispatch::{HealthView, Redeliver, RedeliverError};
+use crate::status::Phase;
+
+fn object(name: &str) -> Redeliver {
+    Redeliver::Object { subscription: "pods".to_owned(), namespace: "n".to_owned(), name: name.to_owned() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_plugin_is_not_called_and_loses_nothing() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.commands.suspend().await;
+    assert_eq!(rig.status().phase, Phase::Suspended);
+    rig.api.put("n/a");
+    rig.api.put("n/b");
+    rig.pass(Duration::from_secs(600)).await;
+    assert_eq!(rig.received(), ["add a@2", "synced 0"]);
+    // Another version does not end it.
+    rig.serve(|_| done()).await;
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!((rig.received().len(), rig.status().phase), (2, Phase::Suspended));
+    rig.commands.resume().await;
+    assert_eq!(rig.status().phase, Phase::Serving);
+    assert_eq!(rig.until_times("synced 0", 2).await[2..], ["add a@3", "add b@4", "synced 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_can_be_suspended_before_its_first_version_serves() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.commands.suspend().await;
+    rig.serve(|_| done()).await;
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(rig.received(), [""; 0]);
+    rig.commands.resume().await;
+    rig.until("synced 0").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_parked_is_listed_with_reason_and_tries_and_can_be_redelivered() {
+    let mut rig = Rig::new(&["n/a", "n/b", "n/c", "n/d"]).await;
+    rig.stateless = true;
+    rig.serve(|call| match call.text.as_str() {
+        "add a@2" if call.n_before < 6 => retry(),
+        "add b@3" if call.n_before == 0 => terminal(),
+        "add c@4" if call.n_before < 3 => trap(),
+        _ => done(),
+    })
+    .await;
+    rig.until_times("add a@2", 6).await;
+    rig.until_times("add c@4", 3).await;
+    rig.pass(Duration::from_secs(30)).await;
+    let mut parked = rig.commands.parked().await;
+    parked.sort_by(|a, b| a.name.cmp(&b.name));
+    let shown: Vec<_> =
+        parked.iter().map(|it| (it.name.as_str(), it.reason, it.tries, it.last_error.as_str())).collect();
+    assert_eq!(shown[0], ("a", "failed", 6, "not yet"));
+    assert_eq!((shown[1].0, shown[1].1), ("b", "terminal"));
+    assert_eq!((shown[2].0, shown[2].1, shown[2].2), ("c", "instance-lost", 3));
+    assert_eq!(shown.len(), 3);
+
+    assert_eq!(rig.commands.redeliver(object("d")).await, Err(RedeliverError::NotParked));
+    let unknown = Redeliver::Object { subscription: "x".into(), namespace: "n".into(), name: "a".into() };
+    assert_eq!(
+        rig.commands.redeliver(unknown).await,
+        Err(RedeliverError::UnknownSubscription(vec!["pods".to_owned()]))
+    );
+    let n_before = rig.received().iter().filter(|it| *it == "add a@2").count();
+    assert_eq!(rig.commands.redeliver(object("a")).await, Ok(1));
+    rig.until_times("add a@2", n_before + 1).await;
+    assert_eq!(rig.commands.redeliver(Redeliver::All).await, Ok(2));
+    rig.until_times("add c@4", 4).await;
+    rig.pass(Duration::from_secs(30)).await;
+    assert_eq!(rig.commands.parked().await, []);
+    assert_eq!(rig.status().subscriptions[0].backlog.parked, 0);
+    let health = *rig.health.follow().borrow();
+    assert_eq!(health, HealthView { losses: 3, missed_deadlines: 0 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_key_can_be_redelivered() {
+    let mut rig = Rig::new(&["n/a"]).await;
+    rig.enqueue = Enqueue::Itself;
+    rig.serve(
+        |call| if call.text.starts_with("reconcile") && call.n_before == 0 { terminal() } else { done() },
+    )
+    .await;
+    rig.until("reconcile pods a").await;
+    rig.pass(Duration::from_secs(1)).await;
+    let parked = rig.commands.parked().await;
+    assert_eq!((parked[0].kind.as_deref(), parked[0].name.as_str(), parked[0].tries), (Some("pods"), "a", 1));
+    let key = Redeliver::Key { kind: "pods".into(), namespace: "n".into(), name: "a".into() };
+    assert_eq!(rig.commands.redeliver(key.clone()).await, Ok(1));
+    rig.until_times("reconcile pods a", 2).await;
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.commands.redeliver(key).await, Err(RedeliverError::NotParked));
+}

@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: measures the informer and its peers in one run on one machine.
+//! `cargo xtask bench`: measures the informer, and the host with plugins, and their peers in one run on one
+//! machine.
 
 pub(crate) mod build;
 mod corpus;
 mod figures;
 mod plan;
+mod plugin;
 pub(crate) mod process;
 mod real;
 mod table;
@@ -36,6 +38,8 @@ pub(crate) struct Args {
 enum BenchCommand {
     /// Measures memory and CPU of our informer, kube-rs and client-go on the same stream of bytes.
     Informer(Informer),
+    /// Measures CPU time, memory and latency of the host with plugins, and of client-go beside it.
+    Plugin(plugin::Plugin),
 }
 
 #[derive(clap::Args)]
@@ -57,6 +61,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<()> {
         match self.command {
             BenchCommand::Informer(args) => args.run(),
+            BenchCommand::Plugin(args) => args.run(),
         }
     }
 }

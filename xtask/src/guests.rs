@@ -1,6 +1,6 @@
 //! `cargo xtask guests`: builds plugins and test fixtures into `target/guests/NAME.wasm`.
 //!
-//! Each folder in `plugins/` or `tests/fixtures/` is a guest, named after the folder. The project file in the
+//! Each folder in `plugins/`, `tests/fixtures/` or `bench/guests/` is a guest, named after the folder. The project file in the
 //! folder determines the language. Components that did not change are not written, so that a running host
 //! reloads only the changed ones.
 
@@ -95,7 +95,7 @@ pub(crate) fn build(names: &[String]) -> Result<()> {
 /// Returns all guests of this checkout, by name.
 fn find() -> Result<BTreeMap<String, Guest>> {
     let mut guests = BTreeMap::new();
-    for place in ["plugins", "tests/fixtures"] {
+    for place in ["plugins", "tests/fixtures", "bench/guests"] {
         let place = checkout::root().join(place);
         let Ok(folders) = fs::read_dir(&place) else {
             continue;

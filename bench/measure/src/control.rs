@@ -58,6 +58,15 @@ impl Control {
         serde_json::from_str(&self.ask("GET", path)?).with_context(|| format!("GET {path}: unexpected JSON"))
     }
 
+    /// Requests text.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not answer.
+    pub fn get_text(&self, path: &str) -> Result<String> {
+        self.ask("GET", path)
+    }
+
     /// Sends a command: `start`, `reset` or `expire`.
     ///
     /// # Errors

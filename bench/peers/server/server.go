@@ -3,7 +3,7 @@
 //
 // It lists (in pages, or whole), watches and watch-lists, as JSON and as Protobuf, objects and their metadata
 // alone. Watches wait at a gate that a control endpoint opens; then all events come as fast as they are read,
-// each a chunk of HTTP/1.1 as from the real server, and the watch stays open.
+// each a chunk of HTTP/1.1 as from the real server, or at a steady rate, and the watch stays open.
 package server
 
 import (
@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"oarlock.dev/bench-peers/corpus"
 )
@@ -23,6 +24,7 @@ import (
 type server struct {
 	resources map[string]*resource
 	gate      *gate
+	cluster   *cluster
 }
 
 // Run serves until the process ends. It prints its address to stdout.
@@ -32,6 +34,7 @@ func Run(arguments []string) error {
 	events := flags.Int("events", 200_000, "how often Pods change")
 	small := flags.Int("small", 0, "how many small objects there are, as ConfigMaps")
 	seed := flags.Uint64("seed", corpus.Seed, "which Pods")
+	writeDelay := flags.Duration("write-delay", 0, "how long a write takes")
 	listen := flags.String("listen", "127.0.0.1:0", "where")
 	if err := flags.Parse(arguments); err != nil {
 		return err
@@ -43,7 +46,8 @@ func Run(arguments []string) error {
 			"pods":       {name: "pods", kind: "Pod", seed: *seed, n: *pods, events: *events},
 			"configmaps": {name: "configmaps", kind: "ConfigMap", seed: *seed, n: *small},
 		},
-		gate: newGate(),
+		gate:    newGate(),
+		cluster: &cluster{writeDelay: *writeDelay},
 	}
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
@@ -61,10 +65,22 @@ func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/{resource}", s.serve)
 	mux.HandleFunc("GET /control/{resource}/plan", s.plan)
-	mux.HandleFunc("POST /control/start", func(http.ResponseWriter, *http.Request) { s.gate.start() })
+	mux.HandleFunc("POST /control/start", s.start)
 	mux.HandleFunc("POST /control/reset", func(http.ResponseWriter, *http.Request) { s.gate.reset(nil) })
 	mux.HandleFunc("POST /control/expire", func(http.ResponseWriter, *http.Request) { s.gate.reset(expired) })
+	s.cluster.routes(mux)
 	return mux
+}
+
+// start starts the events: all at once, or, with a rate, one after the other at so many a second. With `at`,
+// the first event is sent at that time, in milliseconds since 1970.
+func (s *server) start(_ http.ResponseWriter, request *http.Request) {
+	rate, _ := strconv.ParseFloat(request.FormValue("rate"), 64)
+	at := time.Now()
+	if ms, err := strconv.ParseInt(request.FormValue("at"), 10, 64); err == nil {
+		at = time.UnixMilli(ms)
+	}
+	s.gate.start(rate, at)
 }
 
 // expired is the last event of a watch whose version is too old.

@@ -76,8 +76,11 @@ func (s *server) watch(w http.ResponseWriter, resource *resource, f form, versio
 	if phase.limit > 0 {
 		events = events[:phase.limit]
 	}
-	for _, event := range events[min(next, len(events)):] {
-		if to.send("MODIFIED", event) != nil {
+	for i, event := range events[min(next, len(events)):] {
+		if phase.rate > 0 && !phase.wait(i, gone) {
+			return
+		}
+		if to.send("MODIFIED", event) != nil || phase.rate > 0 && to.flush() != nil {
 			return
 		}
 	}

@@ -13,6 +13,8 @@ use crate::{cargo, checkout, progress};
 pub(crate) struct Programs {
     /// Our informer, and its transport alone.
     pub(crate) oarlock: PathBuf,
+    /// The host.
+    pub(crate) host: PathBuf,
     pub(crate) kube_rs: PathBuf,
     /// The synthetic API server, the corpus generator, and client-go.
     pub(crate) peers: PathBuf,
@@ -34,7 +36,26 @@ impl Programs {
             })?;
         }
         let oarlock = Self::build_oarlock()?;
-        Ok(Self { oarlock, kube_rs: target.join("bench/kube-rs/release/bench-kube-rs"), peers })
+        let kube_rs = target.join("bench/kube-rs/release/bench-kube-rs");
+        Ok(Self { oarlock, host: target.join("release/oarlock"), kube_rs, peers })
+    }
+
+    /// Builds the synthetic API server with client-go, and the host, unless a binary of it is given.
+    pub(crate) fn build_for_plugins(host: Option<PathBuf>) -> Result<Self> {
+        let target = target()?;
+        let peers = Self::build_server()?;
+        let release = target.join("release");
+        let host = match host {
+            Some(host) => host.canonicalize().with_context(|| format!("cannot find {}", host.display()))?,
+            None => {
+                progress::step("the host, for release", || {
+                    cargo::run(cargo::cargo("build").args(["--release", "--package", "oarlock"]))
+                })?;
+                release.join("oarlock")
+            }
+        };
+        let kube_rs = target.join("bench/kube-rs/release/bench-kube-rs");
+        Ok(Self { oarlock: release.join("oarlock-bench"), host, kube_rs, peers })
     }
 
     /// Builds only our programs.

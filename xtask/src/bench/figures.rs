@@ -103,6 +103,11 @@ fn unit(metric: &str) -> &'static str {
         _ if metric.contains("cpu_seconds") => "s",
         _ if metric.contains("per_cpu_second") => "1/s",
         _ if metric.contains("_ns") => "ns",
+        _ if metric.contains("_cpu_ms_per_s") => "ms/s",
+        _ if metric.contains("_us_") || metric.ends_with("_us") => "us",
+        _ if metric.contains("kib_") => "KiB",
+        _ if metric.contains("mib_") => "MiB",
+        _ if metric.contains("_cpu_s") || metric.starts_with("cpu_s_") || metric.contains("_wall_s") => "s",
         _ if metric.contains("_ms") => "ms",
         _ => "1",
     }

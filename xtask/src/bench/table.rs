@@ -96,7 +96,7 @@ fn ratio(figures: &Figures, peer: &str, metric: &str, is_smaller_better: bool) -
     Some(theirs.min(before(peer).unwrap_or(theirs)) / ours.max(before("oarlock").unwrap_or(ours)))
 }
 
-fn shown(value: f64) -> String {
+pub(super) fn shown(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 1.0 => format!("{value:.2}"),
@@ -104,7 +104,7 @@ fn shown(value: f64) -> String {
     }
 }
 
-fn laid_out(rows: &[Vec<String>]) -> String {
+pub(super) fn laid_out(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|it| it.chars().count()).max();

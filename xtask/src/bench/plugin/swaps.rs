@@ -1,0 +1,59 @@
+//! The pause of notifications while a plugin is swapped.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use oarlock_measure::Control;
+use serde_json::json;
+
+use super::Bench;
+use super::host::pause;
+use super::runs::{PODS, in_seconds, measured};
+use crate::bench::figures::Figures;
+
+/// Events a second.
+const RATE: u64 = 5_000;
+
+/// The time between two swaps.
+const INTERVAL: Duration = Duration::from_millis(400);
+
+/// The version before the first event.
+const FIRST_VERSION: u64 = 1_000_000;
+
+/// Measures the longest latency of a notification around each swap, at a steady rate of events.
+pub(super) fn swaps(bench: &Bench, figures: &mut Figures) -> Result<()> {
+    let n_swaps: u64 = if bench.is_quick { 10 } else { 50 };
+    let seconds = 4 + n_swaps * u64::try_from(INTERVAL.as_millis())? / 1_000;
+    let server = bench.server(PODS, RATE * seconds)?;
+    let control = Control::new(server.url())?;
+    let plan = control.prepare("pods", "json", None)?;
+    let first = plan.last_resource_version.parse::<u64>().unwrap_or(FIRST_VERSION) - plan.events;
+    let at_ms = in_seconds(20)?;
+    let schedule = json!({"atMs": at_ms, "rate": RATE, "firstVersion": first});
+    // Another value of `gets` is another version of the plugin; it does not measure reads while it is 0, and
+    // `on-synced` is called only once.
+    let version =
+        |n: u64| measured("swapped", json!({"stateless": true, "schedule": schedule, "version": n}));
+    let mut host = bench.start(&server, &[version(0)])?;
+    control.post(&format!("start?rate={RATE}&at={at_ms}"))?;
+    pause(Duration::from_millis(at_ms.saturating_sub(in_seconds(0)?)) + Duration::from_secs(1));
+    let longest = |host: &super::host::Host| -> Result<f64> {
+        let samples = host.samples("oarlock_guest_latency_longest_ms")?;
+        Ok(samples.values().copied().fold(0.0, f64::max))
+    };
+    let without = longest(&host)?;
+    let mut pauses = Vec::new();
+    for n in 1..=n_swaps {
+        host.write(&version(n))?;
+        host.wait_for("the swap", |line| line["event"] == "plugin-loaded")?;
+        pause(INTERVAL);
+        // The new instance has a histogram of its own, which begins with the notifications that waited.
+        pauses.push(longest(&host)?);
+    }
+    pauses.sort_by(f64::total_cmp);
+    let rank = (pauses.len() * 99).div_ceil(100).saturating_sub(1);
+    Bench::note(figures, "swap_pause_p50_ms", pauses[pauses.len() / 2]);
+    Bench::note(figures, "swap_pause_p99_ms", pauses[rank]);
+    Bench::note(figures, "latency_longest_ms_without_swap", without);
+    Ok(())
+}

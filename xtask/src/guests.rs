@@ -1,8 +1,8 @@
 //! `cargo xtask guests`: builds plugins and test fixtures into `target/guests/NAME.wasm`.
 //!
-//! Each folder in `plugins/`, `tests/fixtures/` or `bench/guests/` is a guest, named after the folder. The project file in the
-//! folder determines the language. Components that did not change are not written, so that a running host
-//! reloads only the changed ones.
+//! Each folder in `plugins/`, `tests/fixtures/` or `bench/guests/` is a guest, named after the folder. The
+//! project file in the folder determines the language. Components that did not change are not written, so
+//! that a running host reloads only the changed ones.
 
 mod c;
 mod go;

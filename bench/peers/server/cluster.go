@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// cluster answers what a host of plugins asks beside lists and watches: discovery, access reviews, accounts and
-// writes. Everything is allowed, every account exists, and nothing that is written is stored.
+// cluster answers what a host of plugins asks beside lists and watches: discovery, access reviews, accounts
+// and writes. Everything is allowed, every account exists, and nothing that is written is stored.
 type cluster struct {
 	// writeDelay is the duration of a write.
 	writeDelay time.Duration

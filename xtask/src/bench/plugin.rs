@@ -1,7 +1,7 @@
 //! `cargo xtask bench plugin`: measures the whole host with plugins: CPU time, memory, latency, swaps.
 //!
-//! The host is the released binary, pinned to one core; the synthetic API server has the other. Each run starts
-//! a host of its own. CPU time and memory are those of the host's process, read from the kernel.
+//! The host is the released binary, pinned to one core; the synthetic API server has the other. Each run
+//! starts a host of its own. CPU time and memory are those of the host's process, read from the kernel.
 
 mod host;
 mod peers;

@@ -1,4 +1,5 @@
-//! Rust guests: members of the workspaces `plugins/`, `tests/fixtures/` and `bench/guests/`. Cargo detects changes.
+//! Rust guests: members of the workspaces `plugins/`, `tests/fixtures/` and `bench/guests/`. Cargo detects
+//! changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

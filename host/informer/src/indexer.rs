@@ -23,6 +23,7 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use oarlock_label_selector::LabelSelector;
 use parking_lot::RwLock;
@@ -98,6 +99,18 @@ impl Indexer {
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Object> {
         self.state.read().get(key).cloned()
+    }
+
+    /// Returns the object with this key, and its slot: a small number that it keeps while it is cached.
+    pub(crate) fn get_with_slot(&self, key: &ObjectKey) -> Option<(u32, Object)> {
+        let state = self.state.read();
+        let slot = state.find(key)?;
+        Some((slot, state.slots().get(slot)?.clone()))
+    }
+
+    /// Records how many bytes the values take that are kept beside the objects.
+    pub(crate) fn record_kept_values(&self, n_bytes: usize) {
+        self.state.read().kept_values.store(n_bytes, Ordering::Relaxed);
     }
 
     /// Returns the objects whose labels match, of one namespace or of all.

@@ -12,8 +12,9 @@
 //!
 //! **Bytes.** A backlog may hold states that the cache no longer holds: the old state of an update, the last
 //! state of a delete, and a new state that was superseded by an update which is skipped because it changes no
-//! declared field. These are charged to a [`BacklogAccount`]. While the account is full, notifications merge
-//! as they do beyond the limit, skipped updates included.
+//! declared field. These, and the values of declared fields that notifications carry, are charged to a
+//! [`BacklogAccount`]. While the account is full, notifications merge as they do beyond the limit, skipped
+//! updates included.
 //!
 //! **Pull.** A listener calls no callback. The consumer takes notifications with [`Listener::next`] and ends
 //! each delivery with [`ListenerHandle::finish`]. Dropping the listener removes it and its backlog.
@@ -32,6 +33,7 @@ mod merge;
 mod notification;
 mod shared;
 mod snapshot;
+mod values;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -50,6 +52,8 @@ pub use self::notification::{Delivery, Notification, Outcome};
 pub(crate) use self::shared::ListenerShared;
 use self::shared::SyncState;
 use self::snapshot::SLICE;
+pub(crate) use self::values::StateValues;
+pub use self::values::{FieldValues, NotificationFields};
 
 /// The consumer's end of a listener, which takes notifications. It dereferences to the [`ListenerHandle`],
 /// which does everything else. Dropping it removes the listener from its informer and drops its backlog.

@@ -5,6 +5,7 @@
 //! listener receives exactly the changes since its snapshot. Readers of the cache do not take that lock.
 
 mod delta_handler;
+mod kept_values;
 mod matcher;
 mod resync;
 

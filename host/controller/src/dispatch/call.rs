@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::{Notification, Object};
+use oarlock_informer::{Notification, Object, listener::NotificationFields};
 use oarlock_plugin::contract::{Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, InstanceConfig, kube_access::EventObject};
 use tokio::time::Instant;
@@ -82,7 +82,7 @@ impl Dispatcher {
                     self.metrics.waited(delivery.arrived.elapsed());
                 }
                 let plan = &active.subscriptions[*subscription].plan;
-                Call::notification(plan, &delivery.notification).await
+                Call::notification(plan, &delivery.notification, &delivery.fields).await
             }
             DueCall::Synced { subscription } => Call::Synced(Synced {
                 subscription: active.subscriptions[*subscription].plan.name.clone(),
@@ -130,9 +130,14 @@ async fn grace(token: &CancellationToken) {
 
 impl Call {
     /// Creates the call for a notification, with the fields that the subscription declares.
-    pub(crate) async fn notification(plan: &SubscriptionPlan, notification: &Notification) -> Self {
+    pub(crate) async fn notification(
+        plan: &SubscriptionPlan,
+        notification: &Notification,
+        found: &NotificationFields,
+    ) -> Self {
         let subscription = plan.name.clone();
         let fields = &plan.declared;
+        let (old_found, new_found) = (found.old.as_ref(), found.new.as_ref());
         let view = |object: &Object| EventView { object: object.clone(), content: plan.content };
         match notification {
             Notification::Added { object, is_in_initial_list } => {
@@ -140,7 +145,7 @@ impl Call {
                     subscription,
                     object: reference(object),
                     is_in_initial_list: *is_in_initial_list,
-                    fields: declared_fields::values(object, fields).await,
+                    fields: declared_fields::values(object, fields, new_found).await,
                 };
                 Self::Add(added, view(object))
             }
@@ -149,8 +154,8 @@ impl Call {
                     subscription,
                     object: reference(new),
                     old: reference(old),
-                    fields: declared_fields::values(new, fields).await,
-                    old_fields: declared_fields::values(old, fields).await,
+                    fields: declared_fields::values(new, fields, new_found).await,
+                    old_fields: declared_fields::values(old, fields, old_found).await,
                 };
                 Self::Update(updated, view(old), view(new))
             }
@@ -159,7 +164,7 @@ impl Call {
                     subscription,
                     object: reference(object),
                     final_state_unknown: *final_state_unknown,
-                    fields: declared_fields::values(object, fields).await,
+                    fields: declared_fields::values(object, fields, old_found).await,
                 };
                 Self::Delete(deleted, view(object))
             }

@@ -2,7 +2,7 @@
 
 use oarlock_json::PointerSet;
 
-use oarlock_informer::Object;
+use oarlock_informer::{Object, listener::FieldValues};
 
 /// The most bytes that the values of one state may have together. Pointers may overlap and repeat, so a few
 /// of them can be many times as long as the object.
@@ -13,13 +13,21 @@ const MOST_BYTES: usize = 1 << 20;
 const SLICE: usize = 1 << 20;
 
 /// Returns the JSON texts at the declared pointers, in their order; an empty list when they are too long
-/// together.
+/// together. `found` are the values that the listener found, which are never too long; without them the
+/// object's text is searched.
 ///
 /// The result depends on the object and the pointers alone, so a plugin receives for an old state the values
 /// that it received when the state was new.
-pub(super) async fn values(object: &Object, fields: &PointerSet) -> Vec<Option<String>> {
+pub(super) async fn values(
+    object: &Object,
+    fields: &PointerSet,
+    found: Option<&FieldValues>,
+) -> Vec<Option<String>> {
     if fields.is_empty() {
         return Vec::new();
+    }
+    if let Some(found) = found {
+        return found.iter().map(|value| value.map(str::to_owned)).collect();
     }
     let mut finding = object.finding(fields);
     while !finding.advance(SLICE) {
@@ -38,7 +46,7 @@ mod tests {
 
     async fn lengths(object: &Object, pointers: &[&str]) -> Vec<Option<usize>> {
         let pointers: Vec<_> = pointers.iter().map(|text| text.parse().unwrap()).collect();
-        let values = values(object, &PointerSet::new(&pointers)).await;
+        let values = values(object, &PointerSet::new(&pointers), None).await;
         values.into_iter().map(|value| value.map(|text| text.len())).collect()
     }
 

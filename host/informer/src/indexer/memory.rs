@@ -13,7 +13,7 @@ pub struct Memory {
     pub plain: usize,
     /// The compressed length of the cold texts.
     pub compressed: usize,
-    /// The bytes of the key table, the sort order and the indices.
+    /// The bytes of the key table, the sort order, the indices, and the kept values of declared fields.
     pub indices: usize,
     /// The bytes of the compression dictionaries.
     pub dictionaries: usize,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashTable;
 
@@ -36,6 +37,8 @@ pub(super) struct CacheState {
     pub(super) limits: IndexLimits,
     pub(super) resource_version: Version,
     pub(super) memory: Memory,
+    /// The bytes of the declared fields' values that the matcher keeps of the objects.
+    pub(super) kept_values: AtomicUsize,
 }
 
 /// A view of the cache at one moment. Later writes do not change it.
@@ -187,7 +190,8 @@ impl CacheState {
         let own = self.slots.size()
             + self.table.allocation_size()
             + self.order.size()
-            + self.compression_queue.size();
+            + self.compression_queue.size()
+            + self.kept_values.load(Ordering::Relaxed);
         Memory { indices: indices + own, ..self.memory }
     }
 

@@ -16,9 +16,10 @@ use hashbrown::hash_map::Entry;
 use oarlock_flow_control::clock;
 use tokio::time::Instant;
 
-use self::charges::n_superseded_bytes;
+use self::charges::n_charged_bytes;
 use super::account::BacklogAccount;
 use super::notification::{Delivery, Notification, Outcome};
+use super::values::NotificationFields;
 use crate::names::{KeyMap, ObjectKey};
 
 /// The map keeps room for this many objects when it shrinks.
@@ -64,6 +65,7 @@ pub(super) struct Backlog {
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) notification: Notification,
+    pub(super) fields: NotificationFields,
     /// Its position among all notifications; for a merged one, that of the oldest.
     pub(super) ticket: u64,
     pub(super) arrived: Instant,
@@ -141,15 +143,28 @@ impl Backlog {
     }
 
     /// Appends a notification to its object's queue, and merges the queue if the limit says so.
-    pub(super) fn push(&mut self, key: ObjectKey, notification: Notification, now: Instant) {
+    pub(super) fn push(
+        &mut self,
+        key: ObjectKey,
+        notification: Notification,
+        fields: NotificationFields,
+        now: Instant,
+    ) {
         let counts_for_sync = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
         self.n_initial += usize::from(counts_for_sync);
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let pending =
-            Pending { notification, ticket, arrived: now, attempts: 0, tried: false, counts_for_sync };
+        let pending = Pending {
+            notification,
+            fields,
+            ticket,
+            arrived: now,
+            attempts: 0,
+            tried: false,
+            counts_for_sync,
+        };
         let is_full = self.n_waiting >= self.limit || self.account.is_full();
-        self.charge(n_superseded_bytes(&pending.notification));
+        self.charge(n_charged_bytes(&pending));
         match self.objects.entry(key) {
             Entry::Vacant(vacant) => {
                 self.ready.insert(ticket, vacant.key().clone());
@@ -227,6 +242,7 @@ impl Backlog {
         let delivery = Delivery {
             key,
             notification: pending.notification.clone(),
+            fields: pending.fields.clone(),
             attempts: pending.attempts,
             arrived: pending.arrived,
         };

@@ -37,7 +37,7 @@ impl Filter {
     pub(super) fn check(&self, change: &Change) -> Decision {
         let plan = MatchPlan::new([self]);
         let mut check = ChangeCheck::default();
-        check.begin(&plan, change, |_| true);
+        check.begin(&plan, change, None, |_| true);
         while !check.advance(&plan, change, &mut { usize::MAX }) {}
         check.decision(&plan, 0)
     }

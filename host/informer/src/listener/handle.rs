@@ -190,9 +190,7 @@ impl ListenerHandle {
             let mut state = old.shared.state.lock();
             // Changes since a snapshot that is being loaded are recorded beside the backlog.
             let recorded = state.since_snapshot.take();
-            for (key, notification, arrived) in recorded.into_iter().flat_map(Backlog::into_notifications) {
-                state.backlog.push(key, notification, arrived);
-            }
+            state.backlog.append(recorded);
             std::mem::replace(&mut state.backlog, Backlog::new(0, BacklogAccount::default())).into_deletes()
         };
         old.remove();

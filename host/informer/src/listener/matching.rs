@@ -1,8 +1,9 @@
 //! Checks a change against the filters of all listeners of an informer at once.
 //!
 //! A [`MatchPlan`] merges equal selectors, conditions and declared fields of several listeners, and all
-//! pointers into one set. So a [`ChangeCheck`] walks over each of the two texts of a change once, however
-//! many listeners there are, and compares the values that it found. It copies nothing.
+//! pointers into one set. So a [`ChangeCheck`] walks over the new text once, however many listeners there
+//! are. It copies short values, for the notifications and for the next change. So it reads the old text only
+//! if its values were not kept, and otherwise compares the copies.
 //!
 //! **Slices.** A text may be long and the listeners many, so the work is done in slices
 //! ([`ChangeCheck::advance`]), without the lock that registrations and snapshots take.
@@ -15,23 +16,36 @@ use std::hash::Hash;
 use oarlock_json::{JsonPointer, PointerSet};
 use oarlock_label_selector::LabelSelector;
 
-use crate::selector::FieldTest;
+use crate::selector::{FieldCondition, FieldTest};
 
 use super::filter::Filter;
+use super::values::{MAX_POINTERS, Selection};
 pub(crate) use check::ChangeCheck;
 
 /// The filters of several listeners, merged. A registration or removal needs a new plan.
 #[derive(Debug)]
 pub(crate) struct MatchPlan {
-    /// By listener, in the order given: the index of its interest.
-    listeners: Box<[u32]>,
+    /// By listener, in the order given.
+    listeners: Box<[Planned]>,
     interests: Box<[Interest]>,
     selectors: Box<[LabelSelector]>,
     conditions: Box<[Condition]>,
-    /// The pointers of the conditions, in their order.
-    condition_pointers: PointerSet,
-    /// The same, then the declared fields.
-    pointers: PointerSet,
+    /// The pointers of all conditions and declared fields, sorted and without duplicates. Values are numbered
+    /// in this order.
+    pointers: Box<[JsonPointer]>,
+    /// The same pointers, for a walk.
+    set: PointerSet,
+    /// By pointer: the first pointer after those below it.
+    ends: Box<[u32]>,
+}
+
+/// A listener in a plan.
+#[derive(Debug)]
+struct Planned {
+    /// The index of its interest.
+    interest: u32,
+    /// Its declared fields, in its order.
+    selection: Option<Selection>,
 }
 
 /// The filter that one or more listeners have in common.
@@ -39,15 +53,15 @@ pub(crate) struct MatchPlan {
 struct Interest {
     selector: Option<u32>,
     conditions: Box<[u32]>,
-    /// The nodes of the declared fields in `pointers`, in the order of a walk, without duplicates.
+    /// The indices of the declared fields in `pointers`, sorted, without duplicates.
     fields: Box<[u32]>,
 }
 
 #[derive(Debug)]
 struct Condition {
     condition: crate::selector::FieldCondition,
-    /// Its nodes in `condition_pointers` and in `pointers`.
-    places: [u32; 2],
+    /// Its index in `pointers`.
+    pointer: u32,
 }
 
 /// Assigns consecutive numbers to values; equal values get the same number.
@@ -58,63 +72,84 @@ struct Numbering<T>(HashMap<T, u32>);
 impl MatchPlan {
     /// Merges the filters of several listeners.
     pub(super) fn new<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
+        let filters: Vec<_> = filters.into_iter().collect();
+        let conditions = filters.iter().flat_map(|filter| &filter.conditions).map(FieldCondition::pointer);
+        let declared = filters.iter().flat_map(|filter| &filter.fields);
+        let mut pointers: Vec<_> = conditions.chain(declared).collect();
+        pointers.sort_unstable();
+        pointers.dedup();
+        // Every pointer of a filter is among them.
+        let index = |pointer: &JsonPointer| pointers.binary_search(&pointer).unwrap_or_default() as u32;
         let mut selectors = Numbering::default();
-        let mut conditions = Numbering::<(JsonPointer, FieldTest)>::default();
+        let mut conditions = Numbering::<(u32, FieldTest)>::default();
         let mut distinct = Vec::new();
-        let mut interests = Numbering::<(Option<u32>, Vec<u32>, Vec<&JsonPointer>)>::default();
+        let mut interests = Numbering::<(Option<u32>, Vec<u32>, Vec<u32>)>::default();
+        let mut selections = HashMap::<Vec<u32>, Selection>::new();
         let mut listeners = Vec::new();
-        for Filter { selector, conditions: own, fields, .. } in filters {
+        for Filter { selector, conditions: own, fields, .. } in filters.iter().copied() {
             let selector = (!selector.is_everything()).then(|| selectors.number(selector.clone()));
             let mut numbers = Vec::with_capacity(own.len());
             for condition in own {
-                let number = conditions.number((condition.pointer().clone(), condition.test().clone()));
+                let pointer = index(condition.pointer());
+                let number = conditions.number((pointer, condition.test().clone()));
                 if number as usize == distinct.len() {
-                    distinct.push(condition.clone());
+                    distinct.push(Condition { condition: condition.clone(), pointer });
                 }
                 numbers.push(number);
             }
             numbers.sort_unstable();
             numbers.dedup();
-            let mut fields: Vec<_> = fields.iter().collect();
+            let mut fields: Vec<_> = fields.iter().map(index).collect();
+            let selection = (!fields.is_empty()).then(|| {
+                let selection = selections.entry(fields.clone());
+                selection.or_insert_with(|| Selection::new(&fields)).clone()
+            });
             fields.sort_unstable();
             fields.dedup();
-            listeners.push(interests.number((selector, numbers, fields)));
+            let interest = interests.number((selector, numbers, fields));
+            listeners.push(Planned { interest, selection });
         }
-        let condition_pointers = PointerSet::new(distinct.iter().map(|condition| condition.pointer()));
-        let interests = interests.in_order();
-        let declared = interests.iter().flat_map(|(_, _, fields)| fields.iter().copied());
-        let pointers = PointerSet::new(distinct.iter().map(|condition| condition.pointer()).chain(declared));
-        let conditions: Box<[_]> = distinct
+        let interests = interests
+            .in_order()
             .into_iter()
-            .enumerate()
-            .map(|(number, condition)| Condition {
-                condition,
-                places: [condition_pointers.place(number), pointers.place(number)],
+            .map(|(selector, conditions, fields)| Interest {
+                selector,
+                conditions: conditions.into(),
+                fields: fields.into(),
             })
             .collect();
-        let mut next = conditions.len();
-        let interests = interests
-            .into_iter()
-            .map(|(selector, conditions, fields)| {
-                let mut nodes: Vec<_> = (next..next + fields.len()).map(|n| pointers.place(n)).collect();
-                next += fields.len();
-                nodes.sort_unstable();
-                Interest { selector, conditions: conditions.into(), fields: nodes.into() }
+        let set = PointerSet::new(pointers.iter().copied());
+        let ends = (0..pointers.len())
+            .map(|pointer| {
+                let end = set.end(set.place(pointer));
+                set.places().partition_point(|place| *place < end) as u32
             })
             .collect();
         Self {
             listeners: listeners.into(),
             interests,
             selectors: selectors.in_order().into(),
-            conditions,
-            condition_pointers,
-            pointers,
+            conditions: distinct.into(),
+            pointers: pointers.into_iter().cloned().collect(),
+            set,
+            ends,
         }
     }
 
     /// Returns whether every change concerns every listener, so that nothing needs to be checked.
     pub(crate) fn matches_everything(&self) -> bool {
         self.interests.iter().all(Interest::matches_everything)
+    }
+
+    /// Returns whether both plans have the same pointers, so that the values found for one are those of the
+    /// other.
+    pub(crate) fn has_pointers_of(&self, other: &Self) -> bool {
+        self.pointers == other.pointers
+    }
+
+    /// Returns whether the values at the pointers are few enough to be copied.
+    fn copies_values(&self) -> bool {
+        (1..=MAX_POINTERS).contains(&self.pointers.len())
     }
 }
 

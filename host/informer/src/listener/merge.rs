@@ -17,13 +17,14 @@
 
 use super::backlog::Pending;
 use super::notification::Notification;
+use super::values::NotificationFields;
 use crate::object::Object;
 
 /// Appends `next` to `merged`, which holds at most two notifications of an object, and merges as the table
 /// says. Afterwards `merged` is empty, or holds one notification, or a delete and an add; the delete may
 /// follow an update from one uid to another.
 pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
-    let Some(last) = merged.pop() else {
+    let Some(mut last) = merged.pop() else {
         merged.push(next);
         return;
     };
@@ -48,8 +49,11 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
         }
         _ => {}
     }
+    let mut next = next;
+    let [first_fields, next_fields] = [&mut last.fields, &mut next.fields].map(std::mem::take);
     let is_known =
         last.tried || matches!(last.notification, Notification::Added { is_in_initial_list: true, .. });
+    let mut fields = NotificationFields { old: None, new: next_fields.new };
     let notification = match (last.notification, next.notification) {
         (Notification::Added { is_in_initial_list, .. }, Notification::Updated { new: object, .. })
         | (Notification::Added { is_in_initial_list, .. }, Notification::Added { object, .. }) => {
@@ -59,28 +63,34 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
             if !is_known {
                 return;
             }
+            fields.old = next_fields.old;
             deleted
         }
         (Notification::Updated { old, .. }, Notification::Updated { new, .. })
         | (Notification::Updated { old, .. }, Notification::Added { object: new, .. }) => {
+            fields.old = first_fields.old;
             Notification::Updated { old, new }
         }
         (Notification::Updated { .. }, deleted @ Notification::Deleted { .. })
-        | (Notification::Deleted { .. }, deleted @ Notification::Deleted { .. }) => deleted,
+        | (Notification::Deleted { .. }, deleted @ Notification::Deleted { .. }) => {
+            fields.old = next_fields.old;
+            deleted
+        }
         (deleted @ Notification::Deleted { .. }, added @ Notification::Added { .. }) => {
-            merged.push(Pending { notification: deleted, ..last });
-            merged.push(Pending { notification: added, ..next });
+            merged.push(Pending { notification: deleted, fields: first_fields, ..last });
+            merged.push(Pending { notification: added, fields, ..next });
             return;
         }
         (deleted @ Notification::Deleted { .. }, Notification::Updated { new: object, .. }) => {
             let added = Notification::Added { object, is_in_initial_list: false };
-            merged.push(Pending { notification: deleted, ..last });
-            merged.push(Pending { notification: added, ..next });
+            merged.push(Pending { notification: deleted, fields: first_fields, ..last });
+            merged.push(Pending { notification: added, fields, ..next });
             return;
         }
     };
     merged.push(Pending {
         notification,
+        fields,
         ticket: last.ticket,
         arrived: last.arrived,
         attempts: last.attempts,
@@ -91,9 +101,10 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
 
 /// Splits an update from one object to another of its name into delete and add.
 fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
-    let &Pending { notification: _, ticket, arrived, attempts, tried, counts_for_sync } = pending;
-    let part = |notification, counts_for_sync| Pending {
+    let &Pending { notification: _, ref fields, ticket, arrived, attempts, tried, counts_for_sync } = pending;
+    let part = |notification, fields, counts_for_sync| Pending {
         notification,
+        fields,
         ticket,
         arrived,
         attempts,
@@ -102,7 +113,11 @@ fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
     };
     let deleted = Notification::Deleted { object: old.clone(), final_state_unknown: true };
     let added = Notification::Added { object: new.clone(), is_in_initial_list: false };
-    [part(deleted, counts_for_sync), part(added, false)]
+    let (of_deleted, of_added) = (
+        NotificationFields { old: fields.old.clone(), new: None },
+        NotificationFields { old: None, new: fields.new.clone() },
+    );
+    [part(deleted, of_deleted, counts_for_sync), part(added, of_added, false)]
 }
 
 /// Merges all notifications that wait for an object.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::values::NotificationFields;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
@@ -42,6 +43,8 @@ pub struct Delivery {
     pub key: ObjectKey,
     /// The change.
     pub notification: Notification,
+    /// The values of the listener's declared fields, as far as they were found when the change was matched.
+    pub fields: NotificationFields,
     /// How many deliveries of it, or of the notifications merged into it, failed since the object's last
     /// event.
     pub attempts: u32,

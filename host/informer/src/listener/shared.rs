@@ -14,6 +14,7 @@ use super::decision::Decision;
 use super::filter::Filter;
 use super::matching::MatchPlan;
 use super::snapshot::SnapshotLoader;
+use super::values::NotificationFields;
 use crate::namespaces::Namespaces;
 use crate::object::Object;
 
@@ -108,9 +109,15 @@ impl ListenerShared {
         self.filter.check(change)
     }
 
-    /// Appends the notification of a change, as decided. Called while deltas are blocked, in the order of the
-    /// changes.
-    pub(crate) fn notify(&self, change: &Change, decision: Decision, now: Instant) {
+    /// Appends the notification of a change, as decided, with the values of the declared fields. Called while
+    /// deltas are blocked, in the order of the changes.
+    pub(crate) fn notify(
+        &self,
+        change: &Change,
+        decision: Decision,
+        fields: impl FnOnce() -> NotificationFields,
+        now: Instant,
+    ) {
         if matches!(decision, Decision::NotChecked | Decision::NotMatching) {
             return;
         }
@@ -124,7 +131,7 @@ impl ListenerShared {
         let backlog = since_snapshot.as_mut().unwrap_or(backlog);
         match (decision.notification(change), change) {
             (Some(notification), _) => {
-                backlog.push(key.clone(), notification, now);
+                backlog.push(key.clone(), notification, fields(), now);
                 drop(state);
                 if !is_loading {
                     self.wake.notify_one();

@@ -9,10 +9,10 @@ use std::vec;
 
 use tokio::time::Instant;
 
-use super::backlog::Backlog;
 use super::filter::Filter;
 use super::notification::Notification;
 use super::shared::{ListenerShared, SyncState};
+use super::values::NotificationFields;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
@@ -46,9 +46,7 @@ impl ListenerShared {
         let mut state = self.state.lock();
         let since_snapshot = state.backlog.new_like();
         let recorded = state.since_snapshot.replace(since_snapshot);
-        for (key, notification, arrived) in recorded.into_iter().flat_map(Backlog::into_notifications) {
-            state.backlog.push(key, notification, arrived);
-        }
+        state.backlog.append(recorded);
     }
 
     /// Begins to load a snapshot that was taken at [`ListenerShared::start_snapshot`]. For a replay the
@@ -93,11 +91,10 @@ impl ListenerShared {
         let now = Instant::now();
         for object in objects {
             let key = object.key().clone();
-            state.backlog.push(key, Notification::Added { object, is_in_initial_list: true }, now);
+            let added = Notification::Added { object, is_in_initial_list: true };
+            state.backlog.push(key, added, NotificationFields::default(), now);
         }
-        for (key, notification, arrived) in since_snapshot.into_notifications() {
-            state.backlog.push(key, notification, arrived);
-        }
+        state.backlog.append(Some(since_snapshot));
         self.update_sync(&mut state);
         self.wake.notify_one();
     }

@@ -18,10 +18,10 @@ use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
-use super::matcher::{Job, Matcher};
+use super::matcher::{Decided, Job, Matcher};
 use super::{Processor, ProcessorState};
 use crate::delta_fifo::{Delta, DeltaObject, Deltas};
-use crate::listener::{Change, Decision, ListenerShared};
+use crate::listener::{Change, ListenerShared};
 use crate::names::ObjectKey;
 
 #[cfg(test)]
@@ -97,27 +97,33 @@ impl DeltaHandler {
                 drop(state);
                 matcher.plan(listeners, version);
             }
+            matcher.free_some();
+            if let Some(size) = matcher.new_kept_size() {
+                processor.indexer.record_kept_values(size);
+            }
             if matcher.matches_everything() {
                 let mut state = processor.block_deltas.lock();
                 if !matcher.is_planned_for(version()) {
                     continue;
                 }
                 if let Some(change) = state.apply(delta, is_in_initial_list) {
-                    let decision = Decision::of_unfiltered(&change);
-                    state.distribute(&change, change.changes_nothing(), now, |_, _| decision);
+                    let decided = Decided::of_unfiltered(&change);
+                    state.distribute(&change, change.changes_nothing(), now, |_, _| decided);
                 }
                 return true;
             }
-            let cached = processor.indexer.get(key_of(delta));
+            let key = key_of(delta);
+            let (slot, cached) = processor.indexer.get_with_slot(key).unzip();
             let Some(change) = Change::of_delta(delta, cached, is_in_initial_list) else {
                 processor.block_deltas.lock().apply(delta, is_in_initial_list);
+                matcher.forget(slot);
                 return true;
             };
             if !matcher.has_begun_with(&change) {
                 let is_resync_only = change.changes_nothing();
                 let resyncing =
                     if is_resync_only { processor.block_deltas.lock().resyncing() } else { Vec::new() };
-                matcher.begin(change, is_resync_only, |listener| {
+                matcher.begin(change, slot, is_resync_only, |listener| {
                     resyncing.iter().any(|it| Arc::ptr_eq(it, listener))
                 });
             }
@@ -133,6 +139,8 @@ impl DeltaHandler {
                 state.distribute(&change, is_resync_only, now, |listener, change| {
                     decisions.of(listener, change)
                 });
+                drop(state);
+                matcher.keep(&change, slot, || processor.indexer.get_with_slot(key).map(|(slot, _)| slot));
             }
             return true;
         }
@@ -156,17 +164,18 @@ impl ProcessorState {
 
     /// Notifies each listener of a change, as decided for it. `is_resync_only` restricts it to the listeners
     /// that are resyncing.
-    fn distribute(
+    fn distribute<'m>(
         &self,
         change: &Change,
         is_resync_only: bool,
         now: &mut Option<Instant>,
-        mut decide: impl FnMut(&Arc<ListenerShared>, &Change) -> Decision,
+        mut decide: impl FnMut(&Arc<ListenerShared>, &Change) -> Decided<'m>,
     ) {
         for registration in &self.registrations {
             if !is_resync_only || registration.resync.is_resyncing() {
                 let now = *now.get_or_insert_with(Instant::now);
-                registration.listener.notify(change, decide(&registration.listener, change), now);
+                let decided = decide(&registration.listener, change);
+                registration.listener.notify(change, decided.decision, || decided.fields(change), now);
             }
         }
     }

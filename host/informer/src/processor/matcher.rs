@@ -4,11 +4,17 @@ use std::iter::Enumerate;
 use std::slice;
 use std::sync::Arc;
 
-use crate::listener::{Change, ChangeCheck, Decision, ListenerShared, MatchPlan};
+use super::kept_values::KeptValues;
+use crate::listener::{
+    Change, ChangeCheck, Decision, ListenerShared, MatchPlan, NotificationFields, StateValues,
+};
 
 /// How often a change is matched again because listeners were registered meanwhile. After that, listeners
 /// that the plan does not have are checked one by one while deltas are blocked.
 const MAX_RETRIES: usize = 3;
+
+/// The size of the kept values is counted in the cache's memory when it has changed by as much.
+const SIZE_STEP: usize = 1 << 10;
 
 /// Matches one change after the other for the registered listeners.
 #[derive(Default)]
@@ -20,6 +26,10 @@ pub(super) struct Matcher {
     /// The version of the registrations that the plan was made for.
     version: u64,
     check: ChangeCheck,
+    /// The values at the plan's pointers.
+    kept: KeptValues,
+    /// The size of the kept values as last returned.
+    kept_size: usize,
     job: Option<Job>,
     /// How often the matching of this change was restarted.
     n_retries: usize,
@@ -42,6 +52,14 @@ pub(super) struct Decisions<'m> {
     check: &'m ChangeCheck,
     #[cfg(test)]
     n_alone: &'m mut u64,
+}
+
+/// The decision on a change for one listener.
+#[derive(Clone, Copy)]
+pub(super) struct Decided<'m> {
+    pub(super) decision: Decision,
+    /// Plan, check and the index of the listener, if it was matched with the others.
+    planned: Option<(&'m MatchPlan, &'m ChangeCheck, usize)>,
 }
 
 /// The work that matching has done.
@@ -74,6 +92,9 @@ impl Matcher {
     pub(super) fn plan(&mut self, listeners: Vec<Arc<ListenerShared>>, version: u64) {
         let plan = ListenerShared::plan(&listeners);
         self.matches_everything = plan.matches_everything();
+        if self.plan.as_ref().is_some_and(|before| !plan.has_pointers_of(before)) {
+            self.kept.forget_all();
+        }
         (self.plan, self.listeners, self.version) = (Some(plan), listeners, version);
         self.n_retries += usize::from(self.job.take().is_some());
     }
@@ -87,16 +108,19 @@ impl Matcher {
         self.job.as_ref().is_some_and(|job| job.change.is_same(change))
     }
 
-    /// Begins to match a change, for the resyncing listeners alone if `is_resync_only`.
+    /// Begins to match a change, for the resyncing listeners alone if `is_resync_only`. `slot` is the slot of
+    /// the state before in the cache.
     pub(super) fn begin(
         &mut self,
         change: Change,
+        slot: Option<u32>,
         is_resync_only: bool,
         is_resyncing: impl Fn(&Arc<ListenerShared>) -> bool,
     ) {
         let Some(plan) = &self.plan else { return };
         let object = change.object();
-        self.check.begin(plan, &change, |listener_idx| {
+        let kept = slot.and_then(|slot| self.kept.get(slot)).cloned();
+        self.check.begin(plan, &change, kept, |listener_idx| {
             let listener = &self.listeners[listener_idx];
             listener.sees(object) && (!is_resync_only || is_resyncing(listener))
         });
@@ -143,25 +167,83 @@ impl Matcher {
         };
         Some((job, decisions))
     }
+
+    /// Keeps the values of the new state after a change was applied. `slot_of` returns the slot of a new
+    /// object; `slot` is that of the state before.
+    pub(super) fn keep(&mut self, change: &Change, slot: Option<u32>, slot_of: impl FnOnce() -> Option<u32>) {
+        let values = self.check.new_values();
+        match change {
+            Change::Updated { old, new, .. } if old.is_same(new) => {}
+            Change::Added { is_in_initial_list: false, .. } if values.is_some() => {
+                if let Some(slot) = slot_of() {
+                    self.kept.set(slot, values);
+                }
+            }
+            Change::Updated { .. } => self.forget_or_keep(slot, values),
+            Change::Added { .. } | Change::Deleted { .. } => self.forget_or_keep(slot, None),
+        }
+    }
+
+    fn forget_or_keep(&mut self, slot: Option<u32>, values: Option<StateValues>) {
+        if let Some(slot) = slot {
+            self.kept.set(slot, values);
+        }
+    }
+
+    /// Forgets the values of a slot, whose object changed without being matched.
+    pub(super) fn forget(&mut self, slot: Option<u32>) {
+        self.forget_or_keep(slot, None);
+    }
+
+    /// Frees some of the memory of values that an earlier plan needed.
+    pub(super) fn free_some(&mut self) {
+        self.kept.free_some();
+    }
+
+    /// Returns how many bytes the kept values take, if that has changed much since the last call that
+    /// returned it.
+    pub(super) fn new_kept_size(&mut self) -> Option<usize> {
+        let size = self.kept.size();
+        let is_new = size.abs_diff(self.kept_size) >= SIZE_STEP || size == 0 && self.kept_size > 0;
+        is_new.then(|| {
+            self.kept_size = size;
+            size
+        })
+    }
 }
 
 // === impl Decisions ===
 
-impl Decisions<'_> {
+impl<'m> Decisions<'m> {
     /// Returns the decision for a listener. Called for the listeners in the order of their registration. A
     /// listener that was not matched with the others is checked now, by itself.
-    pub(super) fn of(&mut self, listener: &Arc<ListenerShared>, change: &Change) -> Decision {
+    pub(super) fn of(&mut self, listener: &Arc<ListenerShared>, change: &Change) -> Decided<'m> {
         // Skips listeners that were removed meanwhile. Those that were registered meanwhile come after all of
         // the plan.
-        let planned = self.planned.find(|(_, planned)| Arc::ptr_eq(planned, listener));
-        let decision = planned.map_or(Decision::NotChecked, |(idx, _)| self.check.decision(self.plan, idx));
+        let planned = self.planned.find(|(_, planned)| Arc::ptr_eq(planned, listener)).map(|(idx, _)| idx);
+        let decision = planned.map_or(Decision::NotChecked, |idx| self.check.decision(self.plan, idx));
         if decision != Decision::NotChecked || !listener.sees(change.object()) {
-            return decision;
+            return Decided { decision, planned: planned.map(|idx| (self.plan, self.check, idx)) };
         }
         #[cfg(test)]
         {
             *self.n_alone += 1;
         }
-        listener.check(change)
+        Decided { decision: listener.check(change), planned: None }
+    }
+}
+
+// === impl Decided ===
+
+impl Decided<'_> {
+    /// Returns the decision for a listener whose filter matches everything.
+    pub(super) fn of_unfiltered(change: &Change) -> Self {
+        Self { decision: Decision::of_unfiltered(change), planned: None }
+    }
+
+    /// Returns the values of the declared fields that the notification carries.
+    pub(super) fn fields(&self, change: &Change) -> NotificationFields {
+        self.planned
+            .map_or_else(NotificationFields::default, |(plan, check, idx)| check.fields(plan, change, idx))
     }
 }

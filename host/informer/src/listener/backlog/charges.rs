@@ -1,5 +1,5 @@
-//! The charges of a backlog to its account, for states that a notification holds but the cache no longer
-//! does.
+//! The charges of a backlog to its account, for what its notifications hold: values of declared fields, and
+//! states that the cache no longer has.
 
 use std::collections::VecDeque;
 
@@ -57,8 +57,14 @@ impl Drop for Backlog {
     }
 }
 
+/// Returns how many bytes are charged for a notification: the values of declared fields, and the states that
+/// it carries and the cache no longer holds.
+pub(super) fn n_charged_bytes(pending: &Pending) -> usize {
+    n_superseded_bytes(&pending.notification) + pending.fields.size()
+}
+
 /// Returns the size of the states that a notification carries and the cache no longer holds.
-pub(super) fn n_superseded_bytes(notification: &Notification) -> usize {
+fn n_superseded_bytes(notification: &Notification) -> usize {
     match notification {
         Notification::Added { .. } => 0,
         Notification::Updated { old, new } if old.is_same(new) => 0,
@@ -68,6 +74,6 @@ pub(super) fn n_superseded_bytes(notification: &Notification) -> usize {
     }
 }
 
-pub(super) fn n_superseded_bytes_in(queue: &VecDeque<Pending>) -> usize {
-    queue.iter().map(|pending| n_superseded_bytes(&pending.notification)).sum()
+pub(super) fn n_charged_bytes_in(queue: &VecDeque<Pending>) -> usize {
+    queue.iter().map(n_charged_bytes).sum()
 }

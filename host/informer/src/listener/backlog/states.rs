@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hashbrown::hash_map::EntryRef;
 use tokio::time::Instant;
 
-use super::charges::{n_superseded_bytes, n_superseded_bytes_in};
+use super::charges::{n_charged_bytes, n_charged_bytes_in};
 use super::{
     Backlog, InFlight, MAX_SPARE, MAX_SPARE_CAPACITY, ObjectQueue, ObjectState, Pending, Superseded,
 };
@@ -27,7 +27,7 @@ impl Backlog {
         if !waiting.is_empty() {
             return false;
         }
-        let charged = n_superseded_bytes(&in_flight.pending.notification) + n_outdated_bytes;
+        let charged = n_charged_bytes(&in_flight.pending) + n_outdated_bytes;
         self.n_initial -= usize::from(in_flight.pending.counts_for_sync);
         self.n_in_flight -= 1;
         self.n_delivered += 1;
@@ -80,7 +80,7 @@ impl Backlog {
     /// forgotten.
     pub(super) fn settle(&mut self, key: &ObjectKey, pending: &mut Pending) {
         self.n_initial -= usize::from(std::mem::take(&mut pending.counts_for_sync));
-        self.refund(n_superseded_bytes(&pending.notification));
+        self.refund(n_charged_bytes(pending));
         if self.objects.get(key).is_some_and(|queue| !queue.waiting.is_empty()) {
             self.become_ready(key.clone());
         } else if let Some(ObjectQueue { waiting, n_outdated_bytes, .. }) = self.objects.remove(key) {
@@ -107,10 +107,9 @@ impl Backlog {
         let initial =
             |queue: &VecDeque<Pending>| queue.iter().filter(|pending| pending.counts_for_sync).count();
         let n_initial = initial(&queue.waiting);
-        let charged_before =
-            n_superseded_bytes_in(&queue.waiting) + std::mem::take(&mut queue.n_outdated_bytes);
+        let charged_before = n_charged_bytes_in(&queue.waiting) + std::mem::take(&mut queue.n_outdated_bytes);
         queue.waiting = merge::fold(std::mem::take(&mut queue.waiting)).into();
-        let charged = n_superseded_bytes_in(&queue.waiting);
+        let charged = n_charged_bytes_in(&queue.waiting);
         self.n_initial -= n_initial - initial(&queue.waiting);
         self.n_waiting -= before - queue.waiting.len();
         self.n_merged += (before - queue.waiting.len()) as u64;

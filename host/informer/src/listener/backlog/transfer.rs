@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use hashbrown::hash_map::Entry;
 use tokio::time::Instant;
 
-use super::charges::{n_superseded_bytes, n_superseded_bytes_in};
+use super::charges::{n_charged_bytes, n_charged_bytes_in};
 use super::{Backlog, ObjectQueue, ObjectState, Pending, Superseded};
 use crate::listener::merge;
 use crate::listener::notification::Notification;
+use crate::listener::values::NotificationFields;
 use crate::names::ObjectKey;
 
 // === impl Backlog ===
@@ -38,9 +39,9 @@ impl Backlog {
                 })
                 .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
                 .collect();
-            self.charge(n_superseded_bytes_in(&queue.waiting));
+            self.charge(n_charged_bytes_in(&queue.waiting));
             if let ObjectState::InFlight(in_flight) = &mut queue.state {
-                let charged = n_superseded_bytes(&in_flight.pending.notification);
+                let charged = n_charged_bytes(&in_flight.pending);
                 self.charge(charged);
                 in_flight.pending.counts_for_sync = false;
                 if in_flight.superseded == Superseded::No {
@@ -72,7 +73,7 @@ impl Backlog {
             let Some(queue) = self.objects.get_mut(&key) else { continue };
             let dropped = std::mem::take(&mut queue.waiting);
             self.n_waiting -= dropped.len();
-            released += n_superseded_bytes_in(&dropped);
+            released += n_charged_bytes_in(&dropped);
             self.n_initial -= dropped.iter().filter(|pending| pending.counts_for_sync).count();
             match &mut queue.state {
                 ObjectState::InFlight(in_flight) => {
@@ -97,15 +98,18 @@ impl Backlog {
         self.shrink();
     }
 
-    /// Returns the waiting notifications in the order in which they came. The consumer must not have taken
-    /// any.
-    pub(in crate::listener) fn into_notifications(mut self) -> Vec<(ObjectKey, Notification, Instant)> {
-        let objects = std::mem::take(&mut self.objects).into_iter();
+    /// Appends the notifications that wait in another backlog, in the order in which they came there. No
+    /// consumer may have taken any of them.
+    pub(in crate::listener) fn append(&mut self, recorded: Option<Self>) {
+        let Some(mut recorded) = recorded else { return };
+        let objects = std::mem::take(&mut recorded.objects).into_iter();
         let mut waiting: Vec<_> = objects
             .flat_map(|(key, queue)| queue.waiting.into_iter().map(move |it| (key.clone(), it)))
             .collect();
         waiting.sort_by_key(|(_, pending)| pending.ticket);
-        waiting.into_iter().map(|(key, it)| (key, it.notification, it.arrived)).collect()
+        for (key, Pending { notification, fields, arrived, .. }) in waiting {
+            self.push(key, notification, fields, arrived);
+        }
     }
 
     /// Returns the deletes that wait or are in flight, oldest first.
@@ -133,13 +137,14 @@ impl Backlog {
             if let Entry::Vacant(vacant) = self.objects.entry(key) {
                 let pending = Pending {
                     notification,
+                    fields: NotificationFields::default(),
                     ticket,
                     arrived: now,
                     attempts: 0,
                     tried: false,
                     counts_for_sync: false,
                 };
-                charged += n_superseded_bytes(&pending.notification);
+                charged += n_charged_bytes(&pending);
                 self.ready.insert(ticket, vacant.key().clone());
                 vacant.insert(ObjectQueue {
                     state: ObjectState::Ready,

@@ -3,11 +3,12 @@
 //! The unit of work is the time that a walk takes over one byte of text; the constants below are in this
 //! unit.
 
-use oarlock_json::{PointerSet, Walk};
+use oarlock_json::Walk;
 
-use super::{Condition, Interest, MatchPlan};
+use super::{Condition, Interest, MatchPlan, Planned};
 use crate::listener::change::Change;
 use crate::listener::decision::{Decision, decide};
+use crate::listener::values::{FieldValues, NotificationFields, StateValues};
 use crate::object::{Json, LabelView, Object};
 
 /// A slice in which many labels were parsed does at least this much work besides.
@@ -31,10 +32,17 @@ pub(crate) struct ChangeCheck {
     results: Vec<InterestResult>,
     /// The new state, or the deleted one; then, for an update, the old state.
     sides: [Side; 2],
-    /// By node of the plan's pointers: whether old and new have the same value there.
+    /// By pointer of the plan: whether old and new have the same value there.
     same: Vec<Option<bool>>,
-    needs: Needs,
+    needs_values: bool,
+    /// The values are copied for the notifications and the next change. Not those of an initial list, for
+    /// which they would take memory for all objects at once, nor those of a delete event, which has a state
+    /// of its own.
+    copies_values: bool,
     ignores_declared_fields: bool,
+    /// Copies of the values of each side, if they are short.
+    copies: [Option<StateValues>; 2],
+    buffer: Vec<u8>,
     /// How many texts were ever walked.
     pub(crate) n_walks: u64,
 }
@@ -47,17 +55,10 @@ enum Stage {
     Walking(usize),
     /// Checks conditions and declared fields and decides, next for this interest.
     Deciding(usize),
+    /// Copies the values.
+    Copying,
     #[default]
     Done,
-}
-
-/// Which values must be found in the texts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Needs {
-    #[default]
-    Nothing,
-    Conditions,
-    All,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,6 +74,8 @@ struct InterestResult {
 #[derive(Debug, Default)]
 struct Side {
     object: Option<Object>,
+    /// The values, if they were kept from an earlier change. No walk is necessary then.
+    kept: Option<StateValues>,
     /// None until the walk has begun.
     text: Option<Json>,
     walk: Walk,
@@ -91,25 +94,35 @@ struct Selecting<'s> {
 // === impl ChangeCheck ===
 
 impl ChangeCheck {
-    /// Begins to check a change. `is_needed` returns for a listener of the plan whether it may see the
-    /// object.
-    pub(crate) fn begin(&mut self, plan: &MatchPlan, change: &Change, is_needed: impl Fn(usize) -> bool) {
+    /// Begins to check a change. `kept` are the values of the state in the cache before the change, if they
+    /// were kept. `is_needed` returns for a listener of the plan whether it may see the object.
+    pub(crate) fn begin(
+        &mut self,
+        plan: &MatchPlan,
+        change: &Change,
+        kept: Option<StateValues>,
+        is_needed: impl Fn(usize) -> bool,
+    ) {
         let (new, old) = match change {
             Change::Added { new, .. } => (new, None),
             Change::Updated { old, new, .. } => (new, Some(old).filter(|old| !old.is_same(new))),
             Change::Deleted { old, .. } => (old, None),
         };
-        for (side, object) in self.sides.iter_mut().zip([Some(new), old]) {
-            side.begin(plan, object);
-        }
+        let is_of_new = old.is_none();
+        let [new_side, old_side] = &mut self.sides;
+        new_side.begin(plan, Some(new), kept.clone().filter(|_| is_of_new));
+        old_side.begin(plan, old, kept.filter(|_| !is_of_new));
         self.results.clear();
         self.results.resize(plan.interests.len(), InterestResult::default());
-        for (listener, interest) in plan.listeners.iter().enumerate() {
+        for (listener, Planned { interest, .. }) in plan.listeners.iter().enumerate() {
             let result = &mut self.results[*interest as usize];
             result.is_needed = result.is_needed || is_needed(listener);
         }
-        self.needs = Needs::Nothing;
+        self.needs_values = false;
+        self.copies_values = plan.copies_values()
+            && !matches!(change, Change::Added { is_in_initial_list: true, .. } | Change::Deleted { .. });
         self.ignores_declared_fields = change.ignores_declared_fields();
+        self.copies = [None, None];
         self.stage = Stage::Selecting(0);
     }
 
@@ -118,9 +131,10 @@ impl ChangeCheck {
     pub(crate) fn advance(&mut self, plan: &MatchPlan, change: &Change, n_left: &mut usize) -> bool {
         loop {
             match self.stage {
-                Stage::Selecting(first) => self.select(plan, change, first, n_left),
+                Stage::Selecting(first) => self.select(plan, first, n_left),
                 Stage::Walking(side) => self.walk(plan, side, n_left),
                 Stage::Deciding(first) => self.decide(plan, change, first, n_left),
+                Stage::Copying => self.copy(plan, n_left),
                 Stage::Done => {
                     self.sides.iter_mut().for_each(Side::end);
                     return true;
@@ -134,13 +148,49 @@ impl ChangeCheck {
 
     /// Returns the decision for a listener of the plan.
     pub(crate) fn decision(&self, plan: &MatchPlan, listener_idx: usize) -> Decision {
-        self.results[plan.listeners[listener_idx] as usize].decision
+        self.results[plan.listeners[listener_idx].interest as usize].decision
     }
 
-    fn select(&mut self, plan: &MatchPlan, change: &Change, first: usize, n_left: &mut usize) {
-        let Self { results, sides: [new, old], needs, ignores_declared_fields, stage, .. } = self;
-        let is_update = matches!(change, Change::Updated { .. }) && old.object.is_some();
-        let has_fields_to_compare = is_update && !*ignores_declared_fields;
+    /// Returns the values of the fields that a listener of the plan declares, for its notification of the
+    /// change.
+    pub(crate) fn fields(
+        &self,
+        plan: &MatchPlan,
+        change: &Change,
+        listener_idx: usize,
+    ) -> NotificationFields {
+        let Planned { interest, selection: Some(selection) } = &plan.listeners[listener_idx] else {
+            return NotificationFields::default();
+        };
+        let decision = self.results[*interest as usize].decision;
+        let [new, old] = &self.copies;
+        let of = |copy: &Option<StateValues>| Some(FieldValues::new(copy.clone()?, selection.clone()));
+        match (change, decision) {
+            (Change::Added { .. } | Change::Updated { .. }, Decision::Added) => {
+                NotificationFields { old: None, new: of(new) }
+            }
+            (Change::Updated { .. }, Decision::Updated) => NotificationFields { old: of(old), new: of(new) },
+            (Change::Updated { .. }, Decision::Deleted) => NotificationFields { old: of(old), new: None },
+            _ => NotificationFields::default(),
+        }
+    }
+
+    /// Returns the values of the new state, to keep them for the next change.
+    pub(crate) fn new_values(&mut self) -> Option<StateValues> {
+        self.copies[0].take()
+    }
+
+    fn select(&mut self, plan: &MatchPlan, first: usize, n_left: &mut usize) {
+        let Self {
+            results,
+            sides: [new, old],
+            needs_values,
+            copies_values,
+            ignores_declared_fields,
+            stage,
+            ..
+        } = self;
+        let needs_fields = *copies_values || old.object.is_some() && !*ignores_declared_fields;
         let (mut new, mut old) = (Selecting::of(new), Selecting::of(old));
         if [&new, &old].into_iter().flatten().any(|side| side.labels.is_long()) {
             // Long labels were parsed, which may take a whole slice. Each slice must still make progress.
@@ -160,25 +210,18 @@ impl ChangeCheck {
             };
             let new_matches = selects(&mut new, n_left).unwrap_or_default();
             result.selected = [new_matches, selects(&mut old, n_left).unwrap_or(new_matches)];
-            if has_fields_to_compare && result.selected == [true, true] && !interest.fields.is_empty() {
-                *needs = Needs::All;
-            } else if *needs == Needs::Nothing
-                && result.selected != [false, false]
-                && !interest.conditions.is_empty()
-            {
-                *needs = Needs::Conditions;
-            }
+            *needs_values |= result.selected != [false, false]
+                && (!interest.conditions.is_empty() || needs_fields && !interest.fields.is_empty());
         }
-        *stage = if *needs == Needs::Nothing { Stage::Deciding(0) } else { Stage::Walking(0) };
+        *stage = if *needs_values { Stage::Walking(0) } else { Stage::Deciding(0) };
     }
 
     fn walk(&mut self, plan: &MatchPlan, number: usize, n_left: &mut usize) {
-        let set = self.needs.pointers(plan);
-        if self.sides[number].walk(set, n_left, &mut self.n_walks) {
+        if self.sides[number].walk(plan, n_left, &mut self.n_walks) {
             self.stage = if number == 0 { Stage::Walking(1) } else { Stage::Deciding(0) };
-            if number == 1 && self.needs == Needs::All {
+            if number == 1 {
                 self.same.clear();
-                self.same.resize(set.n_nodes(), None);
+                self.same.resize(plan.pointers.len(), None);
             }
         }
     }
@@ -194,7 +237,37 @@ impl ChangeCheck {
                 self.results[number].decision = self.decide_for(plan, change, number, interest, n_left);
             }
         }
-        self.stage = Stage::Done;
+        self.stage = if self.needs_values && self.copies_values { Stage::Copying } else { Stage::Done };
+    }
+
+    /// Copies the values of both sides, unless they are long. Sides with equal values share the copy.
+    fn copy(&mut self, plan: &MatchPlan, n_left: &mut usize) {
+        let Self { sides: [new, old], same, copies, buffer, stage, .. } = self;
+        *stage = Stage::Done;
+        *n_left = n_left.saturating_sub(plan.pointers.len());
+        let mut copy = |side: &Side| match &side.kept {
+            Some(kept) => Some(kept.clone()),
+            None => {
+                StateValues::copy((0..plan.pointers.len()).map(|pointer| side.value(plan, pointer)), buffer)
+            }
+        };
+        let old_copy = if old.object.is_some() { copy(old) } else { None };
+        let is_same = old_copy.as_ref().is_some_and(|old| {
+            (0..plan.pointers.len()).all(|pointer| {
+                same[pointer].unwrap_or_else(|| {
+                    new.value(plan, pointer).unwrap_or_default().as_bytes() == old.bytes(pointer)
+                })
+            })
+        });
+        *copies = match old_copy {
+            Some(old) if is_same => [Some(old.clone()), Some(old)],
+            // The object was replaced by itself, or was not there before.
+            None if old.object.is_none() => {
+                let new = copy(new);
+                [new.clone(), new]
+            }
+            old => [copy(new), old],
+        };
     }
 
     fn decide_for(
@@ -206,11 +279,9 @@ impl ChangeCheck {
         n_left: &mut usize,
     ) -> Decision {
         let selected = self.results[number].selected;
-        let place_idx = usize::from(self.needs == Needs::All);
         let [new, old] = &mut self.sides;
         let mut matches = |side: &mut Side, is_selected: bool| {
-            is_selected
-                && interest.conditions.iter().all(|condition| side.holds(plan, *condition, place_idx, n_left))
+            is_selected && interest.conditions.iter().all(|condition| side.holds(plan, *condition, n_left))
         };
         let new_matches = matches(new, selected[0]);
         let old_matches = if old.object.is_some() { matches(old, selected[1]) } else { new_matches };
@@ -224,22 +295,23 @@ impl ChangeCheck {
     /// Returns whether an update changed a declared field.
     fn has_changed(&mut self, plan: &MatchPlan, interest: &Interest, n_left: &mut usize) -> bool {
         let Self { sides: [new, old], same, .. } = self;
-        let (Some(new_text), Some(old_text)) = (&new.text, &old.text) else {
+        if old.object.is_none() {
             // The object was replaced by itself.
             return false;
-        };
-        interest.fields.iter().any(|node| {
-            let is_same = same[*node as usize].unwrap_or_else(|| {
-                let (new, old) = (new.walk.span(*node).of(new_text), old.walk.span(*node).of(old_text));
+        }
+        interest.fields.iter().any(|pointer| {
+            let is_same = same[*pointer as usize].unwrap_or_else(|| {
+                let pointer = *pointer as usize;
+                let (new, old) = (new.value(plan, pointer), old.value(plan, pointer));
                 *n_left = n_left.saturating_sub(new.map_or(0, str::len) / COMPARED_PER_UNIT);
                 let is_same = new == old;
                 if is_same {
                     // So are all values within it.
-                    let below = *node as usize..plan.pointers.end(*node) as usize;
+                    let below = pointer..plan.ends[pointer] as usize;
                     *n_left = n_left.saturating_sub(below.len() / COMPARED_PER_UNIT);
                     same[below].fill(Some(true));
                 } else {
-                    same[*node as usize] = Some(false);
+                    same[pointer] = Some(false);
                 }
                 is_same
             });
@@ -248,22 +320,12 @@ impl ChangeCheck {
     }
 }
 
-// === impl Needs ===
-
-impl Needs {
-    fn pointers(self, plan: &MatchPlan) -> &PointerSet {
-        match self {
-            Self::Nothing | Self::Conditions => &plan.condition_pointers,
-            Self::All => &plan.pointers,
-        }
-    }
-}
-
 // === impl Side ===
 
 impl Side {
-    fn begin(&mut self, plan: &MatchPlan, object: Option<&Object>) {
+    fn begin(&mut self, plan: &MatchPlan, object: Option<&Object>, kept: Option<StateValues>) {
         self.object = object.cloned();
+        self.kept = kept;
         self.text = None;
         let n_results = if object.is_some() { [plan.selectors.len(), plan.conditions.len()] } else { [0, 0] };
         for (results, n_results) in [&mut self.selected, &mut self.holds].into_iter().zip(n_results) {
@@ -272,34 +334,48 @@ impl Side {
         }
     }
 
-    /// Releases object and text.
+    /// Releases object, values and text.
     fn end(&mut self) {
         self.object = None;
+        self.kept = None;
         self.text = None;
     }
 
     /// Continues the walk; returns whether it has ended.
-    fn walk(&mut self, set: &PointerSet, n_left: &mut usize, n_walks: &mut u64) -> bool {
+    fn walk(&mut self, plan: &MatchPlan, n_left: &mut usize, n_walks: &mut u64) -> bool {
+        if self.kept.is_some() {
+            return true;
+        }
         let Some(object) = &self.object else { return true };
         let text = match &mut self.text {
             Some(text) => text,
             none => {
-                self.walk.begin(set);
+                self.walk.begin(&plan.set);
                 *n_walks += 1;
                 none.insert(object.json())
             }
         };
-        self.walk.advance(set, text, n_left)
+        self.walk.advance(&plan.set, text, n_left)
     }
 
-    fn holds(&mut self, plan: &MatchPlan, number: u32, place_idx: usize, n_left: &mut usize) -> bool {
-        let Self { text, walk, holds, .. } = self;
-        *holds[number as usize].get_or_insert_with(|| {
-            let Condition { condition, places } = &plan.conditions[number as usize];
-            *n_left = n_left.saturating_sub(PER_CONDITION * condition.n_values().max(1));
-            let value = text.as_ref().and_then(|text| walk.span(places[place_idx]).of(text));
-            condition.matches_value(value)
-        })
+    /// Returns the value at a pointer of the plan, after the walk.
+    fn value(&self, plan: &MatchPlan, pointer: usize) -> Option<&str> {
+        match (&self.kept, &self.text) {
+            (Some(kept), _) => kept.get(pointer),
+            (None, Some(text)) => self.walk.span(plan.set.place(pointer)).of(text),
+            (None, None) => None,
+        }
+    }
+
+    fn holds(&mut self, plan: &MatchPlan, number: u32, n_left: &mut usize) -> bool {
+        if let Some(holds) = self.holds[number as usize] {
+            return holds;
+        }
+        let Condition { condition, pointer } = &plan.conditions[number as usize];
+        *n_left = n_left.saturating_sub(PER_CONDITION * condition.n_values().max(1));
+        let holds = condition.matches_value(self.value(plan, *pointer as usize));
+        self.holds[number as usize] = Some(holds);
+        holds
     }
 }
 

@@ -21,6 +21,7 @@ fn folded_with(tried: bool, waiting: Vec<Notification>) -> String {
     let pending = |(ticket, notification): (u64, Notification)| Pending {
         counts_for_sync: matches!(notification, Notification::Added { is_in_initial_list: true, .. }),
         notification,
+        fields: NotificationFields::default(),
         ticket,
         arrived: Instant::now(),
         attempts: 0,
@@ -74,6 +75,7 @@ fn a_delete_and_an_add_stay_separate() {
 fn a_merged_notification_keeps_ticket_attempts_and_sync_of_the_oldest() {
     let pending = |ticket, notification| Pending {
         notification,
+        fields: NotificationFields::default(),
         ticket,
         arrived: Instant::now(),
         attempts: 2,

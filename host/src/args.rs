@@ -37,6 +37,12 @@ pub(crate) struct Args {
     #[arg(long, global = true, env = "OARLOCK_CACHE_DIR", hide_env_values = true, value_name = "FOLDER")]
     pub(crate) cache_dir: Option<PathBuf>,
 
+    /// The folder for what a host keeps over a restart, which only this user can write: the last good version
+    /// of each plugin, and the versions that are not tried again. Otherwise `oarlock` in the user's folder
+    /// for state, if it is writable; `dev` uses a temporary one.
+    #[arg(long, global = true, env = "OARLOCK_STATE_DIR", hide_env_values = true, value_name = "FOLDER")]
+    pub(crate) state_dir: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) environment: Environment,
 
@@ -54,6 +60,10 @@ pub(crate) struct Environment {
     /// The user's folder for caches.
     #[arg(long, global = true, env = "XDG_CACHE_HOME", value_parser = path_or_empty(), hide = true)]
     pub(crate) xdg_cache_home: Option<PathBuf>,
+
+    /// The user's folder for state.
+    #[arg(long, global = true, env = "XDG_STATE_HOME", value_parser = path_or_empty(), hide = true)]
+    pub(crate) xdg_state_home: Option<PathBuf>,
 
     /// Set in every Pod.
     #[arg(long, global = true, env = "KUBERNETES_SERVICE_HOST", hide = true)]

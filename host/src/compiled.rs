@@ -1,16 +1,11 @@
 //! The compiler of components, which runs in child processes, and the folder for compiled code. Some
 //! components compile in minutes; compiled code loads in milliseconds.
 
-use std::{
-    fs::{self, DirBuilder},
-    io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use oarlock_plugin::{EngineConfig, compiler::Compiler};
 
-use crate::{args::Environment, failure::Failure};
+use crate::{args::Environment, failure::Failure, private_folder::prepare};
 
 /// Returns the configuration of the engine. A folder that the user named must be usable; the default folder
 /// is used if it is.
@@ -61,25 +56,11 @@ pub(crate) fn caches(environment: &Environment) -> Option<PathBuf> {
     Some(cache.join("oarlock"))
 }
 
-/// Creates the folder, and checks that only this user can write to it: the host runs the code in it.
-fn prepare(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let probe = folder.join(format!(".probe-{}", std::process::id()));
-    fs::write(&probe, b"")?;
-    let own = fs::metadata(&probe).map(|probe| probe.uid());
-    fs::remove_file(&probe)?;
-    let found = fs::metadata(folder)?;
-    if found.uid() != own? {
-        return Err(io::Error::other("the folder belongs to another user"));
-    }
-    if found.permissions().mode() & 0o022 != 0 {
-        return Err(io::Error::other("other users can write to the folder (run chmod go-w on it)"));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

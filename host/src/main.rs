@@ -7,8 +7,10 @@ mod compiled;
 mod connect;
 mod failure;
 mod printer;
+mod private_folder;
 mod shutdown;
 mod size;
+mod state_folder;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -54,12 +56,12 @@ fn start(args: Args) -> ExitCode {
 }
 
 async fn run(args: Args) -> ExitCode {
-    let Args { log, cache_dir, environment, command } = args;
+    let Args { log, cache_dir, state_dir, environment, command } = args;
     let log = telemetry::install(&log, environment.no_color.as_deref());
     let ended = match compiled::engine_config(cache_dir, &environment) {
         Ok(engine) => match command {
-            Command::Run(args) => commands::run::run(args, &environment, engine).await,
-            Command::Dev(args) => commands::dev::run(args, &environment, engine).await,
+            Command::Run(args) => commands::run::run(args, state_dir, &environment, engine).await,
+            Command::Dev(args) => commands::dev::run(args, state_dir, &environment, engine).await,
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
             Command::Plugin(args) => commands::plugin::run(args, engine).await,
             Command::CompileComponent(_) | Command::LaunchServer(_) => Ok(()),

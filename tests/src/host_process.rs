@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -22,6 +23,8 @@ pub struct HostProcess {
     child: Child,
     printed: watch::Receiver<Arc<Printed>>,
     readers: [JoinHandle<()>; 2],
+    /// What the host keeps, unless a test names a folder with `--state-dir`.
+    _state: TempDir,
 }
 
 /// The output of a host so far.
@@ -63,8 +66,11 @@ impl HostProcess {
     ///
     /// When the binary is missing or cannot be started.
     pub fn start<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = A>) -> anyhow::Result<Self> {
+        // A host must not go back to a version that another test's host kept.
+        let state = tempfile::tempdir()?;
         let mut child = Command::new(binary("oarlock")?)
             .args(arguments)
+            .env("OARLOCK_STATE_DIR", state.path())
             .args(["--output", "json"])
             // Every informer compares what it has streamed in with a list.
             .env("KUBE_WATCHLIST_INCONSISTENCY_DETECTOR", "true")
@@ -89,7 +95,7 @@ impl HostProcess {
                 errors.send_modify(|printed| Arc::make_mut(printed).errors.push(line));
             }),
         ];
-        Ok(Self { child, printed, readers })
+        Ok(Self { child, printed, readers, _state: state })
     }
 
     /// Returns the output so far.

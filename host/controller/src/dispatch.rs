@@ -214,7 +214,8 @@ impl Dispatcher {
         old: Option<ActiveGeneration>,
         generation: Generation,
     ) -> (Option<ActiveGeneration>, bool) {
-        let took_ms = milliseconds(generation.began.elapsed());
+        let took = generation.began.elapsed();
+        let (took_ms, took_us) = (milliseconds(took), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
         let (active, mode) = match ActiveGeneration::replace(old, generation, &self.queue) {
@@ -237,7 +238,7 @@ impl Dispatcher {
             status.last_error = None;
             status.refused = None;
         });
-        active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms });
+        active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms, took_us });
         active.publish(&self.status, &self.queue);
         self.show_phase(Some(&active));
         (Some(active), true)

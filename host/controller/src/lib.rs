@@ -44,6 +44,7 @@
 //!     admin: None,
 //!     reporter,
 //!     engine: EngineConfig::default(),
+//!     state_dir: None,
 //!     retry: RetryPolicy::default(),
 //!     restart: RestartPolicy::default(),
 //!     provision: None,
@@ -91,6 +92,7 @@ pub mod informers;
 
 // From files to plugins that are called.
 mod dispatch;
+mod generations;
 mod reload;
 mod subscriptions;
 

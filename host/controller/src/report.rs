@@ -26,6 +26,7 @@ pub use self::json::{to_json, write_json};
 pub use self::level::Level;
 pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
+pub use crate::generations::GenerationState;
 
 /// Which events are reported, and how much memory their lines may take.
 #[derive(Clone, Debug)]

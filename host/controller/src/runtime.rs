@@ -43,6 +43,9 @@ pub struct Config {
     pub reporter: Reporter,
     /// How components are compiled and run.
     pub engine: EngineConfig,
+    /// The folder for what the host keeps over a restart, which only its user can write. Without it the host
+    /// keeps nothing.
+    pub state_dir: Option<PathBuf>,
     /// When failed calls are made again.
     pub retry: RetryPolicy,
     /// When lost instances are replaced.
@@ -110,6 +113,7 @@ impl Runtime {
             admin,
             reporter,
             engine: _,
+            state_dir: _,
             retry,
             restart,
             provision,

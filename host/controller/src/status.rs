@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::dispatch::Commands;
+use crate::generations::{GenerationState, GenerationView, Generations};
 use crate::report::Timestamp;
 
 /// The status of all plugins, by name. Cheap to clone: clones share the registry.
@@ -60,6 +61,11 @@ pub(crate) struct PluginStatus {
     pub(crate) version: Option<String>,
     /// The digest of the component.
     pub(crate) digest: Option<String>,
+    /// Its newest generations, the newest last.
+    pub(crate) generations: Vec<GenerationView>,
+    /// How often a generation entered each state, in the order of [`GenerationState::ALL`].
+    #[serde(skip)]
+    pub(crate) transitions: [u64; GenerationState::ALL.len()],
     /// What the next generation waits for before it can serve.
     pub(crate) waits_for: Vec<String>,
     /// Its subscriptions.
@@ -167,6 +173,7 @@ struct PluginRecord {
     queue: Option<ReadQueue>,
     host_bytes: HostBytes,
     commands: Option<Commands>,
+    generations: Option<Generations>,
 }
 
 // === impl StatusRegistry ===
@@ -181,6 +188,7 @@ impl StatusRegistry {
             queue: None,
             host_bytes: HostBytes::default(),
             commands: None,
+            generations: None,
         };
         let handle = PluginStatusHandle { record: Arc::new(Mutex::new(record)) };
         self.plugins.lock().insert(name, handle.clone());
@@ -263,6 +271,11 @@ impl PluginStatusHandle {
         self.record.lock().commands.clone()
     }
 
+    /// Sets the list of the plugin's generations.
+    pub(crate) fn set_generations(&self, generations: Generations) {
+        self.record.lock().generations = Some(generations);
+    }
+
     /// Sets the last error of a call, with the time of now.
     pub(crate) fn record_error(&self, message: &str) {
         let error = RecordedError { time: Timestamp::now(), message: message.to_owned() };
@@ -270,13 +283,17 @@ impl PluginStatusHandle {
     }
 
     fn snapshot(&self) -> PluginStatus {
-        let PluginRecord { mut status, backlogs, queue, host_bytes, commands: _ } =
+        let PluginRecord { mut status, backlogs, queue, host_bytes, commands: _, generations } =
             self.record.lock().clone();
         for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
             subscription.backlog = read();
         }
         status.work_queue = queue.map(|read| read());
         status.host_bytes = host_bytes.view();
+        if let Some(generations) = generations {
+            status.generations = generations.views();
+            status.transitions = generations.transitions();
+        }
         if status.phase == Phase::Loading && status.refused.is_some() {
             status.phase = Phase::Refused;
         }
@@ -306,6 +323,8 @@ impl PluginStatus {
             generation: 0,
             version: None,
             digest: None,
+            generations: Vec::new(),
+            transitions: [0; GenerationState::ALL.len()],
             waits_for: Vec::new(),
             subscriptions: Vec::new(),
             work_queue: None,

@@ -38,6 +38,10 @@ fn help_lists_commands_and_arguments() {
           --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
                                 Otherwise `oarlock` in the user's cache folder, if it is writable [env:
                                 OARLOCK_CACHE_DIR]
+          --state-dir <FOLDER>  The folder for what a host keeps over a restart, which only this user
+                                can write: the last good version of each plugin, and the versions that
+                                are not tried again. Otherwise `oarlock` in the user's folder for state,
+                                if it is writable; `dev` uses a temporary one [env: OARLOCK_STATE_DIR]
       -h, --help                Print help (see more with '--help')
       -V, --version             Print version
     ");
@@ -57,6 +61,11 @@ fn help_lists_commands_and_arguments() {
           --kubeconfig <FILE>     The kubeconfig to use. Otherwise `~/.kube/config`, or without such a
                                   file the ServiceAccount of this Pod [env: KUBECONFIG]
           --context <NAME>        The kubeconfig's context to use instead of its current one
+          --state-dir <FOLDER>    The folder for what a host keeps over a restart, which only this user
+                                  can write: the last good version of each plugin, and the versions that
+                                  are not tried again. Otherwise `oarlock` in the user's folder for
+                                  state, if it is writable; `dev` uses a temporary one [env:
+                                  OARLOCK_STATE_DIR]
           --admin-addr <ADDRESS>  The address that serves /livez, /readyz, /metrics and /plugins
           --output <OUTPUT>       The format of events on standard output [default: human] [possible
                                   values: human, json]
@@ -120,6 +129,11 @@ fn help_lists_commands_and_arguments() {
           --real                         Runs a real etcd and kube-apiserver instead of the embedded API
                                          server: those in the folder that KUBEBUILDER_ASSETS names, or
                                          those that `cargo xtask control-plane` has built
+          --state-dir <FOLDER>           The folder for what a host keeps over a restart, which only
+                                         this user can write: the last good version of each plugin, and
+                                         the versions that are not tried again. Otherwise `oarlock` in
+                                         the user's folder for state, if it is writable; `dev` uses a
+                                         temporary one [env: OARLOCK_STATE_DIR]
           --fault <ACTION[,KEY=VALUE]…>  A fault that the embedded API server injects, such as
                                          `close-watch,resource=pods,after=10`. May be given several
                                          times
@@ -171,6 +185,11 @@ fn help_lists_commands_and_arguments() {
               Also prints the rights that the host needs with --leader-elect
           --leader-elect-resource-name <NAME>
               The name of the Lease [default: oarlock]
+          --state-dir <FOLDER>
+              The folder for what a host keeps over a restart, which only this user can write: the last
+              good version of each plugin, and the versions that are not tried again. Otherwise
+              `oarlock` in the user's folder for state, if it is writable; `dev` uses a temporary one
+              [env: OARLOCK_STATE_DIR]
           --leader-elect-resource-namespace <NAMESPACE>
               The namespace of the Lease. Otherwise that of the host's account
       -h, --help
@@ -190,6 +209,10 @@ fn help_lists_commands_and_arguments() {
           --cache-dir <FOLDER>  The folder for compiled plugins, which only this user can write.
                                 Otherwise `oarlock` in the user's cache folder, if it is writable [env:
                                 OARLOCK_CACHE_DIR]
+          --state-dir <FOLDER>  The folder for what a host keeps over a restart, which only this user
+                                can write: the last good version of each plugin, and the versions that
+                                are not tried again. Otherwise `oarlock` in the user's folder for state,
+                                if it is writable; `dev` uses a temporary one [env: OARLOCK_STATE_DIR]
       -h, --help                Print help
     ");
 }

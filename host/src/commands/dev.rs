@@ -18,6 +18,7 @@ use std::{
 use kube::config::Kubeconfig;
 use oarlock_controller::{account::Account, provision::Provision};
 use oarlock_plugin::EngineConfig;
+use tempfile::TempDir;
 
 use self::{
     kubeconfig::KubeconfigFile,
@@ -31,12 +32,30 @@ use crate::{
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
+    state_folder,
 };
 
 /// The account that the host runs as.
 const HOST: (&str, &str) = ("oarlock-system", "oarlock");
 
-pub(crate) async fn run(args: DevArgs, environment: &Environment, engine: EngineConfig) -> Ended {
+/// What the host keeps: its folder for state, and compiled code.
+struct Kept {
+    state_dir: Option<PathBuf>,
+    engine: EngineConfig,
+}
+
+/// The folder for state: the one that the user named, or one that is removed at the end.
+struct StateDir {
+    path: Option<PathBuf>,
+    _temporary: Option<TempDir>,
+}
+
+pub(crate) async fn run(
+    args: DevArgs,
+    state_dir: Option<PathBuf>,
+    environment: &Environment,
+    engine: EngineConfig,
+) -> Ended {
     let DevArgs { plugins, port, kubeconfig, real, fault, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
@@ -46,6 +65,7 @@ pub(crate) async fn run(args: DevArgs, environment: &Environment, engine: Engine
     }
     let real = if real { Some(RealConfig::find(environment, port, &fault)?) } else { None };
     let prepared = hosting::prepare(&host).await?;
+    let state_dir = StateDir::new(state_dir, environment)?;
     // From here on, a request to end also ends the servers and removes the files of this command.
     let mut requests = Requests::listen();
     let mut server = match real {
@@ -60,7 +80,8 @@ pub(crate) async fn run(args: DevArgs, environment: &Environment, engine: Engine
         }
         None => Server::embedded(port, fault).await?,
     };
-    let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, engine, requests).await;
+    let kept = Kept { state_dir: state_dir.path, engine };
+    let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
 }
@@ -71,7 +92,7 @@ async fn serve(
     kubeconfig: Option<&Path>,
     host: HostArgs,
     prepared: hosting::Prepared,
-    engine: EngineConfig,
+    Kept { state_dir, engine }: Kept,
     requests: Option<Requests>,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
@@ -96,11 +117,25 @@ async fn serve(
         host,
         prepared,
         engine,
+        state_dir,
         provision,
         election: None,
         requests,
     };
     hosting::host(job, server.ended()).await
+}
+
+// === impl StateDir ===
+
+impl StateDir {
+    fn new(given: Option<PathBuf>, environment: &Environment) -> Result<Self, Failure> {
+        if given.is_some() {
+            return Ok(Self { path: state_folder::state_folder(given, environment)?, _temporary: None });
+        }
+        // Without a temporary folder nothing is kept, which a host for development can do without.
+        let temporary = tempfile::Builder::new().prefix("oarlock-state-").tempdir().ok();
+        Ok(Self { path: temporary.as_ref().map(|it| it.path().to_owned()), _temporary: temporary })
+    }
 }
 
 /// Makes a client of the administrator's kubeconfig, or of the same with another token.

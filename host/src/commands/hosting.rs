@@ -29,6 +29,7 @@ pub(super) struct Job {
     pub(super) host: HostArgs,
     pub(super) prepared: Prepared,
     pub(super) engine: EngineConfig,
+    pub(super) state_dir: Option<PathBuf>,
     pub(super) provision: Option<Arc<dyn Provision>>,
     pub(super) election: Option<Election>,
     /// Signals are handled from the time before the first file that has to be removed at the end.
@@ -54,7 +55,8 @@ pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
 /// Runs the host until Ctrl-C or SIGTERM, or until the host or the future `beside` fails. When this returns,
 /// all tasks have ended, and every line is printed, unless standard output is blocked.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
-    let Job { client, server, plugins, host, prepared, engine, provision, election, requests } = job;
+    let Job { client, server, plugins, host, prepared, engine, state_dir, provision, election, requests } =
+        job;
     let Prepared { admin, prunings } = prepared;
     let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
@@ -70,6 +72,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         admin,
         reporter,
         engine,
+        state_dir,
         retry: RetryPolicy::default(),
         restart: RestartPolicy::default(),
         provision,

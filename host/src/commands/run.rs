@@ -1,5 +1,7 @@
 //! `oarlock run`: runs plugins against a cluster.
 
+use std::path::PathBuf;
+
 use oarlock_leader_election as leader;
 
 use oarlock_controller::{config, runtime::Election};
@@ -11,9 +13,15 @@ use crate::{
     connect::{self, Connection},
     failure::{Ended, Failure},
     shutdown::Requests,
+    state_folder,
 };
 
-pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: EngineConfig) -> Ended {
+pub(crate) async fn run(
+    args: RunArgs,
+    state_dir: Option<PathBuf>,
+    environment: &Environment,
+    engine: EngineConfig,
+) -> Ended {
     let RunArgs { plugins, cluster, host, election } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("--plugins {} does not exist", missing.display());
@@ -25,6 +33,7 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
         return Err(Failure::caller(bare));
     }
     let prepared = hosting::prepare(&host).await?;
+    let state_dir = state_folder::state_folder(state_dir, environment)?;
     let Connection { client, server } = connect::connect(&cluster, environment).await?;
     let election = candidacy(election, client.default_namespace(), environment)?;
     hosting::host(
@@ -35,6 +44,7 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment, engine: Engine
             host,
             prepared,
             engine,
+            state_dir,
             provision: None,
             election,
             requests: Requests::listen(),

@@ -19,6 +19,7 @@ use super::parked::ParkedNotes;
 use super::queue::{Key, PluginQueue};
 use super::retry::{Restarts, RetryPolicy};
 use crate::access::Access;
+use crate::generations::GenerationHandle;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::{HostEvent, Mode, Reporter};
 use crate::status::{
@@ -46,6 +47,8 @@ pub(super) struct ActiveGeneration {
     turn: usize,
     /// When the slow timer fires.
     parked_due: Option<Instant>,
+    /// Writes the state of the generation.
+    pub(super) progress: GenerationHandle,
     _guards: Vec<Box<dyn Any + Send>>,
 }
 
@@ -99,6 +102,7 @@ impl ActiveGeneration {
             instance,
             subscriptions,
             reporter,
+            progress,
             guards,
             ..
         } = generation;
@@ -107,6 +111,10 @@ impl ActiveGeneration {
             Some(old) if old.is_stateless && is_stateless => Mode::TakeOver,
             Some(_) => Mode::Replay,
         };
+        if let Some(old) = &old {
+            old.progress.draining(number);
+        }
+        progress.serving();
         let before = old.map(|old| old.subscriptions).unwrap_or_default();
         let generation = Self {
             number,
@@ -124,6 +132,7 @@ impl ActiveGeneration {
             keys: queue.keys(),
             turn: 0,
             parked_due: None,
+            progress,
             _guards: guards,
         };
         Ok((generation, mode))

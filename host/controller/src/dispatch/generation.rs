@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::call::{Instance, MakeInstance};
 use super::health::GenerationHealth;
 use super::retry::RetryPolicy;
+use crate::generations::GenerationHandle;
 use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::Reporter;
@@ -34,6 +35,8 @@ pub(crate) struct Generation {
     pub(crate) reporter: Reporter,
     /// When its preparation began.
     pub(crate) began: Instant,
+    /// Writes the state of the generation.
+    pub(crate) progress: GenerationHandle,
     /// Live as long as the generation.
     pub(crate) guards: Vec<Box<dyn Any + Send>>,
 }

@@ -70,6 +70,7 @@ impl Dispatcher {
             Some(Loss { was_in_backoff: true, .. }) => (active.restarts.in_a_row(), Duration::ZERO),
             _ => active.restarts.lost(&self.shared.restart),
         };
+        active.progress.instance_lost();
         active.drop_instance(Instant::now() + wait);
         let reason = loss_reason(error);
         active.health.lost(matches!(error, CallError::DeadlineExceeded { .. }));

@@ -11,6 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::{AllWrites, Calls, Guests, HistogramView, PluginMetrics, guests, process};
+use crate::generations::GenerationState;
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::report::Reporter;
 use crate::status::{Phase, PluginStatus, StatusRegistry};
@@ -201,6 +202,30 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "oarlock_plugin_refused",
         "1 while the host refuses the newest version of the plugin's files, otherwise 0.",
         by_plugin(|it| f64::from(u8::from(it.refused.is_some()))),
+    )?;
+    let with_state = |plugin: &PluginStatus, state: GenerationState| {
+        let mut labels = labels("plugin", &plugin.name);
+        labels.push(("state".to_owned(), state.name().to_owned()));
+        labels
+    };
+    gauges(
+        encoder,
+        "oarlock_plugin_generation_state",
+        "1 for the state of the plugin's newest generation, 0 for the other states.",
+        plugins.iter().flat_map(|plugin| {
+            let newest = plugin.generations.last().map(|it| it.state);
+            let value = move |state| f64::from(u8::from(newest == Some(state)));
+            GenerationState::ALL.map(|state| (with_state(plugin, state), value(state)))
+        }),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_generation_transitions",
+        "Transitions of the plugin's generations into a state.",
+        plugins.iter().flat_map(|plugin| {
+            let entered = GenerationState::ALL.into_iter().zip(plugin.transitions);
+            entered.map(move |(state, count)| (with_state(plugin, state), count as f64))
+        }),
     )?;
     let subscriptions =
         || plugins.iter().flat_map(|plugin| plugin.subscriptions.iter().map(move |it| (plugin, it)));

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::{Host, prepare};
 use crate::config::PluginFile;
 use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Switch};
+use crate::generations::{GenerationState, Generations};
 use crate::identity::IdentityState;
 use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
@@ -30,6 +31,7 @@ pub(super) struct PluginSlot {
     /// Its share of the CPU.
     pub(super) share: Share,
     pub(super) status: PluginStatusHandle,
+    pub(super) generations: Generations,
     /// The account of all backlogs of all generations.
     pub(super) backlogs: BacklogAccount,
     /// The parts that the active generation was made of.
@@ -62,6 +64,8 @@ impl PluginSlot {
         ));
         let host_bytes = HostBytes::default();
         status.set_host_bytes(host_bytes.clone());
+        let generations = Generations::new(name.clone(), host.reporter.clone());
+        status.set_generations(generations.clone());
         let queue = PluginQueue::new(&host_bytes, host.metrics.plugin(name));
         let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
@@ -76,6 +80,7 @@ impl PluginSlot {
             usage: Usage::default(),
             share: host.engine.share(DEFAULT_WEIGHT),
             status,
+            generations,
             backlogs: subscriptions::backlog_account(),
             made_of: Mutex::default(),
             load_again: AtomicBool::new(false),
@@ -113,6 +118,8 @@ impl PluginSlot {
     /// Notes and reports that the newest version is not used.
     pub(super) fn refuse(&self, reporter: &Reporter, file: &PluginFile, error: &prepare::Error) {
         let message = error.to_string();
+        let number = self.generations.next_number();
+        self.generations.fail(GenerationState::Failed, &message);
         let active = self.active.get();
         let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
         *self.refused.lock() = Some(recorded.clone());
@@ -126,11 +133,11 @@ impl PluginSlot {
             hint: error.hint(),
             older_version_serves: active.is_some(),
         };
-        reporter.about(&self.name, self.next_number()).report(event);
+        reporter.about(&self.name, number).report(event);
     }
 
     /// Returns the number of the generation that is loaded next.
     pub(super) fn next_number(&self) -> u64 {
-        self.active.get().map_or(1, |active| active.number + 1)
+        self.generations.next_number()
     }
 }

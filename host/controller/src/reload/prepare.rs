@@ -28,6 +28,7 @@ use super::{Host, PluginSlot};
 use crate::access::AccountState;
 use crate::config::PluginFile;
 use crate::dispatch::{Generation, GenerationView, MakeInstance, RetryPolicy};
+use crate::generations::GenerationHandle;
 use crate::plan::{Exported, Plan, SubscriptionPlan};
 use crate::rbac::Needs;
 use crate::report::Reporter;
@@ -66,26 +67,42 @@ pub(super) async fn prepare(
     let number = slot.next_number();
     let reporter = host.reporter.about(&slot.name, number);
     let preparation = Preparation { host, slot, file, number, began: Instant::now(), reporter };
-    let (plan, parts) = preparation.read().await?;
-    loop {
-        match Box::pin(preparation.attempt(&plan, &parts)).await? {
-            Attempt::Ready(prepared) => return Ok(*prepared),
-            // Everything that was taken in the account's name is released. The next attempt waits for the
-            // rights.
-            Attempt::RightsLost => tokio::time::sleep(ASK_AGAIN).await,
-        }
+    let bytes = preparation.fetch().await?;
+    let progress = slot.generations.begin();
+    let made = preparation.make(bytes, &progress).await;
+    if made.is_err() {
+        progress.leave();
     }
+    made
 }
 
 // === impl Preparation ===
 
 impl Preparation<'_> {
+    async fn make(&self, bytes: Vec<u8>, progress: &GenerationHandle) -> Result<Prepared, Error> {
+        let (plan, parts) = self.read(bytes, progress).await?;
+        loop {
+            match Box::pin(self.attempt(&plan, &parts, progress)).await? {
+                Attempt::Ready(prepared) => return Ok(*prepared),
+                // Everything that was taken in the account's name is released. The next attempt waits for the
+                // rights.
+                Attempt::RightsLost => tokio::time::sleep(ASK_AGAIN).await,
+            }
+        }
+    }
+
     /// Compiles the component, asks it to describe itself, and provides for its rights where the host does
     /// that.
-    async fn read(&self) -> Result<(Plan, InstanceParts), Error> {
+    async fn read(
+        &self,
+        bytes: Vec<u8>,
+        progress: &GenerationHandle,
+    ) -> Result<(Plan, InstanceParts), Error> {
         let Self { host, slot, file, .. } = self;
-        let component = self.compile().await?;
+        let component = self.compile(bytes).await?;
+        progress.compiled(component.digest().to_string());
         if self.is_active_version(&component).await {
+            progress.withdraw();
             return Err(Error::Unchanged);
         }
         let log = Arc::new(GuestLog::new(
@@ -107,6 +124,7 @@ impl Preparation<'_> {
             };
             provision.provision(&needs).await?;
         }
+        progress.checked(plan.version.clone());
         Ok((plan, InstanceParts { component, config, log }))
     }
 
@@ -129,7 +147,12 @@ impl Preparation<'_> {
     /// Waits for the account and its rights, then for the caches, and makes a generation.
     ///
     /// The order matters: nothing is cached on behalf of an account that may not see it.
-    async fn attempt(&self, plan: &Plan, parts: &InstanceParts) -> Result<Attempt, Error> {
+    async fn attempt(
+        &self,
+        plan: &Plan,
+        parts: &InstanceParts,
+        progress: &GenerationHandle,
+    ) -> Result<Attempt, Error> {
         let Self { host, slot, file, .. } = self;
         let account = &file.service_account;
         let active = slot.active.get();
@@ -141,7 +164,8 @@ impl Preparation<'_> {
         };
         // An inherited subscription follows its access already, and may be forbidden.
         let new: Vec<_> = plan.subscriptions.iter().filter(|it| !inherits(it)).collect();
-        let uid = self.wait_for_rights(account, &new, &plan.reads).await;
+        let uid = self.wait_for_rights(account, &new, &plan.reads, progress).await;
+        progress.warming();
         let identity = match &active {
             Some(active) if active.identity.is_of(account, &uid) => active.identity.clone(),
             _ => self.follow_identity(account.clone(), &uid),
@@ -183,6 +207,7 @@ impl Preparation<'_> {
             subscriptions,
             reporter: self.reporter.clone(),
             began: self.began,
+            progress: progress.clone(),
             guards: vec![Box::new(recording)],
         };
         let made_of = MadeOf { file: (*file).clone(), digest, account_uid };

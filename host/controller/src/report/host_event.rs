@@ -4,7 +4,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{CallOutcome, Level, NextTry};
+use super::{CallOutcome, GenerationState, Level, NextTry};
 
 /// The kind of a notification.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -86,6 +86,42 @@ pub enum HostEvent {
         mode: Mode,
         /// The time from reading the files to the switch.
         took_ms: u64,
+        /// The same in microseconds.
+        took_us: u64,
+    },
+    /// A generation of a plugin entered a state.
+    GenerationState {
+        /// The state.
+        state: GenerationState,
+        /// Why.
+        reason: String,
+    },
+    /// A version lost too many instances after the switch to it, or an operator asked for it: the host goes
+    /// back to the version before, and does not try this one again.
+    PluginRolledBack {
+        /// The version that the component states.
+        version: String,
+        /// The digest of the component, in hexadecimal.
+        digest: String,
+        /// Why the host goes back.
+        message: String,
+        /// The version that serves from now on.
+        to_version: String,
+        /// The digest of its component.
+        to_digest: String,
+    },
+    /// The newest version cannot be used, and no version serves: the host loads the last good version, which
+    /// it kept on disk.
+    PluginLastGood {
+        /// The version that the component states.
+        version: String,
+        /// The digest of the component, in hexadecimal.
+        digest: String,
+    },
+    /// The folder for state cannot be read or written. The host runs without what it cannot keep.
+    StateTrouble {
+        /// The error, with the path.
+        message: String,
     },
     /// The host refuses a plugin's file or component. A generation that serves keeps serving.
     PluginRefused {
@@ -344,7 +380,12 @@ impl HostEvent {
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
+            Self::GenerationState {
+                state: GenerationState::Quarantined | GenerationState::Forbidden,
+                ..
+            } => Level::Warn,
             Self::ComponentUnfinished { .. }
+            | Self::GenerationState { .. }
             | Self::Delivered { outcome: CallOutcome::Done, .. }
             | Self::Reconciled { outcome: CallOutcome::Done, .. } => Level::Debug,
             Self::HostStarted { .. }
@@ -372,6 +413,8 @@ impl HostEvent {
             | Self::PluginWaiting { .. }
             | Self::SubscriptionPaused { .. }
             | Self::InstanceLost { .. }
+            | Self::PluginLastGood { .. }
+            | Self::StateTrouble { .. }
             | Self::ResourceAbsent { .. }
             | Self::WatchTrouble { .. }
             | Self::FileWatchTrouble { .. } => Level::Warn,
@@ -381,6 +424,7 @@ impl HostEvent {
             | Self::LeadershipLost { .. }
             | Self::PluginRefused { .. }
             | Self::PluginPanicked { .. }
+            | Self::PluginRolledBack { .. }
             | Self::SubscriptionForbidden { .. }
             | Self::ResourceForbidden { .. }
             | Self::ResourceOverBudget { .. }

@@ -53,9 +53,24 @@ impl Display for HostEvent {
                 write!(f, "lost the Lease {lease}. The host stops. Fix: start it again, then it stands by")
             }
             Self::HostStopping => f.write_str("stopping"),
-            Self::PluginLoaded { version, digest, mode, took_ms } => {
-                let digest = digest.get(..12).unwrap_or(digest);
-                write!(f, "version {version} ({digest}) serves after {took_ms} ms: {mode}")
+            Self::PluginLoaded { version, digest, mode, took_ms, took_us: _ } => {
+                write!(f, "version {version} ({}) serves after {took_ms} ms: {mode}", short(digest))
+            }
+            Self::GenerationState { state, reason } => write!(f, "is {state}: {reason}"),
+            Self::PluginRolledBack { version, digest, message, to_version, to_digest } => write!(
+                f,
+                "version {version} ({}) is rolled back to {to_version} ({}): {message}. \
+                 The host does not try it again until its component or its file changes",
+                short(digest),
+                short(to_digest)
+            ),
+            Self::PluginLastGood { version, digest } => write!(
+                f,
+                "loads the last good version, {version} ({}), since the newest one cannot be used",
+                short(digest)
+            ),
+            Self::StateTrouble { message } => {
+                write!(f, "{message}. The host runs on, but may not have this after a restart")
             }
             Self::PluginRefused { file, message, hint, older_version_serves } => {
                 match message.strip_prefix(file.as_str()) {
@@ -222,6 +237,11 @@ impl Display for HostEvent {
 /// What happens to a parked object or key.
 const PARKED: &str =
     "the host calls again at its next event, when another version of the plugin loads, and every few minutes";
+
+/// Returns as much of a digest as identifies it among a few.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
 
 fn fix(f: &mut Formatter<'_>, hint: Option<&str>) -> fmt::Result {
     hint.map_or(Ok(()), |hint| write!(f, ". Fix: {hint}"))

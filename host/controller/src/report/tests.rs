@@ -71,7 +71,13 @@ fn text_of_a_guest_cannot_control_a_terminal() {
     let evil = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}txt\r\u{7f}";
     let text = || evil.to_owned();
     for event in [
-        HostEvent::PluginLoaded { version: text(), digest: text(), mode: Mode::First, took_ms: 1 },
+        HostEvent::PluginLoaded {
+            version: text(),
+            digest: text(),
+            mode: Mode::First,
+            took_ms: 1,
+            took_us: 1,
+        },
         HostEvent::PluginRefused {
             file: text(),
             message: text(),

@@ -171,6 +171,7 @@ impl Host {
             admin: Some(listener),
             reporter,
             engine: EngineConfig::default(),
+            state_dir: None,
             retry: Default::default(),
             restart: Default::default(),
             provision: None,

@@ -68,6 +68,7 @@ impl Rig {
             admin: None,
             reporter,
             engine: EngineConfig::default(),
+            state_dir: None,
             retry: RetryPolicy { base: Duration::from_millis(20), ..RetryPolicy::default() },
             restart: RestartPolicy { base: Duration::from_millis(20), ..RestartPolicy::default() },
             provision: Some(Arc::new(Grant(client.clone()))),

@@ -22,6 +22,7 @@ use crate::dispatch::{
     Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, GenerationHealth, PluginQueue,
     RestartPolicy, RetryPolicy,
 };
+use crate::generations::Generations;
 use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
@@ -76,6 +77,7 @@ pub(super) struct Rig {
     informer: SharedInformer,
     switches: mpsc::Sender<Switch>,
     reporter: report::Reporter,
+    generations: Generations,
     tasks: Tasks,
     _reports: report::Reports,
 }
@@ -169,6 +171,7 @@ impl Rig {
             commands,
             informer,
             switches,
+            generations: Generations::new("p".into(), reporter.clone()),
             reporter,
             tasks,
             _reports: reports,
@@ -195,6 +198,10 @@ impl Rig {
         };
         let maker = Arc::new(Maker { guests: self.guests.clone(), script: Arc::new(script) });
         let number = active.map_or(1, |it| it.number + 1);
+        let progress = self.generations.begin();
+        progress.compiled("d".to_owned());
+        progress.checked("0".to_owned());
+        progress.warming();
         let (switch, switched) = Switch::new(Generation {
             number,
             version: "0".to_owned(),
@@ -209,6 +216,7 @@ impl Rig {
             subscriptions: vec![subscription],
             reporter: self.reporter.about(&"p".into(), number),
             began: Instant::now(),
+            progress,
             guards: Vec::new(),
         });
         assert!(self.switches.send(switch).await.is_ok());

@@ -23,17 +23,21 @@ const CHECK_AGAIN: Duration = Duration::from_secs(1);
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Reads and compiles the component that the plugin's file names.
-    pub(super) async fn compile(&self) -> Result<Component, Error> {
-        let Self { host, slot, file, reporter, .. } = self;
-        let path = || file.component.display().to_string();
-        let component_file = file.component.clone();
-        let bytes = host
-            .tasks
-            .blocking(move || regular_file::read(&component_file, MAX_COMPONENT_BYTES as u64))
+    /// Reads the component that the plugin's file names.
+    pub(super) async fn fetch(&self) -> Result<Vec<u8>, Error> {
+        let Self { host, file, .. } = self;
+        let path = file.component.clone();
+        host.tasks
+            .blocking(move || regular_file::read(&path, MAX_COMPONENT_BYTES as u64))
             .await
             .unwrap_or_else(|| Err(io::Error::other("the reading thread ended").into()))
-            .map_err(|source| Error::Read { path: path(), source })?;
+            .map_err(|source| Error::Read { path: file.component.display().to_string(), source })
+    }
+
+    /// Compiles the component, or finds its code.
+    pub(super) async fn compile(&self, bytes: Vec<u8>) -> Result<Component, Error> {
+        let Self { host, slot, file, reporter, .. } = self;
+        let path = || file.component.display().to_string();
         let began = Instant::now();
         let mut compiling = Box::pin(Component::compile_for(&host.engine, Some(slot.name.clone()), bytes));
         let mut reported_running = None;

@@ -30,6 +30,7 @@ impl Preparation<'_> {
                     )]
                 }
             };
+            slot.generations.account_changed(waits_for.first().map(String::as_str));
             slot.status.update(|status| status.waits_for.clone_from(&waits_for));
             if !waits_for.is_empty() {
                 let generation = slot.active.get().map_or(1, |it| it.number);

@@ -11,6 +11,7 @@ use super::identity::missing;
 use super::{PendingSubscription, Preparation};
 use crate::access::{Access, AccountState, Denial};
 use crate::account::Account;
+use crate::generations::GenerationHandle;
 use crate::identity::Identity;
 use crate::informers::InformerHandle;
 use crate::plan::{ReadPlan, SubscriptionPlan};
@@ -22,6 +23,12 @@ const CHECK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The account is gone or was replaced, or it may not see any more what is being prepared for it.
 pub(super) struct RightsLost;
+
+/// A right that a version waits for: denied, or unknown while the API server cannot be asked.
+struct MissingRight {
+    is_denied: bool,
+    text: String,
+}
 
 /// The last report of a wait.
 #[derive(Default)]
@@ -40,6 +47,7 @@ impl Preparation<'_> {
         account: &Account,
         subscriptions: &[&Arc<SubscriptionPlan>],
         reads: &[ReadPlan],
+        progress: &GenerationHandle,
     ) -> String {
         let subscriptions = subscriptions.iter().map(|it| (&it.name, &it.resource, &it.namespaces));
         let reads = reads.iter().map(|it| (&it.name, &it.resource, &it.namespaces));
@@ -50,11 +58,14 @@ impl Preparation<'_> {
                 .iter()
                 .map(|(name, resource, namespaces)| self.missing_right(account, name, resource, namespaces));
             let (state, missing_rights) = tokio::join!(self.host.gate.account(account), join_all(rights));
-            let mut waits_for: Vec<_> = missing_rights.into_iter().flatten().collect();
+            let missing_rights: Vec<_> = missing_rights.into_iter().flatten().collect();
+            let mut is_forbidden = missing_rights.iter().any(|it| it.is_denied);
+            let mut waits_for: Vec<_> = missing_rights.into_iter().map(|it| it.text).collect();
             let uid = match state {
                 Ok(AccountState::Present { uid }) => Some(uid),
                 Ok(AccountState::Missing) => {
                     waits_for.push(missing(account));
+                    is_forbidden = true;
                     None
                 }
                 Err(error) => {
@@ -64,6 +75,9 @@ impl Preparation<'_> {
             };
             if let Some(uid) = uid.filter(|_| waits_for.is_empty()) {
                 return uid;
+            }
+            if is_forbidden {
+                progress.forbidden(&format!("it waits for {}", waits_for.join(", ")));
             }
             self.report_wait(&mut reported, waits_for);
             tokio::time::sleep(CHECK_AGAIN).await;
@@ -104,23 +118,24 @@ impl Preparation<'_> {
         }
     }
 
-    /// Returns a text about the missing right to one resource; `None` when the account has it.
+    /// Returns the missing right to one resource; `None` when the account has it.
     async fn missing_right(
         &self,
         account: &Account,
         name: &str,
         resource: &GroupVersionResource,
         namespaces: &Namespaces,
-    ) -> Option<String> {
-        match self.host.gate.access(account, resource, namespaces).await {
-            Access::Allowed(_) => None,
+    ) -> Option<MissingRight> {
+        let (is_denied, text) = match self.host.gate.access(account, resource, namespaces).await {
+            Access::Allowed(_) => return None,
             // The missing account is reported once, not for each right.
-            Access::Forbidden(Denial::NoAccount(_)) => None,
+            Access::Forbidden(Denial::NoAccount(_)) => return None,
             Access::Forbidden(denial) => {
-                Some(format!("the right to {name}: {denial}; {}", subscriptions::forbidden_hint()))
+                (true, format!("the right to {name}: {denial}; {}", subscriptions::forbidden_hint()))
             }
-            Access::Unknown(reason) => Some(unknown_right(account, name, &reason)),
-        }
+            Access::Unknown(reason) => (false, unknown_right(account, name, &reason)),
+        };
+        Some(MissingRight { is_denied, text })
     }
 
     fn report_wait(&self, reported: &mut ReportedWait, mut waits_for: Vec<String>) {

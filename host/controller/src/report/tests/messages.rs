@@ -23,7 +23,19 @@ fn examples() -> Vec<HostEvent> {
             digest: text("0123456789abcdef"),
             mode: Mode::Replay,
             took_ms: 120,
+            took_us: 120_400,
         },
+        HostEvent::GenerationState { state: GenerationState::Draining, reason: text("generation 3 serves") },
+        HostEvent::GenerationState { state: GenerationState::Quarantined, reason: text("4 instances lost") },
+        HostEvent::PluginRolledBack {
+            version: text("1.3.0"),
+            digest: text("abcdef0123456789"),
+            message: text("it lost 4 instances within 60 s"),
+            to_version: text("1.2.0"),
+            to_digest: text("0123456789abcdef"),
+        },
+        HostEvent::PluginLastGood { version: text("1.2.0"), digest: text("0123456789abcdef") },
+        HostEvent::StateTrouble { message: text("/var/lib/oarlock/last-good cannot be written: disk full") },
         HostEvent::PluginRefused {
             file: text("hello.yaml"),
             message: text("hello.yaml:3: unknown key `nam`"),
@@ -159,6 +171,10 @@ fn has_example(event: &HostEvent) {
         | HostEvent::LeadershipLost { .. }
         | HostEvent::HostStopping
         | HostEvent::PluginLoaded { .. }
+        | HostEvent::GenerationState { .. }
+        | HostEvent::PluginRolledBack { .. }
+        | HostEvent::PluginLastGood { .. }
+        | HostEvent::StateTrouble { .. }
         | HostEvent::PluginRefused { .. }
         | HostEvent::PluginCompiling { .. }
         | HostEvent::ComponentUnfinished { .. }
@@ -209,6 +225,11 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  compiles its component (3.0 MiB), after 2 other components
     warn  does not serve yet, waits for the first list of v1/pods
     info  version 1.2.0 (0123456789ab) serves after 120 ms: all objects are delivered again
+    debug is draining: generation 3 serves
+    warn  is quarantined: 4 instances lost
+    error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again until its component or its file changes
+    warn  loads the last good version, 1.2.0 (0123456789ab), since the newest one cannot be used
+    warn  /var/lib/oarlock/last-good cannot be written: disk full. The host runs on, but may not have this after a restart
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
     debug hello.wasm cannot be used: the file is empty. It has just changed, so the host reads it again

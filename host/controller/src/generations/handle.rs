@@ -1,0 +1,129 @@
+//! Writes the state of one generation, from its preparation to the end of its last call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+use super::{GenerationState, Generations, Record};
+
+/// One generation. Cheap to clone: dropping the last clone ends the generation.
+#[derive(Clone, Debug)]
+pub(crate) struct GenerationHandle {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    generations: Generations,
+    number: u64,
+    is_left: AtomicBool,
+}
+
+// === impl GenerationHandle ===
+
+impl GenerationHandle {
+    pub(super) fn new(generations: Generations, number: u64) -> Self {
+        Self { inner: Arc::new(Inner { generations, number, is_left: AtomicBool::new(false) }) }
+    }
+
+    /// Returns the number of the generation.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the probation, which reads it, is not here yet"))]
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.number
+    }
+
+    /// Notes that its code is loaded.
+    pub(crate) fn compiled(&self, digest: String) {
+        self.change(|record| record.view.digest = Some(digest));
+        self.enter(GenerationState::Compiled, "its code is loaded");
+    }
+
+    /// Notes that the host accepts its description.
+    pub(crate) fn checked(&self, version: String) {
+        self.change(|record| record.view.version = Some(version));
+        self.enter(GenerationState::Checked, "it described itself");
+    }
+
+    /// Notes that it waits for rights.
+    pub(crate) fn forbidden(&self, reason: &str) {
+        self.enter(GenerationState::Forbidden, reason);
+    }
+
+    /// Notes that its rights are granted.
+    pub(crate) fn warming(&self) {
+        self.enter(GenerationState::Warming, "its rights are granted; its caches sync, and it starts");
+    }
+
+    /// Notes that the dispatcher switched to it.
+    pub(crate) fn serving(&self) {
+        self.enter(GenerationState::Serving, "the host switched to it");
+    }
+
+    /// Notes that the dispatcher switched to another generation. One that was rolled back stays quarantined.
+    pub(crate) fn draining(&self, next: u64) {
+        if self.inner.state().is_some_and(|state| !state.is_final()) {
+            self.enter(GenerationState::Draining, &format!("generation {next} serves"));
+        }
+    }
+
+    /// Counts an instance that it lost.
+    pub(crate) fn instance_lost(&self) {
+        self.change(|record| record.losses.send_modify(|losses| *losses += 1));
+    }
+
+    /// Returns the number of instances that it lost, as it changes.
+    #[expect(dead_code, reason = "the probation, which reads it, is not here yet")]
+    pub(crate) fn losses(&self) -> watch::Receiver<u64> {
+        let mut losses = None;
+        self.change(|record| losses = Some(record.losses.subscribe()));
+        losses.unwrap_or_else(|| watch::Sender::new(0).subscribe())
+    }
+
+    /// Removes the generation from the list: the version that serves was made of the same.
+    pub(crate) fn withdraw(&self) {
+        let Inner { generations, number, .. } = &*self.inner;
+        generations.list.lock().generations.retain(|it| it.view.number != *number);
+    }
+
+    /// Leaves the generation in its state: whether it failed or is tried again is noted by its number.
+    pub(crate) fn leave(&self) {
+        self.inner.is_left.store(true, Ordering::Relaxed);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Record)) {
+        self.inner.generations.change(self.inner.number, change);
+    }
+
+    fn enter(&self, state: GenerationState, reason: &str) {
+        self.inner.generations.enter(self.inner.number, state, reason);
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn state(&self) -> Option<GenerationState> {
+        let mut state = None;
+        self.generations.change(self.number, |record| state = Some(record.view.state));
+        state
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if *self.is_left.get_mut() {
+            return;
+        }
+        let reason = match self.state() {
+            None => return,
+            Some(state) if state.is_final() => return,
+            // It may be read again, as while another process writes it. The list shows no attempt twice.
+            Some(GenerationState::Fetched | GenerationState::Compiled) => return,
+            Some(GenerationState::Draining) => "its last calls have ended",
+            Some(GenerationState::Serving) => "its plugin was unloaded, or the host stops",
+            Some(_) => "it was replaced before it served",
+        };
+        self.generations.enter(self.number, GenerationState::Gone, reason);
+    }
+}

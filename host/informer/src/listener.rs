@@ -2,8 +2,10 @@
 //!
 //! **Order.** The notifications of one object form a chain: an add, then updates whose old state is the new
 //! state of the notification before, then a delete; then nothing until the next add. One object is never in
-//! flight twice. Nothing is promised between objects, but the object whose notification has waited longest is
-//! delivered first. An object that is in flight or backing off does not delay other objects.
+//! flight twice. Nothing is promised between objects, but new work goes before initial adds, save for one
+//! initial add after every four notifications, and within each of the two the object whose notification has
+//! waited longest is delivered first. An object that is in flight or backing off does not delay other
+//! objects.
 //!
 //! **Merging.** Up to the limit of the backlog every notification is delivered separately. Beyond the limit,
 //! the notifications that wait for one object merge into one that spans them. A failed notification always
@@ -72,8 +74,8 @@ impl Listener {
         Self { handle: ListenerHandle { shared, processor } }
     }
 
-    /// Waits for the next notification of the ready object that has waited longest. The object is in flight
-    /// from then on, and its next notification does not come before [`ListenerHandle::finish`].
+    /// Waits for the next notification, of the ready object that is next. The object is in flight from then
+    /// on, and its next notification does not come before [`ListenerHandle::finish`].
     ///
     /// Returns `None` once the informer has stopped or the listener was removed. Cancelling the wait loses
     /// nothing.

@@ -2,10 +2,12 @@
 //!
 //! A plain data structure: it does not wait, lock or match, and reads the clock only for back-off. Each
 //! object in the map is *ready*, *in flight*, *backing off*, *deferred* or *parked*; other objects are not in
-//! the map. Of the ready objects, the one whose first notification came first is delivered first. So without
-//! failures notifications are delivered in the order in which they came, save that an object in flight waits.
+//! the map. Of the ready objects, the one whose first notification came first is delivered first, save that
+//! initial adds come after new work (`ready.rs`). So without failures and initial adds notifications are
+//! delivered in the order in which they came, save that an object in flight waits.
 
 mod charges;
+mod ready;
 mod states;
 mod transfer;
 
@@ -17,6 +19,7 @@ use oarlock_flow_control::clock;
 use tokio::time::Instant;
 
 use self::charges::n_charged_bytes;
+use self::ready::ReadyQueue;
 use super::account::BacklogAccount;
 use super::notification::{Delivery, Notification, Outcome};
 use super::values::NotificationFields;
@@ -43,8 +46,7 @@ pub(super) struct Backlog {
     charged: usize,
     objects: KeyMap<ObjectQueue>,
     spare_queues: Vec<VecDeque<Pending>>,
-    /// The ready objects by the ticket of their first notification.
-    ready: BTreeMap<u64, ObjectKey>,
+    ready: ReadyQueue,
     /// The objects in back-off, by its end and the ticket of their first notification.
     backing_off: BTreeMap<(Instant, u64), ObjectKey>,
     /// The deferred objects, which wait until the consumer asks for them.
@@ -74,6 +76,8 @@ pub(super) struct Pending {
     pub(super) tried: bool,
     /// It contains an initial add that the listener's sync waits for.
     pub(super) counts_for_sync: bool,
+    /// It is an initial add that nothing was merged with, so new work goes before it.
+    pub(super) is_initial: bool,
 }
 
 /// The notifications of one object.
@@ -122,7 +126,7 @@ impl Backlog {
             charged: 0,
             objects: KeyMap::default(),
             spare_queues: Vec::new(),
-            ready: BTreeMap::new(),
+            ready: ReadyQueue::default(),
             backing_off: BTreeMap::new(),
             deferred: BTreeSet::new(),
             first_ticket: MIDDLE_TICKET,
@@ -150,8 +154,8 @@ impl Backlog {
         fields: NotificationFields,
         now: Instant,
     ) {
-        let counts_for_sync = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
-        self.n_initial += usize::from(counts_for_sync);
+        let is_initial = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
+        self.n_initial += usize::from(is_initial);
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let pending = Pending {
@@ -161,13 +165,14 @@ impl Backlog {
             arrived: now,
             attempts: 0,
             tried: false,
-            counts_for_sync,
+            counts_for_sync: is_initial,
+            is_initial,
         };
         let is_full = self.n_waiting >= self.limit || self.account.is_full();
         self.charge(n_charged_bytes(&pending));
         match self.objects.entry(key) {
             Entry::Vacant(vacant) => {
-                self.ready.insert(ticket, vacant.key().clone());
+                self.ready.insert(ticket, vacant.key().clone(), is_initial);
                 let mut waiting = self.spare_queues.pop().unwrap_or_else(|| VecDeque::with_capacity(1));
                 waiting.push_back(pending);
                 vacant.insert(ObjectQueue { state: ObjectState::Ready, waiting, n_outdated_bytes: 0 });
@@ -179,7 +184,11 @@ impl Backlog {
                 self.n_waiting += 1;
                 let has_failed = queue.waiting.front().is_some_and(|first| first.attempts > 0);
                 match queue.state {
-                    ObjectState::Ready | ObjectState::InFlight(_) if !is_full && !has_failed => {}
+                    ObjectState::Ready if !is_full && !has_failed => {
+                        let first = queue.waiting.front().map_or(ticket, |first| first.ticket);
+                        self.ready.promote(first);
+                    }
+                    ObjectState::InFlight(_) if !is_full && !has_failed => {}
                     ObjectState::Ready => {
                         let key = occupied.key().clone();
                         self.leave_ready(&key);
@@ -213,11 +222,10 @@ impl Backlog {
         }
     }
 
-    /// Takes the first notification of the ready object that has waited longest; the object is in flight from
-    /// then on.
+    /// Takes the first notification of the ready object that is next; the object is in flight from then on.
     pub(super) fn take(&mut self) -> Option<Delivery> {
         self.end_back_off();
-        let (_, key) = self.ready.pop_first()?;
+        let key = self.ready.pop()?;
         self.take_first(key)
     }
 
@@ -381,7 +389,7 @@ impl Backlog {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.ready.is_empty() && self.backing_off.is_empty() && self.n_waiting == 0
+        self.objects.is_empty() && self.ready.len() == 0 && self.backing_off.is_empty() && self.n_waiting == 0
     }
 
     #[cfg(test)]
@@ -405,7 +413,7 @@ impl Backlog {
 
     /// Returns how long the oldest notification that is ready, backing off or deferred has waited.
     pub(super) fn oldest_age(&self, now: Instant) -> Duration {
-        let ready = self.ready.values().take(1);
+        let ready = self.ready.oldest();
         let waiting = ready.chain(self.backing_off.values()).chain(&self.deferred);
         let arrived =
             waiting.filter_map(|key| self.objects.get(key)?.waiting.front()).map(|first| first.arrived).min();

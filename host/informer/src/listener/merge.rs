@@ -96,12 +96,22 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
         attempts: last.attempts,
         tried: last.tried || next.tried,
         counts_for_sync: last.counts_for_sync || next.counts_for_sync,
+        is_initial: false,
     });
 }
 
 /// Splits an update from one object to another of its name into delete and add.
 fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
-    let &Pending { notification: _, ref fields, ticket, arrived, attempts, tried, counts_for_sync } = pending;
+    let &Pending {
+        notification: _,
+        ref fields,
+        ticket,
+        arrived,
+        attempts,
+        tried,
+        counts_for_sync,
+        is_initial: _,
+    } = pending;
     let part = |notification, fields, counts_for_sync| Pending {
         notification,
         fields,
@@ -110,6 +120,7 @@ fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
         attempts,
         tried,
         counts_for_sync,
+        is_initial: false,
     };
     let deleted = Notification::Deleted { object: old.clone(), final_state_unknown: true };
     let added = Notification::Added { object: new.clone(), is_in_initial_list: false };

@@ -2,6 +2,7 @@
 
 mod matching;
 mod model;
+mod order;
 mod registration;
 mod replay;
 

@@ -127,8 +127,9 @@ impl Backlog {
     pub(super) fn become_ready(&mut self, key: ObjectKey) {
         let Some(queue) = self.objects.get_mut(&key) else { return };
         if let Some(first) = queue.waiting.front() {
+            let is_initial = first.is_initial && queue.waiting.len() == 1;
+            self.ready.insert(first.ticket, key, is_initial);
             queue.state = ObjectState::Ready;
-            self.ready.insert(first.ticket, key);
         } else {
             self.forget(&key);
         }
@@ -137,7 +138,7 @@ impl Backlog {
     pub(super) fn leave_ready(&mut self, key: &ObjectKey) {
         let Some(queue) = self.objects.get(key) else { return };
         if let (ObjectState::Ready, Some(first)) = (&queue.state, queue.waiting.front()) {
-            self.ready.remove(&first.ticket);
+            self.ready.remove(first.ticket);
         }
     }
 

@@ -37,7 +37,7 @@ impl Backlog {
                 .filter(|pending| {
                     !is_visible(&key) && matches!(pending.notification, Notification::Deleted { .. })
                 })
-                .map(|pending| Pending { attempts: 0, counts_for_sync: false, ..pending })
+                .map(|pending| Pending { attempts: 0, counts_for_sync: false, is_initial: false, ..pending })
                 .collect();
             self.charge(n_charged_bytes_in(&queue.waiting));
             if let ObjectState::InFlight(in_flight) = &mut queue.state {
@@ -143,9 +143,10 @@ impl Backlog {
                     attempts: 0,
                     tried: false,
                     counts_for_sync: false,
+                    is_initial: false,
                 };
                 charged += n_charged_bytes(&pending);
-                self.ready.insert(ticket, vacant.key().clone());
+                self.ready.insert(ticket, vacant.key().clone(), false);
                 vacant.insert(ObjectQueue {
                     state: ObjectState::Ready,
                     waiting: VecDeque::from([pending]),

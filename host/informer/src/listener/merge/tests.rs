@@ -20,6 +20,7 @@ fn delete(version: u32) -> Notification {
 fn folded_with(tried: bool, waiting: Vec<Notification>) -> String {
     let pending = |(ticket, notification): (u64, Notification)| Pending {
         counts_for_sync: matches!(notification, Notification::Added { is_in_initial_list: true, .. }),
+        is_initial: matches!(notification, Notification::Added { is_in_initial_list: true, .. }),
         notification,
         fields: NotificationFields::default(),
         ticket,
@@ -81,6 +82,7 @@ fn a_merged_notification_keeps_ticket_attempts_and_sync_of_the_oldest() {
         attempts: 2,
         tried: false,
         counts_for_sync: ticket == 7,
+        is_initial: ticket == 7,
     };
     let merged = fold([pending(7, add(1, true)), pending(9, update(1, 2)), pending(11, delete(3))]);
     assert_eq!(merged.len(), 1);

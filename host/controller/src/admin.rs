@@ -1,4 +1,5 @@
-//! The admin pages: `/livez`, `/readyz`, `/metrics`, `/plugins`, and `/`, which links them.
+//! The admin pages: `/livez`, `/readyz`, `/metrics`, `/plugins`, and `/`, which links them; and the control
+//! operations that read, under `/v1`.
 //!
 //! The pages are read-only and contain no secrets. They check no credentials, so bind them to an address that
 //! only the cluster can reach.
@@ -17,6 +18,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::control::{self, Control};
 use crate::health::Health;
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::metrics::{Exposition, Metrics};
@@ -52,6 +54,7 @@ pub(crate) struct Admin {
     pub(crate) health: Health,
     pub(crate) informers: Informers,
     pub(crate) metrics: Metrics,
+    pub(crate) control: Control,
 }
 
 #[derive(Serialize)]
@@ -79,13 +82,13 @@ impl Admin {
         if let Ok(address) = listener.local_addr() {
             reporter.report(HostEvent::AdminListening { address: address.to_string() });
         }
-        let serving = axum::serve(listener, self.router()).with_graceful_shutdown(token.cancelled_owned());
-        if let Err(error) = serving.await {
-            tracing::error!(%error, "serving the admin pages failed");
-        }
+        let until_asked = token.clone().cancelled_owned();
+        let serving = axum::serve(listener, self.router()).with_graceful_shutdown(until_asked);
+        control::serve_until(serving, token).await;
     }
 
     fn router(self) -> Router {
+        let control = control::reading(self.control.clone());
         Router::new()
             .route("/", get(index))
             .route("/livez", get(livez))
@@ -95,6 +98,7 @@ impl Admin {
             .route("/metrics", get(metrics))
             .route("/plugins", get(plugins))
             .with_state(self)
+            .merge(control)
     }
 }
 

@@ -50,7 +50,6 @@ use self::active_generation::{ActiveGeneration, Step};
 pub(crate) use self::call::{MakeInstance, Maker};
 use self::commands::Command;
 pub(crate) use self::commands::Commands;
-#[allow(unused_imports, reason = "the control socket uses them")]
 pub(crate) use self::commands::{Redeliver, RedeliverError};
 use self::due_call::{DueCall, Outcome};
 pub(crate) use self::enqueue::EnqueueRule;
@@ -59,7 +58,6 @@ pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription
 #[allow(unused_imports, reason = "the probation of a generation reads it")]
 pub(crate) use self::health::{GenerationHealth, HealthView};
 pub(crate) use self::loss::LOSS_REASONS;
-#[allow(unused_imports, reason = "the control socket uses it")]
 pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};

@@ -42,6 +42,7 @@
 //!     server: cluster.url(),
 //!     sources: Vec::new(),
 //!     admin: None,
+//!     control: None,
 //!     reporter,
 //!     engine: EngineConfig::default(),
 //!     state_dir: None,
@@ -74,6 +75,7 @@
 
 // To run a host.
 pub mod admin;
+pub mod control;
 pub mod provision;
 pub mod report;
 pub mod runtime;

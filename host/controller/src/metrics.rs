@@ -34,7 +34,7 @@ use crate::status::StatusRegistry;
 
 pub(crate) use self::exposition::Exposition;
 pub(crate) use self::histogram::HistogramView;
-pub(crate) use self::plugin::PluginMetrics;
+pub(crate) use self::plugin::{PluginMetrics, PluginUsage};
 pub(crate) use self::writes::Writes;
 
 /// The host's metrics. Cheap to clone.
@@ -48,7 +48,6 @@ struct MetricsShared {
     plugins: Plugins,
     calls: Calls,
     guests: Guests,
-    writes: AllWrites,
     leads: Family<LeaseLabels, Gauge>,
 }
 
@@ -64,9 +63,6 @@ type Calls = Arc<Mutex<BTreeMap<Arc<str>, Arc<PluginMetrics>>>>;
 
 /// The series that guests define themselves, by plugin. They outlive a generation.
 type Guests = Arc<Mutex<BTreeMap<Arc<str>, Arc<GuestMetrics>>>>;
-
-/// The counters of writes, by plugin.
-type AllWrites = Arc<Mutex<BTreeMap<Arc<str>, Writes>>>;
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct PluginLabels {
@@ -91,21 +87,26 @@ impl Metrics {
         // The name is that of client-go, behind the prefix.
         let help = "1 while this host holds the Lease, otherwise 0";
         registry.register("oarlock_leader_election_master_status", help, leads.clone());
-        let (calls, guests, writes) = (Calls::default(), Guests::default(), AllWrites::default());
+        let (calls, guests) = (Calls::default(), Guests::default());
         registry.register_collector(Box::new(scrape::Scrape {
             statuses,
             informers,
             reporter,
             calls: calls.clone(),
             guests: guests.clone(),
-            writes: writes.clone(),
         }));
-        Self { shared: Arc::new(MetricsShared { registry, plugins, calls, guests, writes, leads }) }
+        Self { shared: Arc::new(MetricsShared { registry, plugins, calls, guests, leads }) }
     }
 
     /// Returns the counters of a plugin's calls.
     pub(crate) fn plugin(&self, plugin: &Arc<str>) -> Arc<PluginMetrics> {
         self.shared.calls.lock().entry(plugin.clone()).or_default().clone()
+    }
+
+    /// Returns what a plugin has used; none if it is not known.
+    pub(crate) fn usage(&self, plugin: &str) -> Option<PluginUsage> {
+        let metrics = self.shared.calls.lock().get(plugin).cloned();
+        metrics.map(|it| it.view())
     }
 
     /// Observes the time to compile a component, or to find its compiled code.
@@ -138,13 +139,12 @@ impl Metrics {
 
     /// Returns the counters of a plugin's writes.
     pub(crate) fn writes(&self, plugin: &Arc<str>) -> Writes {
-        self.shared.writes.lock().entry(plugin.clone()).or_default().clone()
+        self.plugin(plugin).writes().clone()
     }
 
     /// Removes every series of a plugin.
     pub(crate) fn forget(&self, plugin: &Arc<str>) {
         self.shared.guests.lock().remove(plugin);
-        self.shared.writes.lock().remove(plugin);
         self.shared.calls.lock().remove(plugin);
         let plugins = &self.shared.plugins;
         let labels = PluginLabels { plugin: plugin.clone() };

@@ -240,6 +240,7 @@ impl Reload {
         self.host.metrics.forget(name);
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
         self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded);
+        self.host.reporter.forget_lines(name);
     }
 
     /// Reports new errors of files, and returns the files whose errors are gone.

@@ -5,11 +5,14 @@
 //! bounded in bytes. [`Reporter::report`] never waits: a line that does not fit is dropped and counted, and
 //! the printer gets the count as a line when it reads again. The lines of one generation of a plugin may take
 //! a quarter of the channel, those of all plugins three quarters.
+//!
+//! The newest lines about each plugin are also [kept](kept_lines), whether they are printed or not.
 
 mod call_outcome;
 mod host_event;
 mod human;
 mod json;
+mod kept_lines;
 mod level;
 mod terminal;
 mod timestamp;
@@ -23,6 +26,8 @@ use tokio::sync::mpsc;
 pub use self::call_outcome::{CallOutcome, NextTry};
 pub use self::host_event::{HostEvent, Mode, NotificationType, Pairs};
 pub use self::json::{to_json, write_json};
+use self::kept_lines::AllKeptLines;
+pub(crate) use self::kept_lines::{KeptLines, LineReader};
 pub use self::level::Level;
 pub use self::terminal::{Lines, OneLine};
 pub use self::timestamp::Timestamp;
@@ -31,7 +36,7 @@ pub use crate::generations::GenerationState;
 /// Which events are reported, and how much memory their lines may take.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Events below this level make no line.
+    /// Events below this level make no line of the channel.
     pub level: Level,
     /// The memory that the lines in the channel may take. Lines about plugins may take three quarters of it,
     /// lines about one generation of a plugin a quarter.
@@ -73,6 +78,7 @@ struct About {
     generation: u64,
     /// The bytes of its lines in the channel.
     bytes: Arc<AtomicUsize>,
+    kept: Option<Arc<KeptLines>>,
 }
 
 /// A line in the channel, and its bytes.
@@ -86,6 +92,7 @@ struct Waiting {
 #[derive(Debug)]
 struct ChannelState {
     config: Config,
+    kept: AllKeptLines,
     /// The bytes of all lines in the channel.
     bytes: AtomicUsize,
     /// The bytes of the lines about plugins.
@@ -96,12 +103,16 @@ struct ChannelState {
     dropped_ever: AtomicU64,
 }
 
+/// Lines of this level and above are kept, and those below that are printed.
+const KEPT_LEVEL: Level = Level::Info;
+
 /// Returns the two ends of a channel.
 #[must_use]
 pub fn channel(config: Config) -> (Reporter, Reports) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let shared = Arc::new(ChannelState {
         config,
+        kept: AllKeptLines::default(),
         bytes: AtomicUsize::new(0),
         plugins_bytes: AtomicUsize::new(0),
         dropped: AtomicU64::new(0),
@@ -124,14 +135,39 @@ impl Reporter {
     /// Returns a reporter whose lines are about one generation of a plugin.
     #[must_use]
     pub fn about(&self, plugin: &Arc<str>, generation: u64) -> Self {
-        let about = About { plugin: plugin.clone(), generation, bytes: Arc::default() };
+        let kept = self.shared.kept.of(plugin);
+        let about = About { plugin: plugin.clone(), generation, bytes: Arc::default(), kept };
         Self { about: Some(about), ..self.clone() }
     }
 
-    /// Returns whether events of this level are reported.
+    /// Keeps the newest lines about a plugin from now on, for reporters that are bound to it later.
+    pub(crate) fn keep_lines(&self, plugin: &Arc<str>) {
+        self.shared.kept.keep(plugin);
+    }
+
+    /// Forgets the kept lines about a plugin.
+    pub(crate) fn forget_lines(&self, plugin: &str) {
+        self.shared.kept.forget(plugin);
+    }
+
+    /// Returns the kept lines about a plugin, if the host has such a plugin.
+    pub(crate) fn kept_lines(&self, plugin: &str) -> Option<Arc<KeptLines>> {
+        self.shared.kept.of(plugin)
+    }
+
+    /// Returns whether events of this level are printed, or kept when they are about a plugin.
     #[must_use]
     pub fn enabled(&self, level: Level) -> bool {
-        level >= self.shared.config.level
+        if self.about.is_some() {
+            self.enabled_about_plugins(level)
+        } else {
+            level >= self.shared.config.level
+        }
+    }
+
+    /// Returns whether events of this level that are about a plugin are printed or kept.
+    pub(crate) fn enabled_about_plugins(&self, level: Level) -> bool {
+        level >= self.shared.config.level.min(KEPT_LEVEL)
     }
 
     /// Reports one event. Never waits: if the channel is full, or its receiver is gone, the line is dropped
@@ -141,15 +177,22 @@ impl Reporter {
             return;
         }
         let bytes = weight::of(&event);
-        if !self.shared.admit(bytes, self.about.as_ref().map(|about| &*about.bytes)) {
-            self.shared.dropped(1);
-            return;
-        }
         let (plugin, generation) = match &self.about {
             Some(About { plugin, generation, .. }) => (Some(plugin.clone()), Some(*generation)),
             None => (None, None),
         };
+        let is_printed = event.level() >= self.shared.config.level;
         let line = Line { time: Timestamp::now(), event, plugin, generation };
+        if let Some(kept) = self.about.as_ref().and_then(|about| about.kept.as_ref()) {
+            kept.add(line.clone(), bytes);
+        }
+        if !is_printed {
+            return;
+        }
+        if !self.shared.admit(bytes, self.about.as_ref().map(|about| &*about.bytes)) {
+            self.shared.dropped(1);
+            return;
+        }
         let about = self.about.as_ref().map(|about| about.bytes.clone());
         if let Err(mpsc::error::SendError(waiting)) = self.sender.send(Waiting { line, bytes, about }) {
             self.shared.release(&waiting);

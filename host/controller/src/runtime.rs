@@ -11,12 +11,14 @@ use oarlock_leader_election as leader;
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::candidate::Candidate;
 pub use self::candidate::Election;
 use crate::access::Gate;
 use crate::admin::Admin;
+use crate::control::{self, Control, ControlSocket, HostFacts};
 use crate::discovery::Discovery;
 use crate::dispatch::{self, FaultHook};
 pub use crate::dispatch::{RestartPolicy, RetryPolicy};
@@ -25,7 +27,7 @@ use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused}
 use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::reload::{Host, Reload};
-use crate::report::{HostEvent, Reporter};
+use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::status::StatusRegistry;
 use crate::tasks::{self, Criticality, Tasks};
 
@@ -39,6 +41,8 @@ pub struct Config {
     pub sources: Vec<PathBuf>,
     /// The listener of the admin pages; see [`admin::bind`](crate::admin::bind).
     pub admin: Option<TcpListener>,
+    /// The socket for commands; see [`control::bind`](crate::control::bind).
+    pub control: Option<ControlSocket>,
     /// The channel for host events.
     pub reporter: Reporter,
     /// How components are compiled and run.
@@ -111,6 +115,7 @@ impl Runtime {
             server,
             sources,
             admin,
+            control: socket,
             reporter,
             engine: _,
             state_dir: _,
@@ -148,6 +153,14 @@ impl Runtime {
             restart,
             fault: FaultHook::new(fault_swallow),
         };
+        let facts = HostFacts { server: server.clone(), started: Timestamp::now(), began: Instant::now() };
+        let control = Control {
+            statuses: statuses.clone(),
+            metrics: metrics.clone(),
+            reporter: reporter.clone(),
+            host: Arc::new(facts),
+            token: tasks.token().clone(),
+        };
         reporter.report(HostEvent::HostStarted { server, version: env!("CARGO_PKG_VERSION") });
         if let Some(listener) = admin {
             let admin = Admin {
@@ -155,9 +168,14 @@ impl Runtime {
                 health: health.clone(),
                 informers: informers.clone(),
                 metrics: metrics.clone(),
+                control: control.clone(),
             };
             let reporter = reporter.clone();
             tasks.spawn("admin", Criticality::Essential, |token| admin.serve(listener, reporter, token));
+        }
+        if let Some(socket) = socket {
+            let (operations, reporter) = (control::all(control), reporter.clone());
+            tasks.spawn("control", Criticality::Essential, |token| socket.serve(operations, reporter, token));
         }
         let host = Host {
             tasks: tasks.clone(),

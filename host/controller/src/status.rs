@@ -196,9 +196,13 @@ impl StatusRegistry {
     }
 
     /// Returns the handle of a plugin's status.
-    #[allow(dead_code, reason = "the control socket asks for it")]
     pub(crate) fn handle(&self, name: &str) -> Option<PluginStatusHandle> {
         self.plugins.lock().get(name).cloned()
+    }
+
+    /// Returns the names of all plugins, sorted.
+    pub(crate) fn names(&self) -> Vec<Arc<str>> {
+        self.plugins.lock().keys().cloned().collect()
     }
 
     /// Removes a plugin.
@@ -266,7 +270,6 @@ impl PluginStatusHandle {
     }
 
     /// Returns where the commands for the plugin's dispatcher go.
-    #[allow(dead_code, reason = "the control socket asks for it")]
     pub(crate) fn commands(&self) -> Option<Commands> {
         self.record.lock().commands.clone()
     }
@@ -312,6 +315,12 @@ impl fmt::Debug for PluginRecord {
 // === impl PluginStatus ===
 
 impl PluginStatus {
+    /// Returns how many objects and keys are parked.
+    pub(crate) fn n_parked(&self) -> u64 {
+        let objects = self.subscriptions.iter().map(|it| it.backlog.parked).sum::<u64>();
+        objects + self.work_queue.as_ref().map_or(0, |queue| queue.parked)
+    }
+
     /// Returns the status of a plugin of which no generation serves yet.
     pub(crate) fn loading(name: Arc<str>, file: String, component: String, service_account: String) -> Self {
         Self {

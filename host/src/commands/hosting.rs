@@ -70,6 +70,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         server,
         sources: plugins,
         admin,
+        control: None,
         reporter,
         engine,
         state_dir,

@@ -12,6 +12,7 @@ use oarlock_informer::{
 use tower::ServiceExt;
 
 use super::*;
+use crate::control::HostFacts;
 use crate::informers::{InformerHandle, Limits, Purpose, ResourceSource};
 use crate::report;
 use crate::tasks::Tasks;
@@ -36,9 +37,17 @@ fn admin() -> Admin {
     let (reporter, _) = report::channel(report::Config::default());
     let informers = Informers::new(tasks, reporter.clone(), Arc::new(Namespaces), Limits::default());
     let statuses = StatusRegistry::default();
+    let metrics = Metrics::new(statuses.clone(), informers.clone(), reporter.clone());
     Admin {
         health: Health::new(informers.clone()),
-        metrics: Metrics::new(statuses.clone(), informers.clone(), reporter),
+        control: Control {
+            statuses: statuses.clone(),
+            metrics: metrics.clone(),
+            reporter,
+            host: Arc::new(HostFacts::default()),
+            token: CancellationToken::new(),
+        },
+        metrics,
         informers,
         statuses,
     }

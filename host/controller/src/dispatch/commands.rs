@@ -22,7 +22,6 @@ pub(crate) struct Commands {
 }
 
 /// What is to be delivered again.
-#[allow(dead_code, reason = "the control socket uses it")]
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Redeliver {
     /// One parked object of a subscription.
@@ -58,7 +57,6 @@ pub(super) enum Command {
 
 // === impl Commands ===
 
-#[allow(dead_code, reason = "the control socket calls them")]
 impl Commands {
     pub(super) fn new() -> (Self, mpsc::Receiver<Command>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);

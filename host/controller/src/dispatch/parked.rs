@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use serde::Serialize;
+
 use super::PluginQueue;
 use super::active_generation::ActiveGeneration;
 use super::due_call::CallKey;
@@ -15,12 +17,14 @@ const MAX_ERROR_BYTES: usize = 512;
 
 /// An object or key that is parked: the host does not try it again before its next event, a swap, the slow
 /// timer, or [`Commands::redeliver`](super::Commands::redeliver).
-#[allow(dead_code, reason = "the control socket uses it")]
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct Parked {
     /// The subscription of an object; none for a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subscription: Option<String>,
     /// The kind of a key; none for an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
     pub(crate) namespace: String,
     /// Empty for the call of `on-synced`.

@@ -88,6 +88,13 @@ impl HistogramView {
         buckets.push((f64::INFINITY, rest.iter().sum()));
         buckets
     }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (bucket, n) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += n;
+        }
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
 }
 
 impl Default for HistogramView {

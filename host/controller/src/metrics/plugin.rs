@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use oarlock_informer::toolkit::workqueue::WorkQueueMetrics;
+use oarlock_plugin::guest::{Usage, UsageView};
+use serde::Serialize;
 
+use super::Writes;
 use super::histogram::{Histogram, HistogramView};
+use super::writes::WriteCount;
 use crate::dispatch::LOSS_REASONS;
 
 /// The functions that the dispatcher calls: the values of the label `function`.
@@ -14,6 +18,9 @@ pub(super) const FUNCTIONS: [&str; 5] = ["on-add", "on-update", "on-delete", "on
 
 /// How calls end: the values of the label `outcome`.
 pub(super) const OUTCOMES: [&str; 3] = ["done", "retry", "parked"];
+
+/// The outcome that is no failure.
+const DONE: usize = 0;
 
 /// Counts what the dispatcher does for one plugin, over all its generations.
 #[derive(Debug, Default)]
@@ -23,6 +30,25 @@ pub(crate) struct PluginMetrics {
     keys_waited: OnceLock<Box<Histogram>>,
     lost: [AtomicU64; LOSS_REASONS.len()],
     restarts: AtomicU64,
+    usage: Usage,
+    writes: Writes,
+}
+
+/// What one plugin has used of the host since it was first loaded.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct PluginUsage {
+    #[serde(flatten)]
+    usage: UsageView,
+    /// Calls that failed, those that lost the instance included.
+    failures: u64,
+    /// Fresh instances that replaced lost ones.
+    restarts: u64,
+    /// Durations of the calls that returned.
+    call_duration: HistogramView,
+    /// How long notifications and keys waited for their first call.
+    queue_duration: HistogramView,
+    writes: Vec<WriteCount>,
 }
 
 /// Most plugins use some functions only, and have no histogram for the others.
@@ -64,6 +90,27 @@ impl PluginMetrics {
         self.restarts.fetch_add(1, Relaxed);
     }
 
+    /// Counts what the plugin's instances use.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Counts the plugin's writes.
+    pub(crate) fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
+    pub(crate) fn view(&self) -> PluginUsage {
+        PluginUsage {
+            usage: self.usage.view(),
+            failures: self.failures(),
+            restarts: self.restarts(),
+            call_duration: self.call_duration(),
+            queue_duration: self.queue_duration(),
+            writes: self.writes.view(),
+        }
+    }
+
     /// Returns function, outcome and number of the calls that were made.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let of = |(name, function): (&'static str, &Function)| {
@@ -93,8 +140,28 @@ impl PluginMetrics {
         losses.filter(|(_, n)| *n > 0)
     }
 
-    pub(crate) fn restarts(&self) -> u64 {
+    pub(super) fn restarts(&self) -> u64 {
         self.restarts.load(Relaxed)
+    }
+
+    /// Returns how many calls failed: those with any outcome but done, and those that lost the instance.
+    fn failures(&self) -> u64 {
+        let not_done = self.functions.iter().flat_map(|function| &function.outcomes[DONE + 1..]);
+        not_done.chain(&self.lost).map(|n| n.load(Relaxed)).sum()
+    }
+
+    /// Returns the duration of all calls that returned.
+    fn call_duration(&self) -> HistogramView {
+        let mut all = HistogramView::default();
+        self.durations().for_each(|(_, function)| all.add(&function));
+        all
+    }
+
+    /// Returns how long notifications and keys waited.
+    fn queue_duration(&self) -> HistogramView {
+        let mut all = HistogramView::default();
+        self.waits().for_each(|(_, queue)| all.add(&queue));
+        all
     }
 }
 
@@ -122,11 +189,14 @@ mod tests {
         }
         assert_eq!(metrics.calls().next(), Some(("on-add", "done", 2)));
         assert_eq!(metrics.calls().count(), FUNCTIONS.len() * OUTCOMES.len());
+        assert_eq!(metrics.call_duration().count(), 16);
+        assert_eq!(metrics.failures(), 5 * 2 + LOSS_REASONS.len() as u64);
         assert_eq!(metrics.losses().count(), LOSS_REASONS.len());
         metrics.waited(Duration::from_secs(1));
         WorkQueueMetrics::waited(&metrics, Duration::from_secs(2));
         WorkQueueMetrics::waited(&metrics, Duration::from_secs(2));
         let waits: Vec<_> = metrics.waits().map(|(queue, view)| (queue, view.count())).collect();
         assert_eq!(waits, [("notifications", 1), ("keys", 2)]);
+        assert_eq!(metrics.queue_duration().count(), 3);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use oarlock_plugin::guest::UsageView;
 use oarlock_plugin::guest::host_bytes::HostBytesView;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -10,7 +11,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{AllWrites, Calls, Guests, HistogramView, PluginMetrics, guests, process};
+use super::writes::WriteCount;
+use super::{Calls, Guests, HistogramView, PluginMetrics, guests, process};
 use crate::generations::GenerationState;
 use crate::informers::{BudgetView, InformerView, Informers};
 use crate::report::Reporter;
@@ -23,7 +25,6 @@ pub(super) struct Scrape {
     pub(super) reporter: Reporter,
     pub(super) calls: Calls,
     pub(super) guests: Guests,
-    pub(super) writes: AllWrites,
 }
 
 pub(super) type Labels = Vec<(String, String)>;
@@ -39,7 +40,8 @@ impl Collector for Scrape {
         let of_plugins: Vec<_> =
             self.calls.lock().iter().map(|(name, it)| (name.clone(), it.clone())).collect();
         calls(&mut encoder, &of_plugins)?;
-        writes(&mut encoder, &self.writes)?;
+        usage(&mut encoder, &of_plugins)?;
+        writes(&mut encoder, &of_plugins)?;
         let guests = self.guests.lock().clone();
         let series = guests.iter().map(|(plugin, metrics)| (&**plugin, metrics.snapshot()));
         guests::encode(&mut encoder, series)?;
@@ -357,10 +359,88 @@ fn calls(
     )
 }
 
-fn writes(encoder: &mut DescriptorEncoder<'_>, writes: &AllWrites) -> Result<(), fmt::Error> {
-    let writes = writes.lock().clone();
-    let series = writes.iter().flat_map(|(plugin, writes)| {
-        writes.snapshot().into_iter().map(move |(verb, code, count)| {
+fn usage(
+    encoder: &mut DescriptorEncoder<'_>,
+    plugins: &[(Arc<str>, Arc<PluginMetrics>)],
+) -> Result<(), fmt::Error> {
+    let views: Vec<_> = plugins.iter().map(|(plugin, it)| (plugin, it.usage().view())).collect();
+    let by_plugin = |value: fn(&UsageView) -> f64| {
+        views.iter().map(move |(plugin, it)| (labels("plugin", plugin), value(it)))
+    };
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let labelled = |plugin: &str, name: &str, value: &str| {
+        let mut labels = labels("plugin", plugin);
+        labels.push((name.to_owned(), value.to_owned()));
+        labels
+    };
+    counters(
+        encoder,
+        "oarlock_plugin_cpu_seconds",
+        "CPU time for the plugin's calls: in the guest, and in the host's imports for it.",
+        views.iter().flat_map(|(plugin, it)| {
+            let parts = [("guest", it.guest_cpu_ns), ("host", it.host_cpu_ns)];
+            parts.map(|(of, ns)| (labelled(plugin, "in", of), seconds(ns)))
+        }),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_call_wall_seconds",
+        "Time from the begin of the plugin's calls to their end.",
+        by_plugin(|it| it.call_wall_ns as f64 / 1e9),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_import_wait_seconds",
+        "Time in which the plugin's calls waited for an import, such as a write.",
+        by_plugin(|it| it.import_wait_ns as f64 / 1e9),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_copied_bytes",
+        "Bytes copied between the host and the plugin's memory, by direction.",
+        views.iter().flat_map(|(plugin, it)| {
+            let ways = [("to-guest", it.bytes_to_guest), ("from-guest", it.bytes_from_guest)];
+            ways.map(|(way, bytes)| (labelled(plugin, "direction", way), bytes as f64))
+        }),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_cache_reads",
+        "Reads of the cache by the plugin.",
+        by_plugin(|it| it.cache_reads as f64),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_requests",
+        "Requests of the plugin to the API server, reads and writes.",
+        by_plugin(|it| it.requests as f64),
+    )?;
+    gauges(
+        encoder,
+        "oarlock_plugin_instances",
+        "Instances of the plugin that exist.",
+        by_plugin(|it| it.instances as f64),
+    )?;
+    counters(
+        encoder,
+        "oarlock_plugin_instances_made",
+        "Instances of the plugin that were made.",
+        by_plugin(|it| it.instances_made as f64),
+    )?;
+    gauges(
+        encoder,
+        "oarlock_plugin_linear_memory_bytes",
+        "Linear memory of the plugin's instances.",
+        by_plugin(|it| it.linear_memory_bytes as f64),
+    )
+}
+
+fn writes(
+    encoder: &mut DescriptorEncoder<'_>,
+    plugins: &[(Arc<str>, Arc<PluginMetrics>)],
+) -> Result<(), fmt::Error> {
+    let series = plugins.iter().flat_map(|(plugin, it)| {
+        it.writes().view().into_iter().map(move |WriteCount { verb, code, count }| {
             let mut labels = labels("plugin", plugin);
             labels.extend([("verb".to_owned(), verb.to_owned()), ("code".to_owned(), code)]);
             (labels, count as f64)

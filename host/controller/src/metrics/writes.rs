@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
+use serde::Serialize;
 
 /// Counts the writes of one plugin. Clones share the counters.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +13,15 @@ pub(crate) struct Writes(Arc<Mutex<BTreeMap<(&'static str, Code), u64>>>);
 
 /// The status code of a response; none if there was no response.
 type Code = Option<u16>;
+
+/// A number of writes.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct WriteCount {
+    pub(super) verb: &'static str,
+    /// The status code; `<error>` for a request without a response, as in client-go.
+    pub(super) code: String,
+    pub(super) count: u64,
+}
 
 // === impl Writes ===
 
@@ -29,11 +39,13 @@ impl Writes {
         *self.0.lock().entry((verb, answered.map(|code| code.as_u16()))).or_default() += 1;
     }
 
-    /// Returns verb, code and count of each series. A request without a response has the code `<error>`, as
-    /// in client-go.
-    pub(super) fn snapshot(&self) -> Vec<(&'static str, String, u64)> {
-        let writes = self.0.lock();
+    /// Returns the number of writes by verb and code.
+    pub(super) fn view(&self) -> Vec<WriteCount> {
         let code = |code: Code| code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
-        writes.iter().map(|((verb, answered), count)| (*verb, code(*answered), *count)).collect()
+        let writes = self.0.lock();
+        let writes = writes.iter();
+        writes
+            .map(|((verb, answered), count)| WriteCount { verb, code: code(*answered), count: *count })
+            .collect()
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct GuestLines(pub(super) Reporter);
 
 impl LogSink for GuestLines {
     fn enabled(&self, _plugin: &str, level: contract::Level) -> bool {
-        self.0.enabled(level_of(level))
+        self.0.enabled_about_plugins(level_of(level))
     }
 
     fn write(&self, line: LogLine<'_>) {

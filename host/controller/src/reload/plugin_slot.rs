@@ -56,6 +56,7 @@ pub(super) struct MadeOf {
 impl PluginSlot {
     /// Creates the slot of a plugin of which no version serves yet, and its dispatcher.
     pub(super) fn new(host: &Host, name: &Arc<str>, file: &PluginFile) -> (Self, Dispatcher) {
+        host.reporter.keep_lines(name);
         let status = host.statuses.register(PluginStatus::loading(
             name.clone(),
             file.path.display().to_string(),
@@ -66,7 +67,8 @@ impl PluginSlot {
         status.set_host_bytes(host_bytes.clone());
         let generations = Generations::new(name.clone(), host.reporter.clone());
         status.set_generations(generations.clone());
-        let queue = PluginQueue::new(&host_bytes, host.metrics.plugin(name));
+        let metrics = host.metrics.plugin(name);
+        let queue = PluginQueue::new(&host_bytes, metrics.clone());
         let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
         let DispatcherHandle { switches, active, commands } = handle;
@@ -77,7 +79,7 @@ impl PluginSlot {
             active,
             queue,
             host_bytes,
-            usage: Usage::default(),
+            usage: metrics.usage().clone(),
             share: host.engine.share(DEFAULT_WEIGHT),
             status,
             generations,

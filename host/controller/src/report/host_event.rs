@@ -55,6 +55,16 @@ pub enum HostEvent {
         /// The address of the pages.
         address: String,
     },
+    /// The host serves commands such as `oarlock plugins`.
+    ControlListening {
+        /// The path of the socket.
+        socket: String,
+    },
+    /// The host serves no commands, since it has no control socket.
+    ControlUnavailable {
+        /// Why.
+        message: String,
+    },
     /// The host waits until it holds the Lease.
     StandingBy {
         /// The Lease: namespace and name.
@@ -390,6 +400,7 @@ impl HostEvent {
             | Self::Reconciled { outcome: CallOutcome::Done, .. } => Level::Debug,
             Self::HostStarted { .. }
             | Self::AdminListening { .. }
+            | Self::ControlListening { .. }
             | Self::StandingBy { .. }
             | Self::OtherLeads { .. }
             | Self::Leading
@@ -410,6 +421,7 @@ impl HostEvent {
             | Self::Reconciled { outcome: CallOutcome::Retry { .. }, .. }
             | Self::SyncedFailed { outcome: CallOutcome::Done | CallOutcome::Retry { .. }, .. }
             | Self::AdminExposed { .. }
+            | Self::ControlUnavailable { .. }
             | Self::PluginWaiting { .. }
             | Self::SubscriptionPaused { .. }
             | Self::InstanceLost { .. }

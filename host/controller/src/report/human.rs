@@ -44,6 +44,12 @@ impl Display for HostEvent {
                 "other machines can read the pages at http://{address} without credentials. \
                  Fix: name an address of 127.0.0.1 with --admin-addr, or restrict access by a firewall or a NetworkPolicy"
             ),
+            Self::ControlListening { socket } => {
+                write!(f, "serves commands such as `oarlock plugins` on {socket}")
+            }
+            Self::ControlUnavailable { message } => {
+                write!(f, "commands such as `oarlock plugins` do not reach this host: {message}")
+            }
             Self::StandingBy { lease, identity } => {
                 write!(f, "stands by as {identity}, and runs no plugins until it holds the Lease {lease}")
             }

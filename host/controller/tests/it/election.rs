@@ -169,6 +169,7 @@ impl Host {
             server: String::new(),
             sources: vec![plugins.to_owned()],
             admin: Some(listener),
+            control: None,
             reporter,
             engine: EngineConfig::default(),
             state_dir: None,

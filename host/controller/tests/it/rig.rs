@@ -66,6 +66,7 @@ impl Rig {
             server: cluster.url(),
             sources: vec![plugins],
             admin: None,
+            control: None,
             reporter,
             engine: EngineConfig::default(),
             state_dir: None,

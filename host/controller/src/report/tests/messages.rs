@@ -10,6 +10,8 @@ fn examples() -> Vec<HostEvent> {
         HostEvent::HostStarted { server: text("https://10.0.0.1:6443"), version: "0.1.0" },
         HostEvent::AdminListening { address: text("127.0.0.1:8080") },
         HostEvent::AdminExposed { address: text("0.0.0.0:8080") },
+        HostEvent::ControlListening { socket: text("/home/a/.local/state/oarlock/control/7.sock") },
+        HostEvent::ControlUnavailable { message: text("permission denied") },
         HostEvent::StandingBy { lease: text("oarlock/oarlock"), identity: text("node-1_2f") },
         HostEvent::OtherLeads { identity: text("node-2_7c") },
         HostEvent::Leading,
@@ -165,6 +167,8 @@ fn has_example(event: &HostEvent) {
         HostEvent::HostStarted { .. }
         | HostEvent::AdminListening { .. }
         | HostEvent::AdminExposed { .. }
+        | HostEvent::ControlListening { .. }
+        | HostEvent::ControlUnavailable { .. }
         | HostEvent::StandingBy { .. }
         | HostEvent::OtherLeads { .. }
         | HostEvent::Leading
@@ -216,6 +220,8 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     info  oarlock 0.1.0 started, API server https://10.0.0.1:6443
     info  serves probes and metrics at http://127.0.0.1:8080
     warn  other machines can read the pages at http://0.0.0.0:8080 without credentials. Fix: name an address of 127.0.0.1 with --admin-addr, or restrict access by a firewall or a NetworkPolicy
+    info  serves commands such as `oarlock plugins` on /home/a/.local/state/oarlock/control/7.sock
+    warn  commands such as `oarlock plugins` do not reach this host: permission denied
     info  stands by as node-1_2f, and runs no plugins until it holds the Lease oarlock/oarlock
     info  the leader is node-2_7c, this host stands by
     info  became leader, and loads the plugins

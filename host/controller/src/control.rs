@@ -1,0 +1,202 @@
+//! The operations of `oarlock plugins`, `top`, `logs`, `suspend` and their like against a running host: JSON
+//! over HTTP, under `/v1`.
+//!
+//! All of them are served on a [unix socket](socket) that only the host's user can open. The admin address,
+//! which checks no credentials, serves those that read, except the lines of plugins' logs, which may quote
+//! secrets.
+
+mod refusal;
+mod routes;
+mod socket;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::refusal::Refusal;
+pub(crate) use self::routes::{all, reading};
+pub(crate) use self::socket::serve_until;
+pub use self::socket::{ControlSocket, Error, bind, folder};
+use crate::dispatch::{Commands, Parked, Redeliver};
+use crate::metrics::{Metrics, PluginUsage};
+use crate::report::{Reporter, Timestamp};
+use crate::status::{PluginStatus, RefusedFile, StatusRegistry};
+
+/// How long a command waits for a plugin's dispatcher, which answers between two calls.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a list waits for each dispatcher.
+const LIST_LIMIT: Duration = Duration::from_secs(5);
+
+/// The operations. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Control {
+    pub(crate) statuses: StatusRegistry,
+    pub(crate) metrics: Metrics,
+    pub(crate) reporter: Reporter,
+    pub(crate) host: Arc<HostFacts>,
+    /// Cancelled when the host ends, which ends streams.
+    pub(crate) token: CancellationToken,
+}
+
+/// Tells one host from another.
+#[derive(Debug)]
+pub(crate) struct HostFacts {
+    /// The address of the API server.
+    pub(crate) server: String,
+    pub(crate) started: Timestamp,
+    /// The start of the clock for samples.
+    pub(crate) began: Instant,
+}
+
+/// A host, for a list of hosts.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct HostView {
+    version: &'static str,
+    pid: u32,
+    server: String,
+    started: Timestamp,
+    plugins: usize,
+}
+
+/// All plugins.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct PluginsView {
+    /// When the page was made, in microseconds of a clock that only runs forward: for rates.
+    sampled_us: u64,
+    plugins: Vec<PluginView>,
+    refused_files: Vec<RefusedFile>,
+}
+
+/// One plugin: its status, and what it has used.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct PluginView {
+    #[serde(flatten)]
+    status: PluginStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<PluginUsage>,
+}
+
+/// What is parked.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ParkedView {
+    parked: Vec<ParkedOf>,
+    /// How many objects and keys are parked. The list may be shorter.
+    total: u64,
+    /// Plugins whose dispatcher did not answer in time.
+    unanswered: Vec<Arc<str>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ParkedOf {
+    plugin: Arc<str>,
+    #[serde(flatten)]
+    parked: Parked,
+}
+
+// === impl HostFacts ===
+
+impl Default for HostFacts {
+    fn default() -> Self {
+        Self { server: String::new(), started: Timestamp::now(), began: Instant::now() }
+    }
+}
+
+// === impl Control ===
+
+impl Control {
+    fn host(&self) -> HostView {
+        HostView {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            server: self.host.server.clone(),
+            started: self.host.started,
+            plugins: self.statuses.names().len(),
+        }
+    }
+
+    fn plugins(&self) -> PluginsView {
+        PluginsView {
+            sampled_us: u64::try_from(self.host.began.elapsed().as_micros()).unwrap_or(u64::MAX),
+            plugins: self.statuses.snapshot().into_iter().map(|status| self.view(status)).collect(),
+            refused_files: self.statuses.refused_files(),
+        }
+    }
+
+    fn plugin(&self, name: &str) -> Result<PluginView, Refusal> {
+        let status = self.statuses.snapshot().into_iter().find(|status| *status.name == *name);
+        status.map(|status| self.view(status)).ok_or_else(|| self.unknown(name))
+    }
+
+    fn view(&self, status: PluginStatus) -> PluginView {
+        let usage = self.metrics.usage(&status.name);
+        PluginView { status, usage }
+    }
+
+    /// Lists what is parked, of one plugin or of all.
+    async fn parked(&self, plugin: Option<&str>) -> Result<ParkedView, Refusal> {
+        if let Some(name) = plugin {
+            self.commands(name)?;
+        }
+        let statuses = self.statuses.snapshot();
+        let statuses = statuses.into_iter().filter(|status| plugin.is_none_or(|name| *status.name == *name));
+        let asked = statuses.filter(|status| status.n_parked() > 0).map(|status| async move {
+            let commands = self.commands(&status.name).ok()?;
+            let parked = tokio::time::timeout(LIST_LIMIT, commands.parked()).await;
+            Some((status, parked.ok()))
+        });
+        let mut view = ParkedView::default();
+        for (status, parked) in futures::future::join_all(asked).await.into_iter().flatten() {
+            view.total += status.n_parked();
+            match parked {
+                Some(parked) => {
+                    let of = |parked| ParkedOf { plugin: status.name.clone(), parked };
+                    view.parked.extend(parked.into_iter().map(of));
+                }
+                None => view.unanswered.push(status.name.clone()),
+            }
+        }
+        Ok(view)
+    }
+
+    async fn suspend(&self, plugin: &str) -> Result<(), Refusal> {
+        let commands = self.commands(plugin)?;
+        answered(plugin, commands.suspend()).await
+    }
+
+    async fn resume(&self, plugin: &str) -> Result<(), Refusal> {
+        let commands = self.commands(plugin)?;
+        answered(plugin, commands.resume()).await
+    }
+
+    /// Makes the host try parked objects or keys again. Returns how many.
+    async fn redeliver(&self, plugin: &str, what: Redeliver) -> Result<u64, Refusal> {
+        let commands = self.commands(plugin)?;
+        let answer = answered(plugin, commands.redeliver(what.clone())).await?;
+        answer.map_err(|error| Refusal::redeliver(plugin, &what, error))
+    }
+
+    fn commands(&self, plugin: &str) -> Result<Commands, Refusal> {
+        let handle = self.statuses.handle(plugin).ok_or_else(|| self.unknown(plugin))?;
+        handle.commands().ok_or_else(|| self.unknown(plugin))
+    }
+
+    fn unknown(&self, plugin: &str) -> Refusal {
+        Refusal::unknown_plugin(plugin, &self.statuses.names())
+    }
+}
+
+async fn answered<T>(plugin: &str, answer: impl Future<Output = T>) -> Result<T, Refusal> {
+    tokio::time::timeout(ANSWER_LIMIT, answer).await.map_err(|_| Refusal::busy(plugin, ANSWER_LIMIT))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Why the host does not carry out an operation: a message for people, and what they can do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::dispatch::{Redeliver, RedeliverError};
+
+/// How many names a message lists.
+const NAMES_SHOWN: usize = 20;
+
+/// How similar a name must be to be suggested.
+const SIMILAR: f64 = 0.75;
+
+/// An answer to an operation that was not carried out.
+#[derive(Debug, Serialize)]
+pub(crate) struct Refusal {
+    #[serde(skip)]
+    status: StatusCode,
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(super) fn unknown_plugin(plugin: &str, names: &[Arc<str>]) -> Self {
+        let hint = match nearest(plugin, names.iter().map(|name| &**name)) {
+            Some(nearest) => format!("did you mean {nearest}? {}", the_plugins_are(names)),
+            None => the_plugins_are(names),
+        };
+        Self {
+            status: StatusCode::NOT_FOUND,
+            error: format!("no plugin is named {plugin:?}"),
+            hint: Some(hint),
+        }
+    }
+
+    pub(super) fn busy(plugin: &str, limit: Duration) -> Self {
+        let error = format!(
+            "plugin {plugin} is in a call since {} s; the command is carried out when the call ends",
+            limit.as_secs()
+        );
+        let hint = "oarlock top shows what the plugin does; limits.callDeadline in its file bounds a call";
+        Self { status: StatusCode::GATEWAY_TIMEOUT, error, hint: Some(hint.to_owned()) }
+    }
+
+    pub(super) fn redeliver(plugin: &str, what: &Redeliver, error: RedeliverError) -> Self {
+        let named = |namespace: &str, name: &str| match namespace {
+            "" => name.to_owned(),
+            _ => format!("{namespace}/{name}"),
+        };
+        let what = match what {
+            Redeliver::All => "everything that is parked".to_owned(),
+            Redeliver::Object { subscription, namespace, name } => {
+                format!("{subscription} {}", named(namespace, name))
+            }
+            Redeliver::Key { kind, namespace, name } => format!("the key {kind} {}", named(namespace, name)),
+        };
+        let (status, hint) = match &error {
+            RedeliverError::NotParked => {
+                (StatusCode::NOT_FOUND, format!("oarlock dead-letters {plugin} lists what is parked"))
+            }
+            RedeliverError::UnknownSubscription(_) => {
+                (StatusCode::NOT_FOUND, format!("oarlock plugins {plugin} lists its subscriptions"))
+            }
+            RedeliverError::NotServing => {
+                (StatusCode::CONFLICT, format!("oarlock plugins {plugin} shows what it waits for"))
+            }
+        };
+        Self { status, error: format!("{what} of plugin {plugin}: {error}"), hint: Some(hint) }
+    }
+
+    /// An operation that the admin address does not serve.
+    pub(super) fn only_on_the_socket() -> Self {
+        Self {
+            status: StatusCode::FORBIDDEN,
+            error: "the admin address serves only operations that read, and no logs".to_owned(),
+            hint: Some("use the control socket, on the host's machine and as its user".to_owned()),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(self)).into_response()
+    }
+}
+
+fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let similarity = |other: &str| match other.starts_with(name) && !name.is_empty() {
+        true => 1.0,
+        false => strsim::jaro_winkler(name, other),
+    };
+    let scored = names.map(|other| (similarity(other), other)).filter(|(score, _)| *score >= SIMILAR);
+    scored.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
+}
+
+fn the_plugins_are(names: &[Arc<str>]) -> String {
+    let shown = names.iter().take(NAMES_SHOWN).map(|name| &**name).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "the host has no plugin".to_owned(),
+        n if n > NAMES_SHOWN => format!("the plugins are {shown} and {} others", n - NAMES_SHOWN),
+        _ => format!("the plugins are {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(name: &str, names: &[&str]) -> String {
+        let names: Vec<Arc<str>> = names.iter().map(|name| Arc::from(*name)).collect();
+        Refusal::unknown_plugin(name, &names).hint.unwrap()
+    }
+
+    #[test]
+    fn an_unknown_plugin_is_answered_with_the_nearest_name_and_all_names() {
+        let names = ["census", "mirror", "quota"];
+        assert_eq!(hint("miror", &names), "did you mean mirror? the plugins are census, mirror, quota");
+        assert_eq!(hint("mir", &names), "did you mean mirror? the plugins are census, mirror, quota");
+        assert_eq!(hint("zzz", &names), "the plugins are census, mirror, quota");
+        assert_eq!(hint("x", &[]), "the host has no plugin");
+        let many: Vec<_> = (0..30).map(|n| format!("plugin-{n}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        assert!(hint("zzz", &many).ends_with("plugin-19 and 10 others"));
+    }
+}

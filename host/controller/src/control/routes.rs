@@ -1,0 +1,184 @@
+//! The operations as HTTP requests.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use futures::stream;
+use serde::{Deserialize, Serialize};
+
+use super::{Control, Refusal};
+use crate::dispatch::Redeliver;
+use crate::report::{self, HostEvent, Line, LineReader, Timestamp};
+
+/// Which lines of a plugin are asked for.
+#[derive(Debug, Deserialize)]
+struct LinesQuery {
+    /// Only the last lines; without it all that the host keeps.
+    tail: Option<u64>,
+    /// Goes on with new lines.
+    #[serde(default)]
+    follow: bool,
+    /// JSON objects in place of lines for people.
+    #[serde(default)]
+    json: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct ParkedQuery {
+    plugin: Option<String>,
+}
+
+/// What is to be delivered again.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum RedeliverRequest {
+    All,
+    Object { subscription: String, namespace: String, name: String },
+    Key { kind: String, namespace: String, name: String },
+}
+
+/// A command that was carried out.
+#[derive(Debug, Serialize)]
+struct Done {
+    plugin: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redelivered: Option<u64>,
+}
+
+/// Returns the operations that read, for the admin address.
+pub(crate) fn reading(control: Control) -> Router {
+    let other = any(|| async { Refusal::only_on_the_socket() });
+    pages().route("/v1/plugins/{name}/{operation}", other).with_state(control)
+}
+
+/// Returns all operations, for the control socket.
+pub(crate) fn all(control: Control) -> Router {
+    pages()
+        .route("/v1/plugins/{name}/lines", get(lines))
+        .route("/v1/plugins/{name}/suspend", post(suspend))
+        .route("/v1/plugins/{name}/resume", post(resume))
+        .route("/v1/plugins/{name}/redeliver", post(redeliver))
+        .with_state(control)
+}
+
+fn pages() -> Router<Control> {
+    Router::new()
+        .route("/v1/host", get(host))
+        .route("/v1/plugins", get(plugins))
+        .route("/v1/plugins/{name}", get(plugin))
+        .route("/v1/parked", get(parked))
+}
+
+async fn host(State(control): State<Control>) -> Response {
+    json(&control.host())
+}
+
+async fn plugins(State(control): State<Control>) -> Response {
+    json(&control.plugins())
+}
+
+async fn plugin(State(control): State<Control>, Path(name): Path<String>) -> Result<Response, Refusal> {
+    Ok(json(&control.plugin(&name)?))
+}
+
+async fn parked(
+    State(control): State<Control>,
+    Query(query): Query<ParkedQuery>,
+) -> Result<Response, Refusal> {
+    Ok(json(&control.parked(query.plugin.as_deref()).await?))
+}
+
+async fn suspend(State(control): State<Control>, Path(plugin): Path<String>) -> Result<Json<Done>, Refusal> {
+    control.suspend(&plugin).await?;
+    Ok(Json(Done { plugin, redelivered: None }))
+}
+
+async fn resume(State(control): State<Control>, Path(plugin): Path<String>) -> Result<Json<Done>, Refusal> {
+    control.resume(&plugin).await?;
+    Ok(Json(Done { plugin, redelivered: None }))
+}
+
+async fn redeliver(
+    State(control): State<Control>,
+    Path(plugin): Path<String>,
+    Json(what): Json<RedeliverRequest>,
+) -> Result<Json<Done>, Refusal> {
+    let what = match what {
+        RedeliverRequest::All => Redeliver::All,
+        RedeliverRequest::Object { subscription, namespace, name } => {
+            Redeliver::Object { subscription, namespace, name }
+        }
+        RedeliverRequest::Key { kind, namespace, name } => Redeliver::Key { kind, namespace, name },
+    };
+    let redelivered = Some(control.redeliver(&plugin, what).await?);
+    Ok(Json(Done { plugin, redelivered }))
+}
+
+/// Streams the lines about a plugin. With `follow` the stream ends with the plugin or the host.
+async fn lines(
+    State(control): State<Control>,
+    Path(plugin): Path<String>,
+    Query(query): Query<LinesQuery>,
+) -> Result<Response, Refusal> {
+    let LinesQuery { tail, follow, json } = query;
+    let kept = control.reporter.kept_lines(&plugin).ok_or_else(|| control.unknown(&plugin))?;
+    let token = control.token.clone();
+    let read = move |reader: Option<LineReader>| {
+        let token = token.clone();
+        async move {
+            let mut reader = reader?;
+            let mut is_open = true;
+            loop {
+                let text = text_of(&mut reader, json);
+                if !text.is_empty() {
+                    let next = (follow && is_open).then_some(reader);
+                    return Some((Ok::<_, Infallible>(Bytes::from(text)), next));
+                }
+                if !follow || !is_open {
+                    return None;
+                }
+                // The last lines are those that were reported before the end.
+                is_open = tokio::select! {
+                    biased;
+                    () = token.cancelled() => false,
+                    is_open = reader.changed() => is_open,
+                };
+            }
+        }
+    };
+    let content_type = if json { "application/x-ndjson" } else { "text/plain; charset=utf-8" };
+    let body = Body::from_stream(stream::unfold(Some(kept.reader(tail)), read));
+    Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
+}
+
+fn text_of(reader: &mut LineReader, as_json: bool) -> Vec<u8> {
+    let read = reader.read();
+    let skipped = (read.skipped > 0).then(|| Line {
+        time: Timestamp::now(),
+        event: HostEvent::ReportsDropped { count: read.skipped },
+        plugin: None,
+        generation: None,
+    });
+    let mut text = Vec::new();
+    for line in skipped.iter().chain(&read.lines) {
+        match as_json {
+            // Serialising into memory does not fail.
+            true => drop(report::write_json(&mut text, line)),
+            false => text.extend_from_slice(line.to_string().as_bytes()),
+        }
+        text.push(b'\n');
+    }
+    text
+}
+
+fn json(page: &impl Serialize) -> Response {
+    match report::to_json(page) {
+        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
+}

@@ -1,0 +1,195 @@
+//! The newest lines about each plugin, for `oarlock logs`. Printing them does not remove them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::Line;
+
+/// The memory that the kept lines about one plugin may take. The oldest lines are forgotten first.
+pub(crate) const MAX_BYTES: usize = 64 << 10;
+
+/// The kept lines of all plugins that are loaded.
+#[derive(Debug, Default)]
+pub(super) struct AllKeptLines {
+    plugins: Mutex<BTreeMap<Arc<str>, Arc<KeptLines>>>,
+}
+
+/// The kept lines about one plugin, numbered from 0.
+#[derive(Debug, Default)]
+pub(crate) struct KeptLines {
+    lines: Mutex<Lines>,
+    /// The number of the next line; none when the plugin was unloaded.
+    next: watch::Sender<Option<u64>>,
+}
+
+/// Reads the lines about one plugin in order, first those that are kept, then new ones.
+pub(crate) struct LineReader {
+    kept: Arc<KeptLines>,
+    next: u64,
+    news: watch::Receiver<Option<u64>>,
+}
+
+/// The result of one read.
+#[derive(Debug)]
+pub(crate) struct ReadLines {
+    /// Lines that were forgotten before they were read.
+    pub(crate) skipped: u64,
+    pub(crate) lines: Vec<Line>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    /// The lines and their bytes.
+    lines: VecDeque<(Line, usize)>,
+    bytes: usize,
+    /// The number of the first line.
+    first: u64,
+}
+
+// === impl AllKeptLines ===
+
+impl AllKeptLines {
+    pub(super) fn of(&self, plugin: &str) -> Option<Arc<KeptLines>> {
+        self.plugins.lock().get(plugin).cloned()
+    }
+
+    /// Keeps the lines about a plugin from now on. Does nothing if they are kept already.
+    pub(super) fn keep(&self, plugin: &Arc<str>) {
+        let fresh = || {
+            let kept = KeptLines::default();
+            kept.next.send_replace(Some(0));
+            Arc::new(kept)
+        };
+        self.plugins.lock().entry(plugin.clone()).or_insert_with(fresh);
+    }
+
+    /// Forgets the lines about a plugin. Its readers come to their end.
+    pub(super) fn forget(&self, plugin: &str) {
+        if let Some(kept) = self.plugins.lock().remove(plugin) {
+            kept.next.send_replace(None);
+        }
+    }
+}
+
+// === impl KeptLines ===
+
+impl KeptLines {
+    pub(super) fn add(&self, line: Line, bytes: usize) {
+        let next = {
+            let mut lines = self.lines.lock();
+            lines.bytes += bytes;
+            lines.lines.push_back((line, bytes));
+            while lines.bytes > MAX_BYTES {
+                let Some((_, bytes)) = lines.lines.pop_front() else { break };
+                lines.bytes -= bytes;
+                lines.first += 1;
+            }
+            lines.first + lines.lines.len() as u64
+        };
+        self.next.send_if_modified(|it| match it {
+            // Another thread may have added a later line.
+            Some(it) if *it < next => {
+                *it = next;
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Returns a reader that begins with the last `tail` lines; with all that are kept if it is none.
+    pub(crate) fn reader(self: &Arc<Self>, tail: Option<u64>) -> LineReader {
+        let news = self.next.subscribe();
+        let lines = self.lines.lock();
+        let end = lines.first + lines.lines.len() as u64;
+        let next = tail.map_or(lines.first, |tail| end.saturating_sub(tail).max(lines.first));
+        LineReader { kept: self.clone(), next, news }
+    }
+}
+
+// === impl LineReader ===
+
+impl LineReader {
+    /// Returns the lines that there are. Does not wait.
+    pub(crate) fn read(&mut self) -> ReadLines {
+        let lines = self.kept.lines.lock();
+        let skipped = lines.first.saturating_sub(self.next);
+        let begin = usize::try_from(self.next.saturating_sub(lines.first)).unwrap_or(usize::MAX);
+        let read: Vec<_> = lines.lines.iter().skip(begin).map(|(line, _)| line.clone()).collect();
+        self.next = lines.first + lines.lines.len() as u64;
+        ReadLines { skipped, lines: read }
+    }
+
+    /// Waits for further lines. Returns false when the plugin was unloaded.
+    pub(crate) async fn changed(&mut self) -> bool {
+        let next = self.next;
+        let news = self.news.wait_for(|it| it.is_none_or(|it| it > next)).await;
+        news.is_ok_and(|it| it.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Config, HostEvent, Level, Reporter, channel};
+    use super::*;
+
+    fn reporter(level: Level) -> (Reporter, Reporter) {
+        let (reporter, _) = channel(Config { level, ..Config::default() });
+        let plugin: Arc<str> = "p".into();
+        reporter.keep_lines(&plugin);
+        let about = reporter.about(&plugin, 1);
+        (reporter, about)
+    }
+
+    fn log(about: &Reporter, level: Level, message: &str) {
+        about.report(HostEvent::GuestLog { level, message: message.to_owned(), pairs: Default::default() });
+    }
+
+    fn messages(read: &ReadLines) -> Vec<String> {
+        let text = |line: &Line| line.to_string().rsplit(' ').next().unwrap().to_owned();
+        read.lines.iter().map(text).collect()
+    }
+
+    #[tokio::test]
+    async fn the_newest_lines_are_kept_whether_they_are_printed_or_not() {
+        let (reporter, about) = reporter(Level::Error);
+        for (level, message) in [(Level::Debug, "a"), (Level::Info, "b"), (Level::Error, "c")] {
+            log(&about, level, message);
+        }
+        let kept = reporter.kept_lines("p").unwrap();
+        assert_eq!(messages(&kept.reader(None).read()), ["b", "c"]);
+        assert_eq!(messages(&kept.reader(Some(1)).read()), ["c"]);
+        assert!(kept.reader(Some(0)).read().lines.is_empty());
+        assert!(reporter.kept_lines("other").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_follows_new_lines_until_the_plugin_is_unloaded() {
+        let (reporter, about) = reporter(Level::Info);
+        let mut reader = reporter.kept_lines("p").unwrap().reader(None);
+        log(&about, Level::Info, "a");
+        assert!(reader.changed().await);
+        assert_eq!(messages(&reader.read()), ["a"]);
+        let waits = tokio::time::timeout(std::time::Duration::from_secs(1), reader.changed()).await;
+        assert!(waits.is_err(), "there is no further line");
+        reporter.forget_lines("p");
+        assert!(!reader.changed().await);
+    }
+
+    #[tokio::test]
+    async fn promise_4_the_kept_lines_of_a_plugin_are_bounded_and_losses_are_counted() {
+        let (reporter, about) = reporter(Level::Info);
+        let mut reader = reporter.kept_lines("p").unwrap().reader(None);
+        for _ in 0..100 {
+            log(&about, Level::Info, &"x".repeat(8 << 10));
+        }
+        let read = reader.read();
+        assert!(!read.lines.is_empty() && read.lines.len() <= MAX_BYTES / (8 << 10), "{}", read.lines.len());
+        assert_eq!(read.skipped + read.lines.len() as u64, 100);
+        // A line that is too long on its own is not kept.
+        log(&about, Level::Info, &"x".repeat(MAX_BYTES));
+        assert_eq!((reader.read().skipped, reader.read().lines.len()), (1, 0));
+    }
+}

@@ -13,5 +13,5 @@ wasmtime::component::bindgen!({
         "oarlock:plugin/client": async,
     },
     exports: { default: async },
-    additional_derives: [PartialEq, Eq, PartialOrd, Ord, Hash],
+    additional_derives: [PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize],
 });

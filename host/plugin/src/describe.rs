@@ -3,7 +3,7 @@
 
 mod check;
 mod computing;
-mod no_access;
+pub(crate) mod no_access;
 
 use std::{sync::Arc, time::Duration};
 
@@ -86,6 +86,7 @@ async fn ask(
         log,
         metrics: Arc::new(GuestMetrics::new()),
         usage: Usage::default(),
+        interception: None,
         share: component.engine().share(DEFAULT_WEIGHT),
     };
     let mut instance = Instance::new(component, config).await?;

@@ -5,7 +5,12 @@ mod failures;
 mod share;
 mod ticker;
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use wasmtime::component::{HasSelf, Linker};
@@ -16,7 +21,7 @@ use crate::{
     code::CodeStore,
     compiler::{Compilation, Compiler, EngineTag, Queue},
     component::{Component, Digest, Loaded},
-    imports,
+    imports, intercept,
     state::StoreState,
 };
 
@@ -81,6 +86,8 @@ struct Inner {
     plain: Linker<StoreState>,
     /// Links the imports of the contract and an empty WASI.
     with_wasi: Linker<StoreState>,
+    /// The same two with an interceptor, from the first record or replay on.
+    intercepted: [OnceLock<Linker<StoreState>>; 2],
 }
 
 // === impl EngineConfig ===
@@ -132,6 +139,7 @@ impl Engine {
                 loaded: Mutex::default(),
                 plain,
                 with_wasi,
+                intercepted: Default::default(),
             }),
         })
     }
@@ -142,6 +150,17 @@ impl Engine {
 
     pub(crate) fn linker(&self, wasi: bool) -> &Linker<StoreState> {
         if wasi { &self.inner.with_wasi } else { &self.inner.plain }
+    }
+
+    /// Returns the linker for an instance with an interceptor.
+    pub(crate) fn intercepted(&self, wasi: bool) -> wasmtime::Result<&Linker<StoreState>> {
+        let made = &self.inner.intercepted[usize::from(wasi)];
+        if let Some(linker) = made.get() {
+            return Ok(linker);
+        }
+        let mut linker = Linker::new(&self.inner.wasmtime);
+        intercept::add_to_linker(&mut linker, wasi)?;
+        Ok(made.get_or_init(|| linker))
     }
 
     /// Creates a plugin's share of the CPU time that guests get. The weight is between 1 and [`MAX_WEIGHT`].

@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures::FutureExt as _;
+use serde::Serialize;
 use serde_json::Value;
 use wasmtime::{Store, UpdateDeadline};
 
@@ -20,6 +21,7 @@ use crate::{
     contract::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey},
     engine::{Running, Share},
     guest::{GuestLog, GuestMetrics, Usage},
+    intercept::{self, Interception},
     kube_access::{EventObject, KubeAccess},
     limits::Limits,
     state::{Deadline, StoreState},
@@ -52,6 +54,8 @@ pub struct InstanceConfig {
     pub usage: Usage,
     /// The plugin's share of the CPU, from [`Engine::share`](crate::Engine::share).
     pub share: Share,
+    /// Records the calls of the instance, or answers its imports from a record.
+    pub interception: Option<Interception>,
 }
 
 /// An instance of a component. It handles one call at a time.
@@ -84,12 +88,21 @@ impl Instance {
     ///
     /// When the component traps while it starts, or exceeds a limit.
     pub async fn new(component: &Component, config: InstanceConfig) -> Result<Self, CallError> {
-        let InstanceConfig { config, limits, access, log, metrics, usage, share: _ } = config;
+        let InstanceConfig { config, limits, access, log, metrics, usage, share: _, interception } = config;
         let exports = component.exports();
         let mut store = Store::new(
             component.engine().wasmtime(),
             StoreState::new(access, config, log, metrics, &usage, &limits),
         );
+        let linked;
+        let mut pre = &exports.pre;
+        if let Some(interception) = interception {
+            linked = intercept::link(component).map_err(|error| call_error::mismatch(&error))?;
+            pre = &linked;
+            let interceptor = interception.interceptor();
+            interceptor.call_begins("start", intercept::value(&limits));
+            store.data_mut().interceptor = Some(interceptor);
+        }
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
         store.set_max_component_handles(MAX_HANDLES);
@@ -103,12 +116,15 @@ impl Instance {
         });
         let limit = limits.start_deadline;
         let running = component.engine().running();
-        let started = within(limit, &usage, exports.pre.instantiate_async(&mut store)).await;
+        let started = within(limit, &usage, pre.instantiate_async(&mut store)).await;
         drop(running);
         let instance = started.map_err(|error| {
             let output = store.data().output.take();
-            call_error::classify(&error, store.data(), During::Start, output)
+            let error = call_error::classify(&error, store.data(), During::Start, output);
+            intercept::call_ends(store.data(), Err::<&(), _>(&error));
+            error
         })?;
+        intercept::call_ends(store.data(), Ok(&()));
         store.data().output.flush();
         let Guests { metadata, handler, reconciler } =
             exports.load(&mut store, &instance).map_err(|error| call_error::mismatch(&error))?;
@@ -137,6 +153,7 @@ impl Instance {
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, None, Some(object))?;
+        intercept::call_begins(self.store.data(), "on-add", event);
         let answer = within(call.limit, &self.usage, guest.call_on_add(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
@@ -154,6 +171,7 @@ impl Instance {
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, Some(old), Some(new))?;
+        intercept::call_begins(self.store.data(), "on-update", event);
         let answer = within(call.limit, &self.usage, guest.call_on_update(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
@@ -170,6 +188,7 @@ impl Instance {
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, Some(last), None)?;
+        intercept::call_begins(self.store.data(), "on-delete", event);
         let answer = within(call.limit, &self.usage, guest.call_on_delete(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
@@ -182,6 +201,7 @@ impl Instance {
     pub async fn on_synced(&mut self, event: &Synced) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
         let call = self.begin(self.call_deadline, None, None)?;
+        intercept::call_begins(self.store.data(), "on-synced", event);
         let answer = within(call.limit, &self.usage, guest.call_on_synced(&mut self.store, event)).await;
         self.end(call, answer).map(cut_failure)
     }
@@ -194,6 +214,7 @@ impl Instance {
     pub async fn reconcile(&mut self, key: &WorkKey) -> Result<Result<Outcome, Failure>, CallError> {
         let guest = exported(self.reconciler.clone(), "reconciler")?;
         let call = self.begin(self.call_deadline, None, None)?;
+        intercept::call_begins(self.store.data(), "reconcile", key);
         let answer = within(call.limit, &self.usage, guest.call_reconcile(&mut self.store, key)).await;
         self.end(call, answer).map(cut_failure)
     }
@@ -213,6 +234,7 @@ impl Instance {
     /// Calls `describe`. Only [`crate::describe`] does that, in an instance of its own.
     pub(crate) async fn describe(&mut self) -> Result<Result<Description, String>, CallError> {
         let call = self.begin(self.start_deadline, None, None)?;
+        intercept::call_begins(self.store.data(), "describe", &());
         let answer = within(call.limit, &self.usage, self.metadata.call_describe(&mut self.store)).await;
         self.end(call, answer)
     }
@@ -236,7 +258,7 @@ impl Instance {
         Ok(Call { limit, began: Instant::now(), _running: self.component.engine().running() })
     }
 
-    fn end<T>(&mut self, call: Call, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
+    fn end<T: Serialize>(&mut self, call: Call, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
         self.usage.called(call.began.elapsed());
         drop(call);
         let state = self.store.data_mut();
@@ -246,12 +268,15 @@ impl Instance {
         match answer {
             Ok(answer) => {
                 state.output.flush();
+                intercept::call_ends(state, Ok(&answer));
                 self.alive = true;
                 Ok(answer)
             }
             Err(error) => {
                 let output = state.output.take();
-                Err(call_error::classify(&error, state, During::Call, output))
+                let error = call_error::classify(&error, state, During::Call, output);
+                intercept::call_ends(state, Err::<&T, _>(&error));
+                Err(error)
             }
         }
     }

@@ -13,6 +13,7 @@ use wasmtime_wasi::WasiCtx;
 
 use crate::{
     guest::{GuestLog, GuestMetrics, Usage},
+    intercept::Intercept,
     kube_access::{EventObject, KubeAccess},
     limiter::Limiter,
     limits::Limits,
@@ -27,6 +28,8 @@ pub(crate) struct StoreState {
     pub(crate) log: Arc<GuestLog>,
     pub(crate) output: Arc<Output>,
     pub(crate) metrics: Arc<GuestMetrics>,
+    /// Sees all calls and imports, for a record or a replay.
+    pub(crate) interceptor: Option<Arc<dyn Intercept>>,
     pub(crate) usage: Usage,
     pub(crate) old: Option<Arc<dyn EventObject>>,
     pub(crate) new: Option<Arc<dyn EventObject>>,
@@ -64,6 +67,7 @@ impl StoreState {
         limits: &Limits,
     ) -> Self {
         Self {
+            interceptor: None,
             access,
             config,
             output: Arc::new(Output::new(Arc::clone(&log))),

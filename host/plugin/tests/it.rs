@@ -10,6 +10,7 @@ mod it {
     mod fixtures;
     mod hostile;
     mod hostile_names;
+    mod record;
     mod refusals;
     mod support;
 }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Returns `not-synced` for every read of the cache, and `unavailable` for every other call.
-pub(super) struct NoAccess;
+pub(crate) struct NoAccess;
 
 // === impl NoAccess ===
 

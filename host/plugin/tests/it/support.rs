@@ -95,6 +95,7 @@ impl Host {
             access: Arc::clone(&self.kube) as _,
             log: Arc::clone(&self.log),
             metrics: Arc::new(GuestMetrics::new()),
+            interception: None,
             usage: self.usage.clone(),
             share: self.share.clone(),
         };

@@ -78,6 +78,7 @@ impl Preparation<'_> {
                 limits: file.limits.clone(),
                 access: Arc::new(access),
                 log: log.clone(),
+                interception: None,
                 metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
                 usage: slot.usage.clone(),
                 share: slot.share.clone(),

@@ -1,0 +1,157 @@
+//! Collects the imports of the current call of one instance, and passes the call to the writer when it ends.
+
+use std::sync::{Arc, atomic::Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::{
+    Recorder,
+    entry::{Call, Ended, Entry, Gone, Import, Start},
+    format::MAX_ENTRY,
+    now_ms,
+    redaction::Sources,
+};
+use crate::{CallError, intercept::Intercept, limits::Limits};
+
+/// The interceptor of one instance.
+pub(super) struct CallLog {
+    recorder: Recorder,
+    generation: u64,
+    instance: u64,
+    sources: Arc<Sources>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The call in progress.
+    call: Option<Call>,
+    /// Its size as JSON, about.
+    bytes: usize,
+    /// Calls that were left out since the last one that was recorded.
+    n_lost: u64,
+    has_started: bool,
+}
+
+// === impl CallLog ===
+
+impl CallLog {
+    pub(super) fn new(recorder: Recorder, generation: u64, sources: Arc<Sources>) -> Self {
+        let instance = recorder.shared.instances.fetch_add(1, Relaxed) + 1;
+        Self { recorder, generation, instance, sources, state: Mutex::default() }
+    }
+
+    fn end(&self, ended: Ended) {
+        let mut state = self.state.lock();
+        let Some(call) = state.call.take() else { return };
+        let bytes = state.bytes + size(&ended);
+        let is_start = !std::mem::replace(&mut state.has_started, true);
+        let mut call = Call { ended, lost_before: state.n_lost, ..call };
+        let entry = if is_start {
+            let limits = serde_json::from_value(call.argument.take());
+            let limits = limits.unwrap_or_else(|_| Limits::default());
+            Entry::Start(Start { generation: self.generation, limits, call })
+        } else {
+            Entry::Call(call)
+        };
+        if self.recorder.send(entry, &self.sources, bytes as u64) {
+            state.n_lost = 0;
+        } else {
+            state.n_lost += 1;
+        }
+    }
+}
+
+impl Intercept for CallLog {
+    fn call_begins(&self, function: &'static str, argument: Value) {
+        if !self.recorder.shared.goes_on() {
+            return;
+        }
+        // A call whose future was dropped had no end.
+        self.end(Ended::Cancelled);
+        let mut state = self.state.lock();
+        state.bytes = json_size(&argument) + 200;
+        state.call = Some(Call {
+            number: 0,
+            instance: self.instance,
+            time_ms: now_ms(),
+            function: function.to_owned(),
+            argument,
+            imports: Vec::new(),
+            ended: Ended::Cancelled,
+            lost_before: 0,
+            cut: false,
+        });
+    }
+
+    fn import_begins(&self, function: &'static str, arguments: Value) -> Option<Value> {
+        let mut state = self.state.lock();
+        let State { call: Some(call), bytes, .. } = &mut *state else { return None };
+        *bytes += json_size(&arguments) + 80;
+        if *bytes > MAX_ENTRY / 2 {
+            call.cut = true;
+        }
+        if !call.cut {
+            call.imports.push(Import { function: function.to_owned(), arguments, answer: None });
+        }
+        None
+    }
+
+    fn import_ends(&self, answer: Value) {
+        let mut state = self.state.lock();
+        let State { call: Some(call), bytes, .. } = &mut *state else { return };
+        if call.cut {
+            return;
+        }
+        *bytes += json_size(&answer);
+        if *bytes > MAX_ENTRY / 2 {
+            call.cut = true;
+        } else if let Some(import) = call.imports.last_mut() {
+            import.answer = Some(answer);
+        }
+    }
+
+    fn call_ends(&self, answer: Result<Value, &CallError>) {
+        self.end(answer.into());
+    }
+
+    fn answer_is_invalid(&self, error: &serde_json::Error) -> ! {
+        unreachable!("a record answers no import: {error}")
+    }
+
+    fn answers(&self) -> bool {
+        false
+    }
+}
+
+impl Drop for CallLog {
+    fn drop(&mut self) {
+        if !self.recorder.shared.goes_on() {
+            return;
+        }
+        self.end(Ended::Cancelled);
+        let gone = Gone { instance: self.instance, lost_before: self.state.lock().n_lost };
+        self.recorder.send(Entry::Gone(gone), &self.sources, 0);
+    }
+}
+
+fn size(ended: &Ended) -> usize {
+    match ended {
+        Ended::Answer(answer) => json_size(answer),
+        Ended::Failed { message, .. } => message.len(),
+        Ended::Cancelled => 0,
+    }
+}
+
+/// Returns about the length of the value as JSON. Quotes in texts count twice.
+fn json_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + memchr::memchr_iter(b'"', text.as_bytes()).count() + 3,
+        Value::Array(items) => items.iter().map(json_size).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + 4 + json_size(value)).sum::<usize>() + 2
+        }
+    }
+}

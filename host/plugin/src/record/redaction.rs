@@ -1,0 +1,213 @@
+//! Replaces values of Secrets in the entries of a record.
+//!
+//! Two steps for each entry. The first finds values at their source: what crosses the border about the
+//! resource `secrets` (an event, a read, a write), in whole objects, in the fields of a projection, in a
+//! patch, and in the last applied configuration. There everything is replaced that is not known to be public,
+//! such as names and labels. The second step replaces copies of these values, and of their base64 or decoded
+//! form, in all texts of the entry: log lines, other objects, failures.
+//!
+//! It cannot find a value that the guest changed otherwise (a hash, a part of it, two values joined and
+//! encoded), one of fewer than [`known::MIN_LEN`] bytes outside of a Secret, or one that the guest knew
+//! before a Secret with it crossed the border.
+
+mod json_text;
+mod known;
+mod sources;
+
+use serde_json::Value;
+
+pub(super) use self::sources::Sources;
+use self::{
+    json_text::Place,
+    known::Known,
+    sources::{Subject, field_names},
+};
+use super::{
+    entry::{Call, Ended, Entry, Import, Start},
+    pseudonyms::Pseudonyms,
+};
+
+/// Replaces the values of Secrets in one file.
+pub(super) struct Redaction {
+    pseudonyms: Pseudonyms,
+    known: Known,
+}
+
+// === impl Redaction ===
+
+impl Redaction {
+    pub(super) fn new() -> Self {
+        Self { pseudonyms: Pseudonyms::new(), known: Known::default() }
+    }
+
+    /// Returns the number of values that were too many to be remembered.
+    pub(super) fn n_forgotten(&self) -> u64 {
+        self.known.n_forgotten()
+    }
+
+    /// Replaces the values in an entry.
+    pub(super) fn redact(&mut self, entry: &mut Entry, sources: &Sources) {
+        match entry {
+            Entry::Start(Start { call, .. }) | Entry::Call(call) => self.call(call, sources),
+            Entry::File(_) | Entry::Generation(_) | Entry::Gone(_) | Entry::End(_) => {}
+        }
+    }
+
+    fn call(&mut self, call: &mut Call, sources: &Sources) {
+        let Call { argument, imports, ended, .. } = call;
+        let subject = sources.of_call(argument);
+        if let Some(subject) = &subject {
+            self.known.publish_names(argument);
+            for name in ["fields", "old_fields"] {
+                if let Some(Value::Array(values)) = argument.get_mut(name) {
+                    self.fields(values, &subject.fields);
+                }
+            }
+        }
+        for import in &mut *imports {
+            if let Some(subject) = sources.of_import(import, subject.as_ref()) {
+                self.import(import, &subject);
+            }
+        }
+        // Now all values of this call are known.
+        self.known.replace_all(argument);
+        for Import { arguments, answer, .. } in imports {
+            self.known.replace_all(arguments);
+            answer.iter_mut().for_each(|answer| self.known.replace_all(answer));
+        }
+        match ended {
+            Ended::Answer(answer) => self.known.replace_all(answer),
+            Ended::Failed { message, .. } => self.known.replace(message),
+            Ended::Cancelled => {}
+        }
+    }
+
+    /// Replaces the values in an import that is about Secrets.
+    fn import(&mut self, import: &mut Import, subject: &Subject) {
+        let Import { function, arguments, answer } = import;
+        self.known.publish_names(arguments);
+        if let Some(Value::String(value)) = arguments.get_mut("value")
+            && let Some(place) = subject.index
+        {
+            self.plain(value, place);
+        }
+        let pointers = field_names(arguments);
+        if function.starts_with("client.") {
+            for name in ["json", "body"] {
+                if let Some(Value::String(text)) = arguments.get_mut(name) {
+                    self.object_or_patch(text);
+                }
+            }
+        }
+        // Errors have no values, except for copies.
+        let Some(Value::Object(answer)) = answer else { return };
+        let Some(answer) = answer.get_mut("Ok") else { return };
+        match (function.as_str(), answer) {
+            ("cache.index-values", Value::Array(values)) => {
+                if let Some(place) = subject.index {
+                    let texts = values
+                        .iter_mut()
+                        .filter_map(|it| if let Value::String(it) = it { Some(it) } else { None });
+                    texts.for_each(|text| self.plain(text, place));
+                }
+            }
+            (_, answer) => self.answer(answer, &pointers),
+        }
+    }
+
+    /// Replaces everything in an answer that is not known to be public.
+    fn answer(&mut self, answer: &mut Value, pointers: &[String]) {
+        match answer {
+            // The answer of `field`, `json` or `get`.
+            Value::String(text) => self.text_at(text, pointers.first().map_or("", String::as_str)),
+            // The answer of `fields`.
+            Value::Array(values) if values.iter().all(|it| it.is_string() || it.is_null()) => {
+                self.fields(values, pointers);
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.answer(item, pointers)),
+            Value::Object(row) => {
+                self.known.publish_names(&Value::Object(row.clone()));
+                for (name, value) in row {
+                    match (name.as_str(), value) {
+                        // The identity of an object, and the position in a list.
+                        (
+                            "object" | "name" | "namespace" | "uid" | "resource_version" | "continue_token",
+                            _,
+                        ) => {}
+                        ("fields", Value::Array(values)) => self.fields(values, pointers),
+                        ("json", Value::String(text)) => self.text_at(text, ""),
+                        (_, value) => self.answer(value, pointers),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn fields(&mut self, values: &mut [Value], pointers: &[String]) {
+        for (i, value) in values.iter_mut().enumerate() {
+            if let Value::String(text) = value {
+                // A place that is not known counts as secret.
+                self.text_at(text, pointers.get(i).map_or("/data/?", String::as_str));
+            }
+        }
+    }
+
+    /// Replaces the values in the JSON text at a pointer of a Secret.
+    fn text_at(&mut self, text: &mut String, pointer: &str) {
+        let Self { pseudonyms, known } = self;
+        *text = json_text::redact(text, pointer, &mut |value, place| known.learn(pseudonyms, value, place))
+            .unwrap_or_else(|| known.learn(pseudonyms, text, Place::Plain));
+    }
+
+    /// Replaces the values in the body of a write.
+    fn object_or_patch(&mut self, text: &mut String) {
+        if !text.trim_start().starts_with('[') {
+            return self.text_at(text, "");
+        }
+        let Ok(Value::Array(operations)) = serde_json::from_str::<Value>(text) else {
+            return self.text_at(text, "/data/?");
+        };
+        // The place of a value is in another field than the value, so values are replaced by their text.
+        for operation in operations {
+            let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
+            let Some(value) = operation.get("value") else { continue };
+            let before = value.to_string();
+            let mut after = before.clone();
+            self.text_at(&mut after, path);
+            let pairs = [(before, after)];
+            for (before, after) in pairs {
+                let strings = strings_of(&before).into_iter().zip(strings_of(&after));
+                for (old, new) in strings.filter(|(old, new)| old != new) {
+                    *text = text.replace(&quoted(&old), &quoted(&new));
+                }
+            }
+        }
+    }
+
+    fn plain(&mut self, text: &mut String, place: Place) {
+        *text = self.known.learn(&self.pseudonyms, text, place);
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Returns all strings of a JSON text, in order, without the names of fields.
+fn strings_of(text: &str) -> Vec<String> {
+    fn collect(value: Value, strings: &mut Vec<String>) {
+        match value {
+            Value::String(text) => strings.push(text),
+            Value::Array(items) => items.into_iter().for_each(|item| collect(item, strings)),
+            Value::Object(fields) => fields.into_iter().for_each(|(_, item)| collect(item, strings)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut strings = Vec::new();
+    collect(serde_json::from_str(text).unwrap_or_default(), &mut strings);
+    strings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Which calls and imports of a plugin are about Secrets.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::json_text::{Place, place_of};
+use crate::{
+    contract::{Description, GroupVersionResource, IndexSource},
+    record::entry::Import,
+};
+
+/// The declarations of a plugin that are about Secrets.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// The declared fields of subscriptions to Secrets, by the subscription's name.
+    subscriptions: BTreeMap<String, Vec<String>>,
+    listers: Vec<String>,
+    /// The place of the value, by the index's name.
+    indices: BTreeMap<String, Option<Place>>,
+}
+
+/// A call or an import about Secrets.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Subject {
+    /// The pointers of the declared fields.
+    pub(super) fields: Vec<String>,
+    /// The place of the values of an index, if it holds values of Secrets.
+    pub(super) index: Option<Place>,
+}
+
+// === impl Sources ===
+
+impl Sources {
+    pub(crate) fn of(description: &Description) -> Self {
+        let subscriptions = description.subscriptions.iter().filter(|it| is_secrets(&it.target));
+        let listers: Vec<_> =
+            description.reads.iter().filter(|it| is_secrets(&it.target)).map(|it| it.name.clone()).collect();
+        let indices = description.indices.iter().filter(|it| listers.contains(&it.lister));
+        Self {
+            subscriptions: subscriptions.map(|it| (it.name.clone(), it.fields.clone())).collect(),
+            indices: indices
+                .map(|it| {
+                    let place = match &it.source {
+                        IndexSource::Pointer(pointer) => place_of(pointer),
+                        _ => None,
+                    };
+                    (it.name.clone(), place)
+                })
+                .collect(),
+            listers,
+        }
+    }
+
+    /// Returns the subject of a call with this argument, if it is a Secret.
+    pub(super) fn of_call(&self, argument: &Value) -> Option<Subject> {
+        let fields = self.subscriptions.get(argument.get("subscription")?.as_str()?)?;
+        Some(Subject { fields: fields.clone(), index: None })
+    }
+
+    /// Returns the subject of an import in a call about `call`, if it is a Secret.
+    pub(super) fn of_import(&self, import: &Import, call: Option<&Subject>) -> Option<Subject> {
+        let Import { function, arguments, .. } = import;
+        if function.starts_with("event.") {
+            return call.cloned();
+        }
+        if let Some(target) = arguments.get("target") {
+            let is = |name: &str, text: &str| target.get(name).and_then(Value::as_str) == Some(text);
+            return (is("plural", "secrets") && is("group", "")).then(Subject::default);
+        }
+        if let Some(index) = arguments.get("index").and_then(Value::as_str) {
+            let index = *self.indices.get(index)?;
+            return Some(Subject { fields: Vec::new(), index });
+        }
+        let lister = arguments.get("lister")?.as_str()?;
+        self.listers.iter().any(|it| it == lister).then(Subject::default)
+    }
+}
+
+/// Returns the pointers of the fields that an import asks for: `pointer`, `pointers`, or a projection.
+pub(super) fn field_names(arguments: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    if let Some(pointer) = arguments.get("pointer").and_then(text) {
+        return vec![pointer];
+    }
+    let several = arguments.get("pointers").or_else(|| arguments.get("projection")?.get("Fields"));
+    several.and_then(Value::as_array).into_iter().flatten().filter_map(text).collect()
+}
+
+fn is_secrets(target: &GroupVersionResource) -> bool {
+    target.group.is_empty() && target.plural == "secrets"
+}

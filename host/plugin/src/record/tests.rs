@@ -1,0 +1,156 @@
+use std::path::Path;
+
+use oarlock_wait_until::{LIMIT, wait_until};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{CallError, intercept::Intercept as _};
+
+fn config(folder: &Path, limit: u64) -> Config {
+    Config { file: folder.join("a.record"), limit, secrets: false, plugin: "a".into(), host: "0.1.0" }
+}
+
+fn log(recorder: &Recorder) -> CallLog {
+    CallLog::new(recorder.clone(), 1, Arc::default())
+}
+
+fn one_call(log: &CallLog, text: &str) {
+    log.call_begins("reconcile", json!({ "text": text }));
+    log.import_begins("clock.now", json!({}));
+    log.import_ends(json!(5));
+    log.call_ends(Ok(Value::Null));
+}
+
+fn start(log: &CallLog) {
+    log.call_begins("start", serde_json::to_value(crate::Limits::default()).unwrap());
+    log.call_ends(Ok(Value::Null));
+}
+
+fn read(file: &Path) -> Vec<Entry> {
+    let mut reader = Reader::new(std::fs::File::open(file).unwrap()).unwrap();
+    let entries = std::iter::from_fn(|| reader.next_entry().unwrap()).collect();
+    assert!(!reader.is_truncated());
+    entries
+}
+
+fn calls(entries: &[Entry]) -> Vec<&Call> {
+    entries.iter().filter_map(|it| if let Entry::Call(call) = it { Some(call) } else { None }).collect()
+}
+
+#[tokio::test]
+async fn calls_of_several_instances_are_recorded_in_the_order_of_their_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, writer) = Recorder::create(config(folder.path(), 1 << 20)).unwrap();
+    let (first, second) = (log(&recorder), log(&recorder));
+    start(&first);
+    start(&second);
+    first.call_begins("reconcile", json!("first"));
+    one_call(&second, "second");
+    first.call_ends(Err(&CallError::Dead));
+    // A call that the host drops.
+    second.call_begins("reconcile", json!("dropped"));
+    second.import_begins("cache.get", json!({}));
+    drop((first, second));
+    let view = recorder.view();
+    drop(recorder);
+    writer.run(std::future::pending()).await.unwrap();
+
+    let entries = read(&view.file);
+    let calls = calls(&entries);
+    let shown: Vec<_> =
+        calls.iter().map(|it| (it.number, it.instance, it.imports.len(), &it.ended)).collect();
+    let failed = Ended::Failed { kind: Kind::Dead, message: CallError::Dead.to_string() };
+    assert_eq!(
+        shown,
+        [(1, 2, 1, &Ended::Answer(Value::Null)), (2, 1, 0, &failed), (3, 2, 1, &Ended::Cancelled),]
+    );
+    assert_eq!(calls[2].imports[0].answer, None);
+    assert!(matches!(&entries[0], Entry::File(file) if file.plugin == "a" && !file.exact));
+    let end = End { reason: EndReason::Stopped, lost: 0, forgotten_values: 0 };
+    assert_eq!(entries.last(), Some(&Entry::End(end)));
+}
+
+#[tokio::test]
+async fn a_record_ends_at_its_limit_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let limit = 300 << 10;
+    let (recorder, writer) = Recorder::create(config(folder.path(), limit)).unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let log = log(&recorder);
+    start(&log);
+    let mut n = 0_u32;
+    let calling = async {
+        while recorder.view().state == RecordState::Recording {
+            n += 1;
+            assert!(n < 1_000_000, "{:?}", recorder.view());
+            // Text that does not compress.
+            let noise: String = (0..64).map(|_| format!("{:016x}", rand::random::<u64>())).collect();
+            one_call(&log, &noise);
+            tokio::task::yield_now().await;
+        }
+        one_call(&log, "too late");
+        stop.send(()).unwrap();
+    };
+    let (written, ()) = tokio::join!(writer.run(async { drop(stopped.await) }), calling);
+    written.unwrap();
+    let view = recorder.view();
+    assert_eq!(view.state, RecordState::Full);
+    let length = std::fs::metadata(&view.file).unwrap().len();
+    assert!(length <= limit && length > limit / 4, "{length}");
+    let entries = read(&view.file);
+    assert!(matches!(entries.last(), Some(Entry::End(End { reason: EndReason::Limit, .. }))));
+}
+
+#[tokio::test]
+async fn a_call_never_waits_for_the_writer_and_the_record_says_what_it_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, writer) = Recorder::create(config(folder.path(), 64 << 20)).unwrap();
+    let log = log(&recorder);
+    start(&log);
+    // No writer runs.
+    for n in 0..MOST_WAITING + 9 {
+        one_call(&log, &n.to_string());
+    }
+    assert_eq!(recorder.view().lost, 10);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let calling = async {
+        wait_until("the queue has room", LIMIT, || match recorder.queue.capacity() {
+            0 => Err("full"),
+            _ => Ok(()),
+        })
+        .await;
+        one_call(&log, "after");
+        stop.send(()).unwrap();
+    };
+    let (written, ()) = tokio::join!(writer.run(async { drop(stopped.await) }), calling);
+    written.unwrap();
+    let entries = read(&recorder.view().file);
+    let calls = calls(&entries);
+    assert_eq!(calls.len(), MOST_WAITING);
+    assert_eq!(calls.last().unwrap().lost_before, 10);
+}
+
+#[tokio::test]
+async fn a_huge_call_is_cut_and_the_file_belongs_to_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, writer) = Recorder::create(config(folder.path(), 64 << 20)).unwrap();
+    let log = log(&recorder);
+    start(&log);
+    log.call_begins("reconcile", json!({}));
+    for _ in 0..40 {
+        log.import_begins("cache.get", json!({}));
+        log.import_ends("x".repeat(1 << 20).into());
+    }
+    log.call_ends(Ok(Value::Null));
+    drop(log);
+    let file = recorder.view().file;
+    assert!(Recorder::create(config(folder.path(), 1)).is_err(), "a file is never overwritten");
+    drop(recorder);
+    writer.run(std::future::pending()).await.unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let entries = read(&file);
+    let call = calls(&entries)[0];
+    assert!(call.cut && call.imports.len() < 20, "{}", call.imports.len());
+}

@@ -1,0 +1,242 @@
+//! Sessions of real components are recorded, and replayed without the host's answers.
+
+use std::{path::Path, sync::Arc};
+
+use oarlock_plugin::{
+    Component, Instance, InstanceConfig, Limits,
+    contract::{Added, Deleted, ObjectKey, Synced, Updated, WorkKey},
+    guest::{GuestMetrics, Usage},
+    record::{Config, Ended, Entry, Reader, Recorder},
+    replay::{Options, ReplayError, Report, replay},
+};
+use serde_json::json;
+
+use super::{
+    fake::{FakeObject, config_map, object_ref},
+    support::{Add as _, Host, add, deadline, engine, guest},
+};
+
+/// Records what `session` does with instances of a guest, and returns the file.
+async fn record(
+    host: &Host,
+    folder: &Path,
+    session: impl AsyncFnOnce(&InstanceConfig, &Component),
+) -> Vec<u8> {
+    let file = folder.join(format!("{}.record", rand_name()));
+    let config =
+        Config { file: file.clone(), limit: 64 << 20, secrets: false, plugin: "guest".into(), host: "test" };
+    let (recorder, writer) = Recorder::create(config).unwrap();
+    let description = host.describe().await.unwrap();
+    let config = InstanceConfig {
+        config: Arc::new(host.config.clone()),
+        limits: host.limits.clone(),
+        access: Arc::clone(&host.kube) as _,
+        log: Arc::clone(&host.log),
+        metrics: Arc::new(GuestMetrics::new()),
+        usage: Usage::default(),
+        share: engine().share(100),
+        interception: Some(recorder.generation(1, host.component.digest(), &description)),
+    };
+    session(&config, &host.component).await;
+    drop((config, recorder));
+    writer.run(std::future::pending()).await.unwrap();
+    std::fs::read(file).unwrap()
+}
+
+fn rand_name() -> u128 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos()
+}
+
+async fn replay_with(file: &[u8], component: &Component, options: &Options) -> Result<Report, ReplayError> {
+    replay(&mut Reader::new(file).unwrap(), component, options, |_| {}).await
+}
+
+fn text(report: &Report) -> String {
+    let line = |it: &oarlock_plugin::replay::Difference| {
+        format!(
+            "call {} {} import {:?} {}: {} != {}\n",
+            it.call, it.function, it.import, it.at, it.recorded, it.actual
+        )
+    };
+    report.differences.iter().map(line).collect()
+}
+
+/// All notifications about one object.
+async fn lifetime(config: &InstanceConfig, component: &Component) {
+    let mut instance = Instance::new(component, config.clone()).await.unwrap();
+    let (added, object) = add("default", "a");
+    let added = Added { fields: vec![Some("\"1\"".into()), None], ..added };
+    instance.on_add(&added, object).await.unwrap().unwrap();
+    let (old, new) = (config_map("default", "a", 1), config_map("default", "a", 2));
+    let updated = Updated {
+        subscription: "configmaps".into(),
+        object: object_ref(&new),
+        old: object_ref(&old),
+        fields: vec![Some("\"2\"".into()), None],
+        old_fields: vec![Some("\"1\"".into()), None],
+    };
+    let (old, new) = (FakeObject::new(&old), FakeObject::new(&new));
+    instance.on_update(&updated, old, new.clone()).await.unwrap().unwrap();
+    let deleted = Deleted {
+        subscription: "configmaps".into(),
+        object: object_ref(&new.object),
+        final_state_unknown: true,
+        fields: vec![None, None],
+    };
+    instance.on_delete(&deleted, new).await.unwrap().unwrap();
+    instance.on_synced(&Synced { subscription: "configmaps".into(), remaining: 0 }).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_replay_of_the_same_component_is_equal_in_every_language() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["hello-rust", "hello-c", "hello-go", "hello-ts", "hello-python"] {
+        let host = Host::new(name).await;
+        host.kube.put(&config_map("default", "a", 1));
+        let file = record(&host, folder.path(), lifetime).await;
+        for _ in 0..2 {
+            let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+            assert_eq!((report.calls, report.skipped), (5, 0), "{name}");
+            assert!(report.imports >= 8, "{name}: {report:?}");
+            assert_eq!(text(&report), "", "{name}");
+            assert!(!report.exact);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_replay_never_asks_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("makes-mistakes").await;
+    host.kube.put(&config_map("default", "a", 1));
+    let file = record(&host, folder.path(), async |config, component| {
+        let mut instance = Instance::new(component, config.clone()).await.unwrap();
+        instance.add("default", "a").await.unwrap().unwrap();
+    })
+    .await;
+    host.kube.remove(&config_map("default", "a", 1));
+    let lines = host.lines().len();
+    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+    assert_eq!(text(&report), "");
+    assert!(report.imports > 100, "{report:?}");
+    assert_eq!(host.lines().len(), lines);
+}
+
+#[tokio::test]
+async fn another_component_differs_and_the_first_difference_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("hello-rust").await;
+    host.kube.put(&config_map("default", "a", 1));
+    let file = record(&host, folder.path(), lifetime).await;
+    let other = Component::compile(engine(), guest("makes-mistakes")).await.unwrap();
+    let report = replay_with(&file, &other, &Options::default()).await.unwrap();
+    assert_eq!(report.differences.len(), 1);
+    let first = &report.differences[0];
+    assert_eq!((first.call, first.function.as_str()), (1, "on-add"), "{first:?}");
+    assert!(first.import.is_some() && first.recorded != first.actual, "{first:?}");
+    let options = Options { keep_going: true, ..Options::default() };
+    let report = replay_with(&file, &other, &options).await.unwrap();
+    assert_eq!(report.calls, 5);
+    let calls: std::collections::BTreeSet<_> = report.differences.iter().map(|it| it.call).collect();
+    assert!(calls.len() >= 2, "{}", text(&report));
+}
+
+/// A recorded argument that another version would not pass.
+#[tokio::test]
+async fn a_changed_argument_is_named_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("hello-rust").await;
+    host.kube.put(&config_map("default", "a", 1));
+    let file = record(&host, folder.path(), lifetime).await;
+    let file = edited(&file, |entry| {
+        let Entry::Call(call) = entry else { return };
+        for import in call.imports.iter_mut().filter(|_| call.number == 2) {
+            if import.function == "log.log" {
+                import.arguments["message"] = "another".into();
+            }
+        }
+    });
+    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+    let [difference] = &report.differences[..] else { panic!("{report:?}") };
+    assert_eq!((difference.call, difference.at.as_str()), (2, "log.log /message"));
+    assert_eq!(difference.recorded, "\"another\"");
+    let options = Options { ignore: vec!["log".to_owned()], ..Options::default() };
+    let report = replay_with(&file, &host.component, &options).await.unwrap();
+    assert_eq!(text(&report), "");
+}
+
+#[tokio::test]
+async fn a_failure_that_happens_again_is_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, object) in [("traps", "overflow"), ("loops", "a"), ("allocates", "without end")] {
+        let limits = Limits { memory: 8 << 20, ..deadline(std::time::Duration::from_millis(200)) };
+        let host = Host::with(name, limits, json!({})).await;
+        let file = record(&host, folder.path(), async |config, component| {
+            let mut instance = Instance::new(component, config.clone()).await.unwrap();
+            instance.add("default", object).await.unwrap_err();
+        })
+        .await;
+        let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+        assert_eq!(text(&report), "", "{name}");
+        assert_eq!(report.calls, 2);
+        // The same call without a failure in the record.
+        let file = edited(&file, |entry| {
+            if let Entry::Call(call) = entry {
+                call.ended = Ended::Answer(json!({ "Ok": null }));
+            }
+        });
+        let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+        assert_eq!(report.differences[0].at, "end", "{name}");
+    }
+}
+
+/// The host cancels the wait at the deadline, so the record has no answer of that import.
+#[tokio::test]
+async fn a_call_that_waited_beyond_its_deadline_is_equal() {
+    let folder = tempfile::tempdir().unwrap();
+    let host =
+        Host::with("waits-for-the-host", deadline(std::time::Duration::from_millis(100)), json!({})).await;
+    let file = record(&host, folder.path(), async |config, component| {
+        let mut instance = Instance::new(component, config.clone()).await.unwrap();
+        instance.add("default", "a").await.unwrap_err();
+    })
+    .await;
+    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+    assert_eq!(text(&report), "");
+}
+
+#[tokio::test]
+async fn keys_of_a_reconciler_are_replayed_up_to_the_call_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("reconciles").await;
+    let file = record(&host, folder.path(), async |config, component| {
+        let mut instance = Instance::new(component, config.clone()).await.unwrap();
+        for name in ["a", "b", "c"] {
+            let object = ObjectKey { namespace: "default".into(), name: name.into() };
+            let _ = instance.reconcile(&WorkKey { kind: "configmaps".into(), object }).await;
+            if !instance.is_alive() {
+                instance = Instance::new(component, config.clone()).await.unwrap();
+            }
+        }
+    })
+    .await;
+    let report = replay_with(&file, &host.component, &Options::default()).await.unwrap();
+    assert_eq!(text(&report), "");
+    let until = Options { until: Some(2), ..Options::default() };
+    let shorter = replay_with(&file, &host.component, &until).await.unwrap();
+    assert!(shorter.calls < report.calls && shorter.calls >= 3, "{shorter:?} {report:?}");
+}
+
+/// Decodes a record, changes its entries, and encodes it again.
+fn edited(file: &[u8], mut edit: impl FnMut(&mut Entry)) -> Vec<u8> {
+    let mut reader = Reader::new(file).unwrap();
+    let mut lines = Vec::new();
+    while let Some(mut entry) = reader.next_entry().unwrap() {
+        edit(&mut entry);
+        serde_json::to_writer(&mut lines, &entry).unwrap();
+        lines.push(b'\n');
+    }
+    let packed = zstd::bulk::compress(&lines, 3).unwrap();
+    let length = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
+    [&file[..12], &length(packed.len()), &length(lines.len()), &packed].concat()
+}

@@ -9,7 +9,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_flow_control::clock;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::access::{AccountState, Denial, Gate};
 use crate::account::Account;
@@ -134,7 +136,8 @@ impl IdentityFollower {
                 // This state is final.
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(CHECK_AGAIN).await;
+            // Together with the subscriptions of the account, which ask as often.
+            tokio::time::sleep_until(clock::next_tick(Instant::now(), CHECK_AGAIN, &self.account)).await;
         }
     }
 

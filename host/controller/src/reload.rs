@@ -12,6 +12,7 @@ mod guest_lines;
 mod load;
 mod plugin_slot;
 mod prepare;
+mod seen_files;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,8 +26,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::file_watch::FileWatch;
+use self::file_watch::{FileWatch, Woken};
 use self::plugin_slot::PluginSlot;
+use self::seen_files::SeenFiles;
 use crate::access::Gate;
 use crate::config::{self, Circumstances, Loaded, PluginFile};
 use crate::discovery::Discovery;
@@ -119,7 +121,7 @@ impl Reload {
                 () = token.cancelled() => return,
                 read = self.read_files() => read,
             };
-            let Some(ReadFiles { loaded, stamps, folders }) = read else { return };
+            let Some((ReadFiles { loaded, stamps, folders }, seen)) = read else { return };
             watch.set(folders);
             self.apply(loaded, &stamps);
             self.health.plugin_files_read();
@@ -128,7 +130,7 @@ impl Reload {
                 tokio::select! {
                     biased;
                     () = token.cancelled() => return,
-                    () = watch.changed() => break,
+                    () = self.changed(&watch, &seen) => break,
                     () = self.panicked.notified() => again_at = Some(Instant::now() + AFTER_PANIC),
                     () = at(again_at) => break,
                 }
@@ -136,7 +138,26 @@ impl Reload {
         }
     }
 
-    async fn read_files(&self) -> Option<ReadFiles> {
+    /// Waits until the files must be read again.
+    async fn changed(&self, watch: &FileWatch, seen: &Arc<SeenFiles>) {
+        loop {
+            let has_waiting = || {
+                let mut plugins = self.plugins.values();
+                plugins.any(|it| it.slot.load_again.load(Ordering::Acquire) || it.dispatcher.is_gone())
+            };
+            match watch.changed().await {
+                Woken::Polled if !seen.is_outdated() && !has_waiting() => {
+                    let seen = seen.clone();
+                    if self.host.tasks.blocking(move || seen.is_unchanged()).await != Some(true) {
+                        return;
+                    }
+                }
+                Woken::Polled | Woken::Notified => return,
+            }
+        }
+    }
+
+    async fn read_files(&self) -> Option<(ReadFiles, Arc<SeenFiles>)> {
         let sources = self.sources.clone();
         let provision = self.host.provision.clone();
         let owner = |(name, plugin): (&Arc<str>, &Plugin)| (name.to_string(), plugin.newest.0.path.clone());
@@ -148,7 +169,9 @@ impl Reload {
             let components = loaded.files.iter().map(|file| file.component.clone());
             let stamps = components.filter_map(|path| Stamp::of(&path).map(|stamp| (path, stamp))).collect();
             let folders = folders(&sources, &loaded);
-            ReadFiles { loaded, stamps, folders }
+            let read = ReadFiles { loaded, stamps, folders };
+            let seen = Arc::new(SeenFiles::of(&sources, &read));
+            (read, seen)
         };
         self.host.tasks.blocking(read).await
     }

@@ -11,15 +11,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oarlock_flow_control::clock;
 use oarlock_informer::{
     GroupVersionResource, Listener, ListenerConfig, SharedInformer, listener::BacklogAccount,
     object::Namespaces,
 };
 use oarlock_plugin::contract;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::access::{Access, Gate};
+use crate::account::Account;
 use crate::identity::Identity;
 use crate::plan::SubscriptionPlan;
 use crate::tasks::{Criticality, Tasks};
@@ -78,7 +81,7 @@ pub(crate) fn follow_access(
                     has_changed
                 });
                 tokio::select! {
-                    () = tokio::time::sleep(ASK_AGAIN) => {}
+                    () = tokio::time::sleep_until(next_question(identity.account())) => {}
                     _ = identity.changed() => {}
                 }
             }
@@ -91,6 +94,11 @@ pub(crate) fn follow_access(
         }
     });
     FollowedAccess { decision, guard: guard.drop_guard() }
+}
+
+/// Returns when the gate is asked again about an account.
+fn next_question(account: &Account) -> Instant {
+    clock::next_tick(Instant::now(), ASK_AGAIN, account)
 }
 
 /// Returns the hint for the operator about a forbidden subscription.

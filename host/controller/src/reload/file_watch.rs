@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::report::{HostEvent, Reporter};
 
-/// The files are read this often, with or without a notification.
+/// The files are looked at this often without a notification.
 const POLL: Duration = Duration::from_secs(2);
 
 /// A burst of changes is over when no change has come for this long.
@@ -28,6 +28,14 @@ pub(super) struct FileWatch {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
     changed: Arc<Notify>,
+}
+
+/// Why a wait for a change has ended.
+pub(super) enum Woken {
+    /// The operating system has notified of a change.
+    Notified,
+    /// It is time to look at the files.
+    Polled,
 }
 
 // === impl FileWatch ===
@@ -70,14 +78,15 @@ impl FileWatch {
     }
 
     /// Waits until a file may have changed, and until the burst of changes is over.
-    pub(super) async fn changed(&self) {
+    pub(super) async fn changed(&self) -> Woken {
         tokio::select! {
             () = self.changed.notified() => {}
-            () = tokio::time::sleep(POLL) => return,
+            () = tokio::time::sleep(POLL) => return Woken::Polled,
         }
         let calm = async { while tokio::time::timeout(QUIET, self.changed.notified()).await.is_ok() {} };
         // Both results mean that it is time to read the files.
         let _ = tokio::time::timeout(BURST, calm).await;
+        Woken::Notified
     }
 }
 

@@ -102,3 +102,24 @@ proptest! {
         });
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn tasks_of_one_period_share_few_moments() {
+    let period = Duration::from_secs(3);
+    let mut moments = std::collections::BTreeSet::new();
+    let begun = Instant::now();
+    for key in 0..100 {
+        tokio::time::advance(Duration::from_millis(7)).await;
+        let mut last = Instant::now();
+        for _ in 0..4 {
+            let next = next_tick(last, period, &key);
+            assert!(next > last && next <= last + period);
+            assert_eq!(next, next_tick(last, period, &key));
+            last = next;
+        }
+        moments.insert((last - begun).as_nanos() % period.as_nanos());
+    }
+    assert_eq!(moments.len(), 8);
+    assert!(next_tick(begun, Duration::MAX, &0) <= begun + FAR);
+    assert!(next_tick(begun, Duration::ZERO, &0) > begun);
+}

@@ -8,6 +8,7 @@ mod bounded;
 mod error;
 pub(crate) mod names;
 mod settings;
+mod written;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -161,6 +162,10 @@ impl PluginFile {
             Some("toml") => toml::from_str(text).map_err(|error| Error::from_toml(path, text, &error))?,
             _ => return Err(Error::Extension { path: path.to_owned() }),
         };
+        Self::validated(path, text, raw)
+    }
+
+    fn validated(path: &Path, text: &str, raw: RawFile) -> Result<Self, Error> {
         let RawFile {
             name,
             component,

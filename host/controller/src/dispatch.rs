@@ -234,7 +234,6 @@ impl Dispatcher {
             status.digest = Some(digest.clone());
             status.waits_for.clear();
             status.last_error = None;
-            status.refused = None;
         });
         active.reporter.report(HostEvent::PluginLoaded { version, digest, mode, took_ms, took_us });
         active.publish(&self.status, &self.queue);

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Serialize;
-use tokio::sync::watch;
 
 pub(crate) use self::handle::GenerationHandle;
 pub use self::state::GenerationState;
@@ -46,6 +45,8 @@ pub(crate) struct GenerationView {
     pub(crate) reason: String,
     /// When it entered the state.
     pub(crate) since: Timestamp,
+    /// Whether the host watches its losses, and may switch back.
+    pub(crate) on_probation: bool,
     /// Instances that it lost.
     pub(crate) instances_lost: u64,
 }
@@ -60,7 +61,17 @@ struct List {
 struct Record {
     view: GenerationView,
     has_served: bool,
-    losses: watch::Sender<u64>,
+}
+
+/// Why a version is loaded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Purpose {
+    /// It is the newest one.
+    Newest,
+    /// The host goes back to it.
+    Before,
+    /// It is the last good one, and no other one serves.
+    LastGood,
 }
 
 // === impl Generations ===
@@ -78,14 +89,14 @@ impl Generations {
 
     /// Adds the next generation, whose component was read.
     #[must_use]
-    pub(crate) fn begin(&self) -> GenerationHandle {
+    pub(crate) fn begin(&self, purpose: Purpose) -> GenerationHandle {
         let mut list = self.list.lock();
         let number = list.next_number();
         let record = Record::new(number, GenerationState::Fetched, "its component was read".to_owned());
         list.add(record);
         drop(list);
         self.report(number, GenerationState::Fetched, "its component was read");
-        GenerationHandle::new(self.clone(), number)
+        GenerationHandle::new(self.clone(), number, purpose)
     }
 
     /// Notes that the generation that is prepared, or the next one if none is, never serves.
@@ -118,9 +129,19 @@ impl Generations {
         }
     }
 
+    /// Notes that a generation that served is left, and not tried again.
+    pub(crate) fn quarantine(&self, number: u64, reason: &str) {
+        self.enter(number, GenerationState::Quarantined, reason);
+    }
+
+    /// Shows whether a generation is on probation.
+    pub(crate) fn set_on_probation(&self, number: u64, on_probation: bool) {
+        self.change(number, |record| record.view.on_probation = on_probation);
+    }
+
     /// Returns the newest generations, the newest last.
     pub(crate) fn views(&self) -> Vec<GenerationView> {
-        self.list.lock().generations.iter().map(Record::view).collect()
+        self.list.lock().generations.iter().map(|it| it.view.clone()).collect()
     }
 
     /// Returns how often a generation entered each state, in the order of [`GenerationState::ALL`].
@@ -156,6 +177,7 @@ impl Generations {
             record.view.since = Timestamp::now();
             reason.clone_into(&mut record.view.reason);
             record.has_served |= state == GenerationState::Serving;
+            record.view.on_probation &= !state.is_final() && state != GenerationState::Draining;
             list.count(state);
         }
         self.report(number, state, reason);
@@ -221,13 +243,10 @@ impl Record {
             state,
             reason,
             since: Timestamp::now(),
+            on_probation: false,
             instances_lost: 0,
         };
-        Self { view, has_served: false, losses: watch::Sender::new(0) }
-    }
-
-    fn view(&self) -> GenerationView {
-        GenerationView { instances_lost: *self.losses.borrow(), ..self.view.clone() }
+        Self { view, has_served: false }
     }
 }
 

@@ -106,6 +106,7 @@ mod kube_access;
 // The state of the host, for probes, metrics and the status page.
 mod health;
 mod metrics;
+mod state_folder;
 mod status;
 
 mod chain;

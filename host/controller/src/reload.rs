@@ -12,7 +12,10 @@ mod guest_lines;
 mod load;
 mod plugin_slot;
 mod prepare;
+mod roll_out;
+mod rollback;
 mod seen_files;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,12 +25,15 @@ use std::time::Duration;
 
 use oarlock_plugin::Engine;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::file_watch::{FileWatch, Woken};
 use self::plugin_slot::PluginSlot;
+pub(crate) use self::rollback::{Request, Rollback, rollbacks};
+#[allow(unused_imports, reason = "the control socket uses them")]
+pub(crate) use self::rollback::{RollbackError, RolledBack};
 use self::seen_files::SeenFiles;
 use crate::access::Gate;
 use crate::config::{self, Circumstances, Loaded, PluginFile};
@@ -39,6 +45,7 @@ use crate::metrics::Metrics;
 use crate::provision::Provision;
 use crate::regular_file::Stamp;
 use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::state_folder::StateFolder;
 use crate::status::{RecordedError, RefusedFile, StatusRegistry};
 use crate::tasks::{Task, Tasks};
 
@@ -60,6 +67,7 @@ pub(crate) struct Host {
     pub(crate) statuses: StatusRegistry,
     pub(crate) provision: Option<Arc<dyn Provision>>,
     pub(crate) dispatch: DispatcherShared,
+    pub(crate) state: StateFolder,
 }
 
 /// Keeps the loaded plugins equal to what the files say.
@@ -71,6 +79,7 @@ pub(crate) struct Reload {
     /// The last message about each bad file.
     reported: BTreeMap<PathBuf, String>,
     has_read_files: bool,
+    requests: mpsc::Receiver<Request>,
     /// Notified when a plugin's task panicked.
     panicked: Arc<Notify>,
 }
@@ -99,7 +108,12 @@ struct Plugin {
 
 impl Reload {
     /// Creates the reload of the plugins in these files and folders.
-    pub(crate) fn new(host: Host, health: Health, sources: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(
+        host: Host,
+        health: Health,
+        sources: Vec<PathBuf>,
+        requests: mpsc::Receiver<Request>,
+    ) -> Self {
         Self {
             host,
             health,
@@ -107,12 +121,14 @@ impl Reload {
             plugins: BTreeMap::new(),
             reported: BTreeMap::new(),
             has_read_files: false,
+            requests,
             panicked: Arc::default(),
         }
     }
 
     /// Follows the files until the token is cancelled.
     pub(crate) async fn run(mut self, token: CancellationToken) {
+        let mut requests = std::mem::replace(&mut self.requests, mpsc::channel(1).1);
         let mut watch = FileWatch::new(&self.host.reporter);
         loop {
             // A file system that does not answer must not delay the host's end.
@@ -131,6 +147,7 @@ impl Reload {
                     biased;
                     () = token.cancelled() => return,
                     () = self.changed(&watch, &seen) => break,
+                    Some(request) = requests.recv() => if self.handle(request).await { break },
                     () = self.panicked.notified() => again_at = Some(Instant::now() + AFTER_PANIC),
                     () = at(again_at) => break,
                 }
@@ -205,6 +222,40 @@ impl Reload {
             {
                 let refused = unchanged.refused.lock().clone();
                 unchanged.accept(&self.host.reporter, &path, refused);
+            }
+        }
+    }
+
+    /// Handles a request, and returns whether the files are to be read again.
+    async fn handle(&mut self, request: Request) -> bool {
+        match request {
+            Request::Rollback { plugin: name, reply } => {
+                let Some(plugin) = self.plugins.get_mut(name.as_str()) else {
+                    let _ = reply.send(Err(RollbackError::UnknownPlugin(name)));
+                    return false;
+                };
+                let (file, before) = (plugin.newest.0.clone(), plugin.preparing.clone());
+                plugin.preparing = load::begin_rollback(&self.host, &plugin.slot, file, before, reply);
+                false
+            }
+            Request::Release { plugin: name, reply } => {
+                let Some(plugin) = self.plugins.get(name.as_str()) else {
+                    let _ = reply.send(Err(RollbackError::UnknownPlugin(name)));
+                    return false;
+                };
+                let released = {
+                    let mut quarantine = plugin.slot.quarantine.lock();
+                    let quarantine = quarantine.get_or_insert_default();
+                    let count = quarantine.clear();
+                    (count, quarantine.clone())
+                };
+                let (count, quarantine) = released;
+                if let Some(Err(error)) = self.host.tasks.blocking(move || quarantine.save()).await {
+                    self.host.reporter.report(HostEvent::StateTrouble { message: error.to_string() });
+                }
+                plugin.slot.load_again.store(true, Ordering::Release);
+                let _ = reply.send(Ok(count));
+                true
             }
         }
     }

@@ -26,8 +26,9 @@ use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
 use crate::metrics::Metrics;
 use crate::provision::Provision;
-use crate::reload::{Host, Reload};
+use crate::reload::{self, Host, Reload, Rollback};
 use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::state_folder::StateFolder;
 use crate::status::StatusRegistry;
 use crate::tasks::{self, Criticality, Tasks};
 
@@ -118,7 +119,7 @@ impl Runtime {
             control: socket,
             reporter,
             engine: _,
-            state_dir: _,
+            state_dir,
             retry,
             restart,
             provision,
@@ -190,13 +191,24 @@ impl Runtime {
             statuses,
             provision,
             dispatch,
+            state: StateFolder::new(state_dir),
         };
+        let (rollback, requests) = reload::rollbacks();
+        // The end of the channel is kept for as long as the host runs.
+        let _rollback: Rollback = rollback;
         let failure = Arc::new(Mutex::new(None));
         if let Some(election) = election {
-            let candidate = Candidate { host, health, sources, failure: failure.clone(), election };
+            let candidate = Candidate {
+                host,
+                health,
+                sources,
+                requests: Mutex::new(Some(requests)),
+                failure: failure.clone(),
+                election,
+            };
             tasks.spawn("election", Criticality::Essential, |token| candidate.run(token));
         } else {
-            let reload = Reload::new(host, health, sources);
+            let reload = Reload::new(host, health, sources, requests);
             tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
         }
         let stopping = async {

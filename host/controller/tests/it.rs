@@ -26,5 +26,7 @@ mod repaired_files;
 mod rig;
 #[path = "it/rights.rs"]
 mod rights;
+#[path = "it/rolling_back.rs"]
+mod rolling_back;
 #[path = "it/swapping.rs"]
 mod swapping;

@@ -176,6 +176,13 @@ impl CodeStore {
         mapped::map(engine, path).map_err(|e| io::Error::other(format!("{e:#}")))
     }
 
+    /// Notes that code is in use: the least recently used code is evicted first.
+    pub(crate) fn touch(&self, component: &Digest) {
+        // Without the note it may be compiled again.
+        let file = File::open(self.path(component, CODE));
+        let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
+    }
+
     /// Opens a file if only this user can read and write it.
     fn open_private(&self, path: &Path) -> io::Result<File> {
         let found = fs::symlink_metadata(path)?;

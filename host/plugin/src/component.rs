@@ -9,6 +9,7 @@ mod error;
 
 use std::{
     fmt,
+    str::FromStr,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -178,6 +179,11 @@ impl Component {
         &self.inner.imports
     }
 
+    /// Notes that the code on disk is in use, so that other code is evicted first. Blocks.
+    pub fn keep_code(&self) {
+        self.inner.engine.code().touch(&self.inner.digest);
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.inner.engine
     }
@@ -321,7 +327,9 @@ impl Exports {
 // === impl Digest ===
 
 impl Digest {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    /// Returns the digest of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -331,6 +339,25 @@ impl Digest {
 
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl FromStr for Digest {
+    type Err = ();
+
+    /// Parses what [`fmt::Display`] writes.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits = text.as_bytes();
+        let digit = |digit: u8| char::from(digit).to_digit(16).filter(|_| !digit.is_ascii_uppercase());
+        let mut bytes = [0; 32];
+        if digits.len() != 2 * bytes.len() {
+            return Err(());
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let value = digit(pair[0]).zip(digit(pair[1])).ok_or(())?;
+            *byte = u8::try_from(value.0 * 16 + value.1).map_err(|_| ())?;
+        }
+        Ok(Self(bytes))
     }
 }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use oarlock_plugin::limits::units;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// How many instances a stateless plugin has, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -27,7 +27,7 @@ pub struct Instances {
 }
 
 /// The time after a switch to another version in which the host may switch back by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::watch;
-
-use super::{GenerationState, Generations, Record};
+use super::{GenerationState, Generations, Purpose, Record};
 
 /// One generation. Cheap to clone: dropping the last clone ends the generation.
 #[derive(Clone, Debug)]
@@ -17,18 +15,19 @@ pub(crate) struct GenerationHandle {
 struct Inner {
     generations: Generations,
     number: u64,
+    purpose: Purpose,
     is_left: AtomicBool,
 }
 
 // === impl GenerationHandle ===
 
 impl GenerationHandle {
-    pub(super) fn new(generations: Generations, number: u64) -> Self {
-        Self { inner: Arc::new(Inner { generations, number, is_left: AtomicBool::new(false) }) }
+    pub(super) fn new(generations: Generations, number: u64, purpose: Purpose) -> Self {
+        Self { inner: Arc::new(Inner { generations, number, purpose, is_left: AtomicBool::new(false) }) }
     }
 
     /// Returns the number of the generation.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the probation, which reads it, is not here yet"))]
+    #[cfg(test)]
     pub(crate) fn number(&self) -> u64 {
         self.inner.number
     }
@@ -57,7 +56,12 @@ impl GenerationHandle {
 
     /// Notes that the dispatcher switched to it.
     pub(crate) fn serving(&self) {
-        self.enter(GenerationState::Serving, "the host switched to it");
+        let reason = match self.inner.purpose {
+            Purpose::Newest => "the host switched to it",
+            Purpose::Before => "the host went back to it",
+            Purpose::LastGood => "it is the last good version, and the newest one cannot be used",
+        };
+        self.enter(GenerationState::Serving, reason);
     }
 
     /// Notes that the dispatcher switched to another generation. One that was rolled back stays quarantined.
@@ -69,15 +73,7 @@ impl GenerationHandle {
 
     /// Counts an instance that it lost.
     pub(crate) fn instance_lost(&self) {
-        self.change(|record| record.losses.send_modify(|losses| *losses += 1));
-    }
-
-    /// Returns the number of instances that it lost, as it changes.
-    #[expect(dead_code, reason = "the probation, which reads it, is not here yet")]
-    pub(crate) fn losses(&self) -> watch::Receiver<u64> {
-        let mut losses = None;
-        self.change(|record| losses = Some(record.losses.subscribe()));
-        losses.unwrap_or_else(|| watch::Sender::new(0).subscribe())
+        self.change(|record| record.view.instances_lost += 1);
     }
 
     /// Removes the generation from the list: the version that serves was made of the same.

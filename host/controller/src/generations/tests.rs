@@ -12,7 +12,7 @@ fn states(generations: &Generations) -> Vec<(u64, GenerationState)> {
 
 /// Makes a generation and switches to it.
 fn serve(generations: &Generations, before: Option<&GenerationHandle>) -> GenerationHandle {
-    let handle = generations.begin();
+    let handle = generations.begin(Purpose::Newest);
     handle.compiled("d".to_owned());
     handle.checked("1".to_owned());
     handle.warming();
@@ -72,7 +72,7 @@ fn only_the_states_that_the_diagram_shows_follow_each_other() {
 #[should_panic(expected = "generation 1 of p changes from fetched to serving")]
 fn an_impossible_transition_is_a_bug() {
     let (generations, _reports) = generations();
-    let handle = generations.begin();
+    let handle = generations.begin(Purpose::Newest);
     // The panic must not meet another one in the drop.
     let handle = std::mem::ManuallyDrop::new(handle);
     handle.serving();
@@ -84,13 +84,13 @@ fn a_version_that_failed_keeps_its_number_and_one_that_is_read_again_does_not_re
     let one = serve(&generations, None);
     for _ in 0..3 {
         // Another process writes the component at this moment.
-        drop(generations.begin());
+        drop(generations.begin(Purpose::Newest));
     }
     assert_eq!(generations.next_number(), 2);
     generations.fail(GenerationState::Failed, "it is no component");
     // Its file cannot be read at all.
     generations.fail(GenerationState::Failed, "it does not exist");
-    let unchanged = generations.begin();
+    let unchanged = generations.begin(Purpose::Newest);
     assert_eq!(unchanged.number(), 4);
     unchanged.withdraw();
     assert_eq!(generations.next_number(), 4);
@@ -131,7 +131,7 @@ fn a_generation_whose_account_is_missing_is_forbidden_until_it_is_back() {
     assert_eq!(states(&generations), [(1, GenerationState::Serving)]);
     generations.account_changed(None);
     // The next one waits for its rights.
-    let two = generations.begin();
+    let two = generations.begin(Purpose::Newest);
     two.compiled("d".to_owned());
     two.checked("2".to_owned());
     two.forbidden("no right");

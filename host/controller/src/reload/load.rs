@@ -7,7 +7,9 @@ use std::time::Duration;
 use oarlock_plugin::guest;
 use tokio_util::sync::CancellationToken;
 
-use super::prepare::{self, Prepared};
+use super::prepare::{self, Origin, Prepared};
+use super::roll_out::RollOut;
+use super::rollback::{Reply, RolledBack};
 use super::{Host, PluginSlot};
 use crate::config::PluginFile;
 use crate::dispatch::{Generation, Switch};
@@ -15,9 +17,6 @@ use crate::provision::Example;
 use crate::regular_file::Stamp;
 use crate::report::HostEvent;
 use crate::tasks::Task;
-
-/// How long after a failure the host loads a plugin again whose active generation has lost its account.
-const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// A component that has not changed for this long is complete.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -52,39 +51,41 @@ pub(super) fn begin(
             status.service_account = file.service_account.to_string();
             status.waits_for.clear();
         });
-        let prepared = tokio::select! {
-            biased;
-            () = token.cancelled() => return,
-            prepared = prepare_complete(&host, &slot, &file, stamp) => prepared,
-        };
-        match prepared {
-            Ok(Prepared { generation, made_of }) => {
-                if switch_to(&slot, generation, &token).await {
-                    *slot.made_of.lock() = Some(made_of);
-                    *slot.refused.lock() = None;
-                    report_example(&host, &slot);
-                }
-            }
-            Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
-            // The host is ending.
-            Err(prepare::Error::Stopped { .. }) => {}
-            Err(error) => {
-                slot.refuse(&host.reporter, &file, &error);
-                if slot.has_lost_its_account() {
-                    tokio::select! {
-                        biased;
-                        () = token.cancelled() => {}
-                        () = tokio::time::sleep(AFTER_FAILURE) => slot.load_again.store(true, Ordering::Release),
-                    }
-                }
-            }
-        }
+        let roll_out = RollOut { host, slot, token };
+        roll_out.read_quarantine(&file).await;
+        roll_out.newest(&file, stamp).await;
     };
     tasks.spawn_contained(format!("loading {name}"), load, on_panic)
 }
 
+/// Spawns the task that goes back to the version before the one that serves. It cancels the task before it
+/// first, and goes on with its work when it does not go back.
+pub(super) fn begin_rollback(
+    host: &Host,
+    slot: &Arc<PluginSlot>,
+    file: PluginFile,
+    before: Task,
+    reply: Reply<RolledBack>,
+) -> Task {
+    let (tasks, name) = (host.tasks.clone(), slot.name.clone());
+    let (panicked_host, of) = (host.clone(), name.clone());
+    let on_panic = move |message: String| report_panic(&panicked_host, &of, "its rollback", &message);
+    let (host, slot) = (host.clone(), slot.clone());
+    let go_back = |token: CancellationToken| async move {
+        before.cancel();
+        before.gone().await;
+        let roll_out = RollOut { host, slot, token };
+        roll_out.read_quarantine(&file).await;
+        let result = roll_out.go_back("an operator asked for it").await;
+        // The operator may have gone.
+        let _ = reply.send(result);
+        roll_out.watch().await;
+    };
+    tasks.spawn_contained(format!("rolling back {name}"), go_back, on_panic)
+}
+
 /// Prepares a version, and prepares it again for as long as its component is being written.
-async fn prepare_complete(
+pub(super) async fn prepare_complete(
     host: &Host,
     slot: &Arc<PluginSlot>,
     file: &PluginFile,
@@ -92,7 +93,7 @@ async fn prepare_complete(
 ) -> Result<Prepared, prepare::Error> {
     let component = file.component.display().to_string();
     loop {
-        let prepared = prepare::prepare(host, slot, file).await;
+        let prepared = prepare::prepare(host, slot, file, Origin::Newest).await;
         let unfinished = match &prepared {
             Err(error) if error.may_be_half_written(slot.active.get().is_some()) => error.to_string(),
             _ => return prepared,
@@ -118,7 +119,7 @@ async fn prepare_complete(
 }
 
 /// Passes a generation to the dispatcher, and waits until it is active. Returns whether it is.
-async fn switch_to(slot: &PluginSlot, generation: Generation, token: &CancellationToken) -> bool {
+pub(super) async fn switch_to(slot: &PluginSlot, generation: Generation, token: &CancellationToken) -> bool {
     let (switch, switched) = Switch::new(generation);
     let is_sent = tokio::select! {
         biased;
@@ -140,7 +141,7 @@ pub(super) fn report_panic(host: &Host, plugin: &Arc<str>, doing: &str, message:
 }
 
 /// Reports a command that makes the plugin act, where the host's user has provided one.
-fn report_example(host: &Host, slot: &PluginSlot) {
+pub(super) fn report_example(host: &Host, slot: &PluginSlot) {
     let example = host.provision.as_ref().and_then(|provision| provision.example(&slot.name));
     if let (Some(Example { text, command }), Some(active)) = (example, slot.active.get()) {
         host.reporter.about(&slot.name, active.number).report(HostEvent::PluginExample { text, command });

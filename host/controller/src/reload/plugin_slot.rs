@@ -9,12 +9,15 @@ use oarlock_plugin::{component, engine::DEFAULT_WEIGHT, engine::Share, guest::Ho
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::roll_out::OnProbation;
+use super::versions::Versions;
 use super::{Host, prepare};
 use crate::config::PluginFile;
 use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Switch};
-use crate::generations::{GenerationState, Generations};
+use crate::generations::Generations;
 use crate::identity::IdentityState;
 use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::state_folder::{Quarantine, VersionId};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
 use crate::subscriptions;
 
@@ -39,6 +42,11 @@ pub(super) struct PluginSlot {
     /// The same files are to be loaded again, since the plugin's account was replaced.
     pub(super) load_again: AtomicBool,
     pub(super) describe_limit: prepare::DescribeLimit,
+    /// The versions of the plugin that are not tried, once they were read.
+    pub(super) quarantine: Mutex<Option<Quarantine>>,
+    pub(super) versions: Mutex<Versions>,
+    /// The version on probation, while no task watches it.
+    pub(super) on_probation: Mutex<Option<OnProbation>>,
     /// Why the newest version of the component, or of its file, is not used.
     pub(super) refused: Mutex<Option<RecordedError>>,
 }
@@ -87,6 +95,9 @@ impl PluginSlot {
             made_of: Mutex::default(),
             load_again: AtomicBool::new(false),
             describe_limit: prepare::DescribeLimit::default(),
+            quarantine: Mutex::default(),
+            versions: Mutex::default(),
+            on_probation: Mutex::default(),
             refused: Mutex::default(),
         };
         (slot, dispatcher)
@@ -121,7 +132,7 @@ impl PluginSlot {
     pub(super) fn refuse(&self, reporter: &Reporter, file: &PluginFile, error: &prepare::Error) {
         let message = error.to_string();
         let number = self.generations.next_number();
-        self.generations.fail(GenerationState::Failed, &message);
+        self.generations.fail(error.state(), &message);
         let active = self.active.get();
         let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
         *self.refused.lock() = Some(recorded.clone());
@@ -136,6 +147,11 @@ impl PluginSlot {
             older_version_serves: active.is_some(),
         };
         reporter.about(&self.name, number).report(event);
+    }
+
+    /// Returns whether a version is not tried.
+    pub(super) fn is_quarantined(&self, id: VersionId) -> bool {
+        self.quarantine.lock().as_ref().is_some_and(|it| it.find(id).is_some())
     }
 
     /// Returns the number of the generation that is loaded next.

@@ -28,10 +28,11 @@ use super::{Host, PluginSlot};
 use crate::access::AccountState;
 use crate::config::PluginFile;
 use crate::dispatch::{Generation, GenerationView, MakeInstance, RetryPolicy};
-use crate::generations::GenerationHandle;
+use crate::generations::{GenerationHandle, Purpose};
 use crate::plan::{Exported, Plan, SubscriptionPlan};
 use crate::rbac::Needs;
 use crate::report::Reporter;
+use crate::state_folder::VersionId;
 
 /// How long after it lost a right the version waits before it asks for its rights again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -40,6 +41,24 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Prepared {
     pub(super) generation: Generation,
     pub(super) made_of: MadeOf,
+    pub(super) component: Component,
+    pub(super) id: VersionId,
+}
+
+/// Where a version comes from.
+pub(super) enum Origin {
+    /// The component that the plugin's file names.
+    Newest,
+    /// The component of a version that served before, whose code is mapped.
+    Before(Component),
+    /// The component of the last good version.
+    LastGood(Vec<u8>),
+}
+
+/// A component before and after it is compiled.
+enum Fetched {
+    Bytes(Vec<u8>),
+    Compiled(Component),
 }
 
 /// One version on its way.
@@ -63,13 +82,18 @@ pub(super) async fn prepare(
     host: &Host,
     slot: &Arc<PluginSlot>,
     file: &PluginFile,
+    origin: Origin,
 ) -> Result<Prepared, Error> {
     let number = slot.next_number();
     let reporter = host.reporter.about(&slot.name, number);
     let preparation = Preparation { host, slot, file, number, began: Instant::now(), reporter };
-    let bytes = preparation.fetch().await?;
-    let progress = slot.generations.begin();
-    let made = preparation.make(bytes, &progress).await;
+    let (fetched, purpose) = match origin {
+        Origin::Newest => (Fetched::Bytes(preparation.fetch().await?), Purpose::Newest),
+        Origin::Before(component) => (Fetched::Compiled(component), Purpose::Before),
+        Origin::LastGood(bytes) => (Fetched::Bytes(bytes), Purpose::LastGood),
+    };
+    let progress = slot.generations.begin(purpose);
+    let made = preparation.make(fetched, purpose, &progress).await;
     if made.is_err() {
         progress.leave();
     }
@@ -79,8 +103,13 @@ pub(super) async fn prepare(
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    async fn make(&self, bytes: Vec<u8>, progress: &GenerationHandle) -> Result<Prepared, Error> {
-        let (plan, parts) = self.read(bytes, progress).await?;
+    async fn make(
+        &self,
+        fetched: Fetched,
+        purpose: Purpose,
+        progress: &GenerationHandle,
+    ) -> Result<Prepared, Error> {
+        let (plan, parts) = self.read(fetched, purpose, progress).await?;
         loop {
             match Box::pin(self.attempt(&plan, &parts, progress)).await? {
                 Attempt::Ready(prepared) => return Ok(*prepared),
@@ -95,15 +124,24 @@ impl Preparation<'_> {
     /// that.
     async fn read(
         &self,
-        bytes: Vec<u8>,
+        fetched: Fetched,
+        purpose: Purpose,
         progress: &GenerationHandle,
     ) -> Result<(Plan, InstanceParts), Error> {
         let Self { host, slot, file, .. } = self;
-        let component = self.compile(bytes).await?;
+        let component = match fetched {
+            Fetched::Bytes(bytes) => self.compile(bytes).await?,
+            Fetched::Compiled(component) => component,
+        };
         progress.compiled(component.digest().to_string());
         if self.is_active_version(&component).await {
             progress.withdraw();
             return Err(Error::Unchanged);
+        }
+        if purpose == Purpose::Newest {
+            let id = VersionId::of(component.digest(), file);
+            let quarantined = slot.quarantine.lock().as_ref().and_then(|it| it.find(id).cloned());
+            quarantined.map_or(Ok(()), |entry| Err(Error::Quarantined(entry)))?;
         }
         let log = Arc::new(GuestLog::new(
             slot.name.clone(),
@@ -211,6 +249,8 @@ impl Preparation<'_> {
             guards: vec![Box::new(recording)],
         };
         let made_of = MadeOf { file: (*file).clone(), digest, account_uid };
-        Ok(Attempt::Ready(Box::new(Prepared { generation, made_of })))
+        let component = parts.component.clone();
+        let id = VersionId::of(digest, file);
+        Ok(Attempt::Ready(Box::new(Prepared { generation, made_of, component, id })))
     }
 }

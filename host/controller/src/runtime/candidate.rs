@@ -13,13 +13,14 @@ use oarlock_leader_election::{
 };
 use parking_lot::Mutex;
 use rand::{SeedableRng, rngs::SmallRng};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Error;
 use crate::{
     health::Health,
-    reload::{Host, Reload},
+    reload::{Host, Reload, Request},
     report::HostEvent,
     tasks::{Criticality, Tasks},
 };
@@ -41,6 +42,8 @@ pub(super) struct Candidate {
     pub(super) host: Host,
     pub(super) health: Health,
     pub(super) sources: Vec<PathBuf>,
+    /// The requests for rollbacks, until this host leads.
+    pub(super) requests: Mutex<Option<mpsc::Receiver<Request>>>,
     /// Why the host has to stop.
     pub(super) failure: Arc<Mutex<Option<Error>>>,
     pub(super) election: Election,
@@ -131,7 +134,9 @@ impl Callbacks for Leading<'_> {
         // A set of tasks of its own, so that all of them are gone before the Lease is released.
         let (tasks, supervisor) = Tasks::new(leading.child_token());
         let host = Host { tasks: tasks.clone(), ..host.clone() };
-        let reload = Reload::new(host, health.clone(), sources.clone());
+        // A host leads once: it stops when it loses the Lease.
+        let requests = self.candidate.requests.lock().take().unwrap_or_else(|| mpsc::channel(1).1);
+        let reload = Reload::new(host, health.clone(), sources.clone(), requests);
         tasks.spawn("reload", Criticality::Essential, |token| reload.run(token));
         if let Err(error) = supervisor.run().await {
             failure.lock().get_or_insert(error.into());

@@ -47,6 +47,6 @@ async fn a_plugin_loads_once_its_missing_component_exists() {
     assert_eq!(line["older-version-serves"], false);
     assert!(line["hint"].as_str().unwrap().starts_with("build it"));
     rig.component("hello", &fs::read(guest_path("hello-rust")).unwrap());
-    rig.serves("hello", 1).await;
+    rig.serves("hello", 2).await;
     rig.end().await;
 }

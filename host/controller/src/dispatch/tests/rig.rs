@@ -22,7 +22,7 @@ use crate::dispatch::{
     Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, GenerationHealth, PluginQueue,
     RestartPolicy, RetryPolicy,
 };
-use crate::generations::Generations;
+use crate::generations::{Generations, Purpose};
 use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
@@ -198,7 +198,7 @@ impl Rig {
         };
         let maker = Arc::new(Maker { guests: self.guests.clone(), script: Arc::new(script) });
         let number = active.map_or(1, |it| it.number + 1);
-        let progress = self.generations.begin();
+        let progress = self.generations.begin(Purpose::Newest);
         progress.compiled("d".to_owned());
         progress.checked("0".to_owned());
         progress.warming();

@@ -2,7 +2,9 @@
 
 use oarlock_plugin::{component, contract, describe::DescribeError};
 
+use crate::generations::GenerationState;
 use crate::informers::Refused;
+use crate::state_folder::Entry;
 use crate::{plan, provision, regular_file};
 
 /// Why a version of a plugin is not switched to.
@@ -26,6 +28,11 @@ pub(in crate::reload) enum Error {
     Budget(Refused),
     #[error("the host panicked while it loaded this version: {0}; this is a bug of the host")]
     Panicked(String),
+    #[error(
+        "version {} was rolled back at {}: {}; it is not tried again until its component or its file changes",
+        .0.version, .0.since, .0.reason
+    )]
+    Quarantined(Entry),
     #[error("nothing has changed")]
     Unchanged,
     /// The host is ending.
@@ -48,6 +55,14 @@ impl Error {
             }
             Self::Budget(refused) => Some(refused.excess.hint()),
             _ => None,
+        }
+    }
+
+    /// Returns the state of a generation that ends with this error.
+    pub(in crate::reload) fn state(&self) -> GenerationState {
+        match self {
+            Self::Quarantined(_) => GenerationState::Quarantined,
+            _ => GenerationState::Failed,
         }
     }
 

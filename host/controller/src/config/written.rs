@@ -1,0 +1,100 @@
+//! Plugin files as JSON, with all defaults applied: what the host keeps of a version over a restart.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Error, PluginFile, RawFile, error::Place};
+
+// === impl PluginFile ===
+
+impl PluginFile {
+    /// Returns the content of the file, without the paths of components.
+    pub(crate) fn to_json(&self) -> Value {
+        let Self {
+            path: _,
+            name,
+            component: _,
+            service_account,
+            config,
+            limits,
+            suspend,
+            concurrency,
+            weight,
+            instances,
+            probation,
+            shadow: _,
+        } = self;
+        json!({
+            "name": name,
+            "component": "",
+            "serviceAccount": service_account,
+            "config": config,
+            "limits": limits,
+            "suspend": suspend,
+            "concurrency": concurrency,
+            "weight": weight,
+            "instances": instances,
+            "probation": probation,
+        })
+    }
+
+    /// Reads what [`PluginFile::to_json`] returned. The file has no shadow.
+    pub(crate) fn from_json(path: &Path, component: &Path, json: &Value) -> Result<Self, Error> {
+        let raw: RawFile = serde_json::from_value(json.clone()).map_err(|error| Error::Parse {
+            path: path.to_owned(),
+            place: Place::default(),
+            message: error.to_string(),
+        })?;
+        let file = Self::validated(path, "", raw)?;
+        Ok(Self { component: component.to_owned(), ..file })
+    }
+
+    /// Returns the settings on which it depends how the plugin behaves. Equal settings and equal components
+    /// are the same version.
+    pub(crate) fn behaviour(&self) -> Value {
+        let mut json = self.to_json();
+        if let Some(settings) = json.as_object_mut() {
+            for key in ["component", "suspend", "weight"] {
+                settings.remove(key);
+            }
+        }
+        json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_same_after_it_was_written_and_read() {
+        let text = r#"
+            name = "p"
+            component = "p.wasm"
+            suspend = true
+            concurrency = 4
+            weight = 7
+            config = {a = [1, 2.5, "\u007f"], b = {c = true}}
+            [serviceAccount]
+            namespace = "ns"
+            name = "p.q"
+            [limits]
+            memory = "64Mi"
+            callDeadline = "1500ms"
+            [instances]
+            idleAfter = "0s"
+            recycleAboveMemory = "1Gi"
+            [probation]
+            time = "90s"
+            maxLosses = 0
+        "#;
+        let path = Path::new("plugins/p.toml");
+        let file = PluginFile::parse(path, text).unwrap();
+        let json = serde_json::to_string(&file.to_json()).unwrap();
+        let read = PluginFile::from_json(path, &file.component, &serde_json::from_str(&json).unwrap());
+        assert_eq!(read.unwrap(), file);
+        let broken = PluginFile::from_json(path, path, &json!({"name": "p"})).unwrap_err().to_string();
+        assert_eq!(broken, "plugins/p.toml: missing field `component`");
+    }
+}

@@ -1,0 +1,117 @@
+//! The host's folder for state: what it keeps over a restart.
+//!
+//! ```text
+//!   STATE/last-good/plugins/NAME-HASH.good        the last version of a plugin that passed its probation
+//!   STATE/last-good/plugins/NAME-HASH.candidate   the version that is on probation
+//!   STATE/last-good/components/DIGEST.wasm        their components; plugins with the same component share it
+//!   STATE/quarantine/NAME-HASH                    the versions that were rolled back
+//! ```
+//!
+//! HASH is of the path of the plugin's file, so that hosts with other plugin files can use the same folder.
+//! Every file is written beside its place and renamed, has a checksum, and is used only if it is a regular
+//! file that belongs to this user and that no other user can read or write: the file says which account a
+//! plugin acts as. These functions block.
+
+mod files;
+mod last_good;
+mod quarantine;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use oarlock_plugin::component::Digest;
+
+pub(crate) use self::last_good::LastGood;
+pub(crate) use self::quarantine::{Entry, Quarantine};
+use crate::config::PluginFile;
+
+/// The folder, or none: then nothing is kept. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StateFolder {
+    folder: Option<PathBuf>,
+    /// The bytes that were added since the folder was last brought within its limits.
+    unchecked: Arc<AtomicU64>,
+}
+
+/// Identifies a version of a plugin: its component, and what its file says about how it runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct VersionId(Digest);
+
+/// An error about a file of the folder.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The system returned an error.
+    #[error("{} cannot be {doing}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the host was doing with it.
+        doing: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is not what this host wrote.
+    #[error("{} cannot be used: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+// === impl StateFolder ===
+
+impl StateFolder {
+    /// Uses this folder, which exists and which no other user can write.
+    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, unchecked: Arc::new(AtomicU64::new(last_good::CHECK_EVERY)) }
+    }
+
+    /// Returns whether anything is kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Returns the name that the files of a plugin begin with.
+    fn name_of(plugin: &str, file: &Path) -> String {
+        // The path by which the file was named may be relative.
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let hash = Digest::of(file.as_os_str().as_encoded_bytes()).to_string();
+        format!("{plugin}-{}", &hash[..16])
+    }
+}
+
+// === impl VersionId ===
+
+impl VersionId {
+    /// Returns the id of a component that runs as its plugin's file says.
+    pub(crate) fn of(component: Digest, file: &PluginFile) -> Self {
+        let mut text = component.to_string();
+        text.push_str(&file.behaviour().to_string());
+        Self(Digest::of(text.as_bytes()))
+    }
+}
+
+impl std::fmt::Display for VersionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    fn io(path: &Path, doing: &'static str, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), doing, source }
+    }
+
+    fn damaged(path: &Path, why: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), why: why.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! The versions of a plugin that were rolled back, and are not tried again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, StateFolder, VersionId, files};
+
+/// How many versions of a plugin are remembered. The oldest is forgotten first.
+const MAX_ENTRIES: usize = 32;
+
+/// The longest file, and the longest reason in it.
+const MAX_BYTES: u64 = 256 << 10;
+const MAX_REASON: usize = 4 << 10;
+
+/// The versions of one plugin that are not tried, the newest last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Quarantine {
+    /// Without a path nothing is kept over a restart.
+    path: Option<PathBuf>,
+    entries: Vec<Entry>,
+}
+
+/// One version.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct Entry {
+    /// The [`VersionId`].
+    id: String,
+    /// The version that the component states.
+    pub(crate) version: String,
+    /// The digest of the component.
+    pub(crate) digest: String,
+    /// Why it was rolled back.
+    pub(crate) reason: String,
+    /// When, in RFC 3339.
+    pub(crate) since: String,
+}
+
+// === impl StateFolder ===
+
+impl StateFolder {
+    /// Reads the quarantine of a plugin. With an error it is empty.
+    pub(crate) fn quarantine(&self, plugin: &str, file: &Path) -> (Quarantine, Option<Error>) {
+        let Some(folder) = &self.folder else { return (Quarantine::default(), None) };
+        let path = folder.join("quarantine").join(Self::name_of(plugin, file));
+        let (entries, error) = match read(&path) {
+            Ok(entries) => (entries, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        (Quarantine { path: Some(path), entries }, error)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Entry>, Error> {
+    let Some(text) = files::read_checked(path, MAX_BYTES)? else { return Ok(Vec::new()) };
+    serde_json::from_str(&text).map_err(|error| Error::damaged(path, error.to_string()))
+}
+
+// === impl Quarantine ===
+
+impl Quarantine {
+    /// Returns why a version is not tried.
+    pub(crate) fn find(&self, id: VersionId) -> Option<&Entry> {
+        let id = id.to_string();
+        self.entries.iter().find(|entry| entry.id == id)
+    }
+
+    /// Adds a version.
+    pub(crate) fn add(&mut self, id: VersionId, version: &str, digest: &str, reason: &str, since: String) {
+        let id = id.to_string();
+        self.entries.retain(|entry| entry.id != id);
+        let mut end = reason.len().min(MAX_REASON);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (version, digest, reason) = (version.to_owned(), digest.to_owned(), reason[..end].to_owned());
+        self.entries.push(Entry { id, version, digest, reason, since });
+        let surplus = self.entries.len().saturating_sub(MAX_ENTRIES);
+        self.entries.drain(..surplus);
+    }
+
+    /// Removes all versions, and returns how many there were.
+    pub(crate) fn clear(&mut self) -> usize {
+        std::mem::take(&mut self.entries).len()
+    }
+
+    /// Writes the file. A restart of the host then knows the same versions.
+    pub(crate) fn save(&self) -> Result<(), Error> {
+        let Some(path) = &self.path else { return Ok(()) };
+        if self.entries.is_empty() {
+            return match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(Error::io(path, "removed", error))
+                }
+                _ => Ok(()),
+            };
+        }
+        path.parent().map_or(Ok(()), files::create_folder)?;
+        let text = serde_json::to_string_pretty(&self.entries)
+            .map_err(|error| Error::damaged(path, error.to_string()))?;
+        files::write_checked(path, &text)
+    }
+}

@@ -1,0 +1,141 @@
+use std::fs;
+
+use oarlock_controller::runtime::Config;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::received;
+use crate::rig::{Rig, guest_path, until_ok};
+
+/// More losses than the `traps` plugins of these tests may have.
+const TRAPS: [&str; 2] = ["panic", "overflow"];
+
+fn probation(time: &str) -> Value {
+    json!({"probation": {"time": time, "maxLosses": 2}})
+}
+
+async fn host_that_keeps(state: &TempDir) -> Rig {
+    let state_dir = Some(state.path().to_owned());
+    Rig::start_with(|config| Config { state_dir, ..config }).await
+}
+
+/// Returns the states that a generation entered, in order.
+fn states(lines: &[Value], generation: u64) -> Vec<String> {
+    let of_it =
+        lines.iter().filter(|line| line["event"] == "generation-state" && line["generation"] == generation);
+    of_it.map(|line| line["state"].as_str().unwrap().to_owned()).collect()
+}
+
+fn n_files(state: &TempDir, folder: &str, extension: &str) -> usize {
+    let Ok(entries) = fs::read_dir(state.path().join(folder)) else { return 0 };
+    entries.filter(|it| it.as_ref().unwrap().path().extension().is_some_and(|it| it == extension)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_6_a_version_that_loses_its_instances_is_switched_back_and_not_tried_again() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = host_that_keeps(&state).await;
+    rig.plugin_with("p", "hello-rust", probation("60s"));
+    let first = rig.serves("p", 1).await;
+    for name in TRAPS {
+        rig.create(name).await;
+    }
+    received::until_current(&rig, "p", 1).await;
+
+    let bad = fs::read(guest_path("traps")).unwrap();
+    rig.component("p", &bad);
+    let bad_version = rig.serves("p", 2).await;
+    let back = rig.event("p", "plugin-rolled-back").await;
+    assert_eq!((&back["digest"], &back["to-digest"]), (&bad_version["digest"], &first["digest"]));
+    assert_eq!(back["message"], "it lost 3 instances within 60 s");
+    assert_eq!(rig.serves("p", 3).await["digest"], first["digest"]);
+    rig.until(|lines| states(lines, 3).contains(&"serving".to_owned())).await;
+    let passed = ["fetched", "compiled", "checked", "warming", "serving"];
+    let lines = rig.lines();
+    assert_eq!(states(&lines, 1), [&passed[..], &["draining", "gone"]].concat());
+    assert_eq!(states(&lines, 2), [&passed[..], &["quarantined"]].concat());
+    assert_eq!(states(&lines, 3), passed);
+    rig.create("after").await;
+    received::until_current(&rig, "p", 3).await;
+
+    // The same bytes again, in another file.
+    rig.component("p", &bad);
+    let refused = rig.event("p", "plugin-refused").await;
+    assert!(refused["message"].as_str().unwrap().contains("it lost 3 instances"), "{refused}");
+    assert_eq!(refused["older-version-serves"], true);
+    rig.until(|lines| states(lines, 4) == ["fetched", "compiled", "quarantined"]).await;
+    // Other bytes.
+    rig.component("p", &fs::read(guest_path("hello-c")).unwrap());
+    rig.serves("p", 5).await;
+    received::until_current(&rig, "p", 5).await;
+    // Other settings are another version, too.
+    rig.plugin_with("p", "traps", json!({"probation": {"time": "60s", "maxLosses": 50}}));
+    rig.serves("p", 6).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_version_has_nothing_to_go_back_to_and_its_instances_are_replaced() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = host_that_keeps(&state).await;
+    for name in TRAPS {
+        rig.create(name).await;
+    }
+    rig.plugin_with("p", "traps", probation("60s"));
+    rig.until(|lines| lines.iter().filter(|line| line["event"] == "instance-lost").count() > 4).await;
+    rig.create("healthy").await;
+    rig.line(|line| line["event"] == "delivered" && line["name"] == "healthy" && line["outcome"] == "done")
+        .await;
+    assert!(rig.lines().iter().all(|line| line["event"] != "plugin-rolled-back"));
+    assert_eq!(n_files(&state, "last-good/plugins", "good"), 0);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_on_probation_is_watched_while_a_broken_one_is_refused() {
+    let rig = Rig::start().await;
+    rig.plugin_with("p", "hello-rust", probation("60s"));
+    let first = rig.serves("p", 1).await;
+    rig.component("p", &fs::read(guest_path("traps")).unwrap());
+    rig.serves("p", 2).await;
+    rig.component("p", b"no component");
+    rig.event("p", "plugin-refused").await;
+    for name in TRAPS {
+        rig.create(name).await;
+    }
+    rig.event("p", "plugin-rolled-back").await;
+    // The broken version has a number, too.
+    let back = rig.line(|line| line["event"] == "plugin-loaded" && line["generation"] == 4).await;
+    assert_eq!(back["digest"], first["digest"]);
+    received::until_current(&rig, "p", 4).await;
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_is_kept_when_it_has_passed_its_probation() {
+    let state = tempfile::tempdir().unwrap();
+    let rig = host_that_keeps(&state).await;
+    rig.plugin_with("p", "hello-rust", probation("100ms"));
+    rig.serves("p", 1).await;
+    until_ok("the last good version", async || match n_files(&state, "last-good/plugins", "good") {
+        1 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    assert_eq!(n_files(&state, "last-good/components", "wasm"), 1);
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_folder_for_state_cannot_be_used_reports_it_and_runs() {
+    let state = tempfile::tempdir().unwrap();
+    // Also for root, who may write to any folder.
+    fs::write(state.path().join("last-good"), b"").unwrap();
+    let rig = host_that_keeps(&state).await;
+    rig.create("a").await;
+    rig.plugin_with("p", "hello-rust", probation("100ms"));
+    let trouble = rig.event("p", "state-trouble").await;
+    assert!(trouble["message"].as_str().unwrap().contains("last-good"), "{trouble}");
+    received::until_current(&rig, "p", 1).await;
+    rig.end().await;
+}

@@ -156,7 +156,7 @@ pub(crate) fn classify(
     }
     let backtrace = || frames::of(error);
     if error.is::<DeadlinePassed>() {
-        let limit = state.deadline.limit;
+        let limit = state.limit;
         let waiting_for = state.waiting_for;
         return CallError::DeadlineExceeded { limit, waiting_for, output, backtrace: backtrace() };
     }

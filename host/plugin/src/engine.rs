@@ -1,21 +1,25 @@
-//! The wasmtime engine with its ticker, linkers, compiler and code store. They must agree, so they are built
-//! together.
+//! The wasmtime engine with its ticker, scheduler, linkers, compiler and code store. They must agree, so
+//! they are built together.
 
 mod failures;
+mod scheduler;
 mod share;
 mod ticker;
+mod turn;
 
 use std::{
     collections::HashMap,
+    num::NonZero,
     path::PathBuf,
     sync::{Arc, OnceLock},
+    thread,
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use wasmtime::component::{HasSelf, Linker};
 
-use self::failures::Failures;
+use self::{failures::Failures, scheduler::Scheduler};
 use crate::{
     bindings,
     code::CodeStore,
@@ -26,7 +30,7 @@ use crate::{
 };
 
 pub use self::share::{DEFAULT_WEIGHT, MAX_WEIGHT, Share};
-pub(crate) use self::ticker::Running;
+pub(crate) use self::turn::{Turn, TurnState};
 
 /// Configures an engine.
 #[derive(Debug, Clone)]
@@ -44,6 +48,8 @@ pub struct EngineConfig {
     pub compiler: Compiler,
     /// The time that a guest computes before other tasks run.
     pub time_slice: Duration,
+    /// The number of guests that may run at the same time: the number of the runtime's workers.
+    pub concurrent_guests: usize,
 }
 
 /// Compiles components and runs their instances. Cheap to clone.
@@ -75,6 +81,7 @@ pub enum Error {
 
 struct Inner {
     wasmtime: wasmtime::Engine,
+    scheduler: Arc<Scheduler>,
     ticker: ticker::Ticker,
     compiler: Compiler,
     queue: Arc<Queue>,
@@ -100,6 +107,7 @@ impl Default for EngineConfig {
             compile_slots: 3,
             compiler: Compiler::default(),
             time_slice: Duration::from_millis(1),
+            concurrent_guests: thread::available_parallelism().map_or(1, NonZero::get),
         }
     }
 }
@@ -113,7 +121,8 @@ impl Engine {
     ///
     /// When the folder for compiled code cannot be used, or wasmtime does not support the machine.
     pub fn new(config: EngineConfig) -> Result<Self, Error> {
-        let EngineConfig { cache_dir, cache_bytes, compile_slots, compiler, time_slice } = config;
+        let EngineConfig { cache_dir, cache_bytes, compile_slots, compiler, time_slice, concurrent_guests } =
+            config;
         let wasmtime = wasmtime::Engine::new(&wasmtime_config()).map_err(wasmtime_refuses)?;
         let engine_tag = EngineTag::of(&wasmtime);
         let code = match cache_dir {
@@ -127,10 +136,13 @@ impl Engine {
             .map_err(wasmtime_refuses)?;
         let mut with_wasi = plain.clone();
         imports::wasi::add_to_linker(&mut with_wasi).map_err(wasmtime_refuses)?;
-        let ticker = ticker::Ticker::start(&wasmtime, time_slice).map_err(Error::Ticker)?;
+        let scheduler = Arc::new(Scheduler::new(concurrent_guests));
+        let ticker =
+            ticker::Ticker::start(&wasmtime, Arc::clone(&scheduler), time_slice).map_err(Error::Ticker)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 wasmtime,
+                scheduler,
                 ticker,
                 compiler,
                 queue: Queue::new(compile_slots),
@@ -166,7 +178,7 @@ impl Engine {
     /// Creates a plugin's share of the CPU time that guests get. The weight is between 1 and [`MAX_WEIGHT`].
     #[must_use]
     pub fn share(&self, weight: u32) -> Share {
-        Share::new(weight)
+        self.inner.scheduler.share(weight)
     }
 
     /// Returns the running compilations, then the waiting ones in the order of the queue.
@@ -203,9 +215,14 @@ impl Engine {
         loaded.insert(component.digest(), Loaded::of(component));
     }
 
-    /// Keeps the ticker running until the guard is dropped.
-    pub(crate) fn running(&self) -> Running {
-        self.inner.ticker.running()
+    /// Decides which guests run.
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.inner.scheduler
+    }
+
+    /// Makes the epoch advance while a guest runs. Call it after the guest got its permit.
+    pub(crate) fn wake_ticker(&self) {
+        self.inner.ticker.wake();
     }
 }
 

@@ -1,30 +1,31 @@
 //! One instance of a component: a store, its exports, and the calls of them.
 
+mod runner;
+
 use std::{
-    future::{Future, poll_fn},
-    panic::AssertUnwindSafe,
-    pin::pin,
+    future::poll_fn,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
-use futures::FutureExt as _;
 use serde::Serialize;
 use serde_json::Value;
 use wasmtime::{Store, UpdateDeadline};
 
+use self::runner::Runner;
 use crate::{
     CallError, Component,
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
     call_error::{self, DeadlinePassed, During},
     component::Guests,
     contract::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey},
-    engine::{Running, Share},
+    engine::{Share, Turn},
     guest::{GuestLog, GuestMetrics, Usage},
     intercept::{self, Interception},
     kube_access::{EventObject, KubeAccess},
     limits::Limits,
-    state::{Deadline, StoreState},
+    state::StoreState,
 };
 
 /// The maximum number of handles of the component model. The contract has none, WASI a few.
@@ -32,10 +33,6 @@ const MAX_HANDLES: usize = 1_000;
 
 /// The maximum length of the text of a guest's failure.
 const MAX_FAILURE_BYTES: usize = 4 << 10;
-
-/// The time after its deadline at which a waiting call is cancelled. A computing call traps at its deadline,
-/// with a backtrace.
-const GRACE: Duration = Duration::from_millis(10);
 
 /// Configures an instance.
 #[derive(Clone)]
@@ -66,11 +63,10 @@ pub struct InstanceConfig {
 /// **Cancellation.** If the future of a call is dropped, the instance cannot be called again either.
 ///
 /// **Time.** A call ends within the plugin's deadline. A guest that computes yields to other tasks after
-/// every time slice.
+/// every time slice. While other guests have their turn, the deadline moves on.
 pub struct Instance {
     store: Store<StoreState>,
-    component: Component,
-    usage: Usage,
+    runner: Runner,
     metadata: metadata::Guest,
     handler: Option<handler::Guest>,
     reconciler: Option<reconciler::Guest>,
@@ -88,12 +84,11 @@ impl Instance {
     ///
     /// When the component traps while it starts, or exceeds a limit.
     pub async fn new(component: &Component, config: InstanceConfig) -> Result<Self, CallError> {
-        let InstanceConfig { config, limits, access, log, metrics, usage, share: _, interception } = config;
+        let InstanceConfig { config, limits, access, log, metrics, usage, share, interception } = config;
         let exports = component.exports();
-        let mut store = Store::new(
-            component.engine().wasmtime(),
-            StoreState::new(access, config, log, metrics, &usage, &limits),
-        );
+        let turn = Arc::new(Turn::new());
+        let state = StoreState::new(access, config, log, metrics, &usage, &limits);
+        let mut store = Store::new(component.engine().wasmtime(), state);
         let linked;
         let mut pre = &exports.pre;
         if let Some(interception) = interception {
@@ -107,17 +102,24 @@ impl Instance {
         store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
         store.set_max_component_handles(MAX_HANDLES);
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|context| {
-            if context.data().deadline.has_passed() {
-                return Err(DeadlinePassed.into());
+        store.epoch_deadline_callback({
+            let turn = Arc::clone(&turn);
+            move |_| {
+                if turn.time_left(Instant::now()).is_zero() {
+                    return Err(DeadlinePassed.into());
+                }
+                turn.end_slice();
+                // The runner wakes the task, when it is the guest's turn again.
+                let mut is_later = false;
+                let next_poll = poll_fn(move |_| match std::mem::replace(&mut is_later, true) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                });
+                Ok(UpdateDeadline::YieldCustom(1, Box::pin(next_poll)))
             }
-            // tokio's own yield also polls timers and sockets before this task runs again.
-            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
         });
-        let limit = limits.start_deadline;
-        let running = component.engine().running();
-        let started = within(limit, &usage, pre.instantiate_async(&mut store)).await;
-        drop(running);
+        let runner = Runner::new(component.engine().clone(), share, usage, turn);
+        let started = runner.run(limits.start_deadline, pre.instantiate_async(&mut store)).await;
         let instance = started.map_err(|error| {
             let output = store.data().output.take();
             let error = call_error::classify(&error, store.data(), During::Start, output);
@@ -133,8 +135,7 @@ impl Instance {
             handler,
             reconciler,
             store,
-            component: component.clone(),
-            usage,
+            runner,
             call_deadline: limits.call_deadline,
             start_deadline: limits.start_deadline,
             alive: true,
@@ -152,10 +153,10 @@ impl Instance {
         object: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
-        let call = self.begin(self.call_deadline, None, Some(object))?;
+        self.begin(self.call_deadline, None, Some(object))?;
         intercept::call_begins(self.store.data(), "on-add", event);
-        let answer = within(call.limit, &self.usage, guest.call_on_add(&mut self.store, event)).await;
-        self.end(call, answer).map(cut_failure)
+        let answer = self.runner.run(self.call_deadline, guest.call_on_add(&mut self.store, event)).await;
+        self.end(answer).map(cut_failure)
     }
 
     /// Calls `on-update`, with the old and the new object.
@@ -170,10 +171,10 @@ impl Instance {
         new: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
-        let call = self.begin(self.call_deadline, Some(old), Some(new))?;
+        self.begin(self.call_deadline, Some(old), Some(new))?;
         intercept::call_begins(self.store.data(), "on-update", event);
-        let answer = within(call.limit, &self.usage, guest.call_on_update(&mut self.store, event)).await;
-        self.end(call, answer).map(cut_failure)
+        let answer = self.runner.run(self.call_deadline, guest.call_on_update(&mut self.store, event)).await;
+        self.end(answer).map(cut_failure)
     }
 
     /// Calls `on-delete`. `last` is the last known state of the object.
@@ -187,10 +188,10 @@ impl Instance {
         last: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
-        let call = self.begin(self.call_deadline, Some(last), None)?;
+        self.begin(self.call_deadline, Some(last), None)?;
         intercept::call_begins(self.store.data(), "on-delete", event);
-        let answer = within(call.limit, &self.usage, guest.call_on_delete(&mut self.store, event)).await;
-        self.end(call, answer).map(cut_failure)
+        let answer = self.runner.run(self.call_deadline, guest.call_on_delete(&mut self.store, event)).await;
+        self.end(answer).map(cut_failure)
     }
 
     /// Calls `on-synced`.
@@ -200,10 +201,10 @@ impl Instance {
     /// When the call ended without an answer.
     pub async fn on_synced(&mut self, event: &Synced) -> Result<Result<(), Failure>, CallError> {
         let guest = exported(self.handler.clone(), "handler")?;
-        let call = self.begin(self.call_deadline, None, None)?;
+        self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "on-synced", event);
-        let answer = within(call.limit, &self.usage, guest.call_on_synced(&mut self.store, event)).await;
-        self.end(call, answer).map(cut_failure)
+        let answer = self.runner.run(self.call_deadline, guest.call_on_synced(&mut self.store, event)).await;
+        self.end(answer).map(cut_failure)
     }
 
     /// Calls `reconcile` with a key.
@@ -213,10 +214,10 @@ impl Instance {
     /// When the call ended without an answer.
     pub async fn reconcile(&mut self, key: &WorkKey) -> Result<Result<Outcome, Failure>, CallError> {
         let guest = exported(self.reconciler.clone(), "reconciler")?;
-        let call = self.begin(self.call_deadline, None, None)?;
+        self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "reconcile", key);
-        let answer = within(call.limit, &self.usage, guest.call_reconcile(&mut self.store, key)).await;
-        self.end(call, answer).map(cut_failure)
+        let answer = self.runner.run(self.call_deadline, guest.call_reconcile(&mut self.store, key)).await;
+        self.end(answer).map(cut_failure)
     }
 
     /// Returns the size of its linear memories, in bytes.
@@ -233,10 +234,10 @@ impl Instance {
 
     /// Calls `describe`. Only [`crate::describe`] does that, in an instance of its own.
     pub(crate) async fn describe(&mut self) -> Result<Result<Description, String>, CallError> {
-        let call = self.begin(self.start_deadline, None, None)?;
+        self.begin(self.start_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "describe", &());
-        let answer = within(call.limit, &self.usage, self.metadata.call_describe(&mut self.store)).await;
-        self.end(call, answer)
+        let answer = self.runner.run(self.start_deadline, self.metadata.call_describe(&mut self.store)).await;
+        self.end(answer)
     }
 
     fn begin(
@@ -244,7 +245,7 @@ impl Instance {
         limit: Duration,
         old: Option<Arc<dyn EventObject>>,
         new: Option<Arc<dyn EventObject>>,
-    ) -> Result<Call, CallError> {
+    ) -> Result<(), CallError> {
         // If the future of the call is dropped, `end` never sets it to true again.
         if !std::mem::replace(&mut self.alive, false) {
             return Err(CallError::Dead);
@@ -252,15 +253,13 @@ impl Instance {
         let state = self.store.data_mut();
         state.old = old;
         state.new = new;
-        state.deadline = Deadline::after(limit);
+        state.limit = limit;
         state.limiter.call_begins();
         self.store.set_epoch_deadline(1);
-        Ok(Call { limit, began: Instant::now(), _running: self.component.engine().running() })
+        Ok(())
     }
 
-    fn end<T: Serialize>(&mut self, call: Call, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
-        self.usage.called(call.began.elapsed());
-        drop(call);
+    fn end<T: Serialize>(&mut self, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
         let state = self.store.data_mut();
         state.old = None;
         state.new = None;
@@ -279,36 +278,6 @@ impl Instance {
                 Err(error)
             }
         }
-    }
-}
-
-/// A call in progress.
-struct Call {
-    limit: Duration,
-    began: Instant,
-    _running: Running,
-}
-
-/// Cancels a call that waits for the host beyond its deadline. Epochs end a call that computes beyond its
-/// deadline.
-///
-/// Also catches a panic of the host within the call. It ends the instance, as a trap does.
-async fn within<T>(
-    limit: Duration,
-    usage: &Usage,
-    call: impl Future<Output = Result<T, wasmtime::Error>>,
-) -> Result<T, wasmtime::Error> {
-    let mut call = pin!(AssertUnwindSafe(call).catch_unwind());
-    let counted = poll_fn(|context| {
-        let began = Instant::now();
-        let polled = call.as_mut().poll(context);
-        usage.polled(began.elapsed());
-        polled
-    });
-    match tokio::time::timeout(limit + GRACE, counted).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(panic)) => Err(call_error::panicked(panic.as_ref())),
-        Err(_) => Err(DeadlinePassed.into()),
     }
 }
 

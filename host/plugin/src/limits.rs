@@ -21,7 +21,8 @@ pub struct Limits {
     /// The linear memory of one instance, all its memories together. 64Ki to 4Gi; default 128Mi.
     #[serde(with = "units::bytes")]
     pub memory: u64,
-    /// The maximum time of one call, including waits for the host. 1ms to 10m; default 5s.
+    /// The maximum time of one call, including waits for the host, but not for other guests. 1ms to 10m;
+    /// default 5s.
     #[serde(with = "units::duration")]
     pub call_deadline: Duration,
     /// The maximum time of an instance's start, and of `describe`. 1ms to 10m; default 20s.

@@ -36,18 +36,12 @@ pub(crate) struct StoreState {
     pub(crate) replaceable: Replaceable,
     pub(crate) limiter: Limiter,
     pub(crate) made: Instant,
-    pub(crate) deadline: Deadline,
+    /// The time within which the current call must end.
+    pub(crate) limit: Duration,
     /// The import that the guest waits for, if it is one that may take long.
     pub(crate) waiting_for: Option<&'static str>,
     /// Created at the first use: most components never import WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
-}
-
-/// The time at which the current call must end.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline {
-    pub(crate) at: Instant,
-    pub(crate) limit: Duration,
 }
 
 pub(crate) struct Wasi {
@@ -79,7 +73,7 @@ impl StoreState {
             replaceable: Replaceable::default(),
             limiter: Limiter::new(limits, usage),
             made: Instant::now(),
-            deadline: Deadline::after(limits.start_deadline),
+            limit: limits.start_deadline,
             waiting_for: None,
             wasi: None,
         }
@@ -110,17 +104,5 @@ impl StoreState {
         self.usage.waited(began.elapsed().saturating_sub(computed));
         self.waiting_for = None;
         answer
-    }
-}
-
-// === impl Deadline ===
-
-impl Deadline {
-    pub(crate) fn after(limit: Duration) -> Self {
-        Self { at: Instant::now() + limit, limit }
-    }
-
-    pub(crate) fn has_passed(self) -> bool {
-        Instant::now() >= self.at
     }
 }

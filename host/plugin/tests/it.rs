@@ -12,5 +12,6 @@ mod it {
     mod hostile_names;
     mod record;
     mod refusals;
+    mod shares;
     mod support;
 }

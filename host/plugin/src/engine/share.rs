@@ -1,8 +1,11 @@
 //! A plugin's share of the CPU time that guests get.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 /// The weight of a plugin whose file has none.
@@ -22,14 +25,19 @@ pub struct Share {
 
 #[derive(Debug)]
 struct Shared {
+    id: u64,
     weight: AtomicU32,
+    /// The CPU time of its guests in nanoseconds, scaled to the default weight. Has room for five years of a
+    /// plugin with the least weight.
+    virtual_time: AtomicU64,
 }
 
 // === impl Share ===
 
 impl Share {
-    pub(super) fn new(weight: u32) -> Self {
-        Self { shared: Arc::new(Shared { weight: AtomicU32::new(clamp(weight)) }) }
+    pub(super) fn new(id: u64, weight: u32) -> Self {
+        let weight = AtomicU32::new(clamp(weight));
+        Self { shared: Arc::new(Shared { id, weight, virtual_time: AtomicU64::new(0) }) }
     }
 
     /// Returns the weight.
@@ -41,6 +49,28 @@ impl Share {
     /// Changes the weight: 1 to [`MAX_WEIGHT`]; a value outside becomes the nearest of them.
     pub fn set_weight(&self, weight: u32) {
         self.shared.weight.store(clamp(weight), Relaxed);
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.shared.id
+    }
+
+    pub(super) fn virtual_time(&self) -> u64 {
+        self.shared.virtual_time.load(Relaxed)
+    }
+
+    /// Takes away the credit of a plugin that was idle.
+    pub(super) fn begin_at(&self, virtual_time: u64) {
+        if self.virtual_time() < virtual_time {
+            self.shared.virtual_time.fetch_max(virtual_time, Relaxed);
+        }
+    }
+
+    /// Adds CPU time of a guest.
+    pub(super) fn charge(&self, ran: Duration) {
+        let ran = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
+        let scaled = ran.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(self.weight());
+        self.shared.virtual_time.fetch_add(scaled, Relaxed);
     }
 }
 

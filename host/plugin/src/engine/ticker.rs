@@ -1,16 +1,18 @@
-//! The thread that advances wasmtime's epoch while a call is in progress, and sleeps otherwise.
+//! The thread that advances wasmtime's epoch while a guest runs, and sleeps otherwise.
 
 use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread::{self, Thread},
     time::Duration,
 };
 
 use wasmtime::EngineWeak;
+
+use super::scheduler::Scheduler;
 
 /// Idle ticks before the thread sleeps, so that a burst of calls does not wake it for each call.
 const TICKS_BEFORE_SLEEP: u32 = 50;
@@ -21,14 +23,8 @@ pub(super) struct Ticker {
     thread: Thread,
 }
 
-/// A call in progress. The epoch advances while one exists.
-pub(crate) struct Running {
-    shared: Arc<TickerState>,
-}
-
-#[derive(Default)]
 struct TickerState {
-    n_running: AtomicUsize,
+    scheduler: Arc<Scheduler>,
     sleeping: AtomicBool,
     closed: AtomicBool,
 }
@@ -36,8 +32,16 @@ struct TickerState {
 // === impl Ticker ===
 
 impl Ticker {
-    pub(super) fn start(engine: &wasmtime::Engine, tick: Duration) -> io::Result<Self> {
-        let shared = Arc::new(TickerState::default());
+    pub(super) fn start(
+        engine: &wasmtime::Engine,
+        scheduler: Arc<Scheduler>,
+        tick: Duration,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(TickerState {
+            scheduler,
+            sleeping: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
         let engine = engine.weak();
         let thread = thread::Builder::new().name("oarlock-epoch".to_owned()).spawn({
             let shared = Arc::clone(&shared);
@@ -46,14 +50,13 @@ impl Ticker {
         Ok(Self { shared, thread: thread.thread().clone() })
     }
 
-    pub(super) fn running(&self) -> Running {
-        // The thread sets `sleeping` before it reads the count; this function increments the count before it
-        // reads `sleeping`. So at least one of them sees the change of the other.
-        self.shared.n_running.fetch_add(1, Ordering::SeqCst);
+    /// Ends the thread's sleep. The caller has a permit of the scheduler.
+    pub(super) fn wake(&self) {
+        // The thread sets `sleeping` before it asks whether a permit is in use; the caller took its permit
+        // before it reads `sleeping`. So at least one of them sees the change of the other.
         if self.shared.sleeping.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
-        Running { shared: Arc::clone(&self.shared) }
     }
 }
 
@@ -61,14 +64,6 @@ impl Drop for Ticker {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
         self.thread.unpark();
-    }
-}
-
-// === impl Running ===
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.shared.n_running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -82,7 +77,7 @@ impl TickerState {
             let Some(engine) = engine.upgrade() else { return };
             engine.increment_epoch();
             drop(engine);
-            if self.n_running.load(Ordering::SeqCst) > 0 {
+            if self.scheduler.is_busy() {
                 idle = 0;
             } else if idle < TICKS_BEFORE_SLEEP {
                 idle += 1;
@@ -95,7 +90,7 @@ impl TickerState {
 
     fn sleep(&self) {
         self.sleeping.store(true, Ordering::SeqCst);
-        while self.n_running.load(Ordering::SeqCst) == 0 && !self.closed.load(Ordering::SeqCst) {
+        while !self.scheduler.is_busy() && !self.closed.load(Ordering::SeqCst) {
             thread::park();
         }
         self.sleeping.store(false, Ordering::SeqCst);

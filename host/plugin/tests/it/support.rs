@@ -32,10 +32,13 @@ pub(super) struct Host {
 /// Returns the engine that all tests share. It stores compiled code for the next run.
 pub(super) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| {
-        let cache_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oarlock-compiled");
-        Engine::new(EngineConfig { cache_dir: Some(cache_dir), ..EngineConfig::default() }).unwrap()
-    })
+    ENGINE.get_or_init(|| engine_with(EngineConfig::default()))
+}
+
+/// Returns an engine of its own for one test, with the stored code of the others.
+pub(super) fn engine_with(config: EngineConfig) -> Engine {
+    let cache_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oarlock-compiled");
+    Engine::new(EngineConfig { cache_dir: Some(cache_dir), ..config }).unwrap()
 }
 
 /// Returns the bytes of a built guest.
@@ -74,6 +77,10 @@ impl Host {
     }
 
     pub(super) fn of(component: Component, limits: Limits, config: Value) -> Self {
+        Self::in_engine(engine(), component, limits, config)
+    }
+
+    pub(super) fn in_engine(engine: &Engine, component: Component, limits: Limits, config: Value) -> Self {
         let lines = Arc::new(Lines::default());
         let log = GuestLog::new("guest".into(), 1, limits.log_lines_per_second, Arc::clone(&lines) as _);
         Self {
@@ -84,7 +91,7 @@ impl Host {
             limits,
             config,
             usage: Usage::default(),
-            share: engine().share(100),
+            share: engine.share(100),
         }
     }
 

@@ -71,6 +71,7 @@ impl Preparation<'_> {
             load::report_panic(&panicked_host, &name, "recording its Events", &message);
         });
         let InstanceParts { component, config, log } = parts;
+        slot.share.set_weight(file.weight);
         let maker = Maker {
             component: component.clone(),
             config: InstanceConfig {

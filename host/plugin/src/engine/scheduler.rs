@@ -1,0 +1,269 @@
+//! Decides which guests run: a weighted fair queue over the CPU time of plugins.
+//!
+//! A guest is polled only with a permit. There are as many permits as the runtime has workers, so that no
+//! more guests than that are ever in the runtime's queues, and the host's own tasks do not wait behind
+//! guests. While all permits are in use, guests wait here. A permit that becomes free goes to the plugin with
+//! the least *virtual time*: the CPU time that its guests had, divided by its weight. A plugin that was idle
+//! begins at the virtual time of the plugin that ran last, so idleness is no credit.
+//!
+//! A permit is held during a poll, and while a guest with an ended time slice is in the runtime's queue;
+//! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque, hash_map},
+    future::Future as _,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    Share,
+    turn::{Turn, TurnState},
+};
+
+/// The CPU time of guests after which a permit is handed over only when the worker has polled its sockets and
+/// timers. Shorter polls in a row would otherwise cost a system call each.
+const HAND_OVER_AT_ONCE: Duration = Duration::from_micros(250);
+
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    n_permits: usize,
+    n_free: AtomicUsize,
+    n_waiting: AtomicUsize,
+    /// The virtual time of the plugin that began to run last.
+    virtual_time: AtomicU64,
+    /// The CPU time of guests since a worker last polled its sockets and timers, in nanoseconds.
+    since_driver: AtomicU64,
+    n_shares: AtomicU64,
+    queue: Mutex<Queue>,
+}
+
+/// The plugins with waiting guests, in the order of their virtual time.
+#[derive(Debug, Default)]
+struct Queue {
+    order: BTreeSet<(u64, u64)>,
+    plugins: HashMap<u64, Waiting>,
+}
+
+/// The waiting guests of one plugin. Its virtual time may have grown beyond `key`.
+#[derive(Debug)]
+struct Waiting {
+    key: u64,
+    share: Share,
+    turns: VecDeque<Arc<Turn>>,
+}
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    pub(super) fn new(n_permits: usize) -> Self {
+        let n_permits = n_permits.max(1);
+        Self {
+            n_permits,
+            n_free: AtomicUsize::new(n_permits),
+            n_waiting: AtomicUsize::new(0),
+            virtual_time: AtomicU64::new(0),
+            since_driver: AtomicU64::new(0),
+            n_shares: AtomicU64::new(0),
+            queue: Mutex::default(),
+        }
+    }
+
+    pub(super) fn share(&self, weight: u32) -> Share {
+        let share = Share::new(self.n_shares.fetch_add(1, Relaxed), weight);
+        share.begin_at(self.virtual_time.load(Relaxed));
+        share
+    }
+
+    /// Returns whether a guest has a permit.
+    pub(super) fn is_busy(&self) -> bool {
+        self.n_free.load(SeqCst) < self.n_permits
+    }
+
+    /// Takes a permit for a guest that wants to run again after a wait. Otherwise queues it, and wakes it
+    /// when it has a permit.
+    pub(crate) fn acquire(&self, share: &Share, turn: &Arc<Turn>, waker: &Waker) -> bool {
+        // Just before the plugins that have waited since then.
+        share.begin_at(self.virtual_time.load(Relaxed).saturating_sub(1));
+        if self.n_waiting.load(SeqCst) == 0 && self.take() {
+            self.runs(share.virtual_time());
+            return true;
+        }
+        turn.wakes(waker);
+        self.enqueue(share, turn);
+        self.hand_out(Some(turn));
+        turn.take_grant()
+    }
+
+    /// Ends the poll of a guest that now waits for the host, or has ended.
+    pub(crate) fn release(&self, share: &Share, ran: Duration) {
+        self.charge(share, ran);
+        self.give_back();
+    }
+
+    /// Ends the poll of a guest whose time slice ended. It is woken when it may go on.
+    pub(crate) fn end_slice(&self, share: &Share, turn: &Arc<Turn>, waker: &Waker, ran: Duration) {
+        self.charge(share, ran);
+        if self.n_waiting.load(SeqCst) == 0 {
+            self.runs(share.virtual_time());
+            turn.set_state(TurnState::Granted);
+            self.wake_after_driver(waker);
+            return;
+        }
+        turn.wakes(waker);
+        self.enqueue(share, turn);
+        self.give_back();
+    }
+
+    /// Removes a guest that is dropped: from the queue, or its permit.
+    pub(crate) fn forget(&self, share: &Share, turn: &Arc<Turn>) {
+        let had = {
+            let mut queue = self.queue.lock();
+            let had = turn.state();
+            if had == TurnState::Waits {
+                queue.remove(share.id(), turn);
+                self.n_waiting.fetch_sub(1, SeqCst);
+            }
+            turn.set_state(TurnState::Idle);
+            had
+        };
+        if had == TurnState::Granted {
+            self.give_back();
+        }
+    }
+
+    fn charge(&self, share: &Share, ran: Duration) {
+        share.charge(ran);
+        if self.n_waiting.load(Relaxed) > 0 {
+            self.since_driver.fetch_add(u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        }
+    }
+
+    fn take(&self) -> bool {
+        self.n_free.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1)).is_ok()
+    }
+
+    fn give_back(&self) {
+        // A guest is queued and counted before it looks for a free permit; this thread returns the permit
+        // before it looks for a waiting guest. So at least one of them sees the other.
+        self.n_free.fetch_add(1, SeqCst);
+        if self.n_waiting.load(SeqCst) > 0 {
+            self.hand_out(None);
+        }
+    }
+
+    /// Notes that a plugin at this virtual time begins to run.
+    fn runs(&self, virtual_time: u64) {
+        if self.virtual_time.load(Relaxed) < virtual_time {
+            self.virtual_time.fetch_max(virtual_time, Relaxed);
+        }
+    }
+
+    fn enqueue(&self, share: &Share, turn: &Arc<Turn>) {
+        let mut queue = self.queue.lock();
+        turn.set_state(TurnState::Waits);
+        queue.push(share, Arc::clone(turn));
+        self.n_waiting.fetch_add(1, SeqCst);
+    }
+
+    /// Gives the free permits to the waiting guests that are first, and wakes these, but not `caller`.
+    fn hand_out(&self, caller: Option<&Arc<Turn>>) {
+        while let Some(turn) = self.grant_next() {
+            if caller.is_some_and(|caller| Arc::ptr_eq(caller, &turn)) {
+                continue;
+            }
+            let Some(waker) = turn.take_waker() else { continue };
+            if u128::from(self.since_driver.load(Relaxed)) < HAND_OVER_AT_ONCE.as_nanos() {
+                waker.wake();
+            } else {
+                self.wake_after_driver(&waker);
+            }
+        }
+    }
+
+    fn grant_next(&self) -> Option<Arc<Turn>> {
+        let mut queue = self.queue.lock();
+        if queue.order.is_empty() || !self.take() {
+            return None;
+        }
+        let Some((virtual_time, turn)) = queue.pop() else {
+            self.n_free.fetch_add(1, SeqCst);
+            return None;
+        };
+        self.n_waiting.fetch_sub(1, SeqCst);
+        self.runs(virtual_time);
+        turn.set_state(TurnState::Granted);
+        Some(turn)
+    }
+
+    /// Wakes a task when the worker has run its other tasks and polled its sockets and timers. Outside of a
+    /// runtime: at once.
+    fn wake_after_driver(&self, waker: &Waker) {
+        self.since_driver.store(0, Relaxed);
+        // The first poll passes the waker to tokio, which keeps it when the future is dropped.
+        let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(waker));
+    }
+}
+
+// === impl Queue ===
+
+impl Queue {
+    fn push(&mut self, share: &Share, turn: Arc<Turn>) {
+        match self.plugins.entry(share.id()) {
+            hash_map::Entry::Occupied(mut waiting) => waiting.get_mut().turns.push_back(turn),
+            hash_map::Entry::Vacant(entry) => {
+                let key = share.virtual_time();
+                self.order.insert((key, share.id()));
+                entry.insert(Waiting { key, share: share.clone(), turns: VecDeque::from([turn]) });
+            }
+        }
+    }
+
+    /// Removes the guest that waits longest, of the plugin with the least virtual time.
+    fn pop(&mut self) -> Option<(u64, Arc<Turn>)> {
+        while let Some((key, id)) = self.order.pop_first() {
+            let Some(waiting) = self.plugins.get_mut(&id) else { continue };
+            let virtual_time = waiting.share.virtual_time();
+            let is_behind = self.order.first().is_some_and(|(next, _)| *next < virtual_time);
+            if virtual_time > key && is_behind {
+                // Guests of the plugin ran since it was queued.
+                waiting.key = virtual_time;
+                self.order.insert((virtual_time, id));
+                continue;
+            }
+            let turn = waiting.turns.pop_front();
+            if waiting.turns.is_empty() {
+                self.plugins.remove(&id);
+            } else {
+                waiting.key = virtual_time;
+                self.order.insert((virtual_time, id));
+            }
+            if let Some(turn) = turn {
+                return Some((virtual_time, turn));
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, id: u64, turn: &Arc<Turn>) {
+        let Some(waiting) = self.plugins.get_mut(&id) else { return };
+        waiting.turns.retain(|other| !Arc::ptr_eq(other, turn));
+        if waiting.turns.is_empty() {
+            self.order.remove(&(waiting.key, id));
+            self.plugins.remove(&id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+use std::collections::BTreeMap;
+
+use futures::task::noop_waker_ref;
+
+use super::*;
+
+const SLICE: Duration = Duration::from_millis(1);
+
+/// Guests that always want to run, and how many slices each had.
+struct Busy {
+    scheduler: Scheduler,
+    guests: Vec<(Share, Arc<Turn>)>,
+    /// The guests with a permit.
+    running: VecDeque<usize>,
+    slices: Vec<u64>,
+}
+
+impl Busy {
+    fn new(n_permits: usize, weights: &[u32]) -> Self {
+        let scheduler = Scheduler::new(n_permits);
+        let guests = weights.iter().map(|weight| (scheduler.share(*weight), Arc::new(Turn::new()))).collect();
+        let mut this = Self { scheduler, guests, running: VecDeque::new(), slices: vec![0; weights.len()] };
+        for n in 0..weights.len() {
+            this.arrives(n);
+        }
+        this
+    }
+
+    /// Lets a guest ask for a permit. Returns whether it has one at once.
+    fn arrives(&mut self, n: usize) -> bool {
+        let (share, turn) = &self.guests[n];
+        let has = self.scheduler.acquire(share, turn, noop_waker_ref());
+        if has {
+            self.running.push_back(n);
+        }
+        has
+    }
+
+    /// Ends the slice of one guest with a permit, and lets those that were granted one begin.
+    fn step(&mut self, ran: Duration) -> usize {
+        let n = self.running.pop_front().unwrap();
+        let (share, turn) = &self.guests[n];
+        self.slices[n] += 1;
+        self.scheduler.end_slice(share, turn, noop_waker_ref(), ran);
+        self.begin_granted();
+        n
+    }
+
+    fn begin_granted(&mut self) {
+        for (n, (_, turn)) in self.guests.iter().enumerate() {
+            if turn.state() == TurnState::Granted {
+                turn.set_state(TurnState::Idle);
+                self.running.push_back(n);
+            }
+        }
+        assert!(self.running.len() <= self.scheduler.n_permits);
+    }
+}
+
+#[test]
+fn cpu_time_is_shared_by_weight() {
+    for n_permits in [1, 2, 3] {
+        let mut busy = Busy::new(n_permits, &[100, 300, 100, 100, 300, 100]);
+        for _ in 0..10_000 {
+            busy.step(SLICE);
+        }
+        for (n, slices) in busy.slices.iter().enumerate() {
+            let expected = if [1, 4].contains(&n) { 3_000 } else { 1_000 };
+            assert!(slices.abs_diff(expected) <= 10, "{n_permits} permits: {:?}", busy.slices);
+        }
+    }
+}
+
+#[test]
+fn a_plugin_that_uses_short_slices_gets_more_of_them() {
+    let mut busy = Busy::new(1, &[100, 100]);
+    let mut ran = [Duration::ZERO; 2];
+    for _ in 0..10_000 {
+        let length = if busy.running[0] == 0 { SLICE } else { SLICE / 10 };
+        let n = busy.step(length);
+        ran[n] += length;
+    }
+    let [long, short] = ran.map(|it| it.as_secs_f64());
+    assert!((long / short - 1.0).abs() < 0.05, "{ran:?}");
+}
+
+#[test]
+fn promise_4_a_plugin_that_is_called_rarely_runs_after_one_slice_of_a_thousand_busy_ones() {
+    let mut busy = Busy::new(2, &[100; 1_001]);
+    for _ in 0..50_000 {
+        busy.step(SLICE);
+    }
+    let rare = 1_000;
+    // It waits for the host: it is not in the queue any more.
+    while !busy.running.contains(&rare) {
+        busy.step(SLICE);
+    }
+    busy.running.retain(|n| *n != rare);
+    busy.scheduler.release(&busy.guests[rare].0, Duration::from_micros(5));
+    busy.begin_granted();
+    for _ in 0..100 {
+        for _ in 0..5_000 {
+            busy.step(SLICE);
+        }
+        assert!(!busy.arrives(rare), "all permits are in use");
+        let mut n = 0;
+        while !busy.running.contains(&rare) {
+            busy.step(SLICE);
+            n += 1;
+        }
+        assert!(n <= 2, "{n} slices of others");
+        busy.running.retain(|n| *n != rare);
+        busy.scheduler.release(&busy.guests[rare].0, Duration::from_micros(5));
+        busy.begin_granted();
+    }
+}
+
+#[test]
+fn idleness_is_no_credit() {
+    let mut busy = Busy::new(1, &[100, 100]);
+    // The second one ends at once, and is idle for ten seconds of the first one's time.
+    while busy.running[0] != 1 {
+        busy.step(SLICE);
+    }
+    busy.running.clear();
+    busy.scheduler.release(&busy.guests[1].0, Duration::ZERO);
+    busy.begin_granted();
+    for _ in 0..10_000 {
+        busy.step(SLICE);
+    }
+    busy.slices = vec![0, 0];
+    busy.arrives(1);
+    for _ in 0..1_000 {
+        busy.step(SLICE);
+    }
+    assert!(busy.slices[0].abs_diff(busy.slices[1]) <= 2, "{:?}", busy.slices);
+}
+
+#[test]
+fn many_instances_of_one_plugin_share_its_share() {
+    let scheduler = Scheduler::new(2);
+    let shares: Vec<_> = (0..11).map(|_| scheduler.share(100)).collect();
+    // The first plugin has thirty guests, the others have one each.
+    let guests: Vec<_> =
+        (0..40_usize).map(|n| (shares[n.saturating_sub(29)].clone(), Arc::new(Turn::new()))).collect();
+    let mut busy = Busy { scheduler, guests, running: VecDeque::new(), slices: vec![0; 40] };
+    for n in 0..40 {
+        busy.arrives(n);
+    }
+    for _ in 0..11_000 {
+        busy.step(SLICE);
+    }
+    let of_many: u64 = busy.slices[..30].iter().sum();
+    assert!(of_many.abs_diff(1_000) <= 40, "{:?}", busy.slices);
+    assert!(busy.slices[30..].iter().all(|slices| slices.abs_diff(1_000) <= 20), "{:?}", busy.slices);
+}
+
+#[test]
+fn a_dropped_guest_leaves_the_queue_or_returns_its_permit() {
+    let mut busy = Busy::new(1, &[100; 3]);
+    let [_, second, third] = [0, 1, 2].map(|n| busy.guests[n].clone());
+    busy.scheduler.forget(&second.0, &second.1);
+    assert_eq!(busy.scheduler.n_waiting.load(SeqCst), 1);
+    // The third one is granted the permit, and is dropped before it is polled.
+    let (share, turn) = busy.guests[0].clone();
+    busy.scheduler.release(&share, SLICE);
+    assert_eq!(third.1.state(), TurnState::Granted);
+    busy.scheduler.forget(&third.0, &third.1);
+    assert!(!busy.scheduler.is_busy());
+    busy.running.clear();
+    assert!(busy.scheduler.acquire(&share, &turn, noop_waker_ref()));
+    assert!(busy.scheduler.queue.lock().plugins.is_empty() && busy.scheduler.queue.lock().order.is_empty());
+}
+
+/// Many threads take and return permits; none is lost, and no guest waits while a permit is free.
+#[test]
+fn no_permit_and_no_guest_is_lost() {
+    let scheduler = Arc::new(Scheduler::new(2));
+    let threads: Vec<_> = (0..8)
+        .map(|n| {
+            let scheduler = Arc::clone(&scheduler);
+            std::thread::spawn(move || {
+                let (share, turn) = (scheduler.share(100), Arc::new(Turn::new()));
+                let mut polls = BTreeMap::<bool, u32>::new();
+                for round in 0..20_000_u32 {
+                    let at_once = scheduler.acquire(&share, &turn, &thread_waker());
+                    *polls.entry(at_once).or_default() += 1;
+                    if !at_once {
+                        if round % 64 == n {
+                            scheduler.forget(&share, &turn);
+                            continue;
+                        }
+                        wait(&turn);
+                    }
+                    if round % 3 == 0 {
+                        scheduler.end_slice(&share, &turn, &thread_waker(), Duration::from_nanos(100));
+                        wait(&turn);
+                    }
+                    scheduler.release(&share, Duration::from_nanos(100));
+                }
+                polls
+            })
+        })
+        .collect();
+    let all: u32 = threads.into_iter().flat_map(|it| it.join().unwrap().into_values()).sum();
+    assert_eq!(all, 160_000);
+    assert_eq!(scheduler.n_free.load(SeqCst), 2);
+    assert_eq!(scheduler.n_waiting.load(SeqCst), 0);
+}
+
+/// Waits until the turn has a permit, and takes it.
+fn wait(turn: &Turn) {
+    while turn.state() != TurnState::Granted {
+        std::thread::park();
+    }
+    turn.set_state(TurnState::Idle);
+}
+
+fn thread_waker() -> Waker {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    Arc::new(Unpark(std::thread::current())).into()
+}

@@ -1,0 +1,108 @@
+//! The turn of one instance: whether it waits for a permit to run, and when its call must end.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
+    task::Waker,
+    time::{Duration, Instant},
+};
+
+use futures::task::AtomicWaker;
+
+/// The part of an instance that the scheduler and the guest's own time slices share.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    state: AtomicU8,
+    waker: AtomicWaker,
+    /// The guest's time slice ended, and it wants to go on.
+    slice_ended: AtomicBool,
+    made: Instant,
+    /// The time at which the call must end, in nanoseconds since `made`.
+    deadline: AtomicU64,
+}
+
+/// The states of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum TurnState {
+    /// It neither waits nor has a permit that it did not use yet.
+    Idle,
+    /// It is in the queue.
+    Waits,
+    /// It has a permit for its next poll.
+    Granted,
+}
+
+// === impl Turn ===
+
+impl Turn {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicU8::new(TurnState::Idle as u8),
+            waker: AtomicWaker::new(),
+            slice_ended: AtomicBool::new(false),
+            made: Instant::now(),
+            deadline: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn state(&self) -> TurnState {
+        match self.state.load(Ordering::Acquire) {
+            0 => TurnState::Idle,
+            1 => TurnState::Waits,
+            _ => TurnState::Granted,
+        }
+    }
+
+    pub(super) fn set_state(&self, state: TurnState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+
+    /// Returns whether it has a permit, which its next poll uses.
+    pub(crate) fn take_grant(&self) -> bool {
+        let granted = self.state() == TurnState::Granted;
+        if granted {
+            self.set_state(TurnState::Idle);
+        }
+        granted
+    }
+
+    /// Sets the waker for the grant. Call it before [`Turn::take_grant`], or a grant may be missed.
+    pub(crate) fn wakes(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    pub(super) fn take_waker(&self) -> Option<Waker> {
+        self.waker.take()
+    }
+
+    /// Notes that the guest's time slice ended.
+    pub(crate) fn end_slice(&self) {
+        self.slice_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the last poll ended with its time slice, and not with a wait for the host.
+    pub(crate) fn take_slice_ended(&self) -> bool {
+        self.slice_ended.load(Ordering::Relaxed) && self.slice_ended.swap(false, Ordering::Relaxed)
+    }
+
+    /// Sets the deadline of a call.
+    pub(crate) fn set_deadline(&self, began: Instant, limit: Duration) {
+        let at = began.saturating_duration_since(self.made).saturating_add(limit);
+        self.deadline.store(nanos(at), Ordering::Relaxed);
+    }
+
+    /// Moves the deadline: a guest does not pay for the time in which others run.
+    pub(crate) fn extend_deadline(&self, by: Duration) {
+        self.deadline.fetch_add(nanos(by), Ordering::Relaxed);
+    }
+
+    /// Returns the time until the deadline.
+    pub(crate) fn time_left(&self, now: Instant) -> Duration {
+        let deadline = Duration::from_nanos(self.deadline.load(Ordering::Relaxed));
+        deadline.saturating_sub(now.saturating_duration_since(self.made))
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

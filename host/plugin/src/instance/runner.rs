@@ -1,0 +1,148 @@
+//! Runs the calls of one instance: in its turn, within the deadline, and counted.
+
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use futures::FutureExt as _;
+use tokio::time::Sleep;
+
+use crate::{
+    call_error::{self, DeadlinePassed},
+    engine::{Engine, Share, Turn, TurnState},
+    guest::Usage,
+};
+
+/// The time after its deadline at which a waiting call is cancelled. A computing call traps at its deadline,
+/// with a backtrace.
+const GRACE: Duration = Duration::from_millis(10);
+
+/// Runs the calls of one instance.
+pub(super) struct Runner {
+    engine: Engine,
+    share: Share,
+    usage: Usage,
+    turn: Arc<Turn>,
+}
+
+/// A call that is run. See [`Runner::run`].
+struct Run<'a, F> {
+    runner: &'a Runner,
+    call: Pin<&'a mut F>,
+    /// When the call began. `None` after its first poll.
+    began: Option<Instant>,
+    /// Since when it waits for its turn.
+    waits_since: Option<Instant>,
+    /// Ends a call that waits for the host beyond its deadline. Created by the first wait.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+// === impl Runner ===
+
+impl Runner {
+    pub(super) fn new(engine: Engine, share: Share, usage: Usage, turn: Arc<Turn>) -> Self {
+        Self { engine, share, usage, turn }
+    }
+
+    /// Runs a call to its end, in slices for which it has a permit of the scheduler.
+    ///
+    /// Cancels a call that waits for the host beyond its deadline; epochs end a call that computes beyond it.
+    /// The time in which the call waits for its turn does not count towards the deadline. A panic of the host
+    /// within the call ends the call, as a trap does.
+    pub(super) async fn run<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T, wasmtime::Error>>,
+    ) -> Result<T, wasmtime::Error> {
+        let began = Instant::now();
+        self.turn.set_deadline(began, limit);
+        let call = pin!(AssertUnwindSafe(call).catch_unwind());
+        let run = Run { runner: self, call, began: Some(began), waits_since: None, timer: None };
+        let (answer, ended) = run.await;
+        self.usage.called(ended.saturating_duration_since(began));
+        match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(panic)) => Err(call_error::panicked(panic.as_ref())),
+            None => Err(DeadlinePassed.into()),
+        }
+    }
+}
+
+// === impl Run ===
+
+/// Returns the answer, or `None` at the deadline, and when the call ended.
+impl<F: Future> Future for Run<'_, F> {
+    type Output = (Option<F::Output>, Instant);
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let Runner { engine, share, usage, turn } = this.runner;
+        let began = ready!(this.poll_turn(context));
+        let polled = this.call.as_mut().poll(context);
+        let ended = Instant::now();
+        let ran = ended.saturating_duration_since(began);
+        usage.polled(ran);
+        if polled.is_pending() && turn.take_slice_ended() {
+            engine.scheduler().end_slice(share, turn, context.waker(), ran);
+            this.waits_since = Some(ended);
+            return Poll::Pending;
+        }
+        engine.scheduler().release(share, ran);
+        match polled {
+            Poll::Ready(answer) => Poll::Ready((Some(answer), ended)),
+            Poll::Pending => {
+                ready!(this.poll_timer(ended, context));
+                Poll::Ready((None, ended))
+            }
+        }
+    }
+}
+
+impl<F> Run<'_, F> {
+    /// Waits for the permit to poll the call once. Returns the time.
+    fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
+        let Runner { engine, share, turn, .. } = self.runner;
+        let now = if turn.state() == TurnState::Idle {
+            let now = self.began.take().unwrap_or_else(Instant::now);
+            if !engine.scheduler().acquire(share, turn, context.waker()) {
+                self.waits_since = Some(now);
+                return Poll::Pending;
+            }
+            now
+        } else {
+            turn.wakes(context.waker());
+            if !turn.take_grant() {
+                return Poll::Pending;
+            }
+            Instant::now()
+        };
+        if let Some(since) = self.waits_since.take() {
+            turn.extend_deadline(now.saturating_duration_since(since));
+            self.timer = None;
+        }
+        engine.wake_ticker();
+        Poll::Ready(now)
+    }
+
+    fn poll_timer(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let turn = &self.runner.turn;
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(turn.time_left(now).saturating_add(GRACE))));
+        timer.as_mut().poll(context)
+    }
+}
+
+impl<F> Drop for Run<'_, F> {
+    fn drop(&mut self) {
+        let Runner { engine, share, turn, .. } = self.runner;
+        if turn.state() != TurnState::Idle {
+            engine.scheduler().forget(share, turn);
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Calls one plugin, one call at a time.
+//! Calls one plugin.
 //!
 //! Every call is a [`DueCall`] (a notification, the end of initial adds, or a key of the work queue) and
 //! passes one pipeline:
@@ -6,10 +6,15 @@
 //! ```text
 //!   Listener ─┐
 //!   Listener ─┼─► next_step ─► check ─► call ─► settle ─┬─► done, or requeued
-//!   queue ────┘       ▲                                 ├─► retried after a back-off, or parked
-//!                     │                                 └─► instance lost: crash back-off, or parked
+//!   queue ────┘       ▲                on a lane          ├─► retried after a back-off, or parked
+//!                     │                                   └─► instance lost: crash back-off, or parked
 //!                     └── access changes, slow timer, restart, switch to another generation
 //! ```
+//!
+//! A plugin has one [lane](lanes) with one instance, and one call in progress; a stateless plugin has as many
+//! as its file says. Two calls about one object or key are never in progress at once ([`calls`]), across a
+//! switch as well: the calls of the old generation end as they would have, while the new one begins with
+//! other objects.
 //!
 //! [`check`] decides by access, enqueue rule and crash back-off, [`call`] calls the instance, and [`settle`]
 //! applies the answer or the [`loss`] of the instance.
@@ -20,10 +25,12 @@
 //! everything again, a stateless plugin continues where it was.
 //!
 //! The calls of one object are made in order, and so are those of one key. Between objects nothing is
-//! promised.
+//! promised. `on-synced` is called on any lane, after the answers to all initial adds of the subscription,
+//! possibly beside calls for later events.
 
 mod active_generation;
 mod call;
+mod calls;
 mod check;
 mod commands;
 mod crash_backoff;
@@ -34,20 +41,26 @@ mod event_view;
 mod fault;
 mod generation;
 mod health;
+mod lanes;
 mod loss;
 mod parked;
 mod queue;
 mod retry;
 mod settle;
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::active_generation::{ActiveGeneration, Step};
+use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
 pub(crate) use self::call::{MakeInstance, Maker};
+use self::calls::{Calls, Ended, EndedJob, Work};
 use self::commands::Command;
 pub(crate) use self::commands::Commands;
 pub(crate) use self::commands::{Redeliver, RedeliverError};
@@ -57,6 +70,7 @@ pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription, GenerationView, Switch};
 #[allow(unused_imports, reason = "the probation of a generation reads it")]
 pub(crate) use self::health::{GenerationHealth, HealthView};
+pub(crate) use self::lanes::LaneConfig;
 pub(crate) use self::loss::LOSS_REASONS;
 pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
@@ -64,6 +78,7 @@ pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
 use crate::status::{Phase, PluginStatusHandle};
+use crate::tasks::Tasks;
 
 /// The parts that all dispatchers of the host share.
 #[derive(Clone)]
@@ -72,6 +87,7 @@ pub(crate) struct DispatcherShared {
     pub(crate) retry: RetryPolicy,
     pub(crate) restart: RestartPolicy,
     pub(crate) fault: FaultHook,
+    pub(crate) tasks: Tasks,
 }
 
 /// Calls one plugin.
@@ -86,7 +102,26 @@ pub(crate) struct Dispatcher {
     active_view: Arc<ActiveView>,
     /// A user has stopped the calls.
     is_suspended: bool,
+    n_turns: u32,
 }
+
+/// What the dispatcher does next.
+enum Next {
+    Stop,
+    Switch(Switch),
+    Command(Command),
+    Ended(Ended),
+    Step(Step),
+}
+
+/// Whether a call was in crash back-off.
+struct IsDeferred(bool);
+
+/// How long calls may continue after the host has asked the plugin to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A busy dispatcher looks once in so many turns for a switch, a command and its end.
+const CONTROL_INTERVAL: u32 = 8;
 
 /// What the rest of the host does with a dispatcher.
 pub(crate) struct DispatcherHandle {
@@ -123,107 +158,274 @@ impl Dispatcher {
             commands,
             active_view,
             is_suspended: false,
+            n_turns: 0,
         };
         (dispatcher, handle)
     }
 
-    /// Calls the plugin until the token is cancelled.
+    /// Calls the plugin until the token is cancelled. Calls that are in progress then may end within
+    /// [`GRACE`].
     pub(crate) async fn run(mut self, token: CancellationToken) {
+        let mut cancelled = pin!(token.cancelled());
         let mut active: Option<ActiveGeneration> = None;
+        let mut draining: Vec<DrainingGeneration> = Vec::new();
+        let mut calls = Calls::new(self.shared.tasks.clone());
         loop {
-            let step = tokio::select! {
-                biased;
-                () = token.cancelled() => return,
-                Some(Switch { generation, done }) = self.switches.recv() => {
+            // A busy plugin never waits; other tasks of this worker get their turn all the same.
+            tokio::task::coop::consume_budget().await;
+            let next = poll_fn(|cx| self.poll_next(cx, cancelled.as_mut(), active.as_mut(), &mut calls));
+            match next.await {
+                Next::Stop => break,
+                Next::Ended(ended) => self.ended(active.as_mut(), &mut draining, &mut calls, ended),
+                Next::Step(step) => {
+                    if let Some(active) = &mut active {
+                        self.take_step(active, &mut calls, step);
+                    }
+                }
+                Next::Command(command) => self.obey(active.as_mut(), command),
+                Next::Switch(Switch { generation, done }) => {
                     let has_switched;
-                    (active, has_switched) = self.switch(active, *generation);
+                    (active, has_switched) = self.switch(active, &mut draining, &mut calls, *generation);
                     if has_switched {
                         // The task that prepared it may have ended.
                         let _ = done.send(());
                     }
-                    continue;
                 }
-                Some(command) = self.commands.recv() => {
-                    self.obey(active.as_mut(), command);
-                    continue;
-                }
-                step = next_step(active.as_mut(), self.is_suspended) => step,
-            };
-            if let Some(active) = &mut active {
-                self.take_step(active, step, &token).await;
             }
+        }
+        let ending = async {
+            while !calls.is_empty() {
+                let ended = poll_fn(|cx| calls.poll_ended(cx)).await;
+                self.ended(active.as_mut(), &mut draining, &mut calls, ended);
+            }
+        };
+        // The calls that have not ended by then are dropped, and their instances with them.
+        let _ = tokio::time::timeout(GRACE, ending).await;
+    }
+
+    /// Polls for what comes next: the end of a call, a step of the active generation, or, at intervals and
+    /// when there is nothing else, what the rest of the host wants.
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        cancelled: Pin<&mut impl Future<Output = ()>>,
+        active: Option<&mut ActiveGeneration>,
+        calls: &mut Calls,
+    ) -> Poll<Next> {
+        self.n_turns = self.n_turns.wrapping_add(1);
+        let is_at_interval = self.n_turns.is_multiple_of(CONTROL_INTERVAL);
+        let mut cancelled = Some(cancelled);
+        if is_at_interval
+            && let Some(cancelled) = cancelled.take()
+            && let Poll::Ready(next) = self.poll_control(cx, cancelled)
+        {
+            return Poll::Ready(next);
+        }
+        if let Poll::Ready(ended) = calls.poll_ended(cx) {
+            return Poll::Ready(Next::Ended(ended));
+        }
+        if let Some(active) = active
+            && let Poll::Ready(step) = active.poll_step(cx, self.is_suspended)
+        {
+            return Poll::Ready(Next::Step(step));
+        }
+        match cancelled {
+            Some(cancelled) => self.poll_control(cx, cancelled),
+            // It was polled above.
+            None => Poll::Pending,
         }
     }
 
-    async fn take_step(&self, active: &mut ActiveGeneration, step: Step, token: &CancellationToken) {
+    fn poll_control(
+        &mut self,
+        cx: &mut Context<'_>,
+        cancelled: Pin<&mut impl Future<Output = ()>>,
+    ) -> Poll<Next> {
+        if cancelled.poll(cx).is_ready() {
+            return Poll::Ready(Next::Stop);
+        }
+        if let Poll::Ready(Some(switch)) = self.switches.poll_recv(cx) {
+            return Poll::Ready(Next::Switch(switch));
+        }
+        if let Poll::Ready(Some(command)) = self.commands.poll_recv(cx) {
+            return Poll::Ready(Next::Command(command));
+        }
+        Poll::Pending
+    }
+
+    fn take_step(&self, active: &mut ActiveGeneration, calls: &mut Calls, step: Step) {
         match step {
             Step::AccessChanged(index) => active.apply_access(index, &self.status),
             Step::RetryParked => {
                 active.retry_parked(&self.queue);
             }
-            Step::Restart => self.restart(active, token).await,
+            Step::Restart => {
+                if let Some(taken) = active.lanes.take_empty() {
+                    calls.begin(active.job(taken, None), !active.lanes.are_several());
+                }
+            }
             Step::Call(due) => match self.check(active, &due) {
-                None => self.call_and_settle(active, due, token).await,
+                None => self.begin(active, calls, due, IsDeferred(false)),
                 Some(outcome) => self.finish(active, &due, outcome, None),
             },
             Step::CallDeferred(key) => {
                 if let Some(due) = active.take_deferred(key, &self.queue) {
-                    self.call_and_settle(active, due, token).await;
+                    self.begin(active, calls, due, IsDeferred(true));
                 }
             }
         }
     }
 
-    async fn call_and_settle(&self, active: &mut ActiveGeneration, due: DueCall, token: &CancellationToken) {
-        let Some(call) = self.prepare_call(active, &due).await else {
+    /// Begins a call on a free lane.
+    fn begin(
+        &self,
+        active: &mut ActiveGeneration,
+        calls: &mut Calls,
+        due: DueCall,
+        IsDeferred(is_deferred): IsDeferred,
+    ) {
+        if matches!(due, DueCall::Notification { .. }) && self.shared.fault.swallows() {
             return self.finish(active, &due, Outcome::Done, None);
+        }
+        if !calls.is_empty()
+            && let Some(id) = due.id()
+            && calls.is_busy(id)
+        {
+            return calls.hold(id, due);
+        }
+        let Some(taken) = active.lanes.take(&active.restarts) else {
+            return active.give_back(&due, &self.queue);
         };
-        let result = self.call(active, &call, token).await;
-        self.settle(active, due, call.function(), result);
+        if is_deferred {
+            active.deferred_lane = Some(taken.lane);
+        }
+        let began = Instant::now();
+        active.note_time(began);
+        let call = self.prepare_call(active, &due, began);
+        if let DueCall::Synced { subscription } = due {
+            active.subscriptions[subscription].begin_synced();
+        }
+        if active.exported.reconciler {
+            self.queue.call_begins(due.is_replay());
+        }
+        let job = active.job(taken, Some(Work { due, call, began }));
+        calls.begin(job, !active.lanes.are_several());
     }
 
-    /// Makes a fresh instance. Unless the plugin is stateless, it receives everything again.
-    async fn restart(&self, active: &mut ActiveGeneration, token: &CancellationToken) {
-        let maker = active.maker();
-        let made = tokio::select! {
-            biased;
-            () = token.cancelled() => return,
-            made = maker.make() => made,
-        };
-        match made {
-            Ok(instance) => {
-                let mode = active.restart(instance);
-                if mode == Mode::Replay {
-                    self.status.update(|status| {
-                        status.subscriptions.iter_mut().for_each(|it| it.synced = false);
-                    });
-                }
-                self.show_phase(Some(active));
-                self.metrics.restarted();
-                active.reporter.report(HostEvent::InstanceRestarted { mode });
+    /// Applies the end of a job to its lane and to what it was for.
+    fn ended(
+        &self,
+        active: Option<&mut ActiveGeneration>,
+        draining: &mut Vec<DrainingGeneration>,
+        calls: &mut Calls,
+        ended: Ended,
+    ) {
+        let released = calls.free(&ended.what);
+        let Some(active) = active else { return };
+        if ended.generation == active.number {
+            self.ended_in(active, ended);
+        } else if let Some(index) = draining.iter().position(|it| it.number == ended.generation) {
+            self.ended_after_switch(&mut draining[index], ended);
+            if draining[index].n_calls == 0 {
+                draining.swap_remove(index);
             }
-            Err(error) => self.cannot_start(active, &error),
+        }
+        released.iter().for_each(|due| active.give_back(due, &self.queue));
+    }
+
+    fn ended_in(&self, active: &mut ActiveGeneration, ended: Ended) {
+        let Ended { lane, instance, is_fresh, at, what, .. } = ended;
+        active.note_time(at);
+        active.deferred_lane.take_if(|deferred| *deferred == lane);
+        if is_fresh && !matches!(what, EndedJob::CannotStart { .. }) {
+            self.made(active, lane, at);
+        }
+        if let Some(instance) = instance {
+            active.lanes.put_back(lane, instance, at);
+        }
+        match what {
+            EndedJob::Made => {}
+            EndedJob::CannotStart { due, error } => {
+                self.cannot_start(active, lane, &error);
+                if let Some(due) = due {
+                    self.note_end(active.exported.reconciler, &due);
+                    active.give_back(&due, &self.queue);
+                }
+            }
+            EndedJob::Called { due, began, result } => {
+                self.note_end(active.exported.reconciler, &due);
+                match result {
+                    Ok(answer) => {
+                        self.settle(active, &due, answer, at.saturating_duration_since(began));
+                    }
+                    Err(error) => self.settle_lost(active, &due, lane, began, &error),
+                }
+            }
         }
     }
 
-    /// Switches to another generation, and returns whether it did. No call is in progress.
+    fn ended_after_switch(&self, draining: &mut DrainingGeneration, ended: Ended) {
+        draining.n_calls = draining.n_calls.saturating_sub(1);
+        match ended.what {
+            EndedJob::Made => {}
+            EndedJob::CannotStart { due, error } => {
+                if let Some(due) = due {
+                    self.note_end(draining.has_reconciler, &due);
+                    self.settle_drained(draining, &due, Err(error), Duration::ZERO);
+                }
+            }
+            EndedJob::Called { due, began, result } => {
+                self.note_end(draining.has_reconciler, &due);
+                let took = ended.at.saturating_duration_since(began);
+                self.settle_drained(draining, &due, result, took);
+            }
+        }
+    }
+
+    fn note_end(&self, has_reconciler: bool, due: &DueCall) {
+        if has_reconciler {
+            self.queue.call_ends(due.is_replay());
+        }
+    }
+
+    /// Notes that a fresh instance serves a lane. If it replaces a lost one, and unless the plugin is
+    /// stateless, it receives everything again.
+    fn made(&self, active: &mut ActiveGeneration, lane: usize, now: Instant) {
+        let Some(lost_at) = active.lanes.made(lane) else { return };
+        let mode = active.restart();
+        if mode == Mode::Replay {
+            self.status.update(|status| status.subscriptions.iter_mut().for_each(|it| it.synced = false));
+        }
+        self.show_phase(Some(active));
+        self.metrics.restarted();
+        let took_us = u64::try_from(now.saturating_duration_since(lost_at).as_micros()).unwrap_or(u64::MAX);
+        active.reporter.report(HostEvent::InstanceRestarted { mode, took_us });
+    }
+
+    /// Switches to another generation, and returns whether it did. The calls of the old one that are in
+    /// progress end beside the new one's.
     fn switch(
         &mut self,
-        old: Option<ActiveGeneration>,
+        mut old: Option<ActiveGeneration>,
+        draining: &mut Vec<DrainingGeneration>,
+        calls: &mut Calls,
         generation: Generation,
     ) -> (Option<ActiveGeneration>, bool) {
+        if ActiveGeneration::lacks_listener(old.as_ref(), &generation) {
+            // Only a bug of the host gets here. The old generation stays active.
+            tracing::error!(plugin = %self.plugin, "a new generation inherits a listener that does not exist; the old one keeps serving");
+            return (old, false);
+        }
         let took = generation.began.elapsed();
         let (took_ms, took_us) = (milliseconds(took), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
-        let (active, mode) = match ActiveGeneration::replace(old, generation, &self.queue) {
-            Ok(replaced) => replaced,
-            Err(old) => {
-                // Only a bug of the host gets here. The old generation stays active.
-                tracing::error!(plugin = %self.plugin, "a new generation inherits a listener that does not exist; the old one keeps serving");
-                return (*old, false);
-            }
-        };
+        let held = calls.switch();
+        if let Some(old) = &mut old {
+            held.iter().for_each(|due| old.give_back(due, &self.queue));
+        }
+        let (active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue);
+        draining.extend(drained);
         self.active_view.set(view);
         // The new version may be able to handle what the old one could not.
         self.queue.release_deferred();
@@ -245,17 +447,10 @@ impl Dispatcher {
         let phase = match active {
             _ if self.is_suspended => Phase::Suspended,
             None => Phase::Loading,
-            Some(active) if active.has_instance() => Phase::Serving,
+            Some(active) if active.lanes.serve() => Phase::Serving,
             Some(_) => Phase::Restarting,
         };
         self.status.update(|status| status.phase = phase);
-    }
-}
-
-async fn next_step(active: Option<&mut ActiveGeneration>, is_suspended: bool) -> Step {
-    match active {
-        Some(active) => active.next_step(is_suspended).await,
-        None => std::future::pending().await,
     }
 }
 

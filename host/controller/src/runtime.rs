@@ -153,6 +153,7 @@ impl Runtime {
             retry,
             restart,
             fault: FaultHook::new(fault_swallow),
+            tasks: tasks.clone(),
         };
         let facts = HostFacts { server: server.clone(), started: Timestamp::now(), began: Instant::now() };
         let control = Control {

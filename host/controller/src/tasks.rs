@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// The interval at which a slow shutdown logs the tasks that it waits for.
 const SHUTDOWN_NOTICE: Duration = Duration::from_secs(5);
@@ -171,6 +171,27 @@ impl Tasks {
         #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
         tokio::spawn(self.shared.tracker.track_future(task));
         Task { token, gone }
+    }
+
+    /// Starts a part of the caller's own work as a task, on any worker, and returns a future of its result.
+    /// Dropping that ends the task. A panic in the task becomes one of the caller.
+    pub(crate) fn apart<T, W>(&self, work: W) -> impl Future<Output = T> + Send + use<T, W>
+    where
+        T: Send + 'static,
+        W: Future<Output = T> + Send + 'static,
+    {
+        #[expect(clippy::disallowed_methods, reason = "the file where tasks are spawned")]
+        let task = AbortOnDropHandle::new(tokio::spawn(self.shared.tracker.track_future(work)));
+        async move {
+            match task.await {
+                Ok(done) => done,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // The runtime is shutting down.
+                    Err(_) => std::future::pending().await,
+                },
+            }
+        }
     }
 
     /// Runs blocking work, such as reading files, on a thread of its own. Returns none if it panicked.

@@ -1,20 +1,25 @@
 //! The active generation: its instance, its subscriptions, and its next step.
 
 mod active_subscription;
+mod alarm;
 mod next_step;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
+use oarlock_informer::listener::ListenerHandle;
 use tokio::time::Instant;
 
 pub(super) use self::active_subscription::{ActiveSubscription, DeliveryState};
-use super::call::{Instance, MakeInstance};
+use self::alarm::Alarm;
+use super::call::MakeInstance;
+use super::calls::{Job, Work};
 use super::crash_backoff::CrashBackoff;
-use super::due_call::{CallKey, DueCall, EventVersion};
+use super::due_call::{CallKey, DueCall, EventVersion, Outcome};
 use super::generation::{Generation, GenerationSubscription};
 use super::health::GenerationHealth;
+use super::lanes::{Lanes, Taken};
 use super::parked::ParkedNotes;
 use super::queue::{Key, PluginQueue};
 use super::retry::{Restarts, RetryPolicy};
@@ -38,26 +43,37 @@ pub(super) struct ActiveGeneration {
     pub(super) retry: RetryPolicy,
     pub(super) health: Arc<GenerationHealth>,
     pub(super) parked_notes: ParkedNotes,
+    pub(super) lanes: Lanes,
+    /// The lane that makes a call in crash back-off.
+    pub(super) deferred_lane: Option<usize>,
     is_stateless: bool,
     maker: Arc<dyn MakeInstance>,
-    instance: InstanceState,
     /// The keys of the work queue; boxed once, not at each turn of the dispatcher.
     keys: BoxStream<'static, Key>,
     /// The subscription, or the work queue, that is polled first.
     turn: usize,
-    /// When the slow timer fires.
+    /// When the slow timer fires; none while nothing is parked.
     parked_due: Option<Instant>,
     /// Writes the state of the generation.
     pub(super) progress: GenerationHandle,
-    _guards: Vec<Box<dyn Any + Send>>,
+    alarm: Alarm,
+    /// A time of the recent past, so that a busy dispatcher need not read the clock for its timers.
+    latest: Instant,
+    guards: Vec<Box<dyn Any + Send>>,
 }
 
-enum InstanceState {
-    Alive(Box<dyn Instance>),
-    /// The next instance is made at this time.
-    Lost {
-        restart_at: Instant,
-    },
+/// A generation that is not active any more, but has calls in progress.
+pub(super) struct DrainingGeneration {
+    pub(super) number: u64,
+    pub(super) reporter: Reporter,
+    pub(super) retry: RetryPolicy,
+    pub(super) health: Arc<GenerationHealth>,
+    /// The listeners of its subscriptions. Another generation may have inherited some.
+    pub(super) listeners: Vec<ListenerHandle>,
+    pub(super) n_calls: usize,
+    pub(super) has_reconciler: bool,
+    pub(super) progress: GenerationHandle,
+    _guards: Vec<Box<dyn Any + Send>>,
 }
 
 /// The next step of the dispatcher.
@@ -77,21 +93,22 @@ pub(super) enum Step {
 // === impl ActiveGeneration ===
 
 impl ActiveGeneration {
-    /// Makes a generation the active one. Returns the old one as an error if it lacks a listener that the new
-    /// one is to inherit.
+    /// Returns whether the generation is to inherit a listener that does not exist.
+    pub(super) fn lacks_listener(old: Option<&Self>, generation: &Generation) -> bool {
+        let exists = |plan: &SubscriptionPlan| {
+            old.is_some_and(|old| old.subscriptions.iter().any(|it| it.plan.name == plan.name))
+        };
+        generation.subscriptions.iter().any(
+            |subscription| matches!(subscription, GenerationSubscription::InheritsListener(plan) if !exists(plan)),
+        )
+    }
+
+    /// Makes a generation the active one. Returns the old one if calls of it are in progress.
     pub(super) fn replace(
         old: Option<Self>,
         generation: Generation,
         queue: &PluginQueue,
-    ) -> Result<(Self, Mode), Box<Option<Self>>> {
-        let is_missing = |plan: &SubscriptionPlan| {
-            !old.as_ref().is_some_and(|old| old.subscriptions.iter().any(|it| it.plan.name == plan.name))
-        };
-        if generation.subscriptions.iter().any(
-            |subscription| matches!(subscription, GenerationSubscription::InheritsListener(plan) if is_missing(plan)),
-        ) {
-            return Err(Box::new(old));
-        }
+    ) -> (Self, Mode, Option<DrainingGeneration>) {
         let Generation {
             number,
             stateless: is_stateless,
@@ -100,6 +117,7 @@ impl ActiveGeneration {
             health,
             maker,
             instance,
+            lanes,
             subscriptions,
             reporter,
             progress,
@@ -115,7 +133,24 @@ impl ActiveGeneration {
             old.progress.draining(number);
         }
         progress.serving();
-        let before = old.map(|old| old.subscriptions).unwrap_or_default();
+        let (before, draining) = match old {
+            None => (Vec::new(), None),
+            Some(old) => {
+                let draining = (old.lanes.n_busy() > 0).then(|| DrainingGeneration {
+                    number: old.number,
+                    reporter: old.reporter,
+                    retry: old.retry,
+                    health: old.health,
+                    listeners: old.subscriptions.iter().map(|it| it.listener.clone()).collect(),
+                    n_calls: old.lanes.n_busy(),
+                    has_reconciler: old.exported.reconciler,
+                    progress: old.progress,
+                    _guards: old.guards,
+                });
+                (old.subscriptions, draining)
+            }
+        };
+        let now = Instant::now();
         let generation = Self {
             number,
             exported,
@@ -126,16 +161,19 @@ impl ActiveGeneration {
             retry,
             health,
             parked_notes: ParkedNotes::default(),
+            lanes: Lanes::new(lanes, instance),
+            deferred_lane: None,
             is_stateless,
             maker,
-            instance: InstanceState::Alive(instance),
             keys: queue.keys(),
             turn: 0,
             parked_due: None,
             progress,
-            _guards: guards,
+            alarm: Alarm::default(),
+            latest: now,
+            guards,
         };
-        Ok((generation, mode))
+        (generation, mode, draining)
     }
 
     /// Shows the subscriptions in the plugin's status, and reports each one that is open.
@@ -229,31 +267,15 @@ impl ActiveGeneration {
         u32::try_from(n_not_synced).unwrap_or(u32::MAX)
     }
 
-    /// Returns whether there is an instance.
-    pub(super) fn has_instance(&self) -> bool {
-        matches!(self.instance, InstanceState::Alive(_))
+    /// Returns the job of a lane: to make an instance if it has none, and a call if there is work.
+    pub(super) fn job(&self, taken: Taken, work: Option<Work>) -> Job {
+        let Taken { lane, instance } = taken;
+        Job { generation: self.number, lane, instance, maker: self.maker.clone(), work }
     }
 
-    pub(super) fn instance(&mut self) -> Option<&mut Box<dyn Instance>> {
-        match &mut self.instance {
-            InstanceState::Alive(instance) => Some(instance),
-            InstanceState::Lost { .. } => None,
-        }
-    }
-
-    /// Drops the instance; the next one is made at the given time.
-    pub(super) fn drop_instance(&mut self, restart_at: Instant) {
-        self.instance = InstanceState::Lost { restart_at };
-    }
-
-    /// Returns the maker of instances.
-    pub(super) fn maker(&self) -> Arc<dyn MakeInstance> {
-        self.maker.clone()
-    }
-
-    /// Takes a fresh instance into use. Unless the plugin is stateless, it receives everything again.
-    pub(super) fn restart(&mut self, instance: Box<dyn Instance>) -> Mode {
-        self.instance = InstanceState::Alive(instance);
+    /// Begins the life of a fresh instance that replaces a lost one. Unless the plugin is stateless, it
+    /// receives everything again.
+    pub(super) fn restart(&mut self) -> Mode {
         if self.is_stateless {
             return Mode::TakeOver;
         }
@@ -263,9 +285,33 @@ impl ActiveGeneration {
         Mode::Replay
     }
 
+    /// Notes that something was parked, or is in crash back-off: the slow timer is to look after it.
+    pub(super) fn expect_parked(&mut self) {
+        if self.parked_due.is_none() {
+            self.parked_due = Some(Instant::now() + self.retry.parked_again);
+        }
+    }
+
+    /// Returns a due call that was taken and is not made: it is due again.
+    pub(super) fn give_back(&mut self, due: &DueCall, queue: &PluginQueue) {
+        match due {
+            DueCall::Notification { subscription, delivery } => {
+                self.subscriptions[*subscription].listener.abandon(&delivery.key);
+            }
+            DueCall::Synced { subscription } => {
+                self.subscriptions[*subscription].finish_synced(Outcome::Cancelled);
+            }
+            DueCall::Key(key) => queue.finish(key, Outcome::Cancelled),
+        }
+    }
+
     /// Tries again what is parked, and returns how much that is. The slow timer calls this.
     pub(super) fn retry_parked(&mut self, queue: &PluginQueue) -> u64 {
         self.crash_backoff.release_parked(&self.retry);
+        self.parked_due = None;
+        if !self.crash_backoff.is_empty() {
+            self.expect_parked();
+        }
         let in_backlogs = self.subscriptions.iter_mut().map(ActiveSubscription::retry_parked).sum::<usize>();
         (in_backlogs + queue.retry_parked()) as u64
     }

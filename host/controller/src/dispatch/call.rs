@@ -10,7 +10,6 @@ use oarlock_informer::{Notification, Object, listener::NotificationFields};
 use oarlock_plugin::contract::{Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
 use oarlock_plugin::{CallError, Component, InstanceConfig, kube_access::EventObject};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
 use super::active_generation::ActiveGeneration;
@@ -19,9 +18,6 @@ use super::due_call::DueCall;
 use super::event_view::EventView;
 use crate::plan::SubscriptionPlan;
 use crate::report::NotificationType;
-
-/// How long a call may continue after the host has asked the plugin to stop.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// A function of the contract and its arguments.
 pub(crate) enum Call {
@@ -39,21 +35,24 @@ pub(crate) enum Answer {
     RequeueAfter(Duration),
 }
 
-/// How a call of the instance ended.
-pub(super) enum CallResult {
-    Answered {
-        answer: Result<Answer, Failure>,
-        took: Duration,
-    },
-    InstanceLost(CallError),
-    /// The host has asked the plugin to stop, and the call did not end within [`GRACE`].
-    Cancelled,
+/// The answer to a call, or the loss of the instance.
+pub(crate) type Answering = Result<Result<Answer, Failure>, CallError>;
+
+/// The arguments of a call, as far as the dispatcher prepares them.
+pub(super) enum PreparedCall {
+    Synced(Synced),
+    Reconcile(WorkKey),
+    /// The declared fields are found as part of the call.
+    Notification(Arc<SubscriptionPlan>, Notification, NotificationFields),
 }
 
 /// An instance of a plugin. It handles one call at a time, and is dead after an `Err`.
 #[async_trait]
 pub(crate) trait Instance: Send {
-    async fn call(&mut self, call: &Call) -> Result<Result<Answer, Failure>, CallError>;
+    async fn call(&mut self, call: &Call) -> Answering;
+
+    /// Returns the size of its linear memory.
+    fn memory_bytes(&self) -> u64;
 }
 
 /// Makes instances of one generation of a plugin.
@@ -71,59 +70,42 @@ pub(crate) struct Maker {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Prepares the arguments of a due call. `None` when the [fault hook](super::FaultHook) swallows it.
-    pub(super) async fn prepare_call(&self, active: &mut ActiveGeneration, due: &DueCall) -> Option<Call> {
-        Some(match due {
+    /// Prepares the arguments of a due call.
+    pub(super) fn prepare_call(
+        &self,
+        active: &ActiveGeneration,
+        due: &DueCall,
+        now: Instant,
+    ) -> PreparedCall {
+        match due {
             DueCall::Notification { subscription, delivery } => {
-                if self.shared.fault.swallows() {
-                    return None;
-                }
                 if delivery.attempts == 0 {
-                    self.metrics.waited(delivery.arrived.elapsed());
+                    self.metrics.waited(now.saturating_duration_since(delivery.arrived));
                 }
-                let plan = &active.subscriptions[*subscription].plan;
-                Call::notification(plan, &delivery.notification, &delivery.fields).await
+                let plan = active.subscriptions[*subscription].plan.clone();
+                PreparedCall::Notification(plan, delivery.notification.clone(), delivery.fields.clone())
             }
-            DueCall::Synced { subscription } => Call::Synced(Synced {
+            DueCall::Synced { subscription } => PreparedCall::Synced(Synced {
                 subscription: active.subscriptions[*subscription].plan.name.clone(),
                 remaining: active.n_not_synced().saturating_sub(1),
             }),
-            DueCall::Key(key) => Call::Reconcile(key.to_contract()),
-        })
-    }
-
-    /// Makes a call, and waits for its answer.
-    pub(super) async fn call(
-        &self,
-        active: &mut ActiveGeneration,
-        call: &Call,
-        token: &CancellationToken,
-    ) -> CallResult {
-        if active.exported.reconciler {
-            self.queue.set_replaying(call.is_replay());
-        }
-        let Some(instance) = active.instance() else {
-            return CallResult::InstanceLost(CallError::Dead);
-        };
-        let began = Instant::now();
-        let answer = tokio::select! {
-            biased;
-            answer = instance.call(call) => answer,
-            () = grace(token) => return CallResult::Cancelled,
-        };
-        match answer {
-            Ok(answer) => {
-                active.restarts.answered();
-                CallResult::Answered { answer, took: began.elapsed() }
-            }
-            Err(error) => CallResult::InstanceLost(error),
+            DueCall::Key(key) => PreparedCall::Reconcile(key.to_contract()),
         }
     }
 }
 
-async fn grace(token: &CancellationToken) {
-    token.cancelled().await;
-    tokio::time::sleep(GRACE).await;
+// === impl PreparedCall ===
+
+impl PreparedCall {
+    pub(super) async fn into_call(self) -> Call {
+        match self {
+            Self::Synced(synced) => Call::Synced(synced),
+            Self::Reconcile(key) => Call::Reconcile(key),
+            Self::Notification(plan, notification, fields) => {
+                Call::notification(&plan, &notification, &fields).await
+            }
+        }
+    }
 }
 
 // === impl Call ===
@@ -170,22 +152,6 @@ impl Call {
             }
         }
     }
-
-    /// Returns whether the call only shows a fresh instance what exists already, so that it is no event.
-    pub(crate) fn is_replay(&self) -> bool {
-        matches!(self, Self::Add(Added { is_in_initial_list: true, .. }, _) | Self::Synced(_))
-    }
-
-    /// Returns the name of the contract's function.
-    pub(crate) fn function(&self) -> &'static str {
-        match self {
-            Self::Add(..) => "on-add",
-            Self::Update(..) => "on-update",
-            Self::Delete(..) => "on-delete",
-            Self::Synced(_) => "on-synced",
-            Self::Reconcile(_) => "reconcile",
-        }
-    }
 }
 
 /// Returns the type of a notification.
@@ -218,7 +184,11 @@ impl MakeInstance for Maker {
 
 #[async_trait]
 impl Instance for oarlock_plugin::Instance {
-    async fn call(&mut self, call: &Call) -> Result<Result<Answer, Failure>, CallError> {
+    fn memory_bytes(&self) -> u64 {
+        oarlock_plugin::Instance::memory_bytes(self)
+    }
+
+    async fn call(&mut self, call: &Call) -> Answering {
         let answer = match call {
             Call::Add(event, object) => self.on_add(event, shared(object)).await?,
             Call::Update(event, old, new) => self.on_update(event, shared(old), shared(new)).await?,

@@ -1,7 +1,8 @@
 //! The first stage of the pipeline: may a due call be made now?
 //!
-//! 1. **Generation.** The dispatcher switches between calls, so that a due call always belongs to the active
-//!    generation.
+//! 1. **Generation.** A due call always belongs to the active generation. If an object of it is still in a
+//!    call, of this generation or of one before, the due call waits for the end of that one
+//!    ([`calls`](super::calls)).
 //! 2. **Access.** While the gate's decision about a subscription is unknown, none of its calls is made
 //!    ([`DeliveryState::Closed`]). The dispatcher applies a changed decision before it takes the next due
 //!    call, and a forbidden subscription sees no namespace, so that none of its notifications is due.

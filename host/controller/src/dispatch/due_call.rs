@@ -3,9 +3,11 @@
 //!
 //! All three pass the same pipeline: [check](super::check), [call](super::call), [settle](super::settle).
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use oarlock_informer::{Notification, listener::Delivery, object::ObjectKey};
+use oarlock_informer::listener::{self, Delivery};
+use oarlock_informer::{Notification, object::ObjectKey};
 
 use super::active_generation::ActiveGeneration;
 use super::queue::{Key, KeyVersion, PluginQueue};
@@ -30,6 +32,14 @@ pub(super) enum CallKey {
     /// A key of the work queue.
     Work(Key),
 }
+
+/// The object or key that a call is about, as a hash. No two calls with the same one are in progress at once.
+///
+/// Of an object, the namespace and the name count, not the resource, so that calls about an object are not
+/// made at once whatever subscription they belong to. Two that hash alike by accident wait for each other, no
+/// more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct CallId(u64);
 
 /// Changes with every event of an object or key, but not when the host replays the object.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -71,6 +81,41 @@ impl DueCall {
             }
             Self::Synced { subscription } => CallKey::Synced(*subscription),
             Self::Key(key) => CallKey::Work(key.clone()),
+        }
+    }
+
+    /// Returns the object or key that the call is about; none for `on-synced`.
+    pub(super) fn id(&self) -> Option<CallId> {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Self::Notification { delivery, .. } => delivery.key.hash(&mut hasher),
+            Self::Synced { .. } => return None,
+            Self::Key(key) => key.hash(&mut hasher),
+        }
+        Some(CallId(hasher.finish()))
+    }
+
+    /// Returns the name of the contract's function.
+    pub(super) fn function(&self) -> &'static str {
+        match self {
+            Self::Notification { delivery, .. } => match delivery.notification {
+                Notification::Added { .. } => "on-add",
+                Notification::Updated { .. } => "on-update",
+                Notification::Deleted { .. } => "on-delete",
+            },
+            Self::Synced { .. } => "on-synced",
+            Self::Key(_) => "reconcile",
+        }
+    }
+
+    /// Returns whether the call only shows the plugin what exists already, so that it is no event.
+    pub(super) fn is_replay(&self) -> bool {
+        match self {
+            Self::Notification { delivery, .. } => {
+                matches!(delivery.notification, Notification::Added { is_in_initial_list: true, .. })
+            }
+            Self::Synced { .. } => true,
+            Self::Key(_) => false,
         }
     }
 
@@ -132,6 +177,17 @@ impl EventVersion {
 // === impl Outcome ===
 
 impl Outcome {
+    /// Returns the outcome of a listener's delivery; none when the plugin was stopped.
+    pub(super) fn of_delivery(self) -> Option<listener::Outcome> {
+        match self {
+            Self::Done | Self::RequeueAfter(_) => Some(listener::Outcome::Done),
+            Self::RetryAfter(after) => Some(listener::Outcome::Retry { after }),
+            Self::Defer => Some(listener::Outcome::Defer),
+            Self::Park => Some(listener::Outcome::Park),
+            Self::Cancelled => None,
+        }
+    }
+
     /// Returns the outcome's name in metrics.
     pub(super) fn label(self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::call::{Instance, MakeInstance};
 use super::health::GenerationHealth;
+use super::lanes::LaneConfig;
 use super::retry::RetryPolicy;
 use crate::generations::GenerationHandle;
 use crate::identity::Identity;
@@ -29,7 +30,9 @@ pub(crate) struct Generation {
     /// The dispatcher counts the losses of the generation in it.
     pub(crate) health: Arc<GenerationHealth>,
     pub(crate) maker: Arc<dyn MakeInstance>,
+    /// The first instance, which shows that instances can be made.
     pub(crate) instance: Box<dyn Instance>,
+    pub(crate) lanes: LaneConfig,
     pub(crate) subscriptions: Vec<GenerationSubscription>,
     /// Reports about this generation.
     pub(crate) reporter: Reporter,

@@ -8,8 +8,10 @@ use tokio::time::Instant;
 use super::active_generation::ActiveGeneration;
 use super::crash_backoff::Loss;
 use super::due_call::DueCall;
+use super::health::GenerationHealth;
 use super::parked::ParkedNote;
 use super::{Dispatcher, milliseconds};
+use crate::generations::GenerationHandle;
 use crate::report::{HostEvent, NextTry};
 
 /// The reasons for the loss of an instance, as metrics and reports name them.
@@ -34,13 +36,15 @@ fn loss_reason(error: &CallError) -> &'static str {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Settles a call that cost the instance. The next instance is made at once if the call was in crash
-    /// back-off already, else after a wait that grows while no call is answered.
+    /// Settles a call that began at the given time and cost the instance of a lane. The next instance is made
+    /// at once if the call was in crash back-off already, else after a wait that grows while no call is
+    /// answered.
     pub(super) fn settle_loss(
         &self,
         active: &mut ActiveGeneration,
         due: &DueCall,
-        function: &'static str,
+        lane: usize,
+        began: Instant,
         error: &CallError,
     ) -> Loss {
         let about = due.describe(active);
@@ -49,35 +53,48 @@ impl Dispatcher {
             let note = ParkedNote::new("instance-lost", loss.losses, &error.to_string());
             active.note_parked(due.key(), note, &self.queue);
         }
-        self.instance_lost(active, function, about, Some(loss), error);
+        self.instance_lost(active, due.function(), about, Some(loss), lane, began, error);
         loss
     }
 
-    /// Notes that no instance could be made.
-    pub(super) fn cannot_start(&self, active: &mut ActiveGeneration, error: &CallError) {
-        self.instance_lost(active, "start", String::new(), None, error);
+    /// Notes that no instance could be made for a lane.
+    pub(super) fn cannot_start(&self, active: &mut ActiveGeneration, lane: usize, error: &CallError) {
+        self.instance_lost(active, "start", String::new(), None, lane, Instant::now(), error);
     }
 
+    /// Counts a lost instance of a generation, and returns the reason.
+    pub(super) fn count_loss(
+        &self,
+        health: &GenerationHealth,
+        progress: &GenerationHandle,
+        error: &CallError,
+    ) -> &'static str {
+        progress.instance_lost();
+        let reason = loss_reason(error);
+        health.lost(matches!(error, CallError::DeadlineExceeded { .. }));
+        self.metrics.lost(reason);
+        self.status.update(|status| status.instances_lost += 1);
+        reason
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the facts of one loss, which end in one report")]
     fn instance_lost(
         &self,
         active: &mut ActiveGeneration,
         function: &'static str,
         about: String,
         loss: Option<Loss>,
+        lane: usize,
+        began: Instant,
         error: &CallError,
     ) {
         let (losses, wait) = match loss {
             Some(Loss { was_in_backoff: true, .. }) => (active.restarts.in_a_row(), Duration::ZERO),
-            _ => active.restarts.lost(&self.shared.restart),
+            _ => active.restarts.lost(&self.shared.restart, began),
         };
-        active.progress.instance_lost();
-        active.drop_instance(Instant::now() + wait);
-        let reason = loss_reason(error);
-        active.health.lost(matches!(error, CallError::DeadlineExceeded { .. }));
-        self.metrics.lost(reason);
-        self.status.update(|status| {
-            status.instances_lost += 1;
-        });
+        active.lanes.lost(lane, Instant::now() + wait);
+        active.expect_parked();
+        let reason = self.count_loss(&active.health, &active.progress, error);
         self.show_phase(Some(active));
         let of = if about.is_empty() { "" } else { " of " };
         self.status.record_error(&format!("{function}{of}{about}: {}", error.in_full()));

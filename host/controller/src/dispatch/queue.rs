@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
@@ -31,8 +31,9 @@ const KEY_COST: usize = 320;
 pub(crate) struct PluginQueue {
     keys: WorkQueue<Key>,
     state: Arc<Mutex<PluginQueueState>>,
-    /// The plugin handles a replay: keys that it adds meanwhile are no events.
-    is_replaying: Arc<AtomicBool>,
+    /// How many calls are in progress that show the plugin what exists already, and how many others.
+    replays: Arc<AtomicUsize>,
+    events: Arc<AtomicUsize>,
 }
 
 /// A key to reconcile: the contract's work key, usable as a key of maps.
@@ -91,7 +92,7 @@ impl PluginQueue {
     pub(crate) fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
         let mut state = self.state.lock();
-        if !self.is_replaying.load(Ordering::Relaxed) && state.is_parked(&key) {
+        if !self.is_replaying() && state.is_parked(&key) {
             state.versions.entry(key.clone()).or_default().n_added += 1;
         }
         self.add_key(&mut state, &key, delay)
@@ -131,9 +132,24 @@ impl PluginQueue {
         Ok(())
     }
 
-    /// Sets whether the plugin handles a replay. Keys that it adds during one are no events.
-    pub(super) fn set_replaying(&self, is_replaying: bool) {
-        self.is_replaying.store(is_replaying, Ordering::Relaxed);
+    /// Notes that a call began. Keys that the plugin adds while all calls in progress are replays are no
+    /// events.
+    pub(super) fn call_begins(&self, is_replay: bool) {
+        self.counter(is_replay).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a call ended.
+    pub(super) fn call_ends(&self, is_replay: bool) {
+        self.counter(is_replay).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn counter(&self, is_replay: bool) -> &AtomicUsize {
+        if is_replay { &self.replays } else { &self.events }
+    }
+
+    /// Returns whether the plugin handles a replay and nothing else.
+    fn is_replaying(&self) -> bool {
+        self.replays.load(Ordering::Relaxed) > 0 && self.events.load(Ordering::Relaxed) == 0
     }
 
     /// Returns the key's version.
@@ -369,11 +385,11 @@ mod tests {
         let next = queue.next().await;
         queue.finish(&next, Outcome::Park);
         let parked = queue.version(&next);
-        queue.set_replaying(true);
+        queue.call_begins(true);
         queue.add(key.clone(), None).unwrap();
         assert_eq!(queue.version(&queue.next().await), parked);
         queue.finish(&next, Outcome::Park);
-        queue.set_replaying(false);
+        queue.call_begins(false);
         queue.add(key, None).unwrap();
         assert_ne!(queue.version(&queue.next().await), parked);
         queue.finish(&next, Outcome::Defer);

@@ -89,9 +89,13 @@ impl Default for RestartPolicy {
 // === impl Restarts ===
 
 impl Restarts {
-    /// Counts a loss. Returns the number of losses in a row, and the wait before the next instance.
-    pub(super) fn lost(&mut self, policy: &RestartPolicy) -> (u32, Duration) {
+    /// Counts a loss by a call that began at the given time. Returns the number of losses in a row, and the
+    /// wait before the next instance. Calls that were in progress together at the last loss count once.
+    pub(super) fn lost(&mut self, policy: &RestartPolicy, began: tokio::time::Instant) -> (u32, Duration) {
         let now = tokio::time::Instant::now();
+        if self.last.is_some_and(|last| began < last) {
+            return (self.in_a_row, self.delay(policy));
+        }
         // The wait before the instance is not part of its life.
         let waited = self.delay(policy);
         if self.last.is_some_and(|last| now.saturating_duration_since(last) >= waited + policy.calm) {
@@ -143,7 +147,7 @@ mod tests {
         let mut restarts = Restarts::default();
         let mut waits = Vec::new();
         for _ in 0..18 {
-            let (_, wait) = restarts.lost(&policy);
+            let (_, wait) = restarts.lost(&policy, tokio::time::Instant::now());
             waits.push(wait.as_millis());
             tokio::time::advance(wait).await;
         }
@@ -151,7 +155,7 @@ mod tests {
         assert_eq!(waits[9..12], [4000, 8000, 16_000]);
         assert_eq!(waits[17], 300_000);
         tokio::time::advance(policy.calm).await;
-        assert_eq!(restarts.lost(&policy), (1, Duration::ZERO));
+        assert_eq!(restarts.lost(&policy, tokio::time::Instant::now()), (1, Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
@@ -159,7 +163,7 @@ mod tests {
         let policy = RestartPolicy::default();
         let mut restarts = Restarts::default();
         for _ in 0..100 {
-            assert_eq!(restarts.lost(&policy), (1, Duration::ZERO));
+            assert_eq!(restarts.lost(&policy, tokio::time::Instant::now()), (1, Duration::ZERO));
             restarts.answered();
         }
     }

@@ -16,52 +16,97 @@
 
 use std::time::Duration;
 
-use oarlock_informer as informer;
+use oarlock_plugin::CallError;
 use oarlock_plugin::contract::Failure;
+use tokio::time::Instant;
 
-use super::active_generation::ActiveGeneration;
-use super::call::{self, Answer, CallResult};
+use super::active_generation::{ActiveGeneration, DrainingGeneration};
+use super::call::{self, Answer, Answering};
 use super::due_call::{DueCall, Outcome};
 use super::parked::ParkedNote;
 use super::{Dispatcher, milliseconds};
-use crate::report::{self, CallOutcome, HostEvent};
+use crate::report::{self, CallOutcome, HostEvent, Reporter};
 
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Settles a call that was made.
+    /// Settles a call that was answered.
     pub(super) fn settle(
         &self,
         active: &mut ActiveGeneration,
-        due: DueCall,
-        function: &'static str,
-        result: CallResult,
+        due: &DueCall,
+        answer: Result<Answer, Failure>,
+        took: Duration,
     ) {
-        match result {
-            CallResult::Answered { answer, took } => {
-                if !active.crash_backoff.is_empty() {
-                    active.crash_backoff.clear(&due.key());
-                }
+        active.restarts.answered();
+        if !active.crash_backoff.is_empty() {
+            active.crash_backoff.clear(&due.key());
+        }
+        let (outcome, reported) = match answer {
+            Ok(Answer::Done) => (Outcome::Done, CallOutcome::Done),
+            Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
+            Err(failure) => self.settle_failure(active, due, failure),
+        };
+        self.metrics.called(due.function(), outcome.label(), took);
+        self.finish(active, due, outcome, Some((reported, took)));
+    }
+
+    /// Settles a call that began at the given time and cost the instance of a lane.
+    pub(super) fn settle_lost(
+        &self,
+        active: &mut ActiveGeneration,
+        due: &DueCall,
+        lane: usize,
+        began: Instant,
+        error: &CallError,
+    ) {
+        let loss = self.settle_loss(active, due, lane, began, error);
+        let (outcome, reported) = match loss.again_after {
+            Some(_) => (Outcome::Defer, None),
+            None => (Outcome::Park, Some((CallOutcome::Parked { message: loss.reason() }, Duration::ZERO))),
+        };
+        self.finish(active, due, outcome, reported);
+    }
+
+    /// Settles a call of a generation that is not active any more. Whatever it did not handle is tried again
+    /// by the active one, if that serves the same objects.
+    pub(super) fn settle_drained(
+        &self,
+        draining: &DrainingGeneration,
+        due: &DueCall,
+        result: Answering,
+        took: Duration,
+    ) {
+        let outcome = match result {
+            Ok(answer) => {
                 let (outcome, reported) = match answer {
                     Ok(Answer::Done) => (Outcome::Done, CallOutcome::Done),
                     Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
-                    Err(failure) => self.settle_failure(active, &due, function, failure),
+                    Err(Failure::Retry(message) | Failure::Terminal(message)) => {
+                        let after = draining.retry.base;
+                        let after_ms = milliseconds(after);
+                        (Outcome::RetryAfter(after), CallOutcome::Retry { message, after_ms })
+                    }
                 };
-                self.metrics.called(function, outcome.label(), took);
-                self.finish(active, &due, outcome, Some((reported, took)));
+                self.metrics.called(due.function(), outcome.label(), took);
+                let name = |subscription: usize| draining.listeners[subscription].name().to_owned();
+                report_call(&draining.reporter, name, due, took, reported);
+                outcome
             }
-            CallResult::InstanceLost(error) => {
-                let loss = self.settle_loss(active, &due, function, &error);
-                let (outcome, reported) = match loss.again_after {
-                    Some(_) => (Outcome::Defer, None),
-                    None => (
-                        Outcome::Park,
-                        Some((CallOutcome::Parked { message: loss.reason() }, Duration::ZERO)),
-                    ),
-                };
-                self.finish(active, &due, outcome, reported);
+            Err(error) => {
+                self.count_loss(&draining.health, &draining.progress, &error);
+                Outcome::RetryAfter(draining.retry.base)
             }
-            CallResult::Cancelled => self.finish(active, &due, Outcome::Cancelled, None),
+        };
+        match due {
+            DueCall::Notification { subscription, delivery } => {
+                if let Some(outcome) = outcome.of_delivery() {
+                    draining.listeners[*subscription].finish(&delivery.key, outcome);
+                }
+            }
+            // The active generation has a call of its own.
+            DueCall::Synced { .. } => {}
+            DueCall::Key(key) => self.queue.finish(key, outcome),
         }
     }
 
@@ -70,7 +115,6 @@ impl Dispatcher {
         &self,
         active: &mut ActiveGeneration,
         due: &DueCall,
-        function: &'static str,
         failure: Failure,
     ) -> (Outcome, CallOutcome) {
         let n_failures = due.n_failures(active, &self.queue).saturating_add(1);
@@ -82,7 +126,7 @@ impl Dispatcher {
             let note = ParkedNote::new(reason, n_failures, &message);
             active.note_parked(due.key(), note, &self.queue);
         }
-        self.status.record_error(&format!("{function} of {}: {message}", due.describe(active)));
+        self.status.record_error(&format!("{} of {}: {message}", due.function(), due.describe(active)));
         match retry_after {
             Some(after) => {
                 (Outcome::RetryAfter(after), CallOutcome::Retry { message, after_ms: milliseconds(after) })
@@ -101,21 +145,19 @@ impl Dispatcher {
     ) {
         match due {
             DueCall::Notification { subscription, delivery } => {
-                let outcome = match outcome {
-                    Outcome::Done | Outcome::RequeueAfter(_) => informer::listener::Outcome::Done,
-                    Outcome::RetryAfter(after) => informer::listener::Outcome::Retry { after },
-                    Outcome::Defer => informer::listener::Outcome::Defer,
-                    Outcome::Park => informer::listener::Outcome::Park,
-                    // The listener ends with the plugin.
-                    Outcome::Cancelled => return,
-                };
+                // A listener whose delivery is cancelled ends with the plugin.
+                let Some(outcome) = outcome.of_delivery() else { return };
                 active.subscriptions[*subscription].listener.finish(&delivery.key, outcome);
             }
             DueCall::Synced { subscription } => active.subscriptions[*subscription].finish_synced(outcome),
             DueCall::Key(key) => self.queue.finish(key, outcome),
         }
         if let Some((reported, took)) = reported {
-            report_call(active, due, took, reported);
+            let name = |subscription: usize| active.subscriptions[subscription].plan.name.clone();
+            report_call(&active.reporter, name, due, took, reported);
+        }
+        if matches!(outcome, Outcome::Park) {
+            active.expect_parked();
         }
         if let (DueCall::Synced { subscription }, Outcome::Done | Outcome::Park) = (due, outcome) {
             active.announce_synced(*subscription, &self.status);
@@ -123,11 +165,15 @@ impl Dispatcher {
     }
 }
 
-fn report_call(active: &ActiveGeneration, due: &DueCall, took: Duration, outcome: CallOutcome) {
-    let reporter = &active.reporter;
+fn report_call(
+    reporter: &Reporter,
+    subscription_name: impl Fn(usize) -> String,
+    due: &DueCall,
+    took: Duration,
+    outcome: CallOutcome,
+) {
     let is_done = matches!(outcome, CallOutcome::Done);
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    let subscription_name = |subscription: usize| active.subscriptions[subscription].plan.name.clone();
     match due {
         // SubscriptionSynced reports it.
         DueCall::Synced { .. } if is_done => {}

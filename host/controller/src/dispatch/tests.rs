@@ -2,6 +2,7 @@
 //! the instance is a script.
 
 mod commands;
+mod concurrency;
 mod crash_backoff;
 mod delivering;
 mod failing;

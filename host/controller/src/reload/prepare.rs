@@ -27,7 +27,7 @@ use super::plugin_slot::MadeOf;
 use super::{Host, PluginSlot};
 use crate::access::AccountState;
 use crate::config::PluginFile;
-use crate::dispatch::{Generation, GenerationView, MakeInstance, RetryPolicy};
+use crate::dispatch::{Generation, GenerationView, LaneConfig, MakeInstance, RetryPolicy};
 use crate::generations::{GenerationHandle, Purpose};
 use crate::plan::{Exported, Plan, SubscriptionPlan};
 use crate::rbac::Needs;
@@ -100,6 +100,21 @@ pub(super) async fn prepare(
     made
 }
 
+/// Refuses settings that only a stateless plugin may have.
+fn check_stateless(file: &PluginFile, is_stateless: bool) -> Result<(), Error> {
+    match () {
+        () if is_stateless => Ok(()),
+        () if file.concurrency > 1 => Err(Error::HasState { key: "concurrency" }),
+        () if file.instances.recycle_after_calls > 0 => {
+            Err(Error::HasState { key: "instances.recycleAfterCalls" })
+        }
+        () if file.instances.recycle_above_memory > 0 => {
+            Err(Error::HasState { key: "instances.recycleAboveMemory" })
+        }
+        () => Ok(()),
+    }
+}
+
 // === impl Preparation ===
 
 impl Preparation<'_> {
@@ -153,6 +168,7 @@ impl Preparation<'_> {
         let description = self.describe(&component, &config, &log).await?;
         let plan = Plan::of(description.clone())?;
         plan.check_against(&host.prunings)?;
+        check_stateless(file, plan.stateless)?;
         if let Some(provision) = &host.provision {
             let needs = Needs {
                 plugin: slot.name.to_string(),
@@ -242,6 +258,7 @@ impl Preparation<'_> {
             health: Arc::default(),
             maker,
             instance,
+            lanes: LaneConfig::of(file, plan.stateless),
             subscriptions,
             reporter: self.reporter.clone(),
             began: self.began,

@@ -309,6 +309,8 @@ pub enum HostEvent {
     InstanceRestarted {
         /// How it starts.
         mode: Mode,
+        /// The time from the loss until the fresh instance could be called.
+        took_us: u64,
     },
     /// The API server does not serve a resource, or does no longer. The host probes again every few seconds.
     ResourceAbsent {

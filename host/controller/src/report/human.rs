@@ -201,7 +201,7 @@ impl Display for HostEvent {
                 let is_worth_showing = |frame: &&str| output.is_empty() || !frame.contains("<wasm function");
                 indented(f, backtrace.lines().filter(is_worth_showing))
             }
-            Self::InstanceRestarted { mode } => write!(f, "a fresh instance serves: {mode}"),
+            Self::InstanceRestarted { mode, took_us: _ } => write!(f, "a fresh instance serves: {mode}"),
             Self::ResourceAbsent { resource, message, wanted_by } => {
                 write!(f, "{resource} is absent: {message}. The host asks again every few seconds")?;
                 wanted(f, wanted_by)

@@ -51,6 +51,8 @@ enum SyncedCall {
     /// The call was not answered with success yet. It is due once the listener has synced, but not before
     /// this time.
     Pending { not_before: Instant },
+    /// The call is in progress.
+    InProgress,
     /// The call cost the instance, and waits in crash back-off.
     Deferred,
     /// The plugin was notified.
@@ -98,6 +100,10 @@ impl ActiveSubscription {
     /// Serves another generation with the same listener.
     pub(super) fn inherit_listener(mut self, plan: Arc<SubscriptionPlan>, mode: Mode) -> Self {
         self.plan = plan;
+        if self.is_synced_in_progress() {
+            // The call of the generation before counts no more.
+            self.reset_synced_call();
+        }
         if self.state != DeliveryState::Delivering {
             // The new generation's status shows it again.
             self.access.mark_changed();
@@ -163,8 +169,18 @@ impl ActiveSubscription {
                 self.synced_call = SyncedCall::Parked;
                 self.n_synced_failures = 0;
             }
-            Outcome::Cancelled => {}
+            Outcome::Cancelled => self.synced_call = SyncedCall::Pending { not_before: Instant::now() },
         }
+    }
+
+    /// Notes that the `on-synced` call begins.
+    pub(in crate::dispatch) fn begin_synced(&mut self) {
+        self.synced_call = SyncedCall::InProgress;
+    }
+
+    /// Returns whether the `on-synced` call is in progress.
+    pub(super) fn is_synced_in_progress(&self) -> bool {
+        matches!(self.synced_call, SyncedCall::InProgress)
     }
 
     pub(in crate::dispatch) fn n_synced_failures(&self) -> u32 {

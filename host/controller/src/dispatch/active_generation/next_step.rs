@@ -1,107 +1,119 @@
 //! Finds the next step of the active generation: a due call, a changed access, a restart, or the slow timer.
 
-use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::time::Instant;
 
 use super::active_subscription::poll_endless;
-use super::{ActiveGeneration, ActiveSubscription, InstanceState, Step};
+use super::{ActiveGeneration, ActiveSubscription, Step};
 use crate::dispatch::due_call::{CallKey, DueCall};
 
 // === impl ActiveGeneration ===
 
 impl ActiveGeneration {
-    /// Waits for the next step. Cancelling the wait loses nothing.
-    pub(in crate::dispatch) async fn next_step(&mut self, is_suspended: bool) -> Step {
+    /// Polls for the next step. A suspended plugin is due no call. A poll that returns nothing loses nothing.
+    pub(in crate::dispatch) fn poll_step(&mut self, cx: &mut Context<'_>, is_suspended: bool) -> Poll<Step> {
         loop {
-            // A busy plugin never waits; other tasks of this worker get their turn all the same.
-            tokio::task::coop::consume_budget().await;
-            let now = Instant::now();
-            let parked_due = *self.parked_due.get_or_insert(now + self.retry.parked_again);
-            if parked_due <= now {
-                self.parked_due = None;
-                return Step::RetryParked;
+            if let Some(step) = self.timer_step() {
+                return Poll::Ready(step);
             }
             if let Some(index) = self.subscriptions.iter().position(ActiveSubscription::access_has_changed) {
-                return Step::AccessChanged(index);
+                return Poll::Ready(Step::AccessChanged(index));
             }
-            let restart_at = match &self.instance {
-                InstanceState::Alive(_) => None,
-                InstanceState::Lost { restart_at } => Some(*restart_at),
-            };
-            let can_call = restart_at.is_none() && !is_suspended;
-            if can_call && let Some(step) = self.ready_step(now).await {
-                return step;
+            let can_call = !is_suspended && self.lanes.can_call(&self.restarts);
+            if can_call && let Poll::Ready(step) = self.poll_ready(cx) {
+                return Poll::Ready(step);
             }
-            let wake_at = match restart_at {
-                Some(restart_at) => restart_at.min(parked_due),
-                None if is_suspended => parked_due,
-                None => self.next_due().map_or(parked_due, |due| due.min(parked_due)),
-            };
-            tokio::select! {
-                biased;
-                due = poll_fn(|cx| self.poll_idle(cx, can_call, wake_at)) => {
-                    if let Some(due) = due {
-                        return Step::Call(due);
-                    }
-                }
-                () = tokio::time::sleep_until(wake_at) => {
-                    if restart_at.is_some_and(|restart_at| restart_at <= wake_at) {
-                        return Step::Restart;
-                    }
-                }
+            // A changed access is applied before the next call. While all lanes are busy, the end of a call
+            // wakes the dispatcher.
+            let watches_changes = can_call || self.lanes.n_busy() == 0;
+            if watches_changes && self.subscriptions.iter_mut().any(|it| it.poll_change(cx).is_ready()) {
+                continue;
+            }
+            // A listener may have synced since: in another task, or as it was polled, which loads a slice of
+            // its snapshot. So this is computed last.
+            let Some(at) = self.next_alarm(can_call) else { return Poll::Pending };
+            self.latest = Instant::now();
+            if self.latest < at {
+                ready!(self.alarm.poll(cx, at));
+                self.latest = Instant::now();
             }
         }
     }
 
-    /// Returns a call that can be made now, if there is one. Calls in crash back-off come last.
-    async fn ready_step(&mut self, now: Instant) -> Option<Step> {
-        let synced = self.subscriptions.iter().position(|it| it.synced_due().is_some_and(|due| due <= now));
-        if let Some(subscription) = synced {
-            return Some(Step::Call(DueCall::Synced { subscription }));
+    /// Notes a time of the recent past. The timers are compared with the latest one at each turn.
+    pub(in crate::dispatch) fn note_time(&mut self, now: Instant) {
+        self.latest = now;
+    }
+
+    /// Returns what a timer asks for.
+    fn timer_step(&mut self) -> Option<Step> {
+        let is_over = |due: Option<Instant>| due.is_some_and(|due| due <= self.latest);
+        if is_over(self.parked_due) {
+            return Some(Step::RetryParked);
+        }
+        if is_over(self.lanes.restart_at()) {
+            return Some(Step::Restart);
+        }
+        if is_over(self.lanes.idle_due()) {
+            self.lanes.drop_idle(self.latest);
+        }
+        None
+    }
+
+    fn next_alarm(&self, can_call: bool) -> Option<Instant> {
+        let due = if can_call { self.next_due() } else { None };
+        let timers = [due, self.parked_due, self.lanes.restart_at(), self.lanes.idle_due()];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Polls for a call that can be made now. Calls in crash back-off come last.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        if let Some(subscription) = self.due_synced() {
+            return Poll::Ready(Step::Call(DueCall::Synced { subscription }));
         }
         // A plugin that answers no call has no healthy work that a call in back-off could delay.
         let is_answering = self.restarts.in_a_row() == 0;
-        if is_answering && let Some(key) = self.take_from_backoff(now, true) {
-            return Some(Step::CallDeferred(key));
+        if is_answering && let Some(key) = self.take_from_backoff(true) {
+            return Poll::Ready(Step::CallDeferred(key));
         }
-        if let Poll::Ready(due) = poll_fn(|cx| Poll::Ready(self.poll_due_call(cx))).await {
-            return Some(Step::Call(due));
+        if let Poll::Ready(due) = self.poll_due_call(cx) {
+            return Poll::Ready(Step::Call(due));
         }
-        self.take_from_backoff(now, false).map(Step::CallDeferred)
+        match self.take_from_backoff(false) {
+            Some(key) => Poll::Ready(Step::CallDeferred(key)),
+            None => Poll::Pending,
+        }
     }
 
-    fn take_from_backoff(&mut self, now: Instant, others_are_ready: bool) -> Option<CallKey> {
-        let Self { crash_backoff, subscriptions, .. } = self;
-        crash_backoff.take(now, others_are_ready, |key| key.may_be_called(subscriptions))
+    /// Returns a subscription whose `on-synced` call is due. One such call is made at a time, so that each
+    /// states the right number of those that remain.
+    fn due_synced(&self) -> Option<usize> {
+        let due = |it: &ActiveSubscription| it.synced_due().is_some_and(|due| due <= Instant::now());
+        let subscription = self.subscriptions.iter().position(due)?;
+        let is_another_in_progress = self.subscriptions.iter().any(ActiveSubscription::is_synced_in_progress);
+        (!is_another_in_progress).then_some(subscription)
+    }
+
+    fn take_from_backoff(&mut self, others_are_ready: bool) -> Option<CallKey> {
+        let Self { crash_backoff, subscriptions, deferred_lane, .. } = self;
+        if crash_backoff.is_empty() || deferred_lane.is_some() {
+            return None;
+        }
+        crash_backoff.take(Instant::now(), others_are_ready, |key| key.may_be_called(subscriptions))
     }
 
     /// Returns when the next `on-synced` call or call in crash back-off is due.
     fn next_due(&self) -> Option<Instant> {
-        let synced = self.subscriptions.iter().filter_map(ActiveSubscription::synced_due).min();
-        let deferred = self.crash_backoff.next_due(|key| key.may_be_called(&self.subscriptions));
+        let synced = match self.subscriptions.iter().any(ActiveSubscription::is_synced_in_progress) {
+            true => None,
+            false => self.subscriptions.iter().filter_map(ActiveSubscription::synced_due).min(),
+        };
+        let deferred = match self.deferred_lane {
+            Some(_) => None,
+            None => self.crash_backoff.next_due(|key| key.may_be_called(&self.subscriptions)),
+        };
         synced.into_iter().chain(deferred).min()
-    }
-
-    /// Polls for a due call, if calls are possible, and for changes of access and sync, which return `None`.
-    fn poll_idle(&mut self, cx: &mut Context<'_>, can_call: bool, wake_at: Instant) -> Poll<Option<DueCall>> {
-        for subscription in &mut self.subscriptions {
-            if subscription.poll_change(cx).is_ready() {
-                return Poll::Ready(None);
-            }
-        }
-        if !can_call {
-            return Poll::Pending;
-        }
-        let due = self.poll_due_call(cx);
-        // A listener may have synced after `wake_at` was computed: in another task, or in this poll, which
-        // loads a slice of its snapshot.
-        let is_due = |it: &ActiveSubscription| it.synced_due().is_some_and(|due| due < wake_at);
-        if due.is_pending() && self.subscriptions.iter().any(is_due) {
-            return Poll::Ready(None);
-        }
-        due.map(Some)
     }
 
     /// Polls the subscriptions and the work queue, beginning with another one each time, so that none

@@ -19,8 +19,8 @@ use crate::access::Access;
 use crate::dispatch::call::{Answer, Call, Instance, MakeInstance};
 use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription, Switch};
 use crate::dispatch::{
-    Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, GenerationHealth, PluginQueue,
-    RestartPolicy, RetryPolicy,
+    Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, GenerationHealth, LaneConfig,
+    PluginQueue, RestartPolicy, RetryPolicy,
 };
 use crate::generations::{Generations, Purpose};
 use crate::informers::{Informers, Limits, ResourceSource};
@@ -57,9 +57,23 @@ pub(super) struct Guests {
     received: watch::Sender<Vec<ReceivedCall>>,
     /// How long each call takes.
     pub(super) takes: Arc<Mutex<Duration>>,
+    /// The size of each instance's memory.
+    pub(super) memory_bytes: Arc<Mutex<u64>>,
     instances: Arc<Mutex<usize>>,
+    alive: Arc<Mutex<usize>>,
+    in_progress: Arc<Mutex<InProgress>>,
     began: Instant,
 }
+
+#[derive(Default)]
+struct InProgress {
+    /// What the calls in progress are about.
+    objects: Vec<String>,
+    most: usize,
+}
+
+/// Notes the end of a call, however it ends.
+struct CallGuard<'a>(&'a Guests, String);
 
 pub(super) struct Rig {
     pub(super) api: FakeListWatch,
@@ -73,6 +87,7 @@ pub(super) struct Rig {
     pub(super) selector: &'static str,
     pub(super) retry: RetryPolicy,
     pub(super) health: Arc<GenerationHealth>,
+    pub(super) lanes: LaneConfig,
     pub(super) commands: Commands,
     informer: SharedInformer,
     switches: mpsc::Sender<Switch>,
@@ -143,6 +158,7 @@ impl Rig {
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
+            tasks: tasks.clone(),
         };
         let queue = PluginQueue::default();
         let name: Arc<str> = "p".into();
@@ -156,6 +172,9 @@ impl Rig {
             guests: Guests {
                 received: watch::Sender::new(Vec::new()),
                 takes: Arc::default(),
+                memory_bytes: Arc::default(),
+                alive: Arc::default(),
+                in_progress: Arc::default(),
                 instances: Arc::default(),
                 began: Instant::now(),
             },
@@ -168,6 +187,7 @@ impl Rig {
             selector: "",
             retry,
             health: Arc::default(),
+            lanes: LaneConfig::single(),
             commands,
             informer,
             switches,
@@ -213,6 +233,7 @@ impl Rig {
             health: self.health.clone(),
             instance: maker.make().await.unwrap(),
             maker,
+            lanes: self.lanes.clone(),
             subscriptions: vec![subscription],
             reporter: self.reporter.about(&"p".into(), number),
             began: Instant::now(),
@@ -278,6 +299,16 @@ impl Rig {
         *self.guests.instances.lock()
     }
 
+    /// Returns how many instances exist now.
+    pub(super) fn alive(&self) -> usize {
+        *self.guests.alive.lock()
+    }
+
+    /// Returns the most calls that were ever in progress at once.
+    pub(super) fn most_at_once(&self) -> usize {
+        self.guests.in_progress.lock().most
+    }
+
     /// Returns the time since the rig was created.
     pub(super) fn now(&self) -> Duration {
         self.guests.began.elapsed()
@@ -328,12 +359,17 @@ impl MakeInstance for Maker {
     async fn make(&self) -> Result<Box<dyn Instance>, CallError> {
         let mut instances = self.guests.instances.lock();
         *instances += 1;
+        *self.guests.alive.lock() += 1;
         Ok(Box::new(Guest { guests: self.guests.clone(), script: self.script.clone(), number: *instances }))
     }
 }
 
 #[async_trait]
 impl Instance for Guest {
+    fn memory_bytes(&self) -> u64 {
+        *self.guests.memory_bytes.lock()
+    }
+
     async fn call(&mut self, call: &Call) -> Answering {
         let text = match call {
             Call::Add(added, _) => format!("add {}@{}", added.object.name, added.object.resource_version),
@@ -347,6 +383,8 @@ impl Instance for Guest {
             Call::Synced(synced) => format!("synced {}", synced.remaining),
             Call::Reconcile(key) => format!("reconcile {} {}", key.kind, key.object.name),
         };
+        let _guard = self.guests.begin(&text);
+        let takes = *self.guests.takes.lock();
         let after = self.guests.began.elapsed();
         let mut received = ReceivedCall { text, instance: self.number, n_before: 0, after };
         self.guests.received.send_modify(|all| {
@@ -355,7 +393,6 @@ impl Instance for Guest {
         });
         // Other tasks run during a call.
         tokio::task::yield_now().await;
-        let takes = *self.guests.takes.lock();
         if !takes.is_zero() {
             tokio::time::sleep(takes).await;
         }
@@ -365,6 +402,30 @@ impl Instance for Guest {
             tokio::time::sleep(*limit).await;
         }
         answer
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        *self.guests.alive.lock() -= 1;
+    }
+}
+
+impl Guests {
+    /// Notes that a call begins. No other call about the same object may be in progress.
+    fn begin(&self, text: &str) -> CallGuard<'_> {
+        let about = text.split('@').next().unwrap().split_once(' ').unwrap().1.to_owned();
+        let mut in_progress = self.in_progress.lock();
+        assert!(!in_progress.objects.contains(&about), "two calls about {about} at once");
+        in_progress.objects.push(about.clone());
+        in_progress.most = in_progress.most.max(in_progress.objects.len());
+        CallGuard(self, about)
+    }
+}
+
+impl Drop for CallGuard<'_> {
+    fn drop(&mut self) {
+        self.0.in_progress.lock().objects.retain(|it| *it != self.1);
     }
 }
 

@@ -26,6 +26,8 @@ pub(in crate::reload) enum Error {
     Start(oarlock_plugin::CallError),
     #[error(transparent)]
     Budget(Refused),
+    #[error("its file sets `{key}`, which only a plugin may have whose description says `stateless`")]
+    HasState { key: &'static str },
     #[error("the host panicked while it loaded this version: {0}; this is a bug of the host")]
     Panicked(String),
     #[error(
@@ -53,6 +55,9 @@ impl Error {
             Self::Describe(DescribeError::Refused(_)) => {
                 Some("correct `config` in the plugin's file".to_owned())
             }
+            Self::HasState { key } => Some(format!(
+                "remove `{key}` from the plugin's file, or keep no state in the plugin and say so in its description"
+            )),
             Self::Budget(refused) => Some(refused.excess.hint()),
             _ => None,
         }

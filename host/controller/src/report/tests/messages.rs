@@ -103,7 +103,7 @@ fn examples() -> Vec<HostEvent> {
         instance_lost("pods default/web", 1, 0, Some(NextTry { tries: 1, after_ms: Some(200) })),
         instance_lost("pods default/web", 3, 1600, Some(NextTry { tries: 3, after_ms: None })),
         instance_lost("", 1, 0, None),
-        HostEvent::InstanceRestarted { mode: Mode::TakeOver },
+        HostEvent::InstanceRestarted { mode: Mode::TakeOver, took_us: 480 },
         HostEvent::ResourceAbsent {
             resource: text("example.com/v1/boats"),
             message: text("the API server does not serve it"),

@@ -1,0 +1,193 @@
+//! The calls in progress of one plugin, of its active generation and of those before it.
+//!
+//! The calls of a plugin with one lane run within the dispatcher's task. Those of several lanes run as tasks
+//! of their own, so that guests of one plugin use several cores. After a switch the calls of the generation
+//! before end as they would have, beside the new generation's.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use oarlock_plugin::CallError;
+use tokio::time::Instant;
+use tokio_util::sync::ReusableBoxFuture;
+
+use super::call::{Answering, Instance, MakeInstance, PreparedCall};
+use super::due_call::{CallId, DueCall};
+use crate::tasks::Tasks;
+
+/// The calls in progress, and the due calls that wait for them.
+pub(super) struct Calls {
+    tasks: Tasks,
+    /// The call of the only lane. The box is used again for the next call.
+    inline: ReusableBoxFuture<'static, Ended>,
+    is_inline_busy: bool,
+    apart: FuturesUnordered<Pin<Box<dyn Future<Output = Ended> + Send>>>,
+    /// The objects and keys of the calls in progress.
+    busy: Vec<CallId>,
+    /// Due calls of the active generation whose object is in another call.
+    held: Vec<(CallId, DueCall)>,
+}
+
+/// A call to make, or only an instance.
+pub(super) struct Job {
+    pub(super) generation: u64,
+    pub(super) lane: usize,
+    pub(super) instance: Option<Box<dyn Instance>>,
+    pub(super) maker: Arc<dyn MakeInstance>,
+    pub(super) work: Option<Work>,
+}
+
+/// A call, and what it is for.
+pub(super) struct Work {
+    pub(super) due: DueCall,
+    pub(super) call: PreparedCall,
+    pub(super) began: Instant,
+}
+
+/// The end of a [`Job`].
+pub(super) struct Ended {
+    pub(super) generation: u64,
+    pub(super) lane: usize,
+    /// None if the call cost the instance, or none could be made.
+    pub(super) instance: Option<Box<dyn Instance>>,
+    /// The instance was made for this job.
+    pub(super) is_fresh: bool,
+    pub(super) at: Instant,
+    pub(super) what: EndedJob,
+}
+
+pub(super) enum EndedJob {
+    /// There was nothing to call.
+    Made,
+    /// No instance could be made. The call was not made.
+    CannotStart {
+        due: Option<DueCall>,
+        error: CallError,
+    },
+    Called {
+        due: DueCall,
+        began: Instant,
+        result: Answering,
+    },
+}
+
+// === impl Calls ===
+
+impl Calls {
+    pub(super) fn new(tasks: Tasks) -> Self {
+        Self {
+            tasks,
+            inline: ReusableBoxFuture::new(std::future::pending()),
+            is_inline_busy: false,
+            apart: FuturesUnordered::new(),
+            busy: Vec::new(),
+            held: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_inline_busy && self.apart.is_empty()
+    }
+
+    /// Returns whether a call about this object or key is in progress.
+    pub(super) fn is_busy(&self, id: CallId) -> bool {
+        self.busy.contains(&id)
+    }
+
+    /// Keeps a due call until the call about the same object or key ends.
+    pub(super) fn hold(&mut self, id: CallId, due: DueCall) {
+        self.held.push((id, due));
+    }
+
+    /// Begins a job: within this task, or in a task of its own.
+    pub(super) fn begin(&mut self, job: Job, is_inline: bool) {
+        self.busy.extend(job.work.as_ref().and_then(|work| work.due.id()));
+        if is_inline && !self.is_inline_busy {
+            self.inline.set(job.run());
+            self.is_inline_busy = true;
+        } else {
+            self.apart.push(Box::pin(self.tasks.apart(job.run())));
+        }
+    }
+
+    /// Makes room for the calls of another generation. Returns the due calls that are held.
+    pub(super) fn switch(&mut self) -> Vec<DueCall> {
+        if std::mem::take(&mut self.is_inline_busy) {
+            let inline = std::mem::replace(&mut self.inline, ReusableBoxFuture::new(std::future::pending()));
+            self.apart.push(Box::pin(inline));
+        }
+        std::mem::take(&mut self.held).into_iter().map(|(_, due)| due).collect()
+    }
+
+    /// Polls for the end of a job. Never ready while there is none.
+    pub(super) fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        if self.is_inline_busy
+            && let Poll::Ready(ended) = self.inline.poll(cx)
+        {
+            self.is_inline_busy = false;
+            return Poll::Ready(ended);
+        }
+        if self.apart.is_empty() {
+            return Poll::Pending;
+        }
+        match self.apart.poll_next_unpin(cx) {
+            Poll::Ready(Some(ended)) => Poll::Ready(ended),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Notes that the call about an object or key has ended. Returns the due calls that waited
+    /// for it.
+    pub(super) fn free(&mut self, ended: &EndedJob) -> Vec<DueCall> {
+        let Some(id) = ended.id() else { return Vec::new() };
+        if let Some(index) = self.busy.iter().position(|busy| *busy == id) {
+            self.busy.swap_remove(index);
+        }
+        if self.held.is_empty() {
+            return Vec::new();
+        }
+        self.held.extract_if(.., |(held, _)| *held == id).map(|(_, due)| due).collect()
+    }
+}
+
+// === impl Job ===
+
+impl Job {
+    async fn run(self) -> Ended {
+        let Self { generation, lane, instance, maker, work } = self;
+        let is_fresh = instance.is_none();
+        let ended = |instance, what| Ended { generation, lane, instance, is_fresh, at: Instant::now(), what };
+        let made = match instance {
+            Some(instance) => Ok(instance),
+            None => maker.make().await,
+        };
+        let mut instance = match made {
+            Ok(instance) => instance,
+            Err(error) => {
+                let due = work.map(|work| work.due);
+                return ended(None, EndedJob::CannotStart { due, error });
+            }
+        };
+        let Some(Work { due, call, began }) = work else {
+            return ended(Some(instance), EndedJob::Made);
+        };
+        let result = instance.call(&call.into_call().await).await;
+        let instance = result.is_ok().then_some(instance);
+        ended(instance, EndedJob::Called { due, began, result })
+    }
+}
+
+// === impl EndedJob ===
+
+impl EndedJob {
+    /// Returns the object or key that the job was about.
+    pub(super) fn id(&self) -> Option<CallId> {
+        match self {
+            Self::Made => None,
+            Self::CannotStart { due, .. } => due.as_ref()?.id(),
+            Self::Called { due, .. } => due.id(),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The lanes of one generation: each has one instance at most, and makes one call at a time.
+//!
+//! A due call gets the lane that was used last among those with an instance, else one whose instance is made
+//! first. So under little load few instances exist. An instance that was not called for a while is dropped
+//! (of a stateless plugin only). A lost instance costs its lane alone; while no call was answered since the
+//! last loss, one lane is used.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::call::Instance;
+use super::retry::Restarts;
+use crate::config::PluginFile;
+
+/// How many instances a generation has, and when they are dropped and replaced.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct LaneConfig {
+    /// The most instances. 1 for a plugin with state.
+    pub(crate) concurrency: usize,
+    /// An instance that was not called for this long is dropped; `None` for never.
+    pub(crate) idle_after: Option<Duration>,
+    /// An instance is dropped after so many calls; `None` for never.
+    pub(crate) recycle_after_calls: Option<u64>,
+    /// An instance is dropped after a call that leaves it with more bytes; `None` for never.
+    pub(crate) recycle_above_memory: Option<u64>,
+}
+
+pub(super) struct Lanes {
+    config: LaneConfig,
+    lanes: Vec<Lane>,
+    /// The free lanes with an instance. The last one was used last.
+    idle: Vec<usize>,
+    /// The free lanes without an instance.
+    empty: Vec<usize>,
+    n_busy: usize,
+    /// No instance is made before this time, since one was lost.
+    restart_at: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Lane {
+    instance: Option<Box<dyn Instance>>,
+    n_calls: u64,
+    idle_since: Option<Instant>,
+    /// When its instance was lost; none once a fresh one replaced it.
+    lost_at: Option<Instant>,
+}
+
+/// A lane that was taken for a call, and its instance if it has one.
+pub(super) struct Taken {
+    pub(super) lane: usize,
+    pub(super) instance: Option<Box<dyn Instance>>,
+}
+
+// === impl LaneConfig ===
+
+impl LaneConfig {
+    /// Returns what a plugin's file says. Only the instances of a stateless plugin are dropped.
+    pub(crate) fn of(file: &PluginFile, is_stateless: bool) -> Self {
+        if !is_stateless {
+            return Self::single();
+        }
+        let instances = &file.instances;
+        Self {
+            concurrency: file.concurrency as usize,
+            idle_after: Some(instances.idle_after).filter(|after| !after.is_zero()),
+            recycle_after_calls: Some(instances.recycle_after_calls).filter(|calls| *calls > 0),
+            recycle_above_memory: Some(instances.recycle_above_memory).filter(|bytes| *bytes > 0),
+        }
+    }
+
+    /// Returns one lane whose instance stays.
+    pub(crate) fn single() -> Self {
+        Self { concurrency: 1, idle_after: None, recycle_after_calls: None, recycle_above_memory: None }
+    }
+}
+
+// === impl Lanes ===
+
+impl Lanes {
+    /// Returns the lanes of a generation, the first one with this instance.
+    pub(super) fn new(config: LaneConfig, first: Box<dyn Instance>) -> Self {
+        let mut lanes: Vec<_> =
+            std::iter::repeat_with(Lane::default).take(config.concurrency.max(1)).collect();
+        lanes[0].instance = Some(first);
+        lanes[0].idle_since = Some(Instant::now());
+        let empty = (1..lanes.len()).rev().collect();
+        Self { config, lanes, idle: vec![0], empty, n_busy: 0, restart_at: None }
+    }
+
+    /// Returns whether more than one call may be in progress.
+    pub(super) fn are_several(&self) -> bool {
+        self.lanes.len() > 1
+    }
+
+    pub(super) fn n_busy(&self) -> usize {
+        self.n_busy
+    }
+
+    /// Returns whether calls can be made: now, or when a call in progress ends.
+    pub(super) fn serve(&self) -> bool {
+        self.restart_at.is_none() || !self.idle.is_empty() || self.n_busy > 0
+    }
+
+    /// Returns whether [`Lanes::take`] returns a lane.
+    pub(super) fn can_call(&self, restarts: &Restarts) -> bool {
+        !self.idle.is_empty() || (!self.empty.is_empty() && self.may_make(restarts))
+    }
+
+    fn may_make(&self, restarts: &Restarts) -> bool {
+        self.restart_at.is_none() && (restarts.in_a_row() == 0 || self.n_busy == 0)
+    }
+
+    /// Takes a lane for a call.
+    pub(super) fn take(&mut self, restarts: &Restarts) -> Option<Taken> {
+        if let Some(lane) = self.idle.pop() {
+            self.n_busy += 1;
+            return Some(Taken { lane, instance: self.lanes[lane].instance.take() });
+        }
+        if !self.may_make(restarts) {
+            return None;
+        }
+        self.take_empty()
+    }
+
+    /// Takes a lane without an instance, to make one.
+    pub(super) fn take_empty(&mut self) -> Option<Taken> {
+        self.restart_at = None;
+        let lane = self.empty.pop()?;
+        self.n_busy += 1;
+        Some(Taken { lane, instance: None })
+    }
+
+    /// Notes that a lane has a fresh instance. Returns when the one before was lost, if it was.
+    pub(super) fn made(&mut self, lane: usize) -> Option<Instant> {
+        self.lanes[lane].n_calls = 0;
+        self.lanes[lane].lost_at.take()
+    }
+
+    /// Frees a lane whose call ended at the given time. Its instance is kept, or dropped if it is to be
+    /// recycled.
+    pub(super) fn put_back(&mut self, lane: usize, instance: Box<dyn Instance>, ended_at: Instant) {
+        self.n_busy -= 1;
+        let LaneConfig { recycle_after_calls, recycle_above_memory, .. } = self.config;
+        let state = &mut self.lanes[lane];
+        state.n_calls += 1;
+        let is_worn = recycle_after_calls.is_some_and(|most| state.n_calls >= most)
+            || recycle_above_memory.is_some_and(|most| instance.memory_bytes() > most);
+        if is_worn {
+            self.empty.push(lane);
+            return;
+        }
+        state.instance = Some(instance);
+        state.idle_since = Some(ended_at);
+        self.idle.push(lane);
+    }
+
+    /// Frees a lane whose instance was lost, or could not be made. No instance is made before `restart_at`.
+    pub(super) fn lost(&mut self, lane: usize, restart_at: Instant) {
+        self.n_busy -= 1;
+        self.lanes[lane].lost_at.get_or_insert_with(Instant::now);
+        self.empty.push(lane);
+        self.restart_at = Some(self.restart_at.map_or(restart_at, |before| before.max(restart_at)));
+    }
+
+    /// Returns when the next instance is made, if one was lost.
+    pub(super) fn restart_at(&self) -> Option<Instant> {
+        self.restart_at
+    }
+
+    /// Returns when the next instance is dropped because it is idle.
+    pub(super) fn idle_due(&self) -> Option<Instant> {
+        let after = self.config.idle_after?;
+        let oldest = *self.idle.first()?;
+        self.lanes[oldest].idle_since.map(|since| since + after)
+    }
+
+    /// Drops the instances that have been idle for too long.
+    pub(super) fn drop_idle(&mut self, now: Instant) {
+        while self.idle_due().is_some_and(|due| due <= now) {
+            let lane = self.idle.remove(0);
+            self.lanes[lane].instance = None;
+            self.empty.push(lane);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+use std::time::Duration;
+
+use oarlock_plugin::contract::Enqueue;
+
+use super::rig::{Rig, done, retry, trap};
+use crate::dispatch::LaneConfig;
+
+const CALL: Duration = Duration::from_secs(1);
+
+async fn concurrent(pods: &[&str], concurrency: usize) -> Rig {
+    let mut rig = Rig::new(pods).await;
+    rig.stateless = true;
+    rig.lanes = LaneConfig { concurrency, ..LaneConfig::single() };
+    *rig.guests.takes.lock() = CALL;
+    rig
+}
+
+/// Eight Pods.
+const EIGHT: [&str; 8] = ["n/a", "n/b", "n/c", "n/d", "n/e", "n/f", "n/g", "n/h"];
+
+#[tokio::test(start_paused = true)]
+async fn a_stateless_plugin_has_as_many_calls_in_progress_as_its_concurrency_says() {
+    let rig = concurrent(&EIGHT, 4).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    let calls = rig.calls();
+    let at = |seconds: u64| calls.iter().filter(|it| it.after == CALL * seconds as u32).count();
+    assert_eq!((at(0), at(1)), (4, 4), "{calls:#?}");
+    assert_eq!(calls[8].after, CALL * 2, "on-synced comes after the answers to all initial adds");
+    assert_eq!((rig.most_at_once(), rig.instances()), (4, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_2_the_notifications_of_one_object_form_a_chain_in_several_instances() {
+    let rig = concurrent(&EIGHT, 4).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.api.put("n/a");
+    rig.api.put("n/a");
+    rig.api.put("n/b");
+    rig.api.delete("n/a");
+    let received = rig.until("delete a@13").await;
+    let of_a: Vec<_> = received.into_iter().filter(|it| it.contains(" a@")).collect();
+    assert_eq!(of_a, ["add a@2", "update a@2-10", "update a@10-11", "delete a@13"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_reconciled_side_by_side() {
+    let mut rig = concurrent(&EIGHT, 8).await;
+    rig.enqueue = Enqueue::Itself;
+    rig.serve(|_| done()).await;
+    rig.until_all("eight keys", |all| all.iter().filter(|it| it.text.starts_with("rec")).count() == 8).await;
+    assert_eq!(rig.most_at_once(), 8);
+    // A key that is added while it is reconciled is reconciled again, not at once.
+    rig.api.put("n/a");
+    rig.until_times("reconcile pods a", 2).await;
+    rig.api.put("n/a");
+    rig.until_times("reconcile pods a", 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_trap_costs_the_instance_of_one_lane() {
+    let rig = concurrent(&["n/a", "n/b", "n/c"], 3).await;
+    rig.serve(|call| if call.text == "add b@3" && call.n_before == 0 { trap() } else { done() }).await;
+    rig.until("synced 0").await;
+    let calls = rig.calls();
+    let n_of = |text: &str| calls.iter().filter(|it| it.text == text).count();
+    assert_eq!((n_of("add a@2"), n_of("add b@3"), n_of("add c@4")), (1, 2, 1));
+    assert_eq!((rig.instances(), rig.alive(), rig.status().instances_lost), (4, 3, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_concurrent_plugin_that_always_traps_gets_few_instances() {
+    let mut n_instances = Vec::new();
+    for concurrency in [1, 8] {
+        let rig = concurrent(&EIGHT, concurrency).await;
+        rig.serve(|_| trap()).await;
+        rig.pass(Duration::from_secs(3600)).await;
+        n_instances.push(rig.instances());
+    }
+    // The first eight traps come together; from then on one lane is used.
+    assert!(n_instances[1] <= n_instances[0] + 8, "{n_instances:?} instances in an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_instances_are_made_under_little_load() {
+    let rig = concurrent(&["n/a"], 16).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.pass(CALL).await;
+    for version in 3..13 {
+        rig.api.put("n/a");
+        rig.until(&format!("update a@{}-{version}", version - 1)).await;
+        rig.pass(CALL).await;
+    }
+    assert_eq!(rig.instances(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_instance_is_dropped_and_made_again_at_the_next_event() {
+    let mut rig = concurrent(&EIGHT, 4).await;
+    rig.lanes.idle_after = Some(Duration::from_secs(60));
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    assert_eq!(rig.alive(), 4);
+    rig.pass(Duration::from_secs(58)).await;
+    assert_eq!(rig.alive(), 4);
+    rig.pass(Duration::from_secs(10)).await;
+    assert_eq!(rig.alive(), 0);
+    rig.api.put("n/a");
+    rig.until("update a@2-10").await;
+    assert_eq!((rig.alive(), rig.instances()), (1, 5));
+    assert_eq!(rig.status().instances_lost, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_instance_of_a_plugin_with_state_is_never_dropped() {
+    let rig = Rig::new(&["n/a"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    rig.pass(Duration::from_secs(100_000)).await;
+    assert_eq!((rig.alive(), rig.instances()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_is_replaced_after_a_number_of_calls() {
+    let mut rig = concurrent(&EIGHT, 1).await;
+    rig.lanes.recycle_after_calls = Some(3);
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    let instances: Vec<_> = rig.calls().iter().map(|it| it.instance).collect();
+    assert_eq!(instances, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    assert_eq!(rig.status().instances_lost, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_is_replaced_above_a_size() {
+    let mut rig = concurrent(&["n/a", "n/b"], 1).await;
+    rig.lanes.recycle_above_memory = Some(1 << 20);
+    *rig.guests.memory_bytes.lock() = 1 << 20;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    assert_eq!(rig.instances(), 1);
+    *rig.guests.memory_bytes.lock() = (1 << 20) + 1;
+    rig.api.put("n/a");
+    rig.until("update a@2-4").await;
+    rig.pass(CALL * 2).await;
+    assert_eq!(rig.alive(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_6_a_slow_call_delays_a_swap_for_its_own_object_only() {
+    let mut rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.stateless = true;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    *rig.guests.takes.lock() = Duration::from_secs(100);
+    rig.api.put("n/a");
+    rig.until("update a@2-4").await;
+    *rig.guests.takes.lock() = Duration::ZERO;
+    rig.api.put("n/a");
+    rig.api.put("n/b");
+    let began = rig.now();
+    rig.serve(|_| done()).await;
+    rig.until("update b@3-6").await;
+    assert_eq!(rig.now(), began, "another object does not wait for the slow call");
+    rig.until("update a@4-5").await;
+    assert_eq!(rig.now() - began, Duration::from_secs(100));
+    let calls = rig.calls();
+    assert_eq!(calls.iter().filter(|it| it.text == "update a@2-4").count(), 1, "it was answered");
+    assert_eq!(calls.last().unwrap().instance, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_6_a_new_version_waits_for_the_call_of_the_object_that_the_old_one_handles() {
+    let mut rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.serve(|call| if call.text.starts_with("delete") { retry() } else { done() }).await;
+    rig.until("synced 0").await;
+    *rig.guests.takes.lock() = Duration::from_secs(100);
+    rig.api.delete("n/a");
+    rig.until("delete a@4").await;
+    *rig.guests.takes.lock() = Duration::ZERO;
+    // The new version has a listener of its own.
+    rig.selector = "!nothing";
+    let began = rig.now();
+    rig.serve(|_| done()).await;
+    rig.until("add b@3").await;
+    rig.pass(Duration::from_secs(50)).await;
+    assert_eq!(rig.calls().iter().filter(|it| it.text == "delete a@4").count(), 1);
+    rig.until_times("delete a@4", 2).await;
+    assert_eq!(rig.now() - began, Duration::from_secs(100));
+    let last = rig.calls().pop().unwrap();
+    assert_eq!((last.text.as_str(), last.instance), ("delete a@4", 2));
+}

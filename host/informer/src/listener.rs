@@ -30,6 +30,7 @@ mod config;
 mod decision;
 mod filter;
 mod handle;
+mod initial_values;
 mod matching;
 mod merge;
 mod notification;
@@ -49,6 +50,7 @@ pub(crate) use self::change::Change;
 pub use self::config::ListenerConfig;
 pub(crate) use self::decision::Decision;
 pub use self::handle::{ListenerHandle, ListenerStats};
+pub(crate) use self::initial_values::DeclaredFields;
 pub(crate) use self::matching::{ChangeCheck, MatchPlan};
 pub use self::notification::{Delivery, Notification, Outcome};
 pub(crate) use self::shared::ListenerShared;
@@ -89,7 +91,11 @@ impl Listener {
                 }
                 if state.since_snapshot.is_some() {
                     (true, None)
-                } else if let Some(delivery) = state.backlog.take() {
+                } else if let Some(mut delivery) = state.backlog.take() {
+                    drop(state);
+                    if let Some(fields) = &shared.fields {
+                        fields.find_for(&mut delivery);
+                    }
                     return Some(delivery);
                 } else {
                     (false, state.backlog.next_due())

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use oarlock_json::JsonPointer;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::delta_fifo::DeltaFifo;
 use crate::indexer::{Indexer, IndexerWriter};
-use crate::listener::{Listener, ListenerConfig, ListenerShared};
+use crate::listener::{DeclaredFields, Listener, ListenerConfig, ListenerShared};
 
 pub(crate) use self::delta_handler::{DeltaHandler, SLICE};
 #[cfg(test)]
@@ -121,7 +122,8 @@ impl Processor {
                 return None;
             }
             let resync = state.resync_timer(&config, lifecycle);
-            let listener = Arc::new(ListenerShared::new(config, self.fifo.has_synced()));
+            let declared = state.declared_fields(&config.fields);
+            let listener = Arc::new(ListenerShared::new(config, declared, self.fifo.has_synced()));
             state.registrations.push(Registration { listener: listener.clone(), resync });
             self.registrations_version.fetch_add(1, Ordering::Release);
             let snapshot = self.indexer.snapshot(&listener.namespaces());
@@ -176,6 +178,15 @@ impl Processor {
 // === impl ProcessorState ===
 
 impl ProcessorState {
+    /// Returns the declared fields of a new listener, if there are any: those of another one, if it declares
+    /// the same.
+    fn declared_fields(&self, fields: &[JsonPointer]) -> Option<Arc<DeclaredFields>> {
+        let mut others = self.registrations.iter();
+        others
+            .find_map(|other| other.listener.declared_if(fields))
+            .or_else(|| DeclaredFields::new(fields).map(Arc::new))
+    }
+
     /// Returns the resync timer of a new listener. Before the start, a shorter period shortens the
     /// informer's; afterwards it is raised to the informer's.
     fn resync_timer(&mut self, config: &ListenerConfig, lifecycle: Lifecycle) -> ResyncTimer {

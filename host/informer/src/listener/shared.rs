@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oarlock_json::JsonPointer;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use super::backlog::Backlog;
 use super::change::Change;
 use super::decision::Decision;
 use super::filter::Filter;
+use super::initial_values::DeclaredFields;
 use super::matching::MatchPlan;
 use super::snapshot::SnapshotLoader;
 use super::values::NotificationFields;
@@ -22,6 +24,8 @@ use crate::object::Object;
 pub(crate) struct ListenerShared {
     pub(super) name: String,
     pub(super) filter: Filter,
+    /// The declared fields, shared with the listeners that declare the same.
+    pub(super) fields: Option<Arc<DeclaredFields>>,
     pub(super) state: Mutex<ListenerState>,
     /// Wakes the consumer in [`Listener::next`](super::Listener::next).
     pub(super) wake: Notify,
@@ -60,7 +64,11 @@ pub(super) enum SyncState {
 impl ListenerShared {
     /// Returns a listener that records all changes from now on. It delivers nothing before
     /// [`ListenerShared::load_initial_snapshot`].
-    pub(crate) fn new(config: ListenerConfig, has_informer_synced: bool) -> Self {
+    pub(crate) fn new(
+        config: ListenerConfig,
+        declared: Option<Arc<DeclaredFields>>,
+        has_informer_synced: bool,
+    ) -> Self {
         let ListenerConfig {
             name,
             namespaces,
@@ -74,6 +82,7 @@ impl ListenerShared {
         Self {
             name,
             filter: Filter::new(label_selector, conditions, fields),
+            fields: declared,
             state: Mutex::new(ListenerState {
                 backlog: Backlog::new(backlog_limit, account.clone()),
                 since_snapshot: Some(Backlog::new(backlog_limit, account)),
@@ -88,6 +97,11 @@ impl ListenerShared {
             sync_changed: Notify::new(),
             loader: Mutex::new(None),
         }
+    }
+
+    /// Returns the declared fields, if they are these.
+    pub(crate) fn declared_if(&self, fields: &[JsonPointer]) -> Option<Arc<DeclaredFields>> {
+        self.fields.clone().filter(|declared| declared.are(fields))
     }
 
     pub(crate) fn namespaces(&self) -> Namespaces {
@@ -179,6 +193,9 @@ impl ListenerShared {
             && state.backlog.n_initial() == 0
         {
             state.sync = SyncState::Synced;
+            if let Some(fields) = &self.fields {
+                fields.forget();
+            }
             self.sync_changed.notify_waiters();
         }
     }

@@ -38,9 +38,9 @@ pub struct FieldValues {
 
 /// The values of a listener's declared fields in the states of a notification.
 ///
-/// A state has none if the listener declares no fields, if the values are long, if the notification is an
-/// initial add or a delete event, or if the change was not matched together with others. The consumer then
-/// finds them in the text.
+/// A state has none if the listener declares no fields, if the values are long, if the notification is a
+/// delete event or an initial add of a long object, or if the change was not matched together with others.
+/// The consumer then finds them in the text.
 #[derive(Clone, Debug, Default)]
 pub struct NotificationFields {
     /// Those of the state before an update, or of the last state before a delete.

@@ -192,8 +192,50 @@ async fn values_are_not_kept_over_a_change_of_the_declared_fields() {
     assert_eq!(carried(&mut first), [r#"add a@1: - → "Pending" "n""#]);
     assert_eq!(
         carried(&mut other),
-        ["add a@3 (initial): - → -", "update a@3→4: 2 → 3", "update a@4→5: 3 → 4", "update a@5→6: 4 → 5"]
+        ["add a@3 (initial): - → 2", "update a@3→4: 2 → 3", "update a@4→5: 3 → 4", "update a@5→6: 4 → 5"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_values_of_initial_adds_are_found_once_for_listeners_with_equal_fields() {
+    let mut bench = Bench::new();
+    let config = || ListenerConfig { fields: two_fields(), ..ListenerConfig::default() };
+    for n in 0..3 {
+        bench.put(pod_named(&format!("pod-{n}"), "Running", &format!("node-{n}"), 0));
+    }
+    bench.put(large("z-large", 0));
+    let n_recent = |listener: &Listener| listener.shared().fields.as_ref().unwrap().n_recent();
+    let mut first = bench.listen(config());
+    let mut other = bench.listen(ListenerConfig { fields: fields(0), ..ListenerConfig::default() });
+    let take_one = |listener: &mut Listener| take(listener).unwrap();
+    let Delivery { key, fields, .. } = take_one(&mut first);
+    assert_eq!(fields.new.unwrap().iter().count(), 2);
+    assert_eq!(n_recent(&first), 0, "nothing is remembered for one listener");
+    let mut second = bench.listen(config());
+    assert!(Arc::ptr_eq(first.shared().fields.as_ref().unwrap(), second.shared().fields.as_ref().unwrap()));
+    let text = |fields: NotificationFields| {
+        fields.new.map(|fields| fields.iter().map(|it| it.unwrap_or("?").to_owned()).collect::<Vec<_>>())
+    };
+    let before = take_one(&mut second);
+    second.finish(&before.key, Outcome::Done);
+    assert_eq!((&before.key, n_recent(&first)), (&key, 1));
+    first.finish(&key, Outcome::Retry { after: Duration::ZERO });
+    let again = take_one(&mut first);
+    assert_eq!(text(again.fields), text(before.fields));
+    // The remembered state is not that of a newer object.
+    bench.put(pod_named("pod-1", "Pending", "node-1", 0));
+    let mut third = bench.listen(config());
+    first.finish(&key, Outcome::Done);
+    for listener in [&mut first, &mut second, &mut third] {
+        let received = carried(listener);
+        assert!(received.iter().any(|it| it.ends_with(r#"→ "Pending" "node-1""#)), "{received:?}");
+        assert!(
+            received.iter().any(|it| it.starts_with("add z-large") && it.ends_with("→ -")),
+            "{received:?}"
+        );
+        assert_eq!(n_recent(listener), 0, "forgotten when a listener has synced");
+    }
+    assert!(carried(&mut other).len() >= 4);
 }
 
 /// A relist may replace a full object by its metadata. For the listeners that is no change.

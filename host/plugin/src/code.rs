@@ -10,7 +10,10 @@
 //! - A file's name is derived from the component's digest and the engine's compatibility ([`EngineTag`]), so
 //!   that the store never confuses two files.
 //! - A second file has the digest of the code, and is written after it. The store compiles truncated or
-//!   damaged code again.
+//!   damaged code again. Beside the digest are the inode, size and times of the file that it was computed
+//!   from. While the system reports the same ones, the code is not read again, which would take longer than
+//!   everything else: every write to the file changes them. Damage of the disk itself remains unnoticed until
+//!   then.
 //!
 //! This digest is not a signature. A user who can write to the folder as the host's user can write both
 //! files, and can also change the host itself. Do not share the folder with users who are trusted less than
@@ -21,7 +24,7 @@
 mod mapped;
 
 use std::{
-    collections::hash_map::RandomState,
+    collections::{HashSet, hash_map::RandomState},
     fs::{self, DirBuilder, File, OpenOptions},
     hash::{BuildHasher as _, Hasher as _},
     io::{self, Read as _},
@@ -43,6 +46,9 @@ const SUM: &str = "sum";
 /// The extension of an unfinished file.
 const PART: &str = "part";
 
+/// The length of a digest in a file.
+const SUM_BYTES: usize = 32;
+
 /// The age at which an unfinished file counts as left over.
 const ABANDONED: Duration = Duration::from_secs(6 * 3600);
 
@@ -55,6 +61,8 @@ pub(crate) struct CodeStore {
     max_bytes: u64,
     engine_tag: EngineTag,
     parts: AtomicU64,
+    /// How often code was read for its digest.
+    n_digests: AtomicU64,
 }
 
 /// A file that code is written to. Dropping it removes the file.
@@ -76,7 +84,14 @@ impl CodeStore {
         let folder = folder.join("code");
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| e.to_string())?;
         check_private(&folder)?;
-        Ok(Self { folder, temporary: None, max_bytes, engine_tag, parts: AtomicU64::new(0) })
+        Ok(Self {
+            folder,
+            temporary: None,
+            max_bytes,
+            engine_tag,
+            parts: AtomicU64::new(0),
+            n_digests: AtomicU64::new(0),
+        })
     }
 
     /// Stores no code: each file is removed after it was mapped.
@@ -84,7 +99,14 @@ impl CodeStore {
         let temporary =
             tempfile::Builder::new().prefix("oarlock-code-").tempdir().map_err(|e| e.to_string())?;
         let folder = temporary.path().to_owned();
-        Ok(Self { folder, temporary: Some(temporary), max_bytes: 0, engine_tag, parts: AtomicU64::new(0) })
+        Ok(Self {
+            folder,
+            temporary: Some(temporary),
+            max_bytes: 0,
+            engine_tag,
+            parts: AtomicU64::new(0),
+            n_digests: AtomicU64::new(0),
+        })
     }
 
     /// Returns the folder, for messages.
@@ -127,12 +149,14 @@ impl CodeStore {
         Ok(Part { path, file })
     }
 
-    /// Maps code that was just written, and stores it unless the store is temporary.
+    /// Maps code that was just written, and stores it unless the store is temporary. Then removes the least
+    /// recently used code beyond the limit, `in_use` last.
     pub(crate) fn keep(
         &self,
         engine: &wasmtime::Engine,
         component: &Digest,
         mut part: Part,
+        in_use: &[Digest],
     ) -> Result<wasmtime::component::Component, String> {
         if self.temporary.is_some() {
             return mapped::map(engine, &part.path).map_err(|e| format!("{e:#}"));
@@ -141,11 +165,9 @@ impl CodeStore {
         let kept = (|| {
             let sum = self.sum(component, &mut part.file)?;
             part.file.sync_all()?;
-            let mut beside = self.part()?;
-            io::Write::write_all(&mut beside.file, &sum)?;
-            // First the code, which is not used without its digest.
+            // First the code, which is not used without its digest. A rename changes the file's times.
             fs::rename(&part.path, &path)?;
-            fs::rename(&beside.path, self.path(component, SUM))
+            self.write_sum(component, &sum, &self.stamp(component, &part.file)?)
         })();
         let from = match &kept {
             Ok(()) => &path,
@@ -155,7 +177,7 @@ impl CodeStore {
             }
         };
         let mapped = mapped::map(engine, from).map_err(|e| format!("{e:#}"));
-        self.evict();
+        self.evict(in_use);
         mapped
     }
 
@@ -166,13 +188,22 @@ impl CodeStore {
         path: &Path,
     ) -> io::Result<wasmtime::component::Component> {
         let mut wanted = Vec::new();
-        self.open_private(&self.path(component, SUM))?.take(64).read_to_end(&mut wanted)?;
+        let mut beside = self.open_private(&self.path(component, SUM))?;
+        io::Read::by_ref(&mut beside).take(256).read_to_end(&mut wanted)?;
         let mut file = self.open_private(path)?;
-        if self.sum(component, &mut file)?.as_slice() != wanted {
-            return Err(io::Error::other("the file is damaged"));
+        let stamp = self.stamp(component, &file)?;
+        let (sum, recorded) = wanted.split_at_checked(SUM_BYTES).unwrap_or_default();
+        if recorded != stamp {
+            // Written to, or copied to another disk.
+            let found = self.sum(component, &mut file)?;
+            if found.as_slice() != sum {
+                return Err(io::Error::other("the file is damaged"));
+            }
+            // Without the new times the next start reads the code again, nothing else.
+            let _ = self.write_sum(component, &found, &stamp);
         }
         // The least recently used code is evicted first. An error here does not prevent the use of the code.
-        let _ = file.set_modified(SystemTime::now());
+        let _ = beside.set_modified(SystemTime::now());
         mapped::map(engine, path).map_err(|e| io::Error::other(format!("{e:#}")))
     }
 
@@ -196,8 +227,34 @@ impl CodeStore {
         if is_private { Ok(file) } else { Err(io::Error::other("other users may read or write the file")) }
     }
 
+    /// Writes the digest of the code, and the state of the file that has it.
+    fn write_sum(&self, component: &Digest, sum: &[u8; SUM_BYTES], stamp: &[u8]) -> io::Result<()> {
+        let mut beside = self.part()?;
+        io::Write::write_all(&mut beside.file, sum)?;
+        io::Write::write_all(&mut beside.file, stamp)?;
+        fs::rename(&beside.path, self.path(component, SUM))
+    }
+
+    /// Returns the state of a component's file of code: its device, inode, size, time of modification and
+    /// time of change.
+    fn stamp(&self, component: &Digest, file: &File) -> io::Result<Vec<u8>> {
+        let metadata = file.metadata()?;
+        let numbers = [
+            metadata.dev(),
+            metadata.ino(),
+            metadata.size(),
+            metadata.mtime().cast_unsigned(),
+            metadata.mtime_nsec().cast_unsigned(),
+            metadata.ctime().cast_unsigned(),
+            metadata.ctime_nsec().cast_unsigned(),
+        ];
+        let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
+        Ok(component.bytes().iter().chain(&self.engine_tag.0).copied().chain(numbers).collect())
+    }
+
     /// Returns the digest of the code and its component.
-    fn sum(&self, component: &Digest, code: &mut File) -> io::Result<[u8; 32]> {
+    fn sum(&self, component: &Digest, code: &mut File) -> io::Result<[u8; SUM_BYTES]> {
+        self.n_digests.fetch_add(1, Ordering::Relaxed);
         io::Seek::rewind(code)?;
         let mut sum = Sha256::new();
         sum.update(component.bytes());
@@ -225,25 +282,34 @@ impl CodeStore {
         let _ = fs::remove_file(code);
     }
 
-    /// Removes the least recently used code until the rest is within the limit.
-    fn evict(&self) {
+    /// Removes the least recently used code until the rest is within the limit: of all versions of the
+    /// engine, and of all hosts that use the folder. Code in use is removed last; it stays mapped.
+    fn evict(&self, in_use: &[Digest]) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let in_use: HashSet<_> = in_use.iter().map(|component| self.path(component, CODE)).collect();
         let mut files = Vec::new();
         for entry in entries.flatten() {
             let path = entry.path();
             let Ok(metadata) = entry.metadata() else { continue };
+            let modified = |path: &Path| fs::metadata(path).and_then(|it| it.modified());
             let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             match path.extension().and_then(|it| it.to_str()) {
-                Some(CODE) => files.push((used, metadata.len(), path)),
-                Some(PART) if used.elapsed().is_ok_and(|age| age > ABANDONED) => {
+                Some(CODE) => {
+                    let used = modified(&path.with_extension(SUM)).unwrap_or(used);
+                    files.push((in_use.contains(&path), used, metadata.len(), path));
+                }
+                Some(PART | SUM)
+                    if !path.with_extension(CODE).exists()
+                        && used.elapsed().is_ok_and(|age| age > ABANDONED) =>
+                {
                     let _ = fs::remove_file(path);
                 }
                 _ => {}
             }
         }
-        let mut total: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        let mut total: u64 = files.iter().map(|(_, _, bytes, _)| bytes).sum();
         files.sort();
-        for (_, bytes, path) in files {
+        for (_, _, bytes, path) in files {
             if total <= self.max_bytes {
                 return;
             }

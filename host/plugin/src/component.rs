@@ -221,7 +221,7 @@ async fn compile_now(engine: &Engine, candidate: Candidate) -> Result<Component,
     compiler::compile(engine.compiler(), store.engine_tag(), &candidate.bytes, file).await?;
     let engine = engine.clone();
     blocking(move || {
-        let kept = engine.code().keep(engine.wasmtime(), &candidate.digest, part);
+        let kept = engine.code().keep(engine.wasmtime(), &candidate.digest, part, &engine.loaded_digests());
         let code = kept.map_err(|reason| broken(&engine, reason))?;
         candidate.link(&engine, &code)
     })

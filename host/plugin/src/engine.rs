@@ -208,6 +208,12 @@ impl Engine {
         self.inner.loaded.lock().get(digest).and_then(Loaded::component)
     }
 
+    /// Returns the digests of all loaded components.
+    pub(crate) fn loaded_digests(&self) -> Vec<Digest> {
+        let loaded = self.inner.loaded.lock();
+        loaded.iter().filter(|(_, it)| it.component().is_some()).map(|(digest, _)| *digest).collect()
+    }
+
     /// Remembers that a component is loaded.
     pub(crate) fn remember(&self, component: &Component) {
         let mut loaded = self.inner.loaded.lock();

@@ -3,7 +3,7 @@
 //! wasmtime cannot check machine code. [`map`] is sound if every file that it gets contains the output of
 //! [`wasmtime::Engine::precompile_component`] and does not change while it is mapped. `CodeStore`, the only
 //! caller, ensures both. It maps only files of its private folder that a compiler of this host wrote, whose
-//! name identifies the component and the engine, and whose digest did not change since they were written. It
+//! name identifies the component and the engine, and that were not changed since they were written. It
 //! creates and removes files, and never changes one. wasmtime also checks that the same version with the same
 //! settings compiled the code.
 #![allow(unsafe_code, reason = "loads compiled code; the module's documentation explains why this is sound")]

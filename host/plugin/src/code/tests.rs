@@ -20,7 +20,7 @@ fn keep(store: &CodeStore, engine: &wasmtime::Engine, text: &str) -> Digest {
     let mut part = store.part().unwrap();
     let code = engine.precompile_component(EMPTY).unwrap();
     io::Write::write_all(&mut part.file, &code).unwrap();
-    store.keep(engine, &digest, part).unwrap();
+    store.keep(engine, &digest, part, &[]).unwrap();
     digest
 }
 
@@ -84,7 +84,7 @@ fn the_least_recently_used_code_is_evicted() {
     let names = ["a", "b", "c"];
     let digests = names.map(|name| keep(&one, &engine, name));
     for (age, digest) in [(30, &digests[0]), (20, &digests[1]), (10, &digests[2])] {
-        let file = File::open(one.path(digest, CODE)).unwrap();
+        let file = File::open(one.path(digest, SUM)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
     }
     assert!(one.load(&engine, &digests[0]).is_some(), "now it is the most recently used");
@@ -93,6 +93,53 @@ fn the_least_recently_used_code_is_evicted() {
     keep(&two, &engine, "d");
     let there: Vec<_> = digests.iter().map(|digest| two.load(&engine, digest).is_some()).collect();
     assert_eq!(there, [true, false, true]);
+}
+
+#[test]
+fn code_in_use_is_evicted_last_also_that_of_other_engines() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let other_engine = CodeStore::open(dir.path(), u64::MAX, EngineTag([0; 32])).unwrap();
+    let old = keep(&other_engine, &engine, "of another version");
+    let one = store(dir.path(), &engine, u64::MAX);
+    let [a, b] = ["a", "b"].map(|name| keep(&one, &engine, name));
+    let size = fs::metadata(one.path(&a, CODE)).unwrap().len();
+    for (store, digest, age) in [(&other_engine, &old, 20), (&one, &a, 30), (&one, &b, 10)] {
+        let file = File::open(store.path(digest, SUM)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    }
+    let exist =
+        || [other_engine.path(&old, CODE), one.path(&a, CODE), one.path(&b, CODE)].map(|path| path.exists());
+    let evict = |most: u64| store(dir.path(), &engine, most).evict(&[a]);
+    evict(3 * size);
+    assert_eq!(exist(), [true, true, true]);
+    evict(2 * size);
+    assert_eq!(exist(), [false, true, true], "the oldest one is in use");
+    evict(size);
+    assert_eq!(exist(), [false, true, false]);
+    let mapped = one.load(&engine, &a).unwrap();
+    evict(0);
+    assert_eq!(exist(), [false, false, false], "the bound is for all code");
+    drop(mapped);
+}
+
+#[test]
+fn code_is_read_again_only_when_its_file_changed() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let one = store(dir.path(), &engine, 1 << 30);
+    let digest = keep(&one, &engine, "a");
+    let store = store(dir.path(), &engine, 1 << 30);
+    let n_digests = || store.n_digests.load(Ordering::Relaxed);
+    assert!(store.load(&engine, &digest).is_some() && store.load(&engine, &digest).is_some());
+    assert_eq!(n_digests(), 0);
+    // A copy of the folder has other inodes and times.
+    let path = store.path(&digest, CODE);
+    let copy = path.with_extension("copy");
+    fs::copy(&path, &copy).unwrap();
+    fs::rename(&copy, &path).unwrap();
+    assert!(store.load(&engine, &digest).is_some());
+    assert_eq!(n_digests(), 1);
+    assert!(store.load(&engine, &digest).is_some());
+    assert_eq!(n_digests(), 1, "the new times are recorded");
 }
 
 #[test]
@@ -117,6 +164,6 @@ fn hosts_with_the_same_process_id_use_different_files() {
     assert!(one.path.exists() && other.path.exists());
     let code = engine.precompile_component(EMPTY).unwrap();
     io::Write::write_all(&mut one.file, &code).unwrap();
-    stores[0].keep(&engine, &Digest::of(b"a"), one).unwrap();
+    stores[0].keep(&engine, &Digest::of(b"a"), one, &[]).unwrap();
     assert!(other.path.exists(), "the file of the other host still exists");
 }

@@ -20,6 +20,7 @@ use crate::{
     call_error::{self, DeadlinePassed, During},
     component::Guests,
     contract::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey},
+    crossing::{Crossed, Crossing},
     engine::{Share, Turn},
     guest::{GuestLog, GuestMetrics, Usage},
     intercept::{self, Interception},
@@ -155,6 +156,7 @@ impl Instance {
         let guest = exported(self.handler.clone(), "handler")?;
         self.begin(self.call_deadline, None, Some(object))?;
         intercept::call_begins(self.store.data(), "on-add", event);
+        self.passes(event);
         let answer = self.runner.run(self.call_deadline, guest.call_on_add(&mut self.store, event)).await;
         self.end(answer).map(cut_failure)
     }
@@ -173,6 +175,7 @@ impl Instance {
         let guest = exported(self.handler.clone(), "handler")?;
         self.begin(self.call_deadline, Some(old), Some(new))?;
         intercept::call_begins(self.store.data(), "on-update", event);
+        self.passes(event);
         let answer = self.runner.run(self.call_deadline, guest.call_on_update(&mut self.store, event)).await;
         self.end(answer).map(cut_failure)
     }
@@ -190,6 +193,7 @@ impl Instance {
         let guest = exported(self.handler.clone(), "handler")?;
         self.begin(self.call_deadline, Some(last), None)?;
         intercept::call_begins(self.store.data(), "on-delete", event);
+        self.passes(event);
         let answer = self.runner.run(self.call_deadline, guest.call_on_delete(&mut self.store, event)).await;
         self.end(answer).map(cut_failure)
     }
@@ -203,6 +207,7 @@ impl Instance {
         let guest = exported(self.handler.clone(), "handler")?;
         self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "on-synced", event);
+        self.passes(event);
         let answer = self.runner.run(self.call_deadline, guest.call_on_synced(&mut self.store, event)).await;
         self.end(answer).map(cut_failure)
     }
@@ -216,6 +221,7 @@ impl Instance {
         let guest = exported(self.reconciler.clone(), "reconciler")?;
         self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "reconcile", key);
+        self.passes(key);
         let answer = self.runner.run(self.call_deadline, guest.call_reconcile(&mut self.store, key)).await;
         self.end(answer).map(cut_failure)
     }
@@ -224,6 +230,12 @@ impl Instance {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.store.data().limiter.memory_bytes()
+    }
+
+    /// Returns the number of its calls that ended.
+    #[must_use]
+    pub fn n_calls(&self) -> u64 {
+        self.store.data().n_calls
     }
 
     /// Returns whether it can be called.
@@ -255,14 +267,23 @@ impl Instance {
         state.new = new;
         state.limit = limit;
         state.limiter.call_begins();
+        state.crossed = Crossed::default();
         self.store.set_epoch_deadline(1);
         Ok(())
+    }
+
+    /// Counts the argument of a call, which is bounded already.
+    fn passes(&mut self, argument: &impl Crossing) {
+        self.store.data_mut().crossed.to_guest += argument.bytes() as u64;
     }
 
     fn end<T: Serialize>(&mut self, answer: Result<T, wasmtime::Error>) -> Result<T, CallError> {
         let state = self.store.data_mut();
         state.old = None;
         state.new = None;
+        let Crossed { to_guest, from_guest } = state.crossed;
+        state.usage.crossed(to_guest, from_guest);
+        state.n_calls += 1;
         state.log.call_ends();
         match answer {
             Ok(answer) => {

@@ -47,6 +47,7 @@ pub mod replay;
 mod bindings;
 mod call_error;
 mod code;
+mod crossing;
 mod imports;
 mod inspect;
 mod instance;

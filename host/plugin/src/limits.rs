@@ -33,6 +33,10 @@ pub struct Limits {
     /// Bytes that the guest may pass to the host in one call of either direction. 64Ki to 64Mi; default 8Mi.
     #[serde(with = "units::bytes")]
     pub hostcall: u64,
+    /// Bytes that imports return to the guest in one call, together with the long arguments that it passes to
+    /// them. Beyond it, imports return `limit-exceeded`. 64Ki to 64Gi; default 512Mi.
+    #[serde(with = "units::bytes")]
+    pub crossing: u64,
     /// Elements of all tables together. Default 100,000.
     pub table_elements: u32,
     /// Core instances in one instance of the component. Default 200.
@@ -69,6 +73,7 @@ impl Default for Limits {
             start_deadline: Duration::from_secs(20),
             log_lines_per_second: 100,
             hostcall: 8 << 20,
+            crossing: 512 << 20,
             table_elements: 100_000,
             core_instances: 200,
             tries: 6,
@@ -90,6 +95,7 @@ impl Limits {
             start_deadline,
             log_lines_per_second,
             hostcall,
+            crossing,
             table_elements,
             core_instances,
             tries,
@@ -100,6 +106,7 @@ impl Limits {
         duration("startDeadline", *start_deadline)?;
         count("logLinesPerSecond", *log_lines_per_second, 0, 100_000)?;
         bytes("hostcall", *hostcall, 64 << 10, 64 << 20)?;
+        bytes("crossing", *crossing, 64 << 10, 64 << 30)?;
         count("tableElements", *table_elements, 1, 10_000_000)?;
         count("coreInstances", *core_instances, 1, 10_000)?;
         count("tries", *tries, 1, 1_000)?;

@@ -12,6 +12,8 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
 
 use crate::{
+    contract::Error,
+    crossing::{Crossed, Crossing},
     guest::{GuestLog, GuestMetrics, Usage},
     intercept::Intercept,
     kube_access::{EventObject, KubeAccess},
@@ -35,6 +37,10 @@ pub(crate) struct StoreState {
     pub(crate) new: Option<Arc<dyn EventObject>>,
     pub(crate) replaceable: Replaceable,
     pub(crate) limiter: Limiter,
+    pub(crate) n_calls: u64,
+    /// The bytes that crossed during this call, and their limit.
+    pub(crate) crossed: Crossed,
+    pub(crate) crossing_limit: u64,
     pub(crate) made: Instant,
     /// The time within which the current call must end.
     pub(crate) limit: Duration,
@@ -72,6 +78,9 @@ impl StoreState {
             new: None,
             replaceable: Replaceable::default(),
             limiter: Limiter::new(limits, usage),
+            n_calls: 0,
+            crossed: Crossed::default(),
+            crossing_limit: limits.crossing,
             made: Instant::now(),
             limit: limits.start_deadline,
             waiting_for: None,
@@ -80,7 +89,11 @@ impl StoreState {
     }
 
     /// Awaits an answer of the host. If the call ends meanwhile, its error names the import.
-    pub(crate) async fn waits_for<T>(&mut self, import: &'static str, answer: impl Future<Output = T>) -> T {
+    pub(crate) async fn waits_for<T: Crossing>(
+        &mut self,
+        import: &'static str,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         if import.starts_with("cache.") {
             self.usage.read_cache();
         } else {
@@ -103,6 +116,18 @@ impl StoreState {
         .await;
         self.usage.waited(began.elapsed().saturating_sub(computed));
         self.waiting_for = None;
-        answer
+        self.gives(answer)
+    }
+
+    /// Counts an answer of an import. `limit-exceeded` if too much crossed in this call already.
+    pub(crate) fn gives<T: Crossing>(&mut self, answer: Result<T, Error>) -> Result<T, Error> {
+        let answer = answer?;
+        self.crossed.add(answer.bytes(), 0, self.crossing_limit)?;
+        Ok(answer)
+    }
+
+    /// Counts a long argument of an import. `limit-exceeded` if too much crossed in this call already.
+    pub(crate) fn takes(&mut self, argument: &str) -> Result<(), Error> {
+        self.crossed.add(0, argument.len(), self.crossing_limit)
     }
 }

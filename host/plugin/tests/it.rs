@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod it {
     mod compiling;
+    mod crossing;
     mod endurance;
     mod exceptions;
     mod fairness;

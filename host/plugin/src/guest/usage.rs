@@ -130,6 +130,12 @@ impl Usage {
         add(&self.counts.import_wait_ns, nanos(wait));
     }
 
+    /// Counts bytes that crossed the border.
+    pub(crate) fn crossed(&self, to_guest: u64, from_guest: u64) {
+        add(&self.counts.bytes_to_guest, to_guest);
+        add(&self.counts.bytes_from_guest, from_guest);
+    }
+
     pub(crate) fn read_cache(&self) {
         add(&self.counts.cache_reads, 1);
     }

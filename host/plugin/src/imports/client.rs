@@ -33,6 +33,7 @@ impl Host for StoreState {
         check_target(&target)?;
         check_short("namespace", &namespace)?;
         check_body(&json)?;
+        self.takes(&json)?;
         let access = Arc::clone(&self.access);
         self.waits_for("client.create", access.client_create(&target, &namespace, json)).await
     }
@@ -49,6 +50,7 @@ impl Host for StoreState {
         check_target(&target)?;
         check_key(&key)?;
         check_body(&json)?;
+        self.takes(&json)?;
         check_preconditions(&preconditions)?;
         let access = Arc::clone(&self.access);
         self.waits_for("client.apply", access.client_apply(&target, &key, part, json, force, &preconditions))
@@ -67,6 +69,7 @@ impl Host for StoreState {
         check_target(&target)?;
         check_key(&key)?;
         check_body(&body)?;
+        self.takes(&body)?;
         check_preconditions(&preconditions)?;
         let access = Arc::clone(&self.access);
         self.waits_for("client.patch", access.client_patch(&target, &key, part, kind, body, &preconditions))
@@ -83,6 +86,7 @@ impl Host for StoreState {
         check_target(&target)?;
         check_key(&key)?;
         check_body(&json)?;
+        self.takes(&json)?;
         self.replaceable.check(&target, &key, &json)?;
         let access = Arc::clone(&self.access);
         self.waits_for("client.replace", access.client_replace(&target, &key, part, json)).await

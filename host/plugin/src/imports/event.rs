@@ -15,19 +15,24 @@ pub(super) const MAX_POINTERS: usize = 64;
 
 impl Host for StoreState {
     fn field(&mut self, which: Version, pointer: String) -> Result<Option<String>, Error> {
+        self.takes(&pointer)?;
         let object = self.version(which)?;
         check_pointer(&pointer).map_err(Error::Invalid)?;
-        object.field(&pointer)
+        let answer = object.field(&pointer);
+        self.gives(answer)
     }
 
     fn fields(&mut self, which: Version, pointers: Vec<String>) -> Result<Vec<Option<String>>, Error> {
+        pointers.iter().try_for_each(|pointer| self.takes(pointer))?;
         let object = self.version(which)?;
         check_pointers(&pointers)?;
-        object.fields(&pointers)
+        let answer = object.fields(&pointers);
+        self.gives(answer)
     }
 
     fn json(&mut self, which: Version) -> Result<String, Error> {
-        self.version(which)?.json()
+        let answer = self.version(which)?.json();
+        self.gives(answer)
     }
 }
 

@@ -56,6 +56,12 @@ async fn allocates() {
     assert_eq!(instance.add("default", "sip").await.unwrap_err(), CallError::Dead);
 }
 
+/// `crossing.rs` tests the limits that it exceeds.
+#[tokio::test]
+async fn crosses() {
+    Host::new("crosses").await.add_once("nothing").await.unwrap().unwrap();
+}
+
 /// `host/controller/tests/it/hoarding.rs` tests the resources outside of this crate.
 #[tokio::test]
 async fn hoards() {

@@ -10,7 +10,7 @@
 //!    without a call.
 //! 4. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
-use oarlock_informer::listener::Delivery;
+use oarlock_informer::{Notification, listener::Delivery};
 
 use super::Dispatcher;
 use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};
@@ -59,9 +59,10 @@ impl Dispatcher {
         // When an object changes which key it names, both the old and the new key are reconciled.
         let states = [notification.old(), notification.new()];
         let version = notification.object().resource_version();
+        let is_initial = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
         let mut is_full = false;
         for key in states.into_iter().flatten().filter_map(|state| rule.key(state)) {
-            is_full |= self.queue.add_for(key, &version).is_err();
+            is_full |= self.queue.add_for(key, &version, is_initial).is_err();
         }
         if is_full { Outcome::RetryAfter(active.retry.cap) } else { Outcome::Done }
     }

@@ -3,6 +3,8 @@
 //! It belongs to the plugin, not to one of its generations: keys that wait survive a trap and a swap, since a
 //! key holds nothing that could be outdated.
 
+mod order;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Deref;
@@ -17,6 +19,7 @@ use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
+use self::order::{InitialKeys, NewKeysFirst};
 use super::due_call::Outcome;
 use crate::status::{PARKED_SHOWN, QueueStats};
 
@@ -24,16 +27,17 @@ use crate::status::{PARKED_SHOWN, QueueStats};
 const LIMIT: usize = 100_000;
 
 /// About how many bytes a key takes beside its texts, which all the places that hold the key share.
-const KEY_COST: usize = 320;
+const KEY_COST: usize = 384;
 
 /// A handle on one plugin's queue. Clones are handles on the same queue.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct PluginQueue {
     keys: WorkQueue<Key>,
     state: Arc<Mutex<PluginQueueState>>,
     /// How many calls are in progress that show the plugin what exists already, and how many others.
     replays: Arc<AtomicUsize>,
     events: Arc<AtomicUsize>,
+    initial_keys: InitialKeys,
 }
 
 /// A key to reconcile: the contract's work key, usable as a key of maps.
@@ -77,10 +81,22 @@ impl PluginQueue {
     /// Creates an empty queue that reports to the metrics and charges its keys to the plugin's account.
     #[must_use]
     pub(crate) fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
-        let keys = WorkQueue::new(workqueue::Config { metrics, ..workqueue::Config::default() });
-        let queue = Self { keys, ..Self::default() };
+        let queue = Self::with(metrics);
         queue.state.lock().charge = account.charge(Use::WorkQueue, 0).ok();
         queue
+    }
+
+    /// Creates an empty queue that charges nothing.
+    fn with(metrics: Arc<dyn WorkQueueMetrics>) -> Self {
+        let initial_keys = InitialKeys::default();
+        let order = Box::new(NewKeysFirst::new(initial_keys.clone()));
+        Self {
+            keys: WorkQueue::new(workqueue::Config { order, metrics, ..workqueue::Config::default() }),
+            state: Arc::default(),
+            replays: Arc::default(),
+            events: Arc::default(),
+            initial_keys,
+        }
     }
 
     /// Adds a key, now or after a delay. A key that the queue holds already can always be added.
@@ -92,19 +108,26 @@ impl PluginQueue {
     pub(crate) fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), contract::Error> {
         let key = Key::from(key);
         let mut state = self.state.lock();
-        if !self.is_replaying() && state.is_parked(&key) {
+        let is_replaying = self.is_replaying();
+        if !is_replaying && state.is_parked(&key) {
             state.versions.entry(key.clone()).or_default().n_added += 1;
         }
-        self.add_key(&mut state, &key, delay)
+        self.add_key(&mut state, &key, delay, is_replaying)
     }
 
     /// Adds the key that an object names, like [`PluginQueue::add`]. The object's version becomes the key's
     /// version if it is newer.
-    pub(super) fn add_for(&self, key: WorkKey, resource_version: &str) -> Result<(), contract::Error> {
+    /// The key of an initial add waits behind those of new events.
+    pub(super) fn add_for(
+        &self,
+        key: WorkKey,
+        resource_version: &str,
+        is_initial: bool,
+    ) -> Result<(), contract::Error> {
         let version = resource_version.parse().unwrap_or(0);
         let key = Key::from(key);
         let mut state = self.state.lock();
-        self.add_key(&mut state, &key, None)?;
+        self.add_key(&mut state, &key, None, is_initial)?;
         let newest = state.versions.entry(key).or_default();
         newest.object = version.max(newest.object);
         Ok(())
@@ -115,8 +138,10 @@ impl PluginQueue {
         state: &mut PluginQueueState,
         key: &Key,
         delay: Option<Duration>,
+        is_initial: bool,
     ) -> Result<(), contract::Error> {
-        if !state.held.contains(key) {
+        let is_held = state.held.contains(key);
+        if !is_held {
             if state.held.len() >= LIMIT {
                 return Err(contract::Error::LimitExceeded(format!("{LIMIT} keys wait in the work queue")));
             }
@@ -124,6 +149,11 @@ impl PluginQueue {
                 charge.grow(key.cost())?;
             }
             state.held.insert(key.clone());
+        }
+        if !is_initial {
+            self.initial_keys.lock().remove(key);
+        } else if !is_held {
+            self.initial_keys.lock().insert(key.clone());
         }
         match delay {
             Some(delay) => self.keys.add_after(key.clone(), delay),
@@ -175,6 +205,7 @@ impl PluginQueue {
                     state.deferred.remove(&key);
                 }
                 drop(state);
+                self.initial_keys.lock().remove(&key);
                 key
             }
             // The queue is never shut down while a caller waits.
@@ -324,8 +355,56 @@ impl fmt::Display for Key {
 }
 
 #[cfg(test)]
+impl Default for PluginQueue {
+    fn default() -> Self {
+        Self::with(Arc::new(workqueue::NoMetrics))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn promise_4_new_keys_go_before_initial_ones_and_these_do_not_starve() {
+        let queue = PluginQueue::default();
+        let key = |name: &str| WorkKey {
+            kind: "it".into(),
+            object: contract::ObjectKey { namespace: String::new(), name: name.to_owned() },
+        };
+        for n in 0..100 {
+            queue.add_for(key(&format!("initial-{n}")), "1", true).unwrap();
+        }
+        // An event of a key that waits for its initial add moves it forward.
+        queue.add_for(key("initial-50"), "2", false).unwrap();
+        for n in 0..6 {
+            queue.add_for(key(&format!("new-{n}")), "2", false).unwrap();
+        }
+        // A later replay does not move a key back.
+        queue.add_for(key("new-5"), "2", true).unwrap();
+        let mut order = Vec::new();
+        for _ in 0..106 {
+            let next = queue.next().await;
+            order.push(next.name.clone());
+            queue.finish(&next, Outcome::Done);
+        }
+        let first = ["initial-50", "new-0", "new-1", "new-2", "initial-0", "new-3", "new-4", "new-5"];
+        assert_eq!(order[..8], first);
+        assert_eq!(order[8..10], ["initial-1", "initial-2"]);
+        order.sort();
+        order.dedup();
+        assert_eq!(order.len(), 106, "each key once");
+        // While the plugin handles initial adds, the keys that it adds are initial ones.
+        queue.call_begins(true);
+        queue.add(key("a"), None).unwrap();
+        queue.call_ends(true);
+        queue.call_begins(false);
+        queue.add(key("b"), None).unwrap();
+        assert_eq!(
+            (queue.next().await.name.clone(), queue.next().await.name.clone()),
+            ("b".into(), "a".into())
+        );
+    }
 
     #[tokio::test(start_paused = true)]
     async fn promise_4_parked_keys_count_towards_the_bound() {

@@ -1,6 +1,7 @@
 //! The command line. The only reader of the environment.
 
 mod caches;
+mod control;
 mod duration;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
@@ -13,6 +14,10 @@ use oarlock_controller::{account::Account, report::Level};
 use oarlock_dev_cluster::faults::Fault;
 
 pub(crate) use self::caches::CacheArgs;
+pub(crate) use self::control::{
+    HostChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, PluginChoice, PluginsArgs,
+    RedeliverArgs, RollbackArgs, SortBy, TopArgs,
+};
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
@@ -97,6 +102,22 @@ pub(crate) enum Command {
     Rbac(RbacArgs),
     /// Inspects plugins without running them.
     Plugin(PluginArgs),
+    /// Lists the plugins of a running host, or describes one.
+    Plugins(PluginsArgs),
+    /// Shows what the plugins of a running host use: CPU, calls, memory, backlog.
+    Top(TopArgs),
+    /// Prints the newest log lines of a plugin, and the host's events about it.
+    Logs(LogsArgs),
+    /// Lists the objects and keys that plugins failed to handle, and that are parked.
+    DeadLetters(ParkedArgs),
+    /// Makes the host try parked objects or keys again, now.
+    Redeliver(RedeliverArgs),
+    /// Stops the calls of a plugin. Its notifications wait.
+    Suspend(PluginChoice),
+    /// Calls a suspended plugin again.
+    Resume(PluginChoice),
+    /// Goes back to the version of a plugin that served before.
+    Rollback(RollbackArgs),
     /// Compiles one component, as a child process of a host.
     #[command(hide = true)]
     CompileComponent(ChildArgs),

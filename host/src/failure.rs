@@ -1,6 +1,6 @@
 //! The failure of a command: the error, a hint, and the exit code.
 
-use std::{fmt::Display, process::ExitCode};
+use std::{fmt::Display, io, process::ExitCode};
 
 use oarlock_controller::report::{Lines, OneLine};
 
@@ -21,6 +21,8 @@ pub(crate) struct Failure {
 pub(crate) enum Fault {
     /// A failure while the command ran: exit code 1.
     Running,
+    /// The reader of the output has closed it: no failure, and no message.
+    Unread,
     /// The caller has to change a file, a flag or a right first: exit code 2, as for a wrong command line.
     Caller,
 }
@@ -36,6 +38,13 @@ impl Failure {
 
     pub(crate) fn running(error: impl Into<anyhow::Error>) -> Self {
         Self { fault: Fault::Running, error: error.into(), others: Vec::new(), hint: None }
+    }
+
+    /// Returns the failure of a write to standard output.
+    pub(crate) fn output(error: io::Error) -> Self {
+        let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
+        let failure = Self::running(anyhow::Error::new(error).context("standard output cannot be written"));
+        if is_closed { Self { fault: Fault::Unread, ..failure } } else { failure }
     }
 
     /// Adds further errors.
@@ -57,6 +66,9 @@ impl Failure {
 
     /// Writes it to standard error.
     pub(crate) fn print(&self) {
+        if self.fault == Fault::Unread {
+            return;
+        }
         // The text may quote files, guests and API servers.
         let mut lines = format!("error: {}\n", Lines(format_args!("{:#}", self.error)));
         for other in &self.others {
@@ -70,6 +82,7 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self.fault {
+            Fault::Unread => ExitCode::SUCCESS,
             Fault::Running => ExitCode::from(1),
             Fault::Caller => ExitCode::from(2),
         }

@@ -1,26 +1,31 @@
 //! `oarlock`: WebAssembly plugins as Kubernetes controllers.
 #![forbid(unsafe_code)]
 
+mod age;
 mod args;
 mod commands;
 mod compiled;
 mod connect;
+mod control_client;
 mod failure;
 mod printer;
 mod private_folder;
 mod shutdown;
 mod size;
 mod state_folder;
+mod table;
 mod telemetry;
+mod view;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use oarlock_plugin::compiler;
 
 use crate::{
-    args::{Args, ChildArgs, Command},
-    failure::Failure,
+    args::{Args, ChildArgs, Command, Environment},
+    control_client::Finding,
+    failure::{Ended, Failure},
 };
 
 // A cache consists of many small allocations with different lifetimes. jemalloc packs them, and returns free
@@ -64,7 +69,7 @@ async fn run(args: Args) -> ExitCode {
             Command::Dev(args) => commands::dev::run(args, state_dir, &environment, engine).await,
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
             Command::Plugin(args) => commands::plugin::run(args, engine).await,
-            Command::CompileComponent(_) | Command::LaunchServer(_) => Ok(()),
+            other => ask_host(other, state_dir, &environment).await,
         },
         Err(failure) => Err(failure),
     };
@@ -75,5 +80,27 @@ async fn run(args: Args) -> ExitCode {
             failure.print();
             failure.exit_code()
         }
+    }
+}
+
+/// Runs a command that asks a running host.
+async fn ask_host(command: Command, state_dir: Option<PathBuf>, environment: &Environment) -> Ended {
+    let finding = Finding { state_dir, environment };
+    match command {
+        Command::Plugins(args) => commands::plugins::run(args, finding).await,
+        Command::Top(args) => commands::top::run(args, finding).await,
+        Command::Logs(args) => commands::logs::run(args, finding).await,
+        Command::DeadLetters(args) => commands::parked::list(args, finding).await,
+        Command::Redeliver(args) => commands::parked::redeliver(args, finding).await,
+        Command::Suspend(args) => commands::lifecycle::suspend(args, finding).await,
+        Command::Resume(args) => commands::lifecycle::resume(args, finding).await,
+        Command::Rollback(args) => commands::lifecycle::rollback(args, finding).await,
+        // `run` and `main` handle the others.
+        Command::Run(_)
+        | Command::Dev(_)
+        | Command::Rbac(_)
+        | Command::Plugin(_)
+        | Command::CompileComponent(_)
+        | Command::LaunchServer(_) => Ok(()),
     }
 }

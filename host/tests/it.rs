@@ -4,6 +4,8 @@
 
 #[path = "it/beginning_and_ending.rs"]
 mod beginning_and_ending;
+#[path = "it/commands.rs"]
+mod commands;
 #[path = "it/inspections.rs"]
 mod inspections;
 #[path = "it/kubeconfigs.rs"]

@@ -23,6 +23,7 @@ pub(crate) use self::socket::serve_until;
 pub use self::socket::{ControlSocket, Error, bind, folder};
 use crate::dispatch::{Commands, Parked, Redeliver};
 use crate::metrics::{Metrics, PluginUsage};
+use crate::reload::{Rollback, RolledBack};
 use crate::report::{Reporter, Timestamp};
 use crate::status::{PluginStatus, RefusedFile, StatusRegistry};
 
@@ -38,6 +39,7 @@ pub(crate) struct Control {
     pub(crate) statuses: StatusRegistry,
     pub(crate) metrics: Metrics,
     pub(crate) reporter: Reporter,
+    pub(crate) rollback: Rollback,
     pub(crate) host: Arc<HostFacts>,
     /// Cancelled when the host ends, which ends streams.
     pub(crate) token: CancellationToken,
@@ -182,6 +184,20 @@ impl Control {
         let commands = self.commands(plugin)?;
         let answer = answered(plugin, commands.redeliver(what.clone())).await?;
         answer.map_err(|error| Refusal::redeliver(plugin, &what, error))
+    }
+
+    /// Goes back to the version that served before.
+    async fn roll_back(&self, plugin: &str) -> Result<RolledBack, Refusal> {
+        self.commands(plugin)?;
+        let answer = answered(plugin, self.rollback.rollback(plugin)).await?;
+        answer.map_err(|error| Refusal::roll_back(plugin, &error))
+    }
+
+    /// Lets the host try versions again that were rolled back. Returns how many.
+    async fn release(&self, plugin: &str) -> Result<usize, Refusal> {
+        self.commands(plugin)?;
+        let answer = answered(plugin, self.rollback.release(plugin)).await?;
+        answer.map_err(|error| Refusal::roll_back(plugin, &error))
     }
 
     fn commands(&self, plugin: &str) -> Result<Commands, Refusal> {

@@ -32,7 +32,6 @@ use tokio_util::sync::CancellationToken;
 use self::file_watch::{FileWatch, Woken};
 use self::plugin_slot::PluginSlot;
 pub(crate) use self::rollback::{Request, Rollback, rollbacks};
-#[allow(unused_imports, reason = "the control socket uses them")]
 pub(crate) use self::rollback::{RollbackError, RolledBack};
 use self::seen_files::SeenFiles;
 use crate::access::Gate;

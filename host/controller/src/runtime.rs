@@ -26,7 +26,7 @@ use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
 use crate::metrics::Metrics;
 use crate::provision::Provision;
-use crate::reload::{self, Host, Reload, Rollback};
+use crate::reload::{self, Host, Reload};
 use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::state_folder::StateFolder;
 use crate::status::StatusRegistry;
@@ -156,7 +156,9 @@ impl Runtime {
             tasks: tasks.clone(),
         };
         let facts = HostFacts { server: server.clone(), started: Timestamp::now(), began: Instant::now() };
+        let (rollback, requests) = reload::rollbacks();
         let control = Control {
+            rollback,
             statuses: statuses.clone(),
             metrics: metrics.clone(),
             reporter: reporter.clone(),
@@ -194,9 +196,6 @@ impl Runtime {
             dispatch,
             state: StateFolder::new(state_dir),
         };
-        let (rollback, requests) = reload::rollbacks();
-        // The end of the channel is kept for as long as the host runs.
-        let _rollback: Rollback = rollback;
         let failure = Arc::new(Mutex::new(None));
         if let Some(election) = election {
             let candidate = Candidate {

@@ -26,11 +26,19 @@ fn help_lists_commands_and_arguments() {
     Usage: oarlock [OPTIONS] <COMMAND>
 
     Commands:
-      run     Runs plugins against a cluster
-      dev     Starts an API server on this machine and runs plugins against it
-      rbac    Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
-      plugin  Inspects plugins without running them
-      help    Print this message or the help of the given subcommand(s)
+      run           Runs plugins against a cluster
+      dev           Starts an API server on this machine and runs plugins against it
+      rbac          Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
+      plugin        Inspects plugins without running them
+      plugins       Lists the plugins of a running host, or describes one
+      top           Shows what the plugins of a running host use: CPU, calls, memory, backlog
+      logs          Prints the newest log lines of a plugin, and the host's events about it
+      dead-letters  Lists the objects and keys that plugins failed to handle, and that are parked
+      redeliver     Makes the host try parked objects or keys again, now
+      suspend       Stops the calls of a plugin. Its notifications wait
+      resume        Calls a suspended plugin again
+      rollback      Goes back to the version of a plugin that served before
+      help          Print this message or the help of the given subcommand(s)
 
     Options:
           --log <FILTER>        The host's own log on standard error: a level, or targets such as

@@ -41,6 +41,7 @@ const HOST: (&str, &str) = ("oarlock-system", "oarlock");
 /// What the host keeps: its folder for state, and compiled code.
 struct Kept {
     state_dir: Option<PathBuf>,
+    default_state_dir: Option<PathBuf>,
     engine: EngineConfig,
 }
 
@@ -80,7 +81,8 @@ pub(crate) async fn run(
         }
         None => Server::embedded(port, fault).await?,
     };
-    let kept = Kept { state_dir: state_dir.path, engine };
+    let default_state_dir = state_folder::default_folder(environment);
+    let kept = Kept { state_dir: state_dir.path, default_state_dir, engine };
     let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
@@ -92,7 +94,7 @@ async fn serve(
     kubeconfig: Option<&Path>,
     host: HostArgs,
     prepared: hosting::Prepared,
-    Kept { state_dir, engine }: Kept,
+    Kept { state_dir, default_state_dir, engine }: Kept,
     requests: Option<Requests>,
 ) -> Ended {
     let account = Account { namespace: HOST.0.to_owned(), name: HOST.1.to_owned() };
@@ -118,6 +120,7 @@ async fn serve(
         prepared,
         engine,
         state_dir,
+        default_state_dir,
         provision,
         election: None,
         requests,

@@ -1,12 +1,17 @@
 //! Runs the host and the printer until a signal ends them. `run` and `dev` share this code.
 
-use std::{future::Future, path::PathBuf, sync::Arc};
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use oarlock_controller::{
     admin,
+    control::{self, ControlSocket},
     informers::Prunings,
     provision::Provision,
-    report::{self, HostEvent},
+    report::{self, HostEvent, Reporter},
     runtime::{self, Election, RestartPolicy, RetryPolicy, Runtime},
 };
 use oarlock_informer::reflector::ConsistencyCheck;
@@ -30,6 +35,8 @@ pub(super) struct Job {
     pub(super) prepared: Prepared,
     pub(super) engine: EngineConfig,
     pub(super) state_dir: Option<PathBuf>,
+    /// The folder in which commands look for hosts.
+    pub(super) default_state_dir: Option<PathBuf>,
     pub(super) provision: Option<Arc<dyn Provision>>,
     pub(super) election: Option<Election>,
     /// Signals are handled from the time before the first file that has to be removed at the end.
@@ -55,8 +62,19 @@ pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
 /// Runs the host until Ctrl-C or SIGTERM, or until the host or the future `beside` fails. When this returns,
 /// all tasks have ended, and every line is printed, unless standard output is blocked.
 pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> Ended {
-    let Job { client, server, plugins, host, prepared, engine, state_dir, provision, election, requests } =
-        job;
+    let Job {
+        client,
+        server,
+        plugins,
+        host,
+        prepared,
+        engine,
+        state_dir,
+        default_state_dir,
+        provision,
+        election,
+        requests,
+    } = job;
     let Prepared { admin, prunings } = prepared;
     let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
@@ -70,7 +88,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         server,
         sources: plugins,
         admin,
-        control: None,
+        control: control_socket(state_dir.as_deref(), default_state_dir.as_deref(), &reporter),
         reporter,
         engine,
         state_dir,
@@ -110,5 +128,21 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
     tokio::select! {
         ended = hosting => ended,
         never = shutdown::cancel_on_request(requests, token.clone()) => match never {},
+    }
+}
+
+/// Binds the control socket. Without it the host runs as well.
+fn control_socket(
+    state_dir: Option<&Path>,
+    default_state_dir: Option<&Path>,
+    reporter: &Reporter,
+) -> Option<ControlSocket> {
+    match control::bind(state_dir?, default_state_dir) {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            let message = format!("{:#}", anyhow::Error::new(error));
+            reporter.report(HostEvent::ControlUnavailable { message });
+            None
+        }
     }
 }

@@ -41,7 +41,7 @@ async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
         text.push_str(&show::component(&plugin.component, &examined));
         text
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::running)
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)
 }
 
 /// Returns whether a path is not a plugin's file or folder. It is then read as a component, which may fail.

@@ -36,5 +36,5 @@ pub(crate) async fn run(args: RbacArgs, engine: EngineConfig) -> Ended {
         eprintln!("warning: {}", OneLine(warning));
     }
     let yaml = manifest.to_yaml().map_err(Failure::running)?;
-    std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::running)
+    std::io::stdout().write_all(yaml.as_bytes()).map_err(Failure::output)
 }

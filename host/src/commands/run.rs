@@ -45,6 +45,7 @@ pub(crate) async fn run(
             prepared,
             engine,
             state_dir,
+            default_state_dir: state_folder::default_folder(environment),
             provision: None,
             election,
             requests: Requests::listen(),

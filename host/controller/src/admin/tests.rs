@@ -44,6 +44,7 @@ fn admin() -> Admin {
             statuses: statuses.clone(),
             metrics: metrics.clone(),
             reporter,
+            rollback: crate::reload::rollbacks().0,
             host: Arc::new(HostFacts::default()),
             token: CancellationToken::new(),
         },

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::dispatch::{Redeliver, RedeliverError};
+use crate::reload::RollbackError;
 
 /// How many names a message lists.
 const NAMES_SHOWN: usize = 20;
@@ -74,6 +75,14 @@ impl Refusal {
             }
         };
         Self { status, error: format!("{what} of plugin {plugin}: {error}"), hint: Some(hint) }
+    }
+
+    pub(super) fn roll_back(plugin: &str, error: &RollbackError) -> Self {
+        Self {
+            status: StatusCode::CONFLICT,
+            error: format!("plugin {plugin} cannot be rolled back: {error}"),
+            hint: Some(format!("oarlock plugins {plugin} lists its generations and their states")),
+        }
     }
 
     /// An operation that the admin address does not serve.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Control, Refusal};
 use crate::dispatch::Redeliver;
+use crate::reload::RolledBack;
 use crate::report::{self, HostEvent, Line, LineReader, Timestamp};
 
 /// Which lines of a plugin are asked for.
@@ -50,6 +51,12 @@ struct Done {
     redelivered: Option<u64>,
 }
 
+/// How many versions the host tries again.
+#[derive(Debug, Serialize)]
+struct Released {
+    released: usize,
+}
+
 /// Returns the operations that read, for the admin address.
 pub(crate) fn reading(control: Control) -> Router {
     let other = any(|| async { Refusal::only_on_the_socket() });
@@ -63,6 +70,8 @@ pub(crate) fn all(control: Control) -> Router {
         .route("/v1/plugins/{name}/suspend", post(suspend))
         .route("/v1/plugins/{name}/resume", post(resume))
         .route("/v1/plugins/{name}/redeliver", post(redeliver))
+        .route("/v1/plugins/{name}/rollback", post(roll_back))
+        .route("/v1/plugins/{name}/release", post(release))
         .with_state(control)
 }
 
@@ -117,6 +126,20 @@ async fn redeliver(
     };
     let redelivered = Some(control.redeliver(&plugin, what).await?);
     Ok(Json(Done { plugin, redelivered }))
+}
+
+async fn roll_back(
+    State(control): State<Control>,
+    Path(plugin): Path<String>,
+) -> Result<Json<RolledBack>, Refusal> {
+    Ok(Json(control.roll_back(&plugin).await?))
+}
+
+async fn release(
+    State(control): State<Control>,
+    Path(plugin): Path<String>,
+) -> Result<Json<Released>, Refusal> {
+    Ok(Json(Released { released: control.release(&plugin).await? }))
 }
 
 /// Streams the lines about a plugin. With `follow` the stream ends with the plugin or the host.

@@ -10,6 +10,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::informers::{Informers, Limits, ResourceSource};
+use crate::reload;
 use crate::report::{self, HostEvent, Level};
 use crate::tasks::Tasks;
 
@@ -37,7 +38,8 @@ fn control() -> Control {
     statuses.register(PluginStatus::loading(name.clone(), "m.yaml".into(), "m.wasm".into(), "a/b".into()));
     reporter.keep_lines(&name);
     metrics.plugin(&name).called("on-add", "retry", Duration::from_millis(3));
-    Control { statuses, metrics, reporter, host: Arc::default(), token: CancellationToken::new() }
+    let (rollback, _) = reload::rollbacks();
+    Control { statuses, metrics, reporter, rollback, host: Arc::default(), token: CancellationToken::new() }
 }
 
 async fn ask(operations: &Router, method: &str, path: &str, body: &str) -> (u16, String) {

@@ -2,17 +2,18 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
 /// Asks for rollbacks by the name of a plugin. Cheap to clone.
 #[derive(Clone, Debug)]
-#[allow(dead_code, reason = "the control socket uses it")]
 pub(crate) struct Rollback {
     requests: mpsc::Sender<Request>,
 }
 
 /// The result of a rollback.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) struct RolledBack {
     /// The number of the generation that was left.
     pub(crate) from: u64,
@@ -73,7 +74,6 @@ pub(crate) fn rollbacks() -> (Rollback, mpsc::Receiver<Request>) {
 
 // === impl Rollback ===
 
-#[allow(dead_code, reason = "the control socket uses it")]
 impl Rollback {
     /// Goes back to the version before the one that serves, and puts this one in quarantine. Returns when the
     /// other one serves. A version that is being prepared is given up until its files change again.

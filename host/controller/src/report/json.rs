@@ -5,13 +5,19 @@ use std::io::{self, Write};
 
 use oarlock_plugin::guest::text::is_escaped;
 use serde::{Serialize, Serializer};
-use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
 use super::{HostEvent, Level, Line, Timestamp};
 
 /// Writes a value without a newline at the end.
 pub fn write_json(into: impl Write, value: &impl Serialize) -> serde_json::Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(into, EscapingFormatter(CompactFormatter)))
+}
+
+/// Writes a value on several lines, as kubectl does.
+pub fn write_json_pretty(into: impl Write, value: &impl Serialize) -> serde_json::Result<()> {
+    let pretty = PrettyFormatter::with_indent(b"    ");
+    value.serialize(&mut serde_json::Serializer::with_formatter(into, EscapingFormatter(pretty)))
 }
 
 /// Returns a value as JSON.
@@ -21,12 +27,48 @@ pub fn to_json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok(json)
 }
 
-/// The compact format of serde_json, with control characters escaped.
-struct EscapingFormatter(CompactFormatter);
+/// A format of serde_json, with control characters escaped.
+struct EscapingFormatter<F>(F);
 
 // === impl EscapingFormatter ===
 
-impl Formatter for EscapingFormatter {
+impl<F: Formatter> Formatter for EscapingFormatter<F> {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array(writer)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_array_value(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_array_value(writer)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object(writer)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.0.begin_object_key(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.begin_object_value(writer)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.0.end_object_value(writer)
+    }
+
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
         let mut rest = text;
         while let Some((at, character)) = rest.char_indices().find(|(_, it)| is_escaped(*it)) {

@@ -1,8 +1,10 @@
 //! The time of a line.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A time of the wall clock. Displays as RFC 3339 in UTC with microseconds.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -24,6 +26,12 @@ impl Timestamp {
         Self(jiff::Timestamp::from_microsecond(microseconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
     }
 
+    /// Returns how long ago it was; nothing for a time in the future.
+    #[must_use]
+    pub fn elapsed(self) -> Duration {
+        jiff::Timestamp::now().duration_since(self.0).try_into().unwrap_or_default()
+    }
+
     /// Returns the time of day with milliseconds, for people.
     pub(super) fn time_of_day(self) -> impl fmt::Display {
         self.0.strftime("%H:%M:%S%.3f").to_string()
@@ -39,5 +47,12 @@ impl fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(de::Error::custom)
     }
 }

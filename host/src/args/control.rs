@@ -1,0 +1,194 @@
+//! The arguments of the commands that ask a running host.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+/// Which host to ask. Without both flags, the one host that runs on this machine.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct HostChoice {
+    /// The control socket of the host. Otherwise that of the one host of this user on this machine.
+    #[arg(
+        long,
+        env = "OARLOCK_SOCKET",
+        hide_env_values = true,
+        value_name = "PATH",
+        conflicts_with = "admin"
+    )]
+    pub(crate) socket: Option<PathBuf>,
+
+    /// The admin address of the host, for commands that only read.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+}
+
+/// How a list is printed.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub(crate) struct ListOutput {
+    /// The format. Otherwise a table.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
+
+    /// Leaves out the line with the names of the columns.
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    /// Prints what changes, until Ctrl-C.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// The host's answer as JSON.
+    Json,
+    /// A table with more columns.
+    Wide,
+    /// Names only, one per line, as other commands take them.
+    Name,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PluginsArgs {
+    /// The plugin to describe in detail. Otherwise all are listed.
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) list: ListOutput,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TopArgs {
+    /// Only this plugin.
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: Option<String>,
+
+    /// The column by which the plugins are sorted, the largest first.
+    #[arg(long, value_enum, default_value_t = SortBy::Cpu, value_name = "COLUMN")]
+    pub(crate) sort_by: SortBy,
+
+    /// Prints one table and ends, also in a terminal.
+    #[arg(long)]
+    pub(crate) once: bool,
+
+    /// The format. Otherwise a table.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<ListFormat>,
+
+    /// Leaves out the line with the names of the columns.
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// CPU time per second.
+    Cpu,
+    /// Calls per second.
+    Calls,
+    /// The duration that 99 of 100 calls do not exceed.
+    P99,
+    /// Memory of the instances, and what the host keeps for the plugin.
+    Memory,
+    /// Notifications and keys that wait.
+    Backlog,
+    /// Failed calls.
+    Errors,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ParkedArgs {
+    /// Only what this plugin could not handle.
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) list: ListOutput,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(override_usage = "oarlock redeliver PLUGIN SUBSCRIPTION NAMESPACE/NAME\n       \
+                            oarlock redeliver PLUGIN --key KIND NAMESPACE/NAME\n       \
+                            oarlock redeliver PLUGIN --all")]
+pub(crate) struct RedeliverArgs {
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+
+    /// The subscription of the object.
+    #[arg(value_name = "SUBSCRIPTION", requires = "object", conflicts_with_all = ["key", "all"])]
+    pub(crate) subscription: Option<String>,
+
+    /// The object; NAME alone if it has no namespace.
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub(crate) object: Option<String>,
+
+    /// A key of the work queue.
+    #[arg(long, num_args = 2, value_names = ["KIND", "NAMESPACE/NAME"], conflicts_with = "all")]
+    pub(crate) key: Option<Vec<String>>,
+
+    /// Everything that is parked.
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LogsArgs {
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+
+    /// Goes on with new lines, until Ctrl-C.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    /// Begins with the last N lines. Otherwise with all that the host keeps (64 KiB per plugin).
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<u64>,
+
+    /// The format. Otherwise lines for people.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<LogFormat>,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// One JSON object per line.
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PluginChoice {
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RollbackArgs {
+    #[arg(value_name = "PLUGIN")]
+    pub(crate) plugin: String,
+
+    /// Goes back to no version, but lets the host try those again that were rolled back.
+    #[arg(long)]
+    pub(crate) release: bool,
+
+    #[command(flatten)]
+    pub(crate) host: HostChoice,
+}

@@ -1,0 +1,168 @@
+//! `oarlock dead-letters` and `oarlock redeliver`: what is parked, and another try of it.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::plugin_name;
+use super::printed::{INTERVAL, ListPrinter, Shown, print};
+use crate::age::Age;
+use crate::args::{ParkedArgs, RedeliverArgs};
+use crate::control_client::{Finding, connect};
+use crate::failure::{Ended, Failure};
+use crate::table::Table;
+use crate::view::{ParkedOf, ParkedView};
+
+/// How many characters of an error the table shows; all of it with `-o wide`.
+const ERROR: usize = 60;
+
+pub(crate) async fn list(args: ParkedArgs, finding: Finding<'_>) -> Ended {
+    let ParkedArgs { plugin, list, host } = args;
+    let path = match plugin.as_deref().map(plugin_name).transpose()? {
+        Some(plugin) => format!("/v1/parked?plugin={plugin}"),
+        None => "/v1/parked".to_owned(),
+    };
+    let mut client = connect(host, finding).await?;
+    let mut printer = ListPrinter::new(list);
+    loop {
+        let page: Value = client.get(&path).await?;
+        let view = ParkedView::deserialize(&page).map_err(Failure::running)?;
+        let shown = Shown {
+            table: table(&view.parked, printer.is_wide()),
+            names: view.parked.iter().map(arguments).collect(),
+            json: page,
+        };
+        printer.print(&shown, "nothing is parked")?;
+        for plugin in &view.unanswered {
+            eprintln!("note: plugin {plugin} is in a long call, what it has parked is not listed");
+        }
+        let n_shown = view.parked.len() as u64;
+        if view.total > n_shown && view.unanswered.is_empty() {
+            eprintln!("note: {} are parked, the first {n_shown} are listed", view.total);
+        }
+        if !list.watch {
+            return Ok(());
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+pub(crate) async fn redeliver(args: RedeliverArgs, finding: Finding<'_>) -> Ended {
+    let RedeliverArgs { plugin, subscription, object, key, all, host } = args;
+    let plugin = plugin_name(&plugin)?;
+    let what = match (subscription, object, key, all) {
+        (Some(subscription), Some(object), None, false) => {
+            let (namespace, name) = object_name(&object)?;
+            json!({"object": {"subscription": subscription, "namespace": namespace, "name": name}})
+        }
+        (None, None, Some(key), false) => {
+            let [kind, object] = key.try_into().unwrap_or_default();
+            let (namespace, name) = object_name(&object)?;
+            json!({"key": {"kind": kind, "namespace": namespace, "name": name}})
+        }
+        (None, None, None, true) => json!("all"),
+        _ => {
+            return Err(Failure::caller(anyhow::anyhow!("redeliver does not know what to deliver again"))
+                .hint(format!(
+                    "name SUBSCRIPTION NAMESPACE/NAME, or --key KIND NAMESPACE/NAME, or --all; \
+                     oarlock dead-letters {plugin} lists what is parked"
+                )));
+        }
+    };
+    let mut client = connect(host, finding).await?;
+    let done: Value = client.post(&format!("/v1/plugins/{plugin}/redeliver"), what).await?;
+    match done["redelivered"].as_u64().unwrap_or(0) {
+        0 => print(&format!("plugin/{plugin}: nothing is parked\n")),
+        1 => print(&format!("plugin/{plugin}: 1 object or key is tried again\n")),
+        n => print(&format!("plugin/{plugin}: {n} objects and keys are tried again\n")),
+    }
+}
+
+fn table(parked: &[ParkedOf], is_wide: bool) -> Table {
+    let mut table =
+        Table::new(&["PLUGIN", "WATCH", "KEY", "OBJECT", "TRIES", "SINCE", "REASON", "LAST-ERROR"]);
+    for it in parked {
+        let error = match is_wide || it.last_error.chars().count() <= ERROR {
+            true => it.last_error.clone(),
+            false => it.last_error.chars().take(ERROR).chain(['…']).collect(),
+        };
+        table.row([
+            it.plugin.clone(),
+            it.subscription.clone().unwrap_or_else(|| "-".to_owned()),
+            it.kind.clone().unwrap_or_else(|| "-".to_owned()),
+            object_of(it),
+            it.tries.to_string(),
+            Age(it.since.elapsed()).to_string(),
+            it.reason.clone(),
+            error,
+        ]);
+    }
+    table
+}
+
+fn object_of(parked: &ParkedOf) -> String {
+    match (&*parked.namespace, &*parked.name) {
+        ("", "") => "(on-synced)".to_owned(),
+        ("", name) => name.to_owned(),
+        (namespace, name) => format!("{namespace}/{name}"),
+    }
+}
+
+/// Returns the arguments of `redeliver` for it.
+fn arguments(parked: &ParkedOf) -> String {
+    let object = object_of(parked);
+    match (&parked.subscription, &parked.kind) {
+        (_, Some(kind)) => format!("{} --key {kind} {object}", parked.plugin),
+        (Some(_), None) if object.starts_with('(') => format!("{} --all", parked.plugin),
+        (Some(subscription), None) => format!("{} {subscription} {object}", parked.plugin),
+        (None, None) => parked.plugin.clone(),
+    }
+}
+
+/// Parses NAMESPACE/NAME, or NAME alone.
+fn object_name(text: &str) -> Result<(&str, &str), Failure> {
+    let (namespace, name) = text.split_once('/').unwrap_or(("", text));
+    if name.is_empty() || name.contains('/') {
+        return Err(Failure::caller(anyhow::anyhow!("{text:?} is not NAMESPACE/NAME"))
+            .hint("an object without a namespace is NAME alone"));
+    }
+    Ok((namespace, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parked(json: Value) -> ParkedOf {
+        let mut all = json!({"plugin": "mirror", "namespace": "default", "name": "a", "tries": 6,
+            "since": "2000-01-01T00:00:00Z", "reason": "failed", "last-error": "no"});
+        all.as_object_mut().unwrap().extend(json.as_object().unwrap().clone());
+        serde_json::from_value(all).unwrap()
+    }
+
+    #[test]
+    fn each_row_can_be_passed_to_redeliver() {
+        let rows = [
+            parked(json!({"subscription": "sources"})),
+            parked(json!({"kind": "copy", "namespace": ""})),
+            parked(json!({"subscription": "sources", "namespace": "", "name": ""})),
+        ];
+        let names = rows.each_ref().map(arguments);
+        assert_eq!(names, ["mirror sources default/a", "mirror --key copy a", "mirror --all"]);
+        let text = table(&rows, false).text(true);
+        let columns: Vec<_> =
+            text.lines().map(|line| line.split_whitespace().take(5).collect::<Vec<_>>()).collect();
+        assert_eq!(columns[0], ["PLUGIN", "WATCH", "KEY", "OBJECT", "TRIES"]);
+        assert_eq!(columns[1], ["mirror", "sources", "-", "default/a", "6"]);
+        assert_eq!(columns[2], ["mirror", "-", "copy", "a", "6"]);
+        assert_eq!(columns[3], ["mirror", "sources", "-", "(on-synced)", "6"]);
+    }
+
+    #[test]
+    fn an_object_has_a_name_and_may_have_a_namespace() {
+        assert_eq!(object_name("a/b").unwrap(), ("a", "b"));
+        assert_eq!(object_name("b").unwrap(), ("", "b"));
+        for bad in ["", "a/", "a/b/c"] {
+            assert!(object_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `oarlock plugins`: lists the plugins of a running host, or describes one.
+
+mod describe;
+
+use serde_json::Value;
+
+use super::plugin_name;
+use super::printed::{INTERVAL, ListPrinter, Shown, pretty, print};
+use crate::args::{ListFormat, PluginsArgs};
+use crate::control_client::{Finding, connect};
+use crate::failure::{Ended, Failure};
+use crate::table::Table;
+use crate::view::{PluginView, PluginsView, bytes};
+
+/// How many characters of a digest the table shows.
+const DIGEST: usize = 12;
+
+pub(crate) async fn run(args: PluginsArgs, finding: Finding<'_>) -> Ended {
+    let PluginsArgs { plugin, list, host } = args;
+    let mut client = connect(host, finding).await?;
+    let is_watched = list.watch;
+    if let (Some(plugin), false) = (&plugin, is_watched) {
+        let page: Value = client.get(&format!("/v1/plugins/{}", plugin_name(plugin)?)).await?;
+        return match list.output {
+            Some(ListFormat::Json) => print(&pretty(&page)?),
+            Some(ListFormat::Name) => print(&format!("plugin/{}\n", parse::<PluginView>(&page)?.name)),
+            Some(ListFormat::Wide) | None => print(&describe::text(&parse(&page)?)),
+        };
+    }
+    let mut printer = ListPrinter::new(list);
+    let mut is_first = true;
+    loop {
+        let mut page: Value = client.get("/v1/plugins").await?;
+        if let (Some(plugin), Some(plugins)) = (&plugin, page["plugins"].as_array_mut()) {
+            let name = plugin_name(plugin)?;
+            plugins.retain(|it| it["name"] == *name);
+            if plugins.is_empty() && is_first {
+                // The host names the plugins that there are.
+                let _: Value = client.get(&format!("/v1/plugins/{name}")).await?;
+            }
+        }
+        let view: PluginsView = parse(&page)?;
+        if is_first {
+            for refused in &view.refused_files {
+                let message = oarlock_controller::report::OneLine(&refused.message);
+                eprintln!("note: {} defines no plugin: {message}", refused.file.escape_debug());
+            }
+        }
+        is_first = false;
+        let shown = Shown {
+            table: table(&view.plugins, printer.is_wide()),
+            names: view.plugins.iter().map(|it| format!("plugin/{}", it.name)).collect(),
+            json: page,
+        };
+        printer.print(&shown, "the host has no plugins")?;
+        if !is_watched {
+            return Ok(());
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(page: &Value) -> Result<T, Failure> {
+    T::deserialize(page).map_err(|error| Failure::running(anyhow::Error::new(error)))
+}
+
+fn table(plugins: &[PluginView], is_wide: bool) -> Table {
+    let mut headers = vec![
+        "NAME",
+        "PHASE",
+        "GENERATION",
+        "VERSION",
+        "DIGEST",
+        "WATCHES",
+        "BACKLOG",
+        "PARKED",
+        "RESTARTS",
+        "AGE",
+    ];
+    if is_wide {
+        headers.extend(["INSTANCES", "MEMORY", "GENERATIONS", "RESOURCES", "ACCOUNT", "FILE"]);
+    }
+    let mut table = Table::new(&headers);
+    for plugin in plugins {
+        let mut row = vec![
+            plugin.name.clone(),
+            phase(plugin),
+            plugin.generation.to_string(),
+            plugin.version.clone().unwrap_or_default(),
+            plugin.digest.as_deref().map(short_digest).unwrap_or_default(),
+            plugin.subscriptions.len().to_string(),
+            plugin.backlog().to_string(),
+            plugin.n_parked().to_string(),
+            plugin.usage.restarts.to_string(),
+            plugin.age().map(|age| age.to_string()).unwrap_or_default(),
+        ];
+        if is_wide {
+            let states = plugin.generations.iter().map(|it| format!("{}:{}", it.number, it.state));
+            let resources = plugin.subscriptions.iter().map(|it| it.resource.clone());
+            row.extend([
+                plugin.usage.instances.to_string(),
+                bytes(plugin.memory()),
+                states.collect::<Vec<_>>().join(","),
+                resources.collect::<Vec<_>>().join(","),
+                plugin.service_account.clone(),
+                plugin.file.clone(),
+            ]);
+        }
+        table.row(row);
+    }
+    table
+}
+
+/// Returns the phase, and whether a newer version is refused or waits.
+fn phase(plugin: &PluginView) -> String {
+    let serves = plugin.generation > 0;
+    let newer = match plugin {
+        PluginView { refused: Some(_), .. } if serves => ",newer-refused",
+        PluginView { waits_for, .. } if serves && !waits_for.is_empty() => ",newer-waits",
+        _ => "",
+    };
+    format!("{}{newer}", plugin.phase)
+}
+
+fn short_digest(digest: &str) -> String {
+    digest.chars().take(DIGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::SubscriptionView;
+
+    pub(super) fn plugin() -> PluginView {
+        let json = serde_json::json!({
+            "name": "mirror", "file": "plugins/mirror.yaml", "component": "mirror.wasm",
+            "service-account": "default/mirror", "phase": "serving", "generation": 2, "version": "1.0.0",
+            "digest": "0123456789abcdef0123", "instances-lost": 1,
+            "generations": [
+                {"number": 1, "version": "0.9.0", "state": "gone", "reason": "replaced"},
+                {"number": 2, "version": "1.0.0", "digest": "0123456789abcdef0123", "state": "serving",
+                 "reason": "it was switched to"},
+            ],
+            "subscriptions": [
+                {"name": "sources", "resource": "v1/configmaps", "synced": true,
+                 "backlog": {"pending": 3, "parked": 1, "delivered": 10, "oldest-ms": 1500}},
+            ],
+            "work-queue": {"pending": 4, "parked": 1},
+            "host-bytes": {"limit": 100_663_296, "used": 2048},
+            "usage": {"guest-cpu-ns": 5_000_000, "host-cpu-ns": 1_000_000, "calls": 12, "restarts": 1,
+                      "instances": 1, "linear-memory-bytes": 1_310_720, "failures": 2,
+                      "call-duration": [[3125, 10], [50_000, 2]],
+                      "writes": [{"verb": "apply", "code": "200", "count": 7}]},
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn the_list_has_one_row_for_each_plugin() {
+        let loading = PluginView { name: "new".into(), phase: "loading".into(), ..PluginView::default() };
+        let mut waiting = plugin();
+        waiting.waits_for = vec!["a right".into()];
+        waiting.subscriptions.push(SubscriptionView::default());
+        insta::assert_snapshot!(table(&[plugin(), loading, waiting], false).text(true), @"
+        NAME     PHASE                 GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE
+        mirror   serving               2            1.0.0     0123456789ab   1         7         2        1          <none>
+        new      loading               0            <none>    <none>         0         0         0        0          <none>
+        mirror   serving,newer-waits   2            1.0.0     0123456789ab   2         7         2        1          <none>
+        ");
+        insta::assert_snapshot!(table(&[plugin()], true).text(true), @"
+        NAME     PHASE     GENERATION   VERSION   DIGEST         WATCHES   BACKLOG   PARKED   RESTARTS   AGE      INSTANCES   MEMORY   GENERATIONS        RESOURCES       ACCOUNT          FILE
+        mirror   serving   2            1.0.0     0123456789ab   1         7         2        1          <none>   1           1Mi      1:gone,2:serving   v1/configmaps   default/mirror   plugins/mirror.yaml
+        ");
+    }
+
+    #[test]
+    fn the_description_has_what_an_operator_looks_for() {
+        insta::assert_snapshot!(describe::text(&plugin()), @"
+        Name:             mirror
+        Phase:            serving
+        File:             plugins/mirror.yaml
+        Component:        mirror.wasm
+        Service account:  default/mirror
+        Generation:       2
+        Version:          1.0.0
+        Digest:           0123456789abcdef0123
+        Generations:
+          NUMBER   STATE     SINCE    VERSION   DIGEST         LOST   REASON
+          1        gone      <none>   0.9.0     <none>         0      replaced
+          2        serving   <none>   1.0.0     0123456789ab   0      it was switched to
+        Subscriptions:
+          NAME      RESOURCE        NAMESPACES   STATE    WAITING   OLDEST   PARKED   DELIVERED   MERGED
+          sources   v1/configmaps   <all>        synced   3         1.5s     1        10          0
+        Work queue:       4 keys wait, 1 parked
+        Calls:            12, 2 failed
+        Call p99:         50µs
+        Queue wait p99:   <none>
+        CPU time:         0.005s in the guest, 0.001s in the host
+        Wall time:        0.000s in calls, 0.000s of it in imports
+        Instances:        1, 1 lost, 1 restarts
+        Memory:           1Mi linear, 2Ki of 96Mi kept by the host
+        Copied:           0 to the guest, 0 from it
+        Cache reads:      0
+        API requests:     0
+        Writes:
+          VERB    CODE   COUNT
+          apply   200    7
+        ");
+    }
+}

@@ -1,0 +1,161 @@
+//! One plugin in detail, in the form of `kubectl describe`.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use oarlock_controller::report::OneLine;
+
+use crate::age::Age;
+use crate::table::Table;
+use crate::view::{PluginView, RecordedError, bytes, short};
+
+/// The width of the names of fields.
+const WIDTH: usize = 18;
+
+/// A text of named fields and indented tables.
+#[derive(Default)]
+struct Description(String);
+
+/// Returns the description.
+pub(super) fn text(plugin: &PluginView) -> String {
+    let mut text = Description::default();
+    text.field("Name", &plugin.name);
+    text.field("Phase", super::phase(plugin));
+    text.field("File", &plugin.file);
+    text.field("Component", &plugin.component);
+    text.field("Service account", &plugin.service_account);
+    text.field("Generation", plugin.generation);
+    text.field("Version", plugin.version.as_deref().unwrap_or("<none>"));
+    text.field("Digest", plugin.digest.as_deref().unwrap_or("<none>"));
+    if !plugin.waits_for.is_empty() {
+        text.field("Waits for", plugin.waits_for.join(", "));
+    }
+    text.error("Newest refused", plugin.refused.as_ref());
+    text.error("Last error", plugin.last_error.as_ref());
+    text.generations(plugin);
+    text.subscriptions(plugin);
+    text.usage(plugin);
+    text.0
+}
+
+// === impl Description ===
+
+impl Description {
+    fn field(&mut self, name: &str, value: impl Display) {
+        self.0 += &format!("{:WIDTH$}{}\n", format!("{name}:"), OneLine(value));
+    }
+
+    fn error(&mut self, name: &str, error: Option<&RecordedError>) {
+        if let Some(RecordedError { time, message }) = error {
+            self.field(name, format_args!("{} ago: {message}", Age(time.elapsed())));
+        }
+    }
+
+    fn table(&mut self, name: &str, table: &Table) {
+        self.0 += &format!("{name}:\n");
+        if table.is_empty() {
+            self.0 += "  <none>\n";
+            return;
+        }
+        for line in table.lines(true) {
+            self.0 += &format!("  {line}\n");
+        }
+    }
+
+    fn generations(&mut self, plugin: &PluginView) {
+        let mut table = Table::new(&["NUMBER", "STATE", "SINCE", "VERSION", "DIGEST", "LOST", "REASON"]);
+        for it in &plugin.generations {
+            table.row([
+                it.number.to_string(),
+                it.state.clone(),
+                it.since.map(|since| Age(since.elapsed()).to_string()).unwrap_or_default(),
+                it.version.clone().unwrap_or_default(),
+                it.digest.as_deref().map(super::short_digest).unwrap_or_default(),
+                it.instances_lost.to_string(),
+                it.reason.clone(),
+            ]);
+        }
+        self.table("Generations", &table);
+    }
+
+    fn subscriptions(&mut self, plugin: &PluginView) {
+        let headers =
+            ["NAME", "RESOURCE", "NAMESPACES", "STATE", "WAITING", "OLDEST", "PARKED", "DELIVERED", "MERGED"];
+        let mut table = Table::new(&headers);
+        for it in &plugin.subscriptions {
+            let state = match (&it.forbidden, it.synced) {
+                (Some(reason), _) => format!("forbidden: {reason}"),
+                (None, true) => "synced".to_owned(),
+                (None, false) => "syncing".to_owned(),
+            };
+            table.row([
+                it.name.clone(),
+                it.resource.clone(),
+                it.namespaces.as_ref().map_or_else(|| "<all>".to_owned(), |names| names.join(",")),
+                state,
+                it.backlog.pending.to_string(),
+                short(Duration::from_millis(it.backlog.oldest_ms)),
+                it.backlog.parked.to_string(),
+                it.backlog.delivered.to_string(),
+                it.backlog.merged.to_string(),
+            ]);
+        }
+        self.table("Subscriptions", &table);
+        if let Some(queue) = &plugin.work_queue {
+            self.field("Work queue", format_args!("{} keys wait, {} parked", queue.pending, queue.parked));
+        }
+    }
+
+    fn usage(&mut self, plugin: &PluginView) {
+        let usage = &plugin.usage;
+        let seconds = |ns: u64| format!("{:.3}s", ns as f64 / 1e9);
+        self.field("Calls", format_args!("{}, {} failed", usage.calls, usage.failures));
+        let p99 = |it: Option<Duration>| it.map_or_else(|| "<none>".to_owned(), short);
+        self.field("Call p99", p99(usage.call_duration.p99()));
+        self.field("Queue wait p99", p99(usage.queue_duration.p99()));
+        self.field(
+            "CPU time",
+            format_args!(
+                "{} in the guest, {} in the host",
+                seconds(usage.guest_cpu_ns),
+                seconds(usage.host_cpu_ns)
+            ),
+        );
+        self.field(
+            "Wall time",
+            format_args!(
+                "{} in calls, {} of it in imports",
+                seconds(usage.call_wall_ns),
+                seconds(usage.import_wait_ns)
+            ),
+        );
+        self.field(
+            "Instances",
+            format_args!("{}, {} lost, {} restarts", usage.instances, plugin.instances_lost, usage.restarts),
+        );
+        self.field(
+            "Memory",
+            format_args!(
+                "{} linear, {} of {} kept by the host",
+                bytes(usage.linear_memory_bytes),
+                bytes(plugin.host_bytes.used),
+                bytes(plugin.host_bytes.limit)
+            ),
+        );
+        self.field(
+            "Copied",
+            format_args!(
+                "{} to the guest, {} from it",
+                bytes(usage.bytes_to_guest),
+                bytes(usage.bytes_from_guest)
+            ),
+        );
+        self.field("Cache reads", usage.cache_reads);
+        self.field("API requests", usage.requests);
+        let mut writes = Table::new(&["VERB", "CODE", "COUNT"]);
+        for it in &usage.writes {
+            writes.row([it.verb.clone(), it.code.clone(), it.count.to_string()]);
+        }
+        self.table("Writes", &writes);
+    }
+}

@@ -1,0 +1,77 @@
+//! Standard output of the commands that ask a host.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use oarlock_controller::report::write_json_pretty;
+use serde_json::Value;
+
+use crate::args::{ListFormat, ListOutput};
+use crate::failure::{Ended, Failure};
+use crate::table::{Table, Widths, text_of};
+
+/// The interval at which `--watch` asks the host.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What a list shows of one answer of the host.
+pub(super) struct Shown {
+    pub(super) json: Value,
+    pub(super) table: Table,
+    pub(super) names: Vec<String>,
+}
+
+/// Prints a list, and with `--watch` what changes in it.
+pub(super) struct ListPrinter {
+    output: ListOutput,
+    widths: Widths,
+    before: Vec<String>,
+    is_first: bool,
+}
+
+/// Prints a text. Fails quietly if standard output is closed.
+pub(super) fn print(text: &str) -> Ended {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output)
+}
+
+/// Returns JSON as kubectl prints it, with a newline at the end.
+pub(super) fn pretty(json: &Value) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    write_json_pretty(&mut text, json).map_err(Failure::running)?;
+    text.push(b'\n');
+    String::from_utf8(text).map_err(Failure::running)
+}
+
+// === impl ListPrinter ===
+
+impl ListPrinter {
+    pub(super) fn new(output: ListOutput) -> Self {
+        Self { output, widths: Widths::default(), before: Vec::new(), is_first: true }
+    }
+
+    pub(super) fn is_wide(&self) -> bool {
+        self.output.output == Some(ListFormat::Wide)
+    }
+
+    /// Prints an answer: all of it the first time, then the rows that changed.
+    pub(super) fn print(&mut self, shown: &Shown, nothing: &str) -> Ended {
+        let is_first = std::mem::take(&mut self.is_first);
+        let lines = match self.output.output {
+            Some(ListFormat::Json) => vec![pretty(&shown.json)?.trim_end().to_owned()],
+            Some(ListFormat::Name) => shown.names.clone(),
+            Some(ListFormat::Wide) | None => {
+                if is_first && shown.table.is_empty() {
+                    eprintln!("{nothing}");
+                }
+                let with_headers = is_first && !self.output.no_headers && !shown.table.is_empty();
+                // A table that begins empty gets its headers with the first row.
+                self.is_first = is_first && shown.table.is_empty();
+                shown.table.lines_in(&mut self.widths, with_headers)
+            }
+        };
+        let changed = lines.iter().filter(|line| !self.before.contains(line)).cloned().collect();
+        let printed = print(&text_of(changed));
+        self.before = lines;
+        printed
+    }
+}

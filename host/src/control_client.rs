@@ -1,0 +1,222 @@
+//! Asks a running host, over its control socket or its admin address.
+
+mod find;
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use oarlock_controller::tasks::{Criticality, Tasks};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::find::{Finding, connect};
+use crate::failure::Failure;
+
+/// How long a host may take to answer. It answers a command when the plugin's call in progress ends.
+const ANSWER_LIMIT: Duration = Duration::from_secs(75);
+
+/// How long connecting may take.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// A connection to a host.
+pub(crate) struct ControlClient {
+    place: Place,
+    sender: SendRequest<Full<Bytes>>,
+    tasks: Tasks,
+}
+
+/// Where a host is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Socket(PathBuf),
+    /// An address of the admin pages.
+    Admin(String),
+}
+
+/// What a host answers when it does not carry out an operation.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+    hint: Option<String>,
+}
+
+// === impl ControlClient ===
+
+impl ControlClient {
+    pub(crate) async fn open(place: Place) -> Result<Self, Failure> {
+        // The connection's task ends with the process.
+        let (tasks, _) = Tasks::new(CancellationToken::new());
+        let connected = match &place {
+            Place::Socket(path) => match tokio::time::timeout(CONNECT_LIMIT, UnixStream::connect(path)).await
+            {
+                Ok(Ok(stream)) => start(stream, &tasks).await,
+                Ok(Err(error)) => return Err(socket_failure(path, error)),
+                Err(_) => return Err(no_answer(&place, CONNECT_LIMIT)),
+            },
+            Place::Admin(address) => {
+                match tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
+                    Ok(Ok(stream)) => start(stream, &tasks).await,
+                    Ok(Err(error)) => {
+                        let failure =
+                            anyhow::Error::new(error).context(format!("no host answers at {address}"));
+                        return Err(Failure::caller(failure).hint(
+                            "--admin takes HOST:PORT, the address that the host was given with --admin-addr",
+                        ));
+                    }
+                    Err(_) => return Err(no_answer(&place, CONNECT_LIMIT)),
+                }
+            }
+        };
+        Ok(Self { sender: connected.map_err(Failure::running)?, place, tasks })
+    }
+
+    /// Reads a page.
+    pub(crate) async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Failure> {
+        let answer = self.bytes(Method::GET, path, Bytes::new()).await?;
+        self.parse(&answer)
+    }
+
+    /// Carries out an operation.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        body: serde_json::Value,
+    ) -> Result<T, Failure> {
+        let answer = self.bytes(Method::POST, path, body.to_string().into()).await?;
+        self.parse(&answer)
+    }
+
+    /// Begins to read a page that may have no end.
+    pub(crate) async fn stream(&mut self, path: &str) -> Result<Response<Incoming>, Failure> {
+        self.send(Method::GET, path, Bytes::new()).await
+    }
+
+    async fn bytes(&mut self, method: Method, path: &str, body: Bytes) -> Result<Bytes, Failure> {
+        let answer = self.send(method, path, body).await?;
+        let read = tokio::time::timeout(ANSWER_LIMIT, answer.into_body().collect()).await;
+        match read {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) => Err(self.ended(error)),
+            Err(_) => Err(no_answer(&self.place, ANSWER_LIMIT)),
+        }
+    }
+
+    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Response<Incoming>, Failure> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "oarlock")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(Failure::running)?;
+        if self.sender.ready().await.is_err() {
+            // The host closes connections that are idle.
+            *self = Self::open(self.place.clone()).await?;
+        }
+        let answer = match tokio::time::timeout(ANSWER_LIMIT, self.sender.send_request(request)).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(self.ended(error)),
+            Err(_) => return Err(no_answer(&self.place, ANSWER_LIMIT)),
+        };
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let body = answer.into_body().collect().await.map_err(|error| self.ended(error))?.to_bytes();
+        Err(self.refused(status, &body))
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> Failure {
+        let Ok(Refusal { error, hint }) = serde_json::from_slice(body) else {
+            let text = String::from_utf8_lossy(body);
+            let error = anyhow::anyhow!("{} answers {status}: {}", self.place, text.trim());
+            return Failure::running(error).hint("does an oarlock of the same version run there?");
+        };
+        let error = anyhow::anyhow!(error);
+        let failure = if status.is_server_error() { Failure::running(error) } else { Failure::caller(error) };
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, answer: &[u8]) -> Result<T, Failure> {
+        serde_json::from_slice(answer).map_err(|error| {
+            let context = format!("the answer of {} cannot be read", self.place);
+            Failure::running(anyhow::Error::new(error).context(context))
+                .hint("does an oarlock of the same version run there?")
+        })
+    }
+
+    fn ended(&self, error: hyper::Error) -> Failure {
+        let context = format!("the host at {} ended", self.place);
+        Failure::running(anyhow::Error::new(error).context(context))
+    }
+}
+
+impl Drop for ControlClient {
+    fn drop(&mut self) {
+        self.tasks.token().cancel();
+    }
+}
+
+async fn start(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    tasks: &Tasks,
+) -> hyper::Result<SendRequest<Full<Bytes>>> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tasks.spawn("control connection", Criticality::Finite, |token| async move {
+        tokio::select! {
+            // The request fails with the same error.
+            _ = connection => {}
+            () = token.cancelled() => {}
+        }
+    });
+    Ok(sender)
+}
+
+fn socket_failure(path: &Path, error: std::io::Error) -> Failure {
+    let shown = path.display();
+    let (text, hint) = match error.kind() {
+        ErrorKind::NotFound => {
+            (format!("there is no socket {shown}"), "without --socket, the command looks for hosts by itself")
+        }
+        ErrorKind::ConnectionRefused => (
+            format!("the host of {shown} has ended"),
+            "without --socket, the command looks for hosts by itself",
+        ),
+        ErrorKind::PermissionDenied => {
+            (format!("{shown} may not be opened"), "run the command as the user that runs the host")
+        }
+        ErrorKind::InvalidInput => (
+            format!("{shown} cannot be the path of a socket"),
+            "a path of a socket has at most 107 bytes: use a relative path or a link",
+        ),
+        _ => (format!("{shown} cannot be opened"), "name the socket of a running host"),
+    };
+    Failure::caller(anyhow::Error::new(error).context(text)).hint(hint)
+}
+
+fn no_answer(place: &Place, limit: Duration) -> Failure {
+    Failure::running(anyhow::anyhow!("{place} does not answer within {} s", limit.as_secs()))
+}
+
+// === impl Place ===
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Admin(address) => write!(f, "http://{address}"),
+        }
+    }
+}

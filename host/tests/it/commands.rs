@@ -1,0 +1,122 @@
+//! The commands that ask a running host, in the ways of a person in a hurry.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::rig::{Running, oarlock};
+
+/// Returns a command of the binary whose state folder is below this one.
+fn command(folder: &Path, args: &[&str]) -> Command {
+    let mut command = oarlock(folder);
+    command.env("HOME", folder).args(args);
+    command
+}
+
+fn ask(folder: &Path, args: &[&str]) -> Output {
+    command(folder, args).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Starts a host with one plugin, `broken`, whose component is missing.
+fn host(folder: &Path) -> (Running, String) {
+    std::fs::create_dir_all(folder.join("plugins")).unwrap();
+    let file = "name: broken\ncomponent: missing.wasm\nserviceAccount: {namespace: default, name: broken}\n";
+    std::fs::write(folder.join("plugins/broken.yaml"), file).unwrap();
+    let mut running = Running::start(command(folder, &["dev", "--output", "json", "plugins"]));
+    let socket = running.until("control-listening")["socket"].as_str().unwrap().to_owned();
+    running.until("plugin-refused");
+    (running, socket)
+}
+
+#[test]
+fn without_a_host_each_command_says_where_it_looked_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [
+        &["plugins"][..],
+        &["top", "--once"],
+        &["logs", "mirror"],
+        &["dead-letters"],
+        &["redeliver", "mirror", "--all"],
+        &["suspend", "mirror"],
+        &["resume", "mirror"],
+        &["rollback", "mirror"],
+    ] {
+        let output = ask(folder.path(), args);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("no running host was found") && said.contains("oarlock dev"), "{said}");
+        assert!(said.contains(".local/state/oarlock/control"), "{said}");
+    }
+}
+
+#[test]
+fn a_running_host_is_found_and_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (running, socket) = host(folder.path());
+    let folder = folder.path();
+
+    let list = ask(folder, &["plugins"]);
+    let text = stdout(&list);
+    assert!(text.starts_with("NAME ") && text.contains("broken   refused"), "{text} {}", stderr(&list));
+    assert!(!stdout(&ask(folder, &["plugins", "--no-headers"])).contains("NAME"));
+    assert_eq!(stdout(&ask(folder, &["plugins", "-o", "name"])), "plugin/broken\n");
+    let json: serde_json::Value =
+        serde_json::from_slice(&ask(folder, &["plugins", "-o", "json"]).stdout).unwrap();
+    assert_eq!(json["plugins"][0]["name"], "broken");
+    let described = stdout(&ask(folder, &["plugins", "plugin/broken"]));
+    assert!(described.contains("Newest refused:") && described.contains("missing.wasm"), "{described}");
+
+    let top = stdout(&ask(folder, &["top", "--sort-by", "memory"]));
+    assert!(top.starts_with("NAME ") && top.contains("broken") && !top.contains('\u{1b}'), "{top:?}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&ask(folder, &["top", "-o", "json"]).stdout).unwrap();
+    assert_eq!(json["plugins"][0]["calls-per-second"], 0.0);
+
+    let logs = stdout(&ask(folder, &["logs", "broken", "--tail", "5"]));
+    assert!(logs.contains("missing.wasm"), "{logs}");
+    assert!(stderr(&ask(folder, &["dead-letters"])).contains("nothing is parked"));
+
+    assert_eq!(stdout(&ask(folder, &["suspend", "broken"])), "plugin/broken suspended\n");
+    assert!(stdout(&ask(folder, &["plugins"])).contains("suspended"));
+    assert_eq!(stdout(&ask(folder, &["resume", "broken"])), "plugin/broken resumed\n");
+    let output = ask(folder, &["rollback", "broken"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot be rolled back"), "{}", stderr(&output));
+    let output = ask(folder, &["redeliver", "broken", "pods", "default/a"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no version of the plugin serves"), "{}", stderr(&output));
+    let output = ask(folder, &["redeliver", "broken"]);
+    assert!(stderr(&output).contains("--all"), "{}", stderr(&output));
+
+    let output = ask(folder, &["suspend", "brokn"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("did you mean broken?"), "{}", stderr(&output));
+    assert_eq!(
+        stdout(&ask(folder, &["--state-dir", "/nowhere", "plugins", "--socket", &socket, "-o", "name"])),
+        "plugin/broken\n"
+    );
+
+    // The reader of a pipe that ends early.
+    let mut child =
+        command(folder, &["plugins", "-w"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(0), ""));
+
+    let (other, _) = host(folder);
+    let two = ask(folder, &["plugins"]);
+    let said = stderr(&two);
+    assert_eq!(two.status.code(), Some(2));
+    assert!(said.contains("2 hosts run on this machine") && said.contains("--socket "), "{said}");
+    other.end("TERM");
+    assert!(ask(folder, &["plugins"]).status.success());
+    running.end("TERM");
+    assert_eq!(std::fs::read_dir(folder.join(".local/state/oarlock/control")).unwrap().count(), 0);
+}

@@ -53,11 +53,13 @@ class Metadata(exports.Metadata):
                     content=Content.FULL,
                     resync_seconds=0,
                     enqueue=Enqueue_Nothing(),
+                    ignore_own_writes=False,
                 )
             ],
-            reads=[Read(name=NAME, target=configmaps, namespaces=Namespaces_All(), content=Content.FULL)],
+            reads=[Read(NAME, configmaps, Namespaces_All(), content=Content.FULL, wakes=False)],
             indices=[],
-            writes=[],
+            requests=[],
+            schedules=[],
             stateless=False,
         )
 

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use oarlock_sdk_bindings::oarlock::plugin::cache as wit;
 pub use oarlock_sdk_bindings::oarlock::plugin::types::Row;
-use oarlock_sdk_bindings::oarlock::plugin::types::{Page, PageRequest, Projection};
+pub(crate) use oarlock_sdk_bindings::oarlock::plugin::types::{Page, PageRequest, Projection};
 
 use crate::{Error, Namespaces, ObjectKey};
 
@@ -109,7 +109,9 @@ impl From<Select<'_>> for Projection {
     }
 }
 
-fn all_pages(mut fetch: impl FnMut(&PageRequest) -> Result<Page, Error>) -> Result<Vec<Row>, Error> {
+pub(crate) fn all_pages(
+    mut fetch: impl FnMut(&PageRequest) -> Result<Page, Error>,
+) -> Result<Vec<Row>, Error> {
     let mut request = PageRequest { limit: 0, continue_token: String::new() };
     let mut rows = Vec::new();
     loop {

@@ -1,11 +1,15 @@
 //! The plugin's description of itself, built step by step.
 
 use oarlock_sdk_bindings::exports::oarlock::plugin::metadata as wit;
-pub use wit::{Index, Read, Write};
+pub use wit::{Index, Read, Request, Schedule};
 
-use crate::{Content, Enqueue, FieldCondition, GroupVersionResource, Namespaces, Test};
+use crate::{
+    Content, Enqueue, FieldCondition, GroupVersionResource, NamedAt, Namespaces, OwnerKind, Scope, Test,
+    Trigger, WallTimes,
+};
 
-/// Subscriptions, reads, indices and writes of a plugin. The host asks for it before it calls the plugin.
+/// Subscriptions, reads, indices, requests and schedules of a plugin. The host asks for it before it calls
+/// the plugin.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Description(pub(crate) wit::Description);
@@ -21,7 +25,8 @@ impl Description {
             subscriptions: Vec::new(),
             reads: Vec::new(),
             indices: Vec::new(),
-            writes: Vec::new(),
+            requests: Vec::new(),
+            schedules: Vec::new(),
             stateless: false,
         })
     }
@@ -34,8 +39,14 @@ impl Description {
 
     /// Adds a lister of whole objects in all namespaces that the account may read.
     pub fn read(mut self, name: &str, target: GroupVersionResource) -> Self {
-        let (namespaces, content) = (Namespaces::All, Content::Full);
-        self.0.reads.push(Read { name: name.to_owned(), target, namespaces, content });
+        self.0.reads.push(lister(name, target, false));
+        self
+    }
+
+    /// Adds a lister like [`read`](Self::read) whose changes queue keys again: after a change of what the
+    /// last run of [`crate::Reconciler::reconcile`] for a key read through it, that key is reconciled again.
+    pub fn read_that_wakes(mut self, name: &str, target: GroupVersionResource) -> Self {
+        self.0.reads.push(lister(name, target, true));
         self
     }
 
@@ -45,14 +56,21 @@ impl Description {
         self
     }
 
-    /// Declares writes with these verbs, in all namespaces.
-    pub fn write(mut self, target: GroupVersionResource, verbs: &[&str]) -> Self {
-        self.0.writes.push(Write {
+    /// Declares requests with these verbs through [`crate::client`], in all namespaces: writes, and live
+    /// reads of resources that are declared nowhere else.
+    pub fn request(mut self, target: GroupVersionResource, verbs: &[&str]) -> Self {
+        self.0.requests.push(Request {
             target,
             namespaces: Namespaces::All,
             verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
             subresource: String::new(),
         });
+        self
+    }
+
+    /// Adds a schedule; see [`every`] and [`at`].
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.0.schedules.push(schedule);
         self
     }
 
@@ -83,6 +101,7 @@ impl Subscription {
             content: Content::Full,
             resync_seconds: 0,
             enqueue: Enqueue::Nothing,
+            ignore_own_writes: false,
         })
     }
 
@@ -124,11 +143,65 @@ impl Subscription {
         self
     }
 
+    /// Has the host skip notifications of what the plugin writes itself. Deletes are never skipped.
+    pub fn ignore_own_writes(mut self) -> Self {
+        self.0.ignore_own_writes = true;
+        self
+    }
+
     /// Has notifications add keys for [`crate::Reconciler`] instead of calling [`crate::Handler`].
     pub fn enqueue(mut self, enqueue: Enqueue) -> Self {
         self.0.enqueue = enqueue;
         self
     }
+}
+
+fn lister(name: &str, target: GroupVersionResource, wakes: bool) -> Read {
+    Read { name: name.to_owned(), target, namespaces: Namespaces::All, content: Content::Full, wakes }
+}
+
+/// Returns a schedule that adds the key of its name every so many seconds.
+///
+/// ```
+/// use oarlock_sdk::{Description, at, every};
+///
+/// let description = Description::new("reaper", "0.1.0")
+///     .schedule(every("expire", 60))
+///     .schedule(at("report", "0 6 * * mon-fri", "Europe/Berlin"));
+/// # drop(description);
+/// ```
+#[must_use]
+pub fn every(name: &str, seconds: u32) -> Schedule {
+    Schedule { name: name.to_owned(), trigger: Trigger::EverySeconds(seconds), at_start: false, key: None }
+}
+
+/// Returns a schedule that adds the key of its name at the times of a cron expression, in a time zone of the
+/// IANA database (empty for UTC).
+#[must_use]
+pub fn at(name: &str, cron: &str, time_zone: &str) -> Schedule {
+    let times = WallTimes { cron: cron.to_owned(), time_zone: time_zone.to_owned() };
+    Schedule { name: name.to_owned(), trigger: Trigger::At(times), at_start: false, key: None }
+}
+
+/// Returns the rule for the object that the string at a JSON pointer names, in the namespace of the object
+/// with the pointer.
+#[must_use]
+pub fn enqueue_pointer(pointer: &str) -> Enqueue {
+    Enqueue::Pointer(NamedAt { at: pointer.to_owned(), scope: Scope::SameNamespace })
+}
+
+/// Returns the rule for the object that the value of a label names, in the namespace of the object with the
+/// label.
+#[must_use]
+pub fn enqueue_label(label: &str) -> Enqueue {
+    Enqueue::Label(NamedAt { at: label.to_owned(), scope: Scope::SameNamespace })
+}
+
+/// Returns the rule for the controller owner of a kind, in the namespace of its dependent.
+#[must_use]
+pub fn enqueue_controller_owner(group: &str, kind: &str) -> Enqueue {
+    let (group, kind) = (group.to_owned(), kind.to_owned());
+    Enqueue::ControllerOwner(OwnerKind { group, kind, scope: Scope::SameNamespace })
 }
 
 /// Returns an index of a declared lister by the value of a label.

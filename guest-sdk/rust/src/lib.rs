@@ -48,12 +48,17 @@ mod names;
 mod notified;
 mod plugin;
 
-pub use description::{Description, Index, Read, Subscription, Write, label_index, pointer_index};
+pub use description::{
+    Description, Index, Read, Request, Schedule, Subscription, at, enqueue_controller_owner, enqueue_label,
+    enqueue_pointer, every, label_index, pointer_index,
+};
 pub use failure::{Error, Failure};
 pub use names::{Entry, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, escape_pointer, gvr, key};
 pub use notified::Notified;
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
-pub use oarlock_sdk_bindings::exports::oarlock::plugin::metadata::{Content, Enqueue, FieldCondition, Test};
+pub use oarlock_sdk_bindings::exports::oarlock::plugin::metadata::{
+    Content, Enqueue, FieldCondition, NamedAt, OwnerKind, Scope, Test, Trigger, WallTimes,
+};
 pub use oarlock_sdk_bindings::exports::oarlock::plugin::reconciler::Outcome;
 pub use oarlock_sdk_bindings::oarlock::plugin::work_queue::WorkKey;
 /// The clock, the work queue, Kubernetes Events and metrics, as in the contract.

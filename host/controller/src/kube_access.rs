@@ -8,6 +8,7 @@ mod cache;
 mod continue_token;
 mod events;
 mod failure;
+mod list;
 mod own_versions;
 mod pages;
 mod rate;
@@ -23,11 +24,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use oarlock_plugin::{
     contract::{
-        Error, GroupVersionResource, Index, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
+        Error, GroupVersionResource, Index, Namespaces, ObjectKey, Page, PageRequest, PatchKind,
         Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
     guest::HostBytes,
-    kube_access::{GuestEvent, KubeAccess},
+    kube_access::{GuestEvent, KubeAccess, Selectors},
 };
 
 use self::{cache::Cache, events::Emitter, request::Requester};
@@ -180,10 +181,26 @@ impl KubeAccess for PluginAccess {
         self.cache.wait_until_seen(lister, resource_version, timeout).await
     }
 
-    async fn client_get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
-        let text = self.requester.get(target, key).await?;
+    async fn client_get(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<String, Error> {
+        let text = self.requester.get(target, key, subresource).await?;
         self.cache.own_versions.record(target, &write::version_of(&text));
         Ok(text)
+    }
+
+    async fn client_list(
+        &self,
+        target: &GroupVersionResource,
+        namespaces: &Namespaces,
+        selectors: Selectors<'_>,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.requester.list(target, namespaces, selectors, projection, page).await
     }
 
     async fn client_create(
@@ -200,13 +217,13 @@ impl KubeAccess for PluginAccess {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
         force: bool,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        let written = self.requester.apply(target, key, part, json, force, preconditions).await;
+        let written = self.requester.apply(target, key, subresource, json, force, preconditions).await;
         self.remember(target, written)
     }
 
@@ -214,13 +231,13 @@ impl KubeAccess for PluginAccess {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         kind: PatchKind,
         body: String,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        let written = self.requester.patch(target, key, part, kind, body, preconditions).await;
+        let written = self.requester.patch(target, key, subresource, kind, body, preconditions).await;
         self.remember(target, written)
     }
 
@@ -228,11 +245,11 @@ impl KubeAccess for PluginAccess {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
     ) -> Result<Written, Error> {
         self.may_write()?;
-        self.remember(target, self.requester.replace(target, key, part, json).await)
+        self.remember(target, self.requester.replace(target, key, subresource, json).await)
     }
 
     async fn client_delete(
@@ -240,10 +257,11 @@ impl KubeAccess for PluginAccess {
         target: &GroupVersionResource,
         key: &ObjectKey,
         propagation: Propagation,
+        grace_period_seconds: Option<u32>,
         preconditions: &Preconditions,
     ) -> Result<(), Error> {
         self.may_write()?;
-        self.requester.delete(target, key, propagation, preconditions).await
+        self.requester.delete(target, key, propagation, grace_period_seconds, preconditions).await
     }
 
     fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {

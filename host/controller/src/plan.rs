@@ -34,6 +34,8 @@ pub struct Plan {
     pub reads: Vec<ReadPlan>,
     /// Its indices over its reads.
     pub indices: Vec<contract::Index>,
+    /// Its schedules.
+    pub schedules: Vec<contract::Schedule>,
 }
 
 /// One parsed subscription.
@@ -57,6 +59,8 @@ pub struct SubscriptionPlan {
     pub resync: Option<Duration>,
     /// How much of each object it needs.
     pub content: oarlock_informer::object::Content,
+    /// Whether notifications of the plugin's own writes are skipped.
+    pub ignores_own_writes: bool,
     /// The rule by which a notification becomes a key of the work queue, if any.
     pub(crate) enqueue: EnqueueRule,
     /// The declaration that this was parsed from, to compare two generations.
@@ -74,13 +78,15 @@ pub struct ReadPlan {
     pub namespaces: Namespaces,
     /// How much of each object it needs.
     pub content: Content,
+    /// Whether changes of what a run read queue its key again.
+    pub wakes: bool,
 }
 
 /// Why a description is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The plugin has no subscription.
-    #[error("the plugin declares no subscription, so it would never be called")]
+    /// The plugin has no subscription and no schedule.
+    #[error("the plugin declares no subscription and no schedule, so it would never be called")]
     Nothing,
     /// A part that could never work.
     #[error("{part}: {message}")]
@@ -115,10 +121,18 @@ impl Plan {
     /// Parses and checks a description.
     pub fn of(description: Description) -> Result<Self, Error> {
         check::check(&description)?;
-        // The declared writes are for `oarlock rbac`; Kubernetes decides about each write.
-        let Description { name: _, version, subscriptions, reads, indices, writes: _, stateless } =
-            description;
-        if subscriptions.is_empty() {
+        // The declared requests are for `oarlock rbac`; Kubernetes decides about each request.
+        let Description {
+            name: _,
+            version,
+            subscriptions,
+            reads,
+            indices,
+            requests: _,
+            schedules,
+            stateless,
+        } = description;
+        if subscriptions.is_empty() && schedules.is_empty() {
             return Err(Error::Nothing);
         }
         let subscriptions = subscriptions
@@ -126,7 +140,7 @@ impl Plan {
             .map(|it| SubscriptionPlan::of(it).map(Arc::new))
             .collect::<Result<_, _>>()?;
         let reads = reads.into_iter().map(ReadPlan::of).collect();
-        Ok(Self { version, stateless, subscriptions, reads, indices })
+        Ok(Self { version, stateless, subscriptions, reads, indices, schedules })
     }
 
     /// Refuses a plugin whose subscriptions name a field that the operator excludes from the cache: the
@@ -173,6 +187,10 @@ impl SubscriptionPlan {
                 contract::Test::Absent => FieldTest::Absent,
                 contract::Test::Equals(text) => FieldTest::Equals(text.clone()),
                 contract::Test::Differs(text) => FieldTest::Differs(text.clone()),
+                contract::Test::In(texts) => FieldTest::In(texts.clone()),
+                contract::Test::NotIn(texts) => FieldTest::NotIn(texts.clone()),
+                contract::Test::Greater(text) => FieldTest::Greater(text.clone()),
+                contract::Test::Less(text) => FieldTest::Less(text.clone()),
             };
             conditions.push(FieldCondition::new(pointer(at)?, test).map_err(|error| malformed(&error))?);
         }
@@ -196,6 +214,7 @@ impl SubscriptionPlan {
             resync: (declaration.resync_seconds > 0)
                 .then(|| Duration::from_secs(declaration.resync_seconds.into())),
             content: cached_content(declaration.content),
+            ignores_own_writes: declaration.ignore_own_writes,
             enqueue,
             declaration,
         })
@@ -205,9 +224,10 @@ impl SubscriptionPlan {
     /// the same objects in the same form.
     #[must_use]
     pub fn can_inherit_listener(&self, other: &Self) -> bool {
-        // The enqueue rule applies behind the listener.
+        // The enqueue rule applies behind the listener, and so does the check for own writes.
         let of_listener = |declaration: &contract::Subscription| contract::Subscription {
             enqueue: Enqueue::Nothing,
+            ignore_own_writes: false,
             ..declaration.clone()
         };
         of_listener(&self.declaration) == of_listener(&other.declaration)
@@ -218,8 +238,8 @@ impl SubscriptionPlan {
 
 impl ReadPlan {
     fn of(declaration: contract::Read) -> Self {
-        let contract::Read { name, target, namespaces, content } = declaration;
-        Self { name, resource: resource(&target), namespaces, content }
+        let contract::Read { name, target, namespaces, content, wakes } = declaration;
+        Self { name, resource: resource(&target), namespaces, content, wakes }
     }
 }
 
@@ -233,7 +253,7 @@ fn named_fields(declaration: &contract::Subscription) -> impl Iterator<Item = (&
     let conditions = declaration.conditions.iter().map(|it| ("a condition", it.pointer.as_str()));
     let fields = declaration.fields.iter().map(|it| ("a declared field", it.as_str()));
     let enqueue = match &declaration.enqueue {
-        Enqueue::Pointer(pointer) => Some(("enqueue", pointer.as_str())),
+        Enqueue::Pointer(named) => Some(("enqueue", named.at.as_str())),
         _ => None,
     };
     conditions.chain(fields).chain(enqueue)
@@ -286,6 +306,7 @@ mod tests {
             content: Content::Full,
             resync_seconds: 0,
             enqueue: Enqueue::Nothing,
+            ignore_own_writes: false,
         };
         Plan::of(Description {
             name: "p".to_owned(),
@@ -293,7 +314,8 @@ mod tests {
             subscriptions: vec![subscription],
             reads: Vec::new(),
             indices: Vec::new(),
-            writes: Vec::new(),
+            requests: Vec::new(),
+            schedules: Vec::new(),
             stateless: false,
         })
         .unwrap()

@@ -255,19 +255,19 @@ fn plugin_rules(needs: &Needs) -> Result<Rules, Error> {
     for (target, namespaces) in needs.watched() {
         rules.allow(namespaces.into(), &target.group, &target.plural, &["get", "list", "watch"]);
     }
-    for write in &needs.description.writes {
-        let resource = match write.subresource.as_str() {
-            "" => write.target.plural.clone(),
-            subresource => format!("{}/{subresource}", write.target.plural),
+    for request in &needs.description.requests {
+        let resource = match request.subresource.as_str() {
+            "" => request.target.plural.clone(),
+            subresource => format!("{}/{subresource}", request.target.plural),
         };
-        let verbs: Vec<&str> = write.verbs.iter().map(String::as_str).collect();
-        rules.allow((&write.namespaces).into(), &write.target.group, &resource, &verbs);
+        let verbs: Vec<&str> = request.verbs.iter().map(String::as_str).collect();
+        rules.allow((&request.namespaces).into(), &request.target.group, &resource, &verbs);
     }
     if needs.emits_events {
         let places: BTreeSet<Place> = needs
             .watched()
             .map(|(_, namespaces)| namespaces)
-            .chain(needs.description.writes.iter().map(|write| &write.namespaces))
+            .chain(needs.description.requests.iter().map(|request| &request.namespaces))
             .map(Place::from)
             .collect();
         for place in places {
@@ -279,9 +279,9 @@ fn plugin_rules(needs: &Needs) -> Result<Rules, Error> {
 
 fn check(needs: &Needs) -> Result<(), Error> {
     let refuse = |what| Err(Error::Wildcard { plugin: needs.plugin.clone(), what });
-    let writes = &needs.description.writes;
-    let written = writes.iter().map(|write| (&write.target, &write.namespaces));
-    for (target, namespaces) in needs.watched().chain(written) {
+    let requests = &needs.description.requests;
+    let requested = requests.iter().map(|request| (&request.target, &request.namespaces));
+    for (target, namespaces) in needs.watched().chain(requested) {
         if target.group.contains('*') {
             return refuse("group");
         }
@@ -292,10 +292,10 @@ fn check(needs: &Needs) -> Result<(), Error> {
             return refuse("namespace");
         }
     }
-    if writes.iter().any(|write| write.subresource.contains('*')) {
+    if requests.iter().any(|request| request.subresource.contains('*')) {
         return refuse("subresource");
     }
-    if writes.iter().any(|write| write.verbs.iter().any(|verb| verb.contains('*'))) {
+    if requests.iter().any(|request| request.verbs.iter().any(|verb| verb.contains('*'))) {
         return refuse("verb");
     }
     Ok(())

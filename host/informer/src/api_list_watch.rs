@@ -26,7 +26,7 @@ use crate::names::{GroupVersionResource, TypeMeta};
 use crate::object::{Content, Pruning};
 use answer::Chunks;
 use lines::Lines;
-use page::PageDecoder;
+pub use page::PageDecoder;
 
 /// The resource to list and watch, and the limits.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ mod options;
 
 /// The implementation over HTTP, for an API server.
 pub mod api {
-    pub use crate::api_list_watch::{ApiListWatch, Config};
+    pub use crate::api_list_watch::{ApiListWatch, Config, PageDecoder};
 }
 
 /// The HTTP client of the implementation over HTTP.

@@ -4,16 +4,17 @@
 
 pub use crate::bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
 pub use crate::bindings::exports::oarlock::plugin::metadata::{
-    Content, Description, Enqueue, FieldCondition, Index, IndexSource, Read, Subscription, Test, Write,
+    Content, Description, Enqueue, FieldCondition, Index, IndexSource, NamedAt, OwnerKind, Read, Request,
+    Schedule, Scope, Subscription, Test, Trigger, WallTimes,
 };
 pub use crate::bindings::exports::oarlock::plugin::reconciler::Outcome;
-pub use crate::bindings::oarlock::plugin::client::{Part, PatchKind, Preconditions, Propagation, Written};
+pub use crate::bindings::oarlock::plugin::client::{PatchKind, Preconditions, Propagation, Written};
 pub use crate::bindings::oarlock::plugin::clock::Datetime;
 pub use crate::bindings::oarlock::plugin::event::Version;
 pub use crate::bindings::oarlock::plugin::events::EventType;
 pub use crate::bindings::oarlock::plugin::log::Level;
 pub use crate::bindings::oarlock::plugin::types::{
     Entry, Error, Failure, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, Page, PageRequest,
-    Projection, Row, ThrottledInfo,
+    Projection, RetryInfo, Row, ThrottledInfo,
 };
 pub use crate::bindings::oarlock::plugin::work_queue::WorkKey;

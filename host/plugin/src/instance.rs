@@ -19,7 +19,7 @@ use crate::{
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
     call_error::{self, DeadlinePassed, During},
     component::Guests,
-    contract::{Added, Deleted, Description, Failure, Outcome, Synced, Updated, WorkKey},
+    contract::{Added, Deleted, Description, Failure, Outcome, RetryInfo, Synced, Updated, WorkKey},
     crossing::{Crossed, Crossing},
     engine::{Share, Turn},
     guest::{GuestLog, GuestMetrics, Usage},
@@ -222,7 +222,16 @@ impl Instance {
         self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "reconcile", key);
         self.passes(key);
+        let run = self.store.data().access.run_begins(key);
+        // If the future of the call is dropped, so is the instance, and with it the access of the run.
+        let outer = run.map(|run| std::mem::replace(&mut self.store.data_mut().access, run));
         let answer = self.runner.run(self.call_deadline, guest.call_reconcile(&mut self.store, key)).await;
+        if let Some(outer) = outer {
+            let run = std::mem::replace(&mut self.store.data_mut().access, outer);
+            if matches!(answer, Ok(Ok(_))) {
+                run.run_succeeded();
+            }
+        }
         self.end(answer).map(cut_failure)
     }
 
@@ -310,6 +319,7 @@ fn cut_failure<T>(answer: Result<T, Failure>) -> Result<T, Failure> {
     };
     answer.map_err(|failure| match failure {
         Failure::Retry(text) => Failure::Retry(cut(text)),
+        Failure::RetryAfter(info) => Failure::RetryAfter(RetryInfo { message: cut(info.message), ..info }),
         Failure::Terminal(text) => Failure::Terminal(cut(text)),
     })
 }

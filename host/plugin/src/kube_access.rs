@@ -4,13 +4,14 @@
 //! listers and indices, and its work queue. This crate first checks everything that does not require
 //! Kubernetes: sizes, counts, and that a replaced object was fetched before.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::contract::{
-    Error, EventType, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, Page, PageRequest, Part,
-    PatchKind, Preconditions, Projection, Propagation, Row, WorkKey, Written,
+    Error, EventType, GroupVersionResource, Namespaces, ObjectKey, ObjectRef, Page, PageRequest, PatchKind,
+    Preconditions, Projection, Propagation, Row, WorkKey, Written,
 };
 
 /// The reads, writes and work queue of one plugin.
@@ -19,6 +20,16 @@ use crate::contract::{
 /// be safe to drop there. The guest receives an `Err` unchanged; its text is for people.
 #[async_trait]
 pub trait KubeAccess: Send + Sync + 'static {
+    /// A run of `reconcile` begins. Returns the access for the calls of that run, if the implementation has
+    /// to know the run in which a guest reads.
+    fn run_begins(&self, _key: &WorkKey) -> Option<Arc<dyn KubeAccess>> {
+        None
+    }
+
+    /// The run that this access is for ended with success. A run whose access is dropped without this call
+    /// failed.
+    fn run_succeeded(&self) {}
+
     /// Answers `cache.get`. The projection has at most 64 pointers.
     async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error>;
 
@@ -57,8 +68,23 @@ pub trait KubeAccess: Send + Sync + 'static {
         timeout: Duration,
     ) -> Result<(), Error>;
 
-    /// Answers `client.get` with the object's JSON text.
-    async fn client_get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error>;
+    /// Answers `client.get` with the JSON text of the object or of its subresource.
+    async fn client_get(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<String, Error>;
+
+    /// Answers `client.list`. The page's limit is between 1 and 1,000.
+    async fn client_list(
+        &self,
+        target: &GroupVersionResource,
+        namespaces: &Namespaces,
+        selectors: Selectors<'_>,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error>;
 
     /// Answers `client.create`.
     async fn client_create(
@@ -73,7 +99,7 @@ pub trait KubeAccess: Send + Sync + 'static {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
         force: bool,
         preconditions: &Preconditions,
@@ -84,7 +110,7 @@ pub trait KubeAccess: Send + Sync + 'static {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         kind: PatchKind,
         body: String,
         preconditions: &Preconditions,
@@ -98,7 +124,7 @@ pub trait KubeAccess: Send + Sync + 'static {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
     ) -> Result<Written, Error>;
 
@@ -108,6 +134,7 @@ pub trait KubeAccess: Send + Sync + 'static {
         target: &GroupVersionResource,
         key: &ObjectKey,
         propagation: Propagation,
+        grace_period_seconds: Option<u32>,
         preconditions: &Preconditions,
     ) -> Result<(), Error>;
 
@@ -116,6 +143,15 @@ pub trait KubeAccess: Send + Sync + 'static {
 
     /// Answers `events.emit`. Never waits. The caller has checked the size and form of reason and note.
     fn event_emit(&self, event: GuestEvent) -> Result<(), Error>;
+}
+
+/// The selectors of a live list, in the syntax of Kubernetes; the empty text matches all objects.
+#[derive(Debug, Clone, Copy)]
+pub struct Selectors<'a> {
+    /// The label selector.
+    pub labels: &'a str,
+    /// The field selector.
+    pub fields: &'a str,
 }
 
 /// A Kubernetes Event that a guest emits.

@@ -1,5 +1,5 @@
-//! The versions that `client.get` returned to an instance: `client.replace` accepts only changed copies of
-//! them.
+//! The versions that `client.get` and `client.list` returned to an instance: `client.replace` accepts only
+//! changed copies of them.
 //!
 //! Objects in the cache lack pruned fields. A plugin that wrote one back would delete these fields.
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Deserialize;
 
-use crate::contract::{Error, GroupVersionResource, ObjectKey};
+use crate::contract::{Error, GroupVersionResource, ObjectKey, ObjectRef, Row};
 
 /// The number of remembered objects. The object that was fetched first is forgotten first.
 const CAPACITY: usize = 1024;
@@ -47,9 +47,24 @@ impl Replaceable {
         let Ok(head) = serde_json::from_str::<Head>(json) else {
             return;
         };
-        let name = name(target, key);
-        if self.versions.insert(name.clone(), head.metadata.resource_version).is_some() {
-            self.order.retain(|other| *other != name);
+        self.remember(name(target, key), head.metadata.resource_version);
+    }
+
+    /// Remembers the objects of a page of a live list.
+    pub(crate) fn listed(&mut self, target: &GroupVersionResource, rows: &[Row]) {
+        for Row { object, .. } in rows {
+            let ObjectRef { namespace, name: object_name, uid: _, resource_version } = object;
+            let key = ObjectKey { namespace: namespace.clone(), name: object_name.clone() };
+            self.remember(name(target, &key), resource_version.clone());
+        }
+    }
+
+    fn remember(&mut self, name: Name, resource_version: String) {
+        if self.versions.insert(name.clone(), resource_version).is_some() {
+            // A page of a list is remembered in its order, so the object is usually near the front.
+            if let Some(at) = self.order.iter().position(|other| *other == name) {
+                self.order.remove(at);
+            }
         }
         self.order.push_back(name);
         if self.order.len() > CAPACITY
@@ -81,7 +96,7 @@ impl Replaceable {
                 "replace {shown}: the text has resourceVersion {resource_version:?}, client.get returned {fetched:?}"
             ))),
             None => Err(Error::Invalid(format!(
-                "replace {shown}: this instance did not fetch it with client.get (or fetched {CAPACITY} others since); \
+                "replace {shown}: this instance did not fetch it with client.get or client.list (or fetched {CAPACITY} others since); \
                  objects in the cache lack pruned fields and must not be written back"
             ))),
         }
@@ -122,7 +137,7 @@ mod tests {
     #[test]
     fn only_the_version_fetched_last_may_be_replaced() {
         let mut replaceable = Replaceable::default();
-        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "5")), @"replace configmaps default/a: this instance did not fetch it with client.get (or fetched 1024 others since); objects in the cache lack pruned fields and must not be written back");
+        insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "5")), @"replace configmaps default/a: this instance did not fetch it with client.get or client.list (or fetched 1024 others since); objects in the cache lack pruned fields and must not be written back");
         replaceable.fetched(&config_maps(), &key("a"), &text("a", "5"));
         assert_eq!(replaceable.check(&config_maps(), &key("a"), &text("a", "5")), Ok(()));
         insta::assert_snapshot!(refusal(&replaceable, "a", &text("a", "4")), @r#"replace configmaps default/a: the text has resourceVersion "4", client.get returned "5""#);

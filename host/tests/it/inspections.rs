@@ -45,7 +45,7 @@ fn inspect_and_rbac_refuse_a_plugin_with_the_message_of_a_host() {
     }
     insta::assert_snapshot!(messages, @r#"
     subscription "configmaps": unable to parse requirement: found '', expected: ',' or ')'
-    write of configmaps: "remove" is no verb of Kubernetes; did you mean `delete`? (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
+    request for configmaps: "remove" is no verb of Kubernetes; did you mean `delete`? (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
     the plugin's description is invalid: subscriptions[configmaps].fields[1]: the JSON pointer "spec" does not begin with /, such as /metadata/name
     the plugin refuses to be loaded: `how` suits me not
     the plugin's description is invalid: indices[by-app].lister: no read has the name "pods"

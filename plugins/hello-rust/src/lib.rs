@@ -53,15 +53,18 @@ impl metadata::Guest for Hello {
                 content: Content::Full,
                 resync_seconds: 0,
                 enqueue: Enqueue::Nothing,
+                ignore_own_writes: false,
             }],
             reads: vec![Read {
                 name: NAME.into(),
                 target: configmaps,
                 namespaces: Namespaces::All,
                 content: Content::Full,
+                wakes: false,
             }],
             indices: vec![],
-            writes: vec![],
+            requests: vec![],
+            schedules: vec![],
             stateless: false,
         })
     }

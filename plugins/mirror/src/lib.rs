@@ -57,7 +57,7 @@ impl Plugin for Mirror {
                 .read(kind.plural(), resource())
                 .index(pointer_index(kind.sources(), kind.plural(), &annotated(source::MIRROR_TO)))
                 .index(pointer_index(kind.copies(), kind.plural(), &annotated(copy::MIRRORED_FROM)))
-                .write(resource(), &["get", "create", "patch", "delete"]);
+                .request(resource(), &["get", "create", "patch", "delete"]);
         }
         Ok(description
             .subscribe(Subscription::new(NAMESPACES, gvr("", "v1", "namespaces")))

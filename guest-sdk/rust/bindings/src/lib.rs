@@ -17,15 +17,19 @@ wit_bindgen::generate!({
     additional_derives: [PartialEq, Clone],
 });
 
-use oarlock::plugin::types::{Error, Failure};
+use oarlock::plugin::types::{Error, Failure, RetryInfo, ThrottledInfo};
 
 /// `invalid`, `not-declared` and `limit-exceeded` become [`Failure::Terminal`], since a repeated call would
-/// fail again. Every other error becomes [`Failure::Retry`].
+/// fail again. `throttled` with a delay becomes [`Failure::RetryAfter`], every other error
+/// [`Failure::Retry`].
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Invalid(text) | Error::NotDeclared(text) | Error::LimitExceeded(text) => {
                 Self::Terminal(text)
+            }
+            Error::Throttled(ThrottledInfo { message, retry_after_ms: Some(after_ms) }) => {
+                Self::RetryAfter(RetryInfo { message, after_ms })
             }
             Error::Throttled(info) => Self::Retry(info.message),
             Error::NotFound(text)

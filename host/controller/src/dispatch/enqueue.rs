@@ -2,8 +2,8 @@
 
 use oarlock_json::{JsonPointer, PointerError};
 
-use oarlock_informer::Object;
-use oarlock_plugin::contract::{self, Enqueue, WorkKey};
+use oarlock_informer::{Object, object::OwnerReference};
+use oarlock_plugin::contract::{self, Enqueue, NamedAt, OwnerKind, Scope, WorkKey};
 
 /// The parsed enqueue rule of a subscription.
 #[derive(Clone, Debug)]
@@ -17,9 +17,10 @@ pub(crate) struct EnqueueRule {
 enum Target {
     Nothing,
     Itself,
-    ControllerOwner,
-    Pointer(JsonPointer),
-    Label(String),
+    ControllerOwner { group: String, scope: Scope },
+    Pointer(JsonPointer, Scope),
+    Label(String, Scope),
+    Key(contract::ObjectKey),
 }
 
 // === impl EnqueueRule ===
@@ -31,9 +32,12 @@ impl EnqueueRule {
         let (kind, target) = match &subscription.enqueue {
             Enqueue::Nothing => (name(), Target::Nothing),
             Enqueue::Itself => (name(), Target::Itself),
-            Enqueue::ControllerOwner(kind) => (kind.clone(), Target::ControllerOwner),
-            Enqueue::Pointer(pointer) => (name(), Target::Pointer(pointer.parse()?)),
-            Enqueue::Label(label) => (name(), Target::Label(label.clone())),
+            Enqueue::ControllerOwner(OwnerKind { group, kind, scope }) => {
+                (kind.clone(), Target::ControllerOwner { group: group.clone(), scope: *scope })
+            }
+            Enqueue::Pointer(NamedAt { at, scope }) => (name(), Target::Pointer(at.parse()?, *scope)),
+            Enqueue::Label(NamedAt { at, scope }) => (name(), Target::Label(at.clone(), *scope)),
+            Enqueue::Key(WorkKey { kind, object }) => (kind.clone(), Target::Key(object.clone())),
         };
         Ok(Self { kind, target })
     }
@@ -48,25 +52,37 @@ impl EnqueueRule {
     #[must_use]
     pub(crate) fn key(&self, object: &Object) -> Option<WorkKey> {
         let namespace = object.key().namespace();
+        let namespace_in = |scope: Scope| match scope {
+            Scope::SameNamespace => namespace.to_owned(),
+            Scope::Cluster => String::new(),
+        };
         let (namespace, name) = match &self.target {
             Target::Nothing => return None,
             Target::Itself => (namespace.to_owned(), object.key().name().to_owned()),
-            Target::ControllerOwner => {
+            Target::ControllerOwner { group, scope } => {
                 let owners = object.owner_references();
-                let owner = owners.iter().find(|owner| owner.controller && owner.kind == self.kind)?;
-                (namespace.to_owned(), owner.name.clone())
+                let is_meant = |owner: &&OwnerReference| {
+                    owner.controller && owner.kind == self.kind && group_of(&owner.api_version) == group
+                };
+                let owner = owners.iter().find(is_meant)?;
+                (namespace_in(*scope), owner.name.clone())
             }
-            Target::Pointer(pointer) => {
+            Target::Pointer(pointer, scope) => {
                 let text: String = serde_json::from_str(&object.pointer(pointer)?).ok()?;
                 match text.split_once('/') {
-                    Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
-                    None => (namespace.to_owned(), text),
+                    Some((namespace, name)) if *scope == Scope::SameNamespace => {
+                        (namespace.to_owned(), name.to_owned())
+                    }
+                    _ => (namespace_in(*scope), text),
                 }
             }
-            Target::Label(label) => {
+            Target::Label(label, scope) => {
                 let labels = object.labels();
                 let value = labels.get(label.as_str())?;
-                (namespace.to_owned(), (*value).to_owned())
+                (namespace_in(*scope), (*value).to_owned())
+            }
+            Target::Key(object) => {
+                return Some(WorkKey { kind: self.kind.clone(), object: object.clone() });
             }
         };
         // No object has a longer name or namespace.
@@ -75,4 +91,9 @@ impl EnqueueRule {
         }
         Some(WorkKey { kind: self.kind.clone(), object: contract::ObjectKey { namespace, name } })
     }
+}
+
+/// Returns the group of an `apiVersion`; empty for the core group.
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | done | delivers the next notification of the object; removes the key, or requeues it as asked |
 //! | `retry` | calls again after a back-off; parks after [`RetryPolicy::tries`] failures in a row |
+//! | `retry-after` | the same, after the wait that the plugin asks for, if that is longer |
 //! | `terminal` | parks the object or key at once |
 //! | instance lost | makes a fresh instance; see [`loss`](super::loss) for the object or key |
 //!
@@ -17,7 +18,7 @@
 use std::time::Duration;
 
 use oarlock_plugin::CallError;
-use oarlock_plugin::contract::Failure;
+use oarlock_plugin::contract::{Failure, RetryInfo};
 use tokio::time::Instant;
 
 use super::active_generation::{ActiveGeneration, DrainingGeneration};
@@ -26,6 +27,9 @@ use super::due_call::{DueCall, Outcome};
 use super::parked::ParkedNote;
 use super::{Dispatcher, milliseconds};
 use crate::report::{self, CallOutcome, HostEvent, Reporter};
+
+/// The longest wait that a plugin may ask for with `retry-after`.
+const LONGEST_ASKED: Duration = Duration::from_secs(3600);
 
 // === impl Dispatcher ===
 
@@ -82,7 +86,11 @@ impl Dispatcher {
                 let (outcome, reported) = match answer {
                     Ok(Answer::Done) => (Outcome::Done, CallOutcome::Done),
                     Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
-                    Err(Failure::Retry(message) | Failure::Terminal(message)) => {
+                    Err(
+                        Failure::Retry(message)
+                        | Failure::RetryAfter(RetryInfo { message, .. })
+                        | Failure::Terminal(message),
+                    ) => {
                         let after = draining.retry.base;
                         let after_ms = milliseconds(after);
                         (Outcome::RetryAfter(after), CallOutcome::Retry { message, after_ms })
@@ -120,6 +128,10 @@ impl Dispatcher {
         let n_failures = due.n_failures(active, &self.queue).saturating_add(1);
         let (message, retry_after, reason) = match failure {
             Failure::Retry(message) => (message, active.retry.after(n_failures), "failed"),
+            Failure::RetryAfter(RetryInfo { message, after_ms }) => {
+                let asked = Duration::from_millis(after_ms.into()).min(LONGEST_ASKED);
+                (message, active.retry.after(n_failures).map(|after| after.max(asked)), "failed")
+            }
             Failure::Terminal(message) => (message, None, "terminal"),
         };
         if retry_after.is_none() {

@@ -14,7 +14,7 @@ use oarlock_event_recorder::{
     correlator,
 };
 use oarlock_plugin::{
-    contract::{self, Error, GroupVersionResource, ObjectKey, Part},
+    contract::{self, Error, GroupVersionResource, ObjectKey},
     guest::{HostBytes, host_bytes::Use},
     kube_access::GuestEvent,
 };
@@ -128,7 +128,7 @@ impl EventSink<Event> for PluginSink {
     async fn patch(&self, event: &Event, patch: &Value) -> Result<Event, SinkError> {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let key = ObjectKey { namespace: text(&event.metadata.namespace), name: text(&event.metadata.name) };
-        let path = self.requester.object_path(&events(), &key, Part::Object).await.map_err(sink_error)?;
+        let path = self.requester.object_path(&events(), &key, "").await.map_err(sink_error)?;
         self.send(Method::PATCH, path, "application/merge-patch+json", patch).await
     }
 }

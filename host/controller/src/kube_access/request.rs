@@ -7,11 +7,11 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use oarlock_flow_control::TokenBucket;
 use oarlock_informer::GroupVersionResource as Resource;
-use oarlock_plugin::contract::{Error, GroupVersionResource, ObjectKey, Part, ThrottledInfo};
+use oarlock_plugin::contract::{Error, GroupVersionResource, Namespaces, ObjectKey, ThrottledInfo};
 use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
 
@@ -28,7 +28,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request waits for the plugin's own rate before it fails with `throttled`.
 const RATE_PATIENCE: Duration = Duration::from_millis(250);
 
-/// The longest response that is read. No object is longer, and lists are not requested here.
+/// The longest response that is read. No object is longer; a page of a list may be.
 const LONGEST_ANSWER: usize = 16 << 20;
 
 /// Sends a plugin's requests.
@@ -94,6 +94,22 @@ impl Requester {
 
     /// Sends a request and returns the body of a successful response.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        self.send_into(call, |chunk| {
+            body.extend_from_slice(chunk);
+            Ok(())
+        })
+        .await?;
+        Ok(body)
+    }
+
+    /// Sends a request and passes the chunks of a successful response to `receive`. Returns the charge of the
+    /// request and of its response.
+    pub(super) async fn send_into(
+        &self,
+        call: Call<'_>,
+        receive: impl FnMut(&[u8]) -> Result<(), Error> + Send,
+    ) -> Result<Charge, Error> {
         let Call { method, path, query, content_type, body, what, preconditions } = call;
         // The API server would allow it, because it knows accounts only by name.
         if let Some(denial) = self.identity.denial() {
@@ -121,8 +137,18 @@ impl Requester {
             let response =
                 self.client.send(request).await.map_err(|error| failure::from_transport(what, &error))?;
             let (parts, body) = response.into_parts();
-            let body = collect(what, Limited::new(body, LONGEST_ANSWER), &mut charge).await?;
-            Ok::<_, Error>((parts, body))
+            let body = Limited::new(body, LONGEST_ANSWER);
+            let mut status = Vec::new();
+            if parts.status.is_success() {
+                collect(what, body, &mut charge, is_write, receive).await?;
+            } else {
+                let mut keep = |chunk: &[u8]| {
+                    status.extend_from_slice(chunk);
+                    Ok(())
+                };
+                collect(what, body, &mut charge, is_write, &mut keep).await?;
+            }
+            Ok::<_, Error>((parts, status))
         };
         let answer = tokio::time::timeout(REQUEST_TIMEOUT, answer)
             .await
@@ -130,7 +156,7 @@ impl Requester {
         self.writes.count(&method, content_type, answer.as_ref().ok().map(|(parts, _)| parts.status));
         let (parts, body) = answer?;
         if parts.status.is_success() {
-            return Ok(body);
+            return Ok(charge);
         }
         if parts.status == StatusCode::SWITCHING_PROTOCOLS || parts.status.is_redirection() {
             return Err(Error::Unavailable(format!("{what}: unexpected response {}", parts.status)));
@@ -154,18 +180,30 @@ impl Requester {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
     ) -> Result<String, Error> {
         let mut path = self.collection_path(target, &key.namespace).await?;
         segment("name", &key.name)?;
         path.push('/');
         escape(&key.name, &mut path);
-        path.push_str(match part {
-            Part::Object => "",
-            Part::Status => "/status",
-            Part::Scale => "/scale",
-        });
+        if !subresource.is_empty() {
+            segment("subresource", subresource)?;
+            path.push('/');
+            path.push_str(subresource);
+        }
         Ok(path)
+    }
+
+    /// Returns the path of a resource's objects in one namespace, or in all.
+    pub(super) async fn list_path(
+        &self,
+        target: &GroupVersionResource,
+        namespaces: &Namespaces,
+    ) -> Result<String, Error> {
+        match namespaces {
+            Namespaces::One(namespace) => self.collection_path(target, namespace).await,
+            Namespaces::All => self.path(target, None).await,
+        }
     }
 
     /// Returns the path of a resource's objects in one namespace.
@@ -174,6 +212,11 @@ impl Requester {
         target: &GroupVersionResource,
         namespace: &str,
     ) -> Result<String, Error> {
+        self.path(target, Some(namespace)).await
+    }
+
+    /// Returns the path of a resource's objects: of all of them without a namespace.
+    async fn path(&self, target: &GroupVersionResource, namespace: Option<&str>) -> Result<String, Error> {
         let GroupVersionResource { group, version, plural } = target;
         if !group.is_empty() {
             segment("group", group)?;
@@ -186,16 +229,17 @@ impl Requester {
         let mut path =
             if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match (served.namespaced, namespace) {
-            (true, "") => {
+            (_, None) => {}
+            (true, Some("")) => {
                 return Err(Error::Invalid(format!("{plural} are namespaced, but no namespace was given")));
             }
-            (false, "") => {}
-            (true, namespace) => {
+            (false, Some("")) => {}
+            (true, Some(namespace)) => {
                 segment("namespace", namespace)?;
                 path.push_str("/namespaces/");
                 path.push_str(namespace);
             }
-            (false, namespace) => {
+            (false, Some(namespace)) => {
                 return Err(Error::Invalid(format!(
                     "{plural} do not live in namespaces, but `{namespace}` was given"
                 )));
@@ -234,22 +278,35 @@ impl Requester {
 }
 
 /// Reads a response, and charges its bytes as they arrive.
-async fn collect(what: &str, body: Limited<Body>, charge: &mut Charge) -> Result<Vec<u8>, Error> {
+async fn collect(
+    what: &str,
+    body: Limited<Body>,
+    charge: &mut Charge,
+    is_write: bool,
+    mut receive: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut body = std::pin::pin!(body);
-    let mut collected = Vec::new();
     while let Some(frame) = body.frame().await {
         // The request may have been carried out: only its response is incomplete.
         let broken = |why: &dyn std::fmt::Display| {
             Error::Timeout(format!("{what}: the response is incomplete: {why}"))
         };
-        let frame = frame.map_err(|error| broken(&error))?;
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) if !is_write && error.is::<LengthLimitError>() => {
+                return Err(Error::LimitExceeded(format!(
+                    "{what}: the response has more than {LONGEST_ANSWER} bytes; ask for less"
+                )));
+            }
+            Err(error) => return Err(broken(&error)),
+        };
         let Some(data) = frame.data_ref() else { continue };
         if let Err(Error::LimitExceeded(why)) = charge.grow(data.len()) {
-            return Err(broken(&why));
+            return Err(if is_write { broken(&why) } else { Error::LimitExceeded(format!("{what}: {why}")) });
         }
-        collected.extend_from_slice(data);
+        receive(data)?;
     }
-    Ok(collected)
+    Ok(())
 }
 
 /// Refuses a segment that could change the path, by the rule of Kubernetes for path segments.

@@ -2,7 +2,7 @@
 
 use http::Method;
 use oarlock_plugin::contract::{
-    Error, GroupVersionResource, ObjectKey, Part, PatchKind, Preconditions, Propagation, Written,
+    Error, GroupVersionResource, ObjectKey, PatchKind, Preconditions, Propagation, Written,
 };
 use oarlock_plugin::guest::host_bytes::Charge;
 use serde::Deserialize;
@@ -33,8 +33,13 @@ struct Metadata {
 // === impl Requester ===
 
 impl Requester {
-    pub(super) async fn get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
-        let path = self.object_path(target, key, Part::Object).await?;
+    pub(super) async fn get(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<String, Error> {
+        let path = self.object_path(target, key, subresource).await?;
         let what = describe("get", target, key);
         let body = self.send(Call { what: &what, ..call(Method::GET, path, Vec::new()) }).await?;
         String::from_utf8(body).map_err(|_| Error::Unavailable(format!("{what}: the response is not text")))
@@ -58,12 +63,12 @@ impl Requester {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
         force: bool,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
-        let path = self.object_path(target, key, part).await?;
+        let path = self.object_path(target, key, subresource).await?;
         let what = describe("apply", target, key);
         let _tree = self.charge_tree(&json, preconditions)?;
         let body = into_metadata(&what, json, preconditions)?;
@@ -83,12 +88,12 @@ impl Requester {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         kind: PatchKind,
         body: String,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
-        let path = self.object_path(target, key, part).await?;
+        let path = self.object_path(target, key, subresource).await?;
         let what = describe("patch", target, key);
         let _tree = self.charge_tree(&body, preconditions)?;
         let (content_type, body) = match kind {
@@ -117,10 +122,10 @@ impl Requester {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
     ) -> Result<Written, Error> {
-        let path = self.object_path(target, key, part).await?;
+        let path = self.object_path(target, key, subresource).await?;
         let what = describe("replace", target, key);
         let query = [("fieldManager", &*self.plugin)];
         let call = Call { query: &query, what: &what, ..call(Method::PUT, path, json.into_bytes()) };
@@ -132,9 +137,10 @@ impl Requester {
         target: &GroupVersionResource,
         key: &ObjectKey,
         propagation: Propagation,
+        grace_period_seconds: Option<u32>,
         preconditions: &Preconditions,
     ) -> Result<(), Error> {
-        let path = self.object_path(target, key, Part::Object).await?;
+        let path = self.object_path(target, key, "").await?;
         let what = describe("delete", target, key);
         let policy = match propagation {
             Propagation::Background => "Background",
@@ -142,6 +148,9 @@ impl Requester {
             Propagation::Orphan => "Orphan",
         };
         let mut options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
+        if let Some(seconds) = grace_period_seconds {
+            options["gracePeriodSeconds"] = seconds.into();
+        }
         if any(preconditions) {
             complete(&what, preconditions)?;
             options["preconditions"] = Value::Object(fields(preconditions));

@@ -45,8 +45,8 @@ pub(super) fn check(description: &Description) -> Result<(), Error> {
     for it in &description.subscriptions {
         let part = || format!("subscription {:?}", it.name);
         place(&part, &it.target, &it.namespaces)?;
-        if let Enqueue::Label(label) = &it.enqueue {
-            label_key(&part, label)?;
+        if let Enqueue::Label(named) = &it.enqueue {
+            label_key(&part, &named.at)?;
         }
     }
     for it in &description.reads {
@@ -55,8 +55,8 @@ pub(super) fn check(description: &Description) -> Result<(), Error> {
     for it in &description.indices {
         index(description, it)?;
     }
-    for it in &description.writes {
-        let part = || format!("write of {}", it.target.plural);
+    for it in &description.requests {
+        let part = || format!("request for {}", it.target.plural);
         place(&part, &it.target, &it.namespaces)?;
         if !it.subresource.is_empty() {
             let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
@@ -144,7 +144,7 @@ fn refuse(part: &impl Fn() -> String, message: String) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use oarlock_plugin::contract::{Content, Read, Subscription, Write};
+    use oarlock_plugin::contract::{Content, NamedAt, Read, Request, Scope, Subscription};
 
     use super::super::Plan;
     use super::*;
@@ -170,20 +170,23 @@ mod tests {
                 fields: vec!["/spec/replicas".to_owned()],
                 content: Content::Full,
                 resync_seconds: 0,
-                enqueue: Enqueue::Label("example.com/owner".to_owned()),
+                enqueue: label("example.com/owner"),
+                ignore_own_writes: false,
             }],
             reads: vec![Read {
                 name: "apps".to_owned(),
                 target: target(),
                 namespaces: Namespaces::All,
                 content: Content::Metadata,
+                wakes: false,
             }],
             indices: vec![Index {
                 name: "by-owner".to_owned(),
                 lister: "apps".to_owned(),
                 source: IndexSource::Pointer("/metadata/annotations/owner".to_owned()),
             }],
-            writes: vec![Write {
+            schedules: vec![],
+            requests: vec![Request {
                 target: target(),
                 namespaces: Namespaces::All,
                 verbs: vec!["get".to_owned(), "patch".to_owned()],
@@ -191,6 +194,10 @@ mod tests {
             }],
             stateless: true,
         }
+    }
+
+    fn label(name: &str) -> Enqueue {
+        Enqueue::Label(NamedAt { at: name.to_owned(), scope: Scope::SameNamespace })
     }
 
     fn refused(change: impl FnOnce(&mut Description)) -> String {
@@ -208,16 +215,16 @@ mod tests {
             refused(|it| it.subscriptions[0].target.group = "-apps".to_owned()),
             refused(|it| it.subscriptions[0].target.version = "v1-".to_owned()),
             refused(|it| it.subscriptions[0].namespaces = Namespaces::One("Team_A".to_owned())),
-            refused(|it| it.subscriptions[0].enqueue = Enqueue::Label("a b".to_owned())),
+            refused(|it| it.subscriptions[0].enqueue = label("a b")),
             refused(|it| it.subscriptions[0].fields = vec!["/a".repeat(65)]),
             refused(|it| it.reads[0].namespaces = Namespaces::One("a/b".to_owned())),
             refused(|it| it.indices[0].source = IndexSource::Pointer("/spec/replicas".to_owned())),
             refused(|it| it.indices[0].source = IndexSource::Pointer("/metadata".repeat(65))),
             refused(|it| it.indices[0].source = IndexSource::Label("-app-".to_owned())),
-            refused(|it| it.writes[0].verbs = vec!["remove".to_owned()]),
-            refused(|it| it.writes[0].verbs = vec!["frobnicate".to_owned()]),
-            refused(|it| it.writes[0].subresource = "*".to_owned()),
-            refused(|it| it.writes[0].subresource = "sta/tus".to_owned()),
+            refused(|it| it.requests[0].verbs = vec!["remove".to_owned()]),
+            refused(|it| it.requests[0].verbs = vec!["frobnicate".to_owned()]),
+            refused(|it| it.requests[0].subresource = "*".to_owned()),
+            refused(|it| it.requests[0].subresource = "sta/tus".to_owned()),
         ];
         insta::assert_snapshot!(messages.join("\n"), @r#"
         subscription "apps": unable to parse requirement: found '', expected: ',' or ')'
@@ -231,10 +238,10 @@ mod tests {
         index "by-owner": /spec/replicas is not part of the metadata, which is all that the read "apps" declares: declare `content: full`, or name something else
         index "by-owner": a JSON pointer may have at most 64 segments, this one has 65
         index "by-owner": "-app-" cannot be the key of a label
-        write of deployments: "remove" is no verb of Kubernetes; did you mean `delete`? (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
-        write of deployments: "frobnicate" is no verb of Kubernetes (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
-        write of deployments: "*" is no subresource, such as `status`
-        write of deployments: "sta/tus" is no subresource, such as `status`
+        request for deployments: "remove" is no verb of Kubernetes; did you mean `delete`? (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
+        request for deployments: "frobnicate" is no verb of Kubernetes (verbs: get, list, watch, create, update, patch, delete, deletecollection, bind, escalate, impersonate, approve, sign)
+        request for deployments: "*" is no subresource, such as `status`
+        request for deployments: "sta/tus" is no subresource, such as `status`
         "#);
     }
 }

@@ -1,15 +1,15 @@
 //! Warnings about rights with which an account can gain further rights, after Kubernetes' "RBAC Good
 //! Practices".
 
-use oarlock_plugin::contract::{Namespaces, Write as Writes};
+use oarlock_plugin::contract::{Namespaces, Request};
 
 use super::Needs;
 
 /// Returns one sentence for each dangerous right that a plugin declares.
 pub(super) fn of(needs: &Needs) -> Vec<String> {
     let mut risks = Vec::new();
-    for write in &needs.description.writes {
-        let Writes { target, namespaces, verbs, subresource } = write;
+    for request in &needs.description.requests {
+        let Request { target, namespaces, verbs, subresource } = request;
         let resource = match subresource.as_str() {
             "" => target.plural.clone(),
             subresource => format!("{}/{subresource}", target.plural),

@@ -1,4 +1,4 @@
-use oarlock_plugin::contract::{Content, Enqueue, GroupVersionResource, Read, Subscription, Write as Writes};
+use oarlock_plugin::contract::{Content, Enqueue, GroupVersionResource, Read, Request, Subscription};
 
 use super::*;
 
@@ -17,15 +17,22 @@ fn subscription(group: &str, plural: &str, namespaces: Namespaces) -> Subscripti
         content: Content::Full,
         resync_seconds: 0,
         enqueue: Enqueue::Nothing,
+        ignore_own_writes: false,
     }
 }
 
 fn read(plural: &str, namespaces: Namespaces) -> Read {
-    Read { name: plural.to_owned(), target: target("", plural), namespaces, content: Content::Full }
+    Read {
+        name: plural.to_owned(),
+        target: target("", plural),
+        namespaces,
+        content: Content::Full,
+        wakes: false,
+    }
 }
 
-fn write(group: &str, plural: &str, subresource: &str, namespaces: Namespaces, verbs: &[&str]) -> Writes {
-    Writes {
+fn write(group: &str, plural: &str, subresource: &str, namespaces: Namespaces, verbs: &[&str]) -> Request {
+    Request {
         target: target(group, plural),
         namespaces,
         verbs: verbs.iter().map(|&verb| verb.to_owned()).collect(),
@@ -50,7 +57,8 @@ fn mirror() -> Needs {
             ],
             reads: vec![read("namespaces", Namespaces::All), read("configmaps", one("kube-system"))],
             indices: Vec::new(),
-            writes: vec![
+            schedules: vec![],
+            requests: vec![
                 write("", "configmaps", "", Namespaces::All, &["delete", "create", "patch"]),
                 write("", "secrets", "", Namespaces::All, &["create", "patch", "delete"]),
             ],
@@ -68,7 +76,8 @@ fn narrow() -> Needs {
             name: "narrow".to_owned(),
             subscriptions: vec![subscription("apps", "deployments", one("team-a"))],
             reads: Vec::new(),
-            writes: vec![
+            schedules: vec![],
+            requests: vec![
                 write("apps", "deployments", "status", one("team-a"), &["patch"]),
                 write("", "configmaps", "", one("team-b"), &["update"]),
             ],
@@ -367,7 +376,7 @@ fn two_plugins_can_share_an_account() {
 #[test]
 fn a_declared_wildcard_is_an_error() {
     let mut needs = mirror();
-    needs.description.writes[0].verbs = vec!["*".to_owned()];
+    needs.description.requests[0].verbs = vec!["*".to_owned()];
     insta::assert_snapshot!(for_plugins(&[needs]).unwrap_err(), @"plugin mirror declares `*` as verb. Rights are granted by name only. Fix: name each verb that the plugin needs");
     let mut needs = mirror();
     needs.description.reads[0].target.plural = "*".to_owned();
@@ -441,7 +450,7 @@ fn a_candidate_may_hold_one_lease_and_record_events() {
 fn dangerous_rights_have_warnings() {
     let mut needs = narrow();
     let everywhere = Namespaces::All;
-    needs.description.writes = vec![
+    needs.description.requests = vec![
         write("rbac.authorization.k8s.io", "roles", "", one("team-a"), &["create", "escalate", "bind"]),
         write("", "serviceaccounts", "", everywhere.clone(), &["impersonate"]),
         write("", "serviceaccounts", "token", one("kube-system"), &["create"]),

@@ -25,7 +25,7 @@ const WHAT: &str = "list";
 const MAX_ENVELOPE_BYTES: usize = 1 << 20;
 
 /// Takes the bytes of a page and returns its objects.
-pub(super) struct PageDecoder<'c> {
+pub struct PageDecoder<'c> {
     config: &'c Config,
     hook: ItemHook<'c>,
     items: Vec<Object>,
@@ -95,7 +95,8 @@ struct ListMetadata {
 // === impl PageDecoder ===
 
 impl<'c> PageDecoder<'c> {
-    pub(super) fn new(config: &'c Config, hook: ItemHook<'c>) -> Self {
+    /// Returns a decoder of one page. The hook receives each object as soon as it has arrived.
+    pub fn new(config: &'c Config, hook: ItemHook<'c>) -> Self {
         Self {
             config,
             hook,
@@ -109,7 +110,11 @@ impl<'c> PageDecoder<'c> {
     }
 
     /// Decodes the next bytes of the page; chunks may end anywhere.
-    pub(super) fn push(&mut self, mut chunk: &[u8]) -> Result<(), DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not a list of objects.
+    pub fn push(&mut self, mut chunk: &[u8]) -> Result<(), DecodeError> {
         while !chunk.is_empty() {
             chunk = match &mut self.position {
                 Position::Envelope => self.envelope(chunk)?,
@@ -129,7 +134,11 @@ impl<'c> PageDecoder<'c> {
     }
 
     /// Returns the page, if all of it has arrived.
-    pub(super) fn finish(self) -> Result<ListPage, DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// The bytes end too early, or are not a list.
+    pub fn finish(self) -> Result<ListPage, DecodeError> {
         let envelope = parse_envelope(&self.envelope.bytes)?;
         if envelope.kind == "Table" && envelope.api_version.starts_with("meta.k8s.io/") {
             return Err(DecodeError::UnsupportedList(format!("{}, Kind=Table", envelope.api_version)));

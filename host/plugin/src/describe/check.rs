@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, fmt::Display};
 use crate::{
     Component,
     contract::{
-        Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, Subscription,
-        Test,
+        Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, OwnerKind,
+        Schedule, Subscription, Test, Trigger, WallTimes, WorkKey,
     },
     guest, imports,
 };
@@ -22,6 +22,13 @@ const MAX_INDICES: usize = 32;
 const MAX_FIELDS: usize = 64;
 const MAX_CONDITIONS: usize = 16;
 const MAX_PARTS: usize = 256;
+const MAX_SCHEDULES: usize = 32;
+/// The maximum number of values of one `in` or `not-in`.
+const MAX_VALUES: usize = 64;
+/// A year.
+const MAX_INTERVAL_SECONDS: u32 = 31_536_000;
+const MAX_CRON_BYTES: usize = 256;
+const MAX_OBJECT_NAME_BYTES: usize = 253;
 
 /// The first defect of a description.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,16 +55,19 @@ struct Checker {
 
 impl Checker {
     fn check(&self, description: &Description) -> Result<(), Invalid> {
-        let Description { name, version, subscriptions, reads, indices, writes, stateless: _ } = description;
+        let Description { name, version, subscriptions, reads, indices, requests, schedules, stateless: _ } =
+            description;
         check_name("name", name)?;
         check_text("version", version)?;
         check_count("subscriptions", subscriptions.len(), MAX_SUBSCRIPTIONS)?;
         check_count("reads", reads.len(), MAX_PARTS)?;
         check_count("indices", indices.len(), MAX_INDICES)?;
-        check_count("writes", writes.len(), MAX_PARTS)?;
+        check_count("requests", requests.len(), MAX_PARTS)?;
+        check_count("schedules", schedules.len(), MAX_SCHEDULES)?;
         check_unique("subscriptions", subscriptions.iter().map(|subscription| &subscription.name))?;
         check_unique("reads", reads.iter().map(|read| &read.name))?;
         check_unique("indices", indices.iter().map(|index| &index.name))?;
+        check_unique("schedules", schedules.iter().map(|schedule| &schedule.name))?;
         for subscription in subscriptions {
             self.check_subscription(subscription)?;
         }
@@ -65,6 +75,12 @@ impl Checker {
             let at = format!("reads[{}]", read.name);
             check_target(&at, &read.target)?;
             check_namespaces(&at, &read.namespaces)?;
+            if read.wakes && !self.reconciler {
+                return Err(invalid(
+                    format!("{at}.wakes"),
+                    "it queues keys, and the component does not export `reconciler`",
+                ));
+            }
         }
         for index in indices {
             let at = format!("indices[{}]", index.name);
@@ -80,16 +96,16 @@ impl Checker {
                 IndexSource::OwnerUid => {}
             }
         }
-        for (idx, write) in writes.iter().enumerate() {
-            let at = format!("writes[{idx}]");
-            check_target(&at, &write.target)?;
-            check_namespaces(&at, &write.namespaces)?;
-            check_text(&format!("{at}.subresource"), &write.subresource)?;
-            check_count(&format!("{at}.verbs"), write.verbs.len(), 16)?;
-            if write.verbs.is_empty() {
-                return Err(invalid(format!("{at}.verbs"), "empty: a write names at least one verb"));
+        for (idx, request) in requests.iter().enumerate() {
+            let at = format!("requests[{idx}]");
+            check_target(&at, &request.target)?;
+            check_namespaces(&at, &request.namespaces)?;
+            check_text(&format!("{at}.subresource"), &request.subresource)?;
+            check_count(&format!("{at}.verbs"), request.verbs.len(), 16)?;
+            if request.verbs.is_empty() {
+                return Err(invalid(format!("{at}.verbs"), "empty: a request names at least one verb"));
             }
-            for verb in &write.verbs {
+            for verb in &request.verbs {
                 if verb.is_empty() || !verb.bytes().all(|b| b.is_ascii_lowercase()) {
                     return Err(invalid(
                         format!("{at}.verbs"),
@@ -98,7 +114,32 @@ impl Checker {
                 }
             }
         }
+        for schedule in schedules {
+            self.check_schedule(schedule)?;
+        }
         Ok(())
+    }
+
+    fn check_schedule(&self, schedule: &Schedule) -> Result<(), Invalid> {
+        let Schedule { name, trigger, at_start: _, key } = schedule;
+        let at = format!("schedules[{name}]");
+        if !self.reconciler {
+            return Err(invalid(at, "it adds a key, and the component does not export `reconciler`"));
+        }
+        match trigger {
+            Trigger::EverySeconds(seconds) if !(1..=MAX_INTERVAL_SECONDS).contains(seconds) => {
+                return Err(invalid(
+                    format!("{at}.trigger"),
+                    format_args!("the interval is {seconds} s, not 1 to {MAX_INTERVAL_SECONDS}"),
+                ));
+            }
+            Trigger::EverySeconds(_) => {}
+            Trigger::At(WallTimes { cron, time_zone }) => {
+                check_length(&format!("{at}.trigger.cron"), cron, MAX_CRON_BYTES)?;
+                check_length(&format!("{at}.trigger.time-zone"), time_zone, MAX_CRON_BYTES)?;
+            }
+        }
+        key.as_ref().map_or(Ok(()), |key| check_key(&format!("{at}.key"), key))
     }
 
     fn check_subscription(&self, subscription: &Subscription) -> Result<(), Invalid> {
@@ -112,6 +153,7 @@ impl Checker {
             content: _,
             resync_seconds: _,
             enqueue,
+            ignore_own_writes: _,
         } = subscription;
         let at = format!("subscriptions[{name}]");
         check_target(&at, target)?;
@@ -141,9 +183,13 @@ impl Checker {
                 ));
             }
             Enqueue::Itself => {}
-            Enqueue::ControllerOwner(kind) => check_name(at, kind)?,
-            Enqueue::Pointer(pointer) => check_part(at, pointer)?,
-            Enqueue::Label(label) => check_label(at, label)?,
+            Enqueue::ControllerOwner(OwnerKind { group, kind, scope: _ }) => {
+                check_group(&format!("{at}.group"), group)?;
+                check_name(at, kind)?;
+            }
+            Enqueue::Pointer(named) => check_part(at, &named.at)?,
+            Enqueue::Label(named) => check_label(at, &named.at)?,
+            Enqueue::Key(key) => check_key(at, key)?,
         }
         Ok(())
     }
@@ -151,38 +197,64 @@ impl Checker {
 
 fn check_condition(at: &str, condition: &FieldCondition) -> Result<(), Invalid> {
     check_part(&format!("{at}.pointer"), &condition.pointer)?;
+    let at = format!("{at}.test");
     match &condition.test {
         Test::Exists | Test::Absent => Ok(()),
-        Test::Equals(json) | Test::Differs(json) => {
-            let at = format!("{at}.test");
-            check_text(&at, json)?;
-            serde_json::from_str::<serde::de::IgnoredAny>(json).map_err(|e| {
-                invalid(at, format_args!("{json:?} is not JSON ({e}); a string needs its quotes"))
-            })?;
-            Ok(())
+        Test::Equals(json) | Test::Differs(json) => check_json(&at, json).map(|_| ()),
+        Test::In(values) | Test::NotIn(values) => {
+            check_count(&at, values.len(), MAX_VALUES)?;
+            if values.is_empty() {
+                return Err(invalid(at, "there is no value to compare with"));
+            }
+            let n_bytes = values.iter().map(String::len).sum();
+            check_size(&at, n_bytes, MAX_TEXT_BYTES)?;
+            values
+                .iter()
+                .enumerate()
+                .try_for_each(|(idx, json)| check_json(&format!("{at}[{idx}]"), json).map(|_| ()))
         }
+        Test::Greater(json) | Test::Less(json) => match check_json(&at, json)? {
+            serde_json::Value::Number(_) | serde_json::Value::String(_) => Ok(()),
+            _ => Err(invalid(at, format_args!("{json:?} is neither a number nor a string"))),
+        },
     }
+}
+
+fn check_json(at: &str, json: &str) -> Result<serde_json::Value, Invalid> {
+    check_text(at, json)?;
+    serde_json::from_str(json)
+        .map_err(|e| invalid(at, format_args!("{json:?} is not JSON ({e}); a string needs its quotes")))
+}
+
+fn check_key(at: &str, key: &WorkKey) -> Result<(), Invalid> {
+    let WorkKey { kind, object } = key;
+    check_name(&format!("{at}.kind"), kind)?;
+    check_length(&format!("{at}.object.namespace"), &object.namespace, MAX_OBJECT_NAME_BYTES)?;
+    check_length(&format!("{at}.object.name"), &object.name, MAX_OBJECT_NAME_BYTES)
+}
+
+fn is_plain(text: &str) -> bool {
+    text.len() <= MAX_OBJECT_NAME_BYTES
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+}
+
+fn check_group(at: &str, group: &str) -> Result<(), Invalid> {
+    if !is_plain(group) {
+        return Err(invalid(at, format_args!("{} is not an API group", shown(group))));
+    }
+    Ok(())
 }
 
 fn check_target(at: &str, target: &GroupVersionResource) -> Result<(), Invalid> {
     let GroupVersionResource { group, version, plural } = target;
-    let plain = |text: &str| {
-        text.len() <= 253
-            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
-    };
-    if !plain(group) {
-        return Err(invalid(
-            format!("{at}.target.group"),
-            format_args!("{} is not an API group", shown(group)),
-        ));
-    }
-    if version.is_empty() || !plain(version) {
+    check_group(&format!("{at}.target.group"), group)?;
+    if version.is_empty() || !is_plain(version) {
         return Err(invalid(
             format!("{at}.target.version"),
             format_args!("{} is not an API version", shown(version)),
         ));
     }
-    if plural.is_empty() || !plain(plural) {
+    if plural.is_empty() || !is_plain(plural) {
         return Err(invalid(
             format!("{at}.target.plural"),
             format_args!("{} is not a plural resource name, such as `configmaps`", shown(plural)),
@@ -247,8 +319,16 @@ fn check_name(at: &str, name: &str) -> Result<(), Invalid> {
 }
 
 fn check_text(at: &str, text: &str) -> Result<(), Invalid> {
-    if text.len() > MAX_TEXT_BYTES {
-        return Err(invalid(at, format_args!("it has {} bytes, more than {MAX_TEXT_BYTES}", text.len())));
+    check_length(at, text, MAX_TEXT_BYTES)
+}
+
+fn check_length(at: &str, text: &str, most: usize) -> Result<(), Invalid> {
+    check_size(at, text.len(), most)
+}
+
+fn check_size(at: &str, n_bytes: usize, most: usize) -> Result<(), Invalid> {
+    if n_bytes > most {
+        return Err(invalid(at, format_args!("it has {n_bytes} bytes, more than {most}")));
     }
     Ok(())
 }
@@ -272,7 +352,7 @@ fn invalid(field: impl Into<String>, reason: impl Display) -> Invalid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Content;
+    use crate::contract::{Content, NamedAt, ObjectKey, Scope};
 
     /// The defects that depend on the exports of a component. The fixture `misdescribes` covers the others.
     #[test]
@@ -291,19 +371,35 @@ mod tests {
             content: Content::Full,
             resync_seconds: 0,
             enqueue,
+            ignore_own_writes: false,
         };
         let check = |handler, reconciler, enqueue| {
             let checked = Checker { handler, reconciler }.check_subscription(&subscription(enqueue));
             checked.map_err(|invalid| invalid.to_string())
         };
+        let at = |at: &str, rule: fn(NamedAt) -> Enqueue| {
+            rule(NamedAt { at: at.into(), scope: Scope::SameNamespace })
+        };
+        let owner = |group: &str, kind: &str| {
+            let (group, kind) = (group.to_owned(), kind.to_owned());
+            Enqueue::ControllerOwner(OwnerKind { group, kind, scope: Scope::Cluster })
+        };
+        let all = |name: &str| {
+            let object = ObjectKey { namespace: String::new(), name: name.into() };
+            Enqueue::Key(WorkKey { kind: "all".into(), object })
+        };
         assert_eq!(check(true, false, Enqueue::Nothing), Ok(()));
+        assert_eq!(check(false, true, owner("apps", "Deployment")), Ok(()));
+        assert_eq!(check(false, true, all("")), Ok(()));
+        insta::assert_snapshot!(check(false, true, all(&"n".repeat(254))).unwrap_err(), @"subscriptions[pods].enqueue.object.name: it has 254 bytes, more than 253");
+        insta::assert_snapshot!(check(false, true, owner("Apps", "Deployment")).unwrap_err(), @r#"subscriptions[pods].enqueue.group: "Apps" is not an API group"#);
         assert_eq!(check(false, true, Enqueue::Itself), Ok(()));
-        assert_eq!(check(false, true, Enqueue::Pointer("/spec/nodeName".into())), Ok(()));
+        assert_eq!(check(false, true, at("/spec/nodeName", Enqueue::Pointer)), Ok(()));
         insta::assert_snapshot!(check(false, true, Enqueue::Nothing).unwrap_err(), @"subscriptions[pods].enqueue: `nothing` calls the handler, which the component does not export");
         insta::assert_snapshot!(check(true, false, Enqueue::Itself).unwrap_err(), @"subscriptions[pods].enqueue: the component does not export `reconciler`, so it can only be `nothing`");
-        insta::assert_snapshot!(check(true, true, Enqueue::Pointer("spec".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
-        insta::assert_snapshot!(check(true, true, Enqueue::Pointer(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
-        insta::assert_snapshot!(check(true, true, Enqueue::Label(String::new())).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
-        insta::assert_snapshot!(check(true, true, Enqueue::ControllerOwner("a b".into())).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is not a name (at most 63 bytes, no white space)"#);
+        insta::assert_snapshot!(check(true, true, at("spec", Enqueue::Pointer)).unwrap_err(), @r#"subscriptions[pods].enqueue: the JSON pointer "spec" does not begin with /, such as /metadata/name"#);
+        insta::assert_snapshot!(check(true, true, at("", Enqueue::Pointer)).unwrap_err(), @"subscriptions[pods].enqueue: the empty JSON pointer means the whole object: name a field of it, such as /spec");
+        insta::assert_snapshot!(check(true, true, at("", Enqueue::Label)).unwrap_err(), @"subscriptions[pods].enqueue: the label's name is empty");
+        insta::assert_snapshot!(check(true, true, owner("apps", "a b")).unwrap_err(), @r#"subscriptions[pods].enqueue: "a b" is not a name (at most 63 bytes, no white space)"#);
     }
 }

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 use crate::{
     contract::{
-        Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind,
-        Preconditions, Projection, Propagation, Row, WorkKey, Written,
+        Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
+        Projection, Propagation, Row, WorkKey, Written,
     },
-    kube_access::{GuestEvent, KubeAccess},
+    kube_access::{GuestEvent, KubeAccess, Selectors},
 };
 
 /// Returns `not-synced` for every read of the cache, and `unavailable` for every other call.
@@ -57,7 +57,18 @@ impl KubeAccess for NoAccess {
         Err(not_synced())
     }
 
-    async fn client_get(&self, _: &GroupVersionResource, _: &ObjectKey) -> Result<String, Error> {
+    async fn client_get(&self, _: &GroupVersionResource, _: &ObjectKey, _: &str) -> Result<String, Error> {
+        Err(unavailable())
+    }
+
+    async fn client_list(
+        &self,
+        _: &GroupVersionResource,
+        _: &Namespaces,
+        _: Selectors<'_>,
+        _: &Projection,
+        _: &PageRequest,
+    ) -> Result<Page, Error> {
         Err(unavailable())
     }
 
@@ -69,7 +80,7 @@ impl KubeAccess for NoAccess {
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
-        _: Part,
+        _: &str,
         _: String,
         _: bool,
         _: &Preconditions,
@@ -81,7 +92,7 @@ impl KubeAccess for NoAccess {
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
-        _: Part,
+        _: &str,
         _: PatchKind,
         _: String,
         _: &Preconditions,
@@ -93,7 +104,7 @@ impl KubeAccess for NoAccess {
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
-        _: Part,
+        _: &str,
         _: String,
     ) -> Result<Written, Error> {
         Err(unavailable())
@@ -104,6 +115,7 @@ impl KubeAccess for NoAccess {
         _: &GroupVersionResource,
         _: &ObjectKey,
         _: Propagation,
+        _: Option<u32>,
         _: &Preconditions,
     ) -> Result<(), Error> {
         Err(unavailable())

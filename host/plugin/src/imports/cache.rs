@@ -93,21 +93,21 @@ impl Host for StoreState {
     }
 }
 
-fn check_projection(projection: &Projection) -> Result<(), Error> {
+pub(super) fn check_projection(projection: &Projection) -> Result<(), Error> {
     match projection {
         Projection::Fields(pointers) => check_pointers(pointers),
         Projection::Keys | Projection::Json => Ok(()),
     }
 }
 
-fn check_namespaces(namespaces: &Namespaces) -> Result<(), Error> {
+pub(super) fn check_namespaces(namespaces: &Namespaces) -> Result<(), Error> {
     match namespaces {
         Namespaces::One(namespace) => check_short("namespace", namespace),
         Namespaces::All => Ok(()),
     }
 }
 
-fn check_page(page: PageRequest) -> Result<PageRequest, Error> {
+pub(super) fn check_page(page: PageRequest) -> Result<PageRequest, Error> {
     check_short("continue token", &page.continue_token)?;
     let limit = if page.limit == 0 { MAX_ROWS } else { page.limit.min(MAX_ROWS) };
     Ok(PageRequest { limit, ..page })

@@ -2,26 +2,68 @@
 
 use std::sync::Arc;
 
+use super::cache::{check_namespaces, check_page, check_projection};
 use super::{check_key, check_short, check_target};
 use crate::{
     bindings::oarlock::plugin::client::Host,
     contract::{
-        Error, GroupVersionResource, ObjectKey, Part, PatchKind, Preconditions, Propagation, Written,
+        Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
+        Projection, Propagation, Written,
     },
+    kube_access::Selectors,
     state::StoreState,
 };
 
 /// The maximum size of a request's body, as in the API server.
 const MAX_BODY_BYTES: usize = 3 << 20;
 
+/// The number of rows of a page for which the guest names no limit, as in client-go's pager.
+const LIVE_ROWS: u32 = 500;
+
+/// Subresources that open a stream, or whose content is not JSON.
+const STREAMS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+
 impl Host for StoreState {
-    async fn get(&mut self, target: GroupVersionResource, key: ObjectKey) -> Result<String, Error> {
+    async fn get(
+        &mut self,
+        target: GroupVersionResource,
+        key: ObjectKey,
+        subresource: String,
+    ) -> Result<String, Error> {
         check_target(&target)?;
         check_key(&key)?;
+        check_subresource(&subresource)?;
         let access = Arc::clone(&self.access);
-        let json = self.waits_for("client.get", access.client_get(&target, &key)).await?;
+        let json = self.waits_for("client.get", access.client_get(&target, &key, &subresource)).await?;
         self.replaceable.fetched(&target, &key, &json);
         Ok(json)
+    }
+
+    async fn list(
+        &mut self,
+        target: GroupVersionResource,
+        namespaces: Namespaces,
+        label_selector: String,
+        field_selector: String,
+        projection: Projection,
+        page: PageRequest,
+    ) -> Result<Page, Error> {
+        check_target(&target)?;
+        check_namespaces(&namespaces)?;
+        check_short("label selector", &label_selector)?;
+        check_short("field selector", &field_selector)?;
+        check_projection(&projection)?;
+        let limit = if page.limit == 0 { LIVE_ROWS } else { page.limit };
+        let page = check_page(PageRequest { limit, ..page })?;
+        let selectors = Selectors { labels: &label_selector, fields: &field_selector };
+        let access = Arc::clone(&self.access);
+        let page = self
+            .waits_for("client.list", access.client_list(&target, &namespaces, selectors, &projection, &page))
+            .await?;
+        if matches!(projection, Projection::Json) {
+            self.replaceable.listed(&target, &page.rows);
+        }
+        Ok(page)
     }
 
     async fn create(
@@ -42,54 +84,57 @@ impl Host for StoreState {
         &mut self,
         target: GroupVersionResource,
         key: ObjectKey,
-        part: Part,
+        subresource: String,
         json: String,
         force: bool,
         preconditions: Preconditions,
     ) -> Result<Written, Error> {
         check_target(&target)?;
         check_key(&key)?;
+        check_subresource(&subresource)?;
         check_body(&json)?;
         self.takes(&json)?;
         check_preconditions(&preconditions)?;
         let access = Arc::clone(&self.access);
-        self.waits_for("client.apply", access.client_apply(&target, &key, part, json, force, &preconditions))
-            .await
+        let applied = access.client_apply(&target, &key, &subresource, json, force, &preconditions);
+        self.waits_for("client.apply", applied).await
     }
 
     async fn patch(
         &mut self,
         target: GroupVersionResource,
         key: ObjectKey,
-        part: Part,
+        subresource: String,
         kind: PatchKind,
         body: String,
         preconditions: Preconditions,
     ) -> Result<Written, Error> {
         check_target(&target)?;
         check_key(&key)?;
+        check_subresource(&subresource)?;
         check_body(&body)?;
         self.takes(&body)?;
         check_preconditions(&preconditions)?;
         let access = Arc::clone(&self.access);
-        self.waits_for("client.patch", access.client_patch(&target, &key, part, kind, body, &preconditions))
-            .await
+        let patched = access.client_patch(&target, &key, &subresource, kind, body, &preconditions);
+        self.waits_for("client.patch", patched).await
     }
 
     async fn replace(
         &mut self,
         target: GroupVersionResource,
         key: ObjectKey,
-        part: Part,
+        subresource: String,
         json: String,
     ) -> Result<Written, Error> {
         check_target(&target)?;
         check_key(&key)?;
+        check_subresource(&subresource)?;
         check_body(&json)?;
         self.takes(&json)?;
         self.replaceable.check(&target, &key, &json)?;
         let access = Arc::clone(&self.access);
-        self.waits_for("client.replace", access.client_replace(&target, &key, part, json)).await
+        self.waits_for("client.replace", access.client_replace(&target, &key, &subresource, json)).await
     }
 
     async fn delete(
@@ -97,15 +142,28 @@ impl Host for StoreState {
         target: GroupVersionResource,
         key: ObjectKey,
         propagation: Propagation,
+        grace_period_seconds: Option<u32>,
         preconditions: Preconditions,
     ) -> Result<(), Error> {
         check_target(&target)?;
         check_key(&key)?;
         check_preconditions(&preconditions)?;
         let access = Arc::clone(&self.access);
-        self.waits_for("client.delete", access.client_delete(&target, &key, propagation, &preconditions))
-            .await
+        let deleted = access.client_delete(&target, &key, propagation, grace_period_seconds, &preconditions);
+        self.waits_for("client.delete", deleted).await
     }
+}
+
+fn check_subresource(subresource: &str) -> Result<(), Error> {
+    check_short("subresource", subresource)?;
+    if STREAMS.contains(&subresource) {
+        return Err(Error::Invalid(format!("the subresource {subresource:?} is a stream, not an object")));
+    }
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !subresource.bytes().all(is_plain) {
+        return Err(Error::Invalid(format!("{subresource:?} is no subresource, such as `status`")));
+    }
+    Ok(())
 }
 
 fn check_body(body: &str) -> Result<(), Error> {

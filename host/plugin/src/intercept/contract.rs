@@ -7,8 +7,7 @@ use crate::{
     },
     contract::{
         Datetime, Entry, Error, EventType, GroupVersionResource, Level, Namespaces, ObjectKey, ObjectRef,
-        Page, PageRequest, Part, PatchKind, Preconditions, Projection, Propagation, Row, Version, WorkKey,
-        Written,
+        Page, PageRequest, PatchKind, Preconditions, Projection, Propagation, Row, Version, WorkKey, Written,
     },
 };
 
@@ -78,8 +77,29 @@ impl cache::Host for Intercepted<'_> {
 }
 
 impl client::Host for Intercepted<'_> {
-    async fn get(&mut self, target: GroupVersionResource, key: ObjectKey) -> Result<String, Error> {
-        pass!(self, "client.get", (target, key) => client::Host::get(self.state, target, key).await)
+    async fn get(
+        &mut self,
+        target: GroupVersionResource,
+        key: ObjectKey,
+        subresource: String,
+    ) -> Result<String, Error> {
+        pass!(self, "client.get", (target, key, subresource) =>
+            client::Host::get(self.state, target, key, subresource).await)
+    }
+
+    async fn list(
+        &mut self,
+        target: GroupVersionResource,
+        namespaces: Namespaces,
+        label_selector: String,
+        field_selector: String,
+        projection: Projection,
+        page: PageRequest,
+    ) -> Result<Page, Error> {
+        pass!(self, "client.list", (target, namespaces, label_selector, field_selector, projection, page) =>
+            client::Host::list(
+                self.state, target, namespaces, label_selector, field_selector, projection, page
+            ).await)
     }
 
     async fn create(
@@ -96,37 +116,37 @@ impl client::Host for Intercepted<'_> {
         &mut self,
         target: GroupVersionResource,
         key: ObjectKey,
-        part: Part,
+        subresource: String,
         json: String,
         force: bool,
         preconditions: Preconditions,
     ) -> Result<Written, Error> {
-        pass!(self, "client.apply", (target, key, part, json, force, preconditions) =>
-            client::Host::apply(self.state, target, key, part, json, force, preconditions).await)
+        pass!(self, "client.apply", (target, key, subresource, json, force, preconditions) =>
+            client::Host::apply(self.state, target, key, subresource, json, force, preconditions).await)
     }
 
     async fn patch(
         &mut self,
         target: GroupVersionResource,
         key: ObjectKey,
-        part: Part,
+        subresource: String,
         kind: PatchKind,
         body: String,
         preconditions: Preconditions,
     ) -> Result<Written, Error> {
-        pass!(self, "client.patch", (target, key, part, kind, body, preconditions) =>
-            client::Host::patch(self.state, target, key, part, kind, body, preconditions).await)
+        pass!(self, "client.patch", (target, key, subresource, kind, body, preconditions) =>
+            client::Host::patch(self.state, target, key, subresource, kind, body, preconditions).await)
     }
 
     async fn replace(
         &mut self,
         target: GroupVersionResource,
         key: ObjectKey,
-        part: Part,
+        subresource: String,
         json: String,
     ) -> Result<Written, Error> {
-        pass!(self, "client.replace", (target, key, part, json) =>
-            client::Host::replace(self.state, target, key, part, json).await)
+        pass!(self, "client.replace", (target, key, subresource, json) =>
+            client::Host::replace(self.state, target, key, subresource, json).await)
     }
 
     async fn delete(
@@ -134,10 +154,13 @@ impl client::Host for Intercepted<'_> {
         target: GroupVersionResource,
         key: ObjectKey,
         propagation: Propagation,
+        grace_period_seconds: Option<u32>,
         preconditions: Preconditions,
     ) -> Result<(), Error> {
-        pass!(self, "client.delete", (target, key, propagation, preconditions) =>
-            client::Host::delete(self.state, target, key, propagation, preconditions).await)
+        pass!(self, "client.delete", (target, key, propagation, grace_period_seconds, preconditions) =>
+            client::Host::delete(
+                self.state, target, key, propagation, grace_period_seconds, preconditions
+            ).await)
     }
 }
 

@@ -12,11 +12,11 @@ use std::{
 use async_trait::async_trait;
 use oarlock_plugin::{
     contract::{
-        Error, GroupVersionResource, Level, Namespaces, ObjectKey, ObjectRef, Page, PageRequest, Part,
-        PatchKind, Preconditions, Projection, Propagation, Row, WorkKey, Written,
+        Error, GroupVersionResource, Level, Namespaces, ObjectKey, ObjectRef, Page, PageRequest, PatchKind,
+        Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
     guest::{LogLine, LogSink},
-    kube_access::{EventObject, GuestEvent, KubeAccess},
+    kube_access::{EventObject, GuestEvent, KubeAccess, Selectors},
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -157,8 +157,19 @@ impl KubeAccess for FakeKube {
         std::future::pending().await
     }
 
-    async fn client_get(&self, _: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
+    async fn client_get(&self, _: &GroupVersionResource, key: &ObjectKey, _: &str) -> Result<String, Error> {
         Ok(config_map(&key.namespace, &key.name, 7).to_string())
+    }
+
+    async fn client_list(
+        &self,
+        target: &GroupVersionResource,
+        _: &Namespaces,
+        _: Selectors<'_>,
+        _: &Projection,
+        _: &PageRequest,
+    ) -> Result<Page, Error> {
+        Err(Error::Forbidden(format!("list {}", target.plural)))
     }
 
     async fn client_create(&self, _: &GroupVersionResource, _: &str, _: String) -> Result<Written, Error> {
@@ -169,7 +180,7 @@ impl KubeAccess for FakeKube {
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
-        _: Part,
+        _: &str,
         _: String,
         _: bool,
         _: &Preconditions,
@@ -181,7 +192,7 @@ impl KubeAccess for FakeKube {
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
-        _: Part,
+        _: &str,
         _: PatchKind,
         _: String,
         _: &Preconditions,
@@ -193,7 +204,7 @@ impl KubeAccess for FakeKube {
         &self,
         _: &GroupVersionResource,
         key: &ObjectKey,
-        _: Part,
+        _: &str,
         _: String,
     ) -> Result<Written, Error> {
         Ok(Written { name: key.name.clone(), uid: "u".into(), resource_version: "8".into() })
@@ -204,6 +215,7 @@ impl KubeAccess for FakeKube {
         _: &GroupVersionResource,
         _: &ObjectKey,
         _: Propagation,
+        _: Option<u32>,
         _: &Preconditions,
     ) -> Result<(), Error> {
         Err(Error::Suspended("delete".into()))

@@ -144,6 +144,7 @@ async fn hands_over_too_much() {
     }
     match host.add_once("long-answer").await.unwrap().unwrap_err() {
         Failure::Retry(text) => assert_eq!(text, "ü".repeat(2 << 10)),
+        Failure::RetryAfter(info) => panic!("{}", info.message),
         Failure::Terminal(text) => panic!("{text}"),
     }
 }
@@ -186,8 +187,13 @@ async fn makes_mistakes() {
     cache.get, 65 fields: Err(Error::LimitExceeded("65 pointers, more than 64"))
     cache.list, long token: Err(Error::LimitExceeded("the continue token has 5120 bytes, more than 4096"))
     client.create, large: Err(Error::LimitExceeded("the body has 3145730 bytes, more than 3145728"))
-    client.replace, never fetched: Err(Error::Invalid("replace configmaps default/a: this instance did not fetch it with client.get (or fetched 1024 others since); objects in the cache lack pruned fields and must not be written back"))
+    client.replace, never fetched: Err(Error::Invalid("replace configmaps default/a: this instance did not fetch it with client.get or client.list (or fetched 1024 others since); objects in the cache lack pruned fields and must not be written back"))
     client.get: Ok("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"default\",\"name\":\"a\",\"uid\":\"uid-of-default-a\",\"resourceVersion\":\"7\",\"creationTimestamp\":\"2026-11-20T08:00:00Z\",\"labels\":{\"app\":\"hello\",\"oarlock.dev/of\":\"tests\"},\"annotations\":{\"note\":\"a \\\"quoted\\\" text, ünïcödé\"}},\"data\":{\"greeting\":\"hello 7\",\"other\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}}")
+    client.get, a stream: Err(Error::Invalid("the subresource \"log\" is a stream, not an object"))
+    client.get, no subresource: Err(Error::Invalid("\"../status\" is no subresource, such as `status`"))
+    client.list, long selector: Err(Error::LimitExceeded("the label selector has 5120 bytes, more than 4096"))
+    client.list, long token: Err(Error::LimitExceeded("the continue token has 5120 bytes, more than 4096"))
+    client.list, 65 fields: Err(Error::LimitExceeded("65 pointers, more than 64"))
     client.replace, as fetched: Ok(Written { name: "a", uid: "u", resource-version: "8" })
     client.replace, another version: Err(Error::Invalid("replace configmaps default/a: the text has resourceVersion \"1\", client.get returned \"7\""))
     events.emit, reason: Err(Error::Invalid("the reason \"not camel case\" is not one CamelCase word of at most 128 characters"))
@@ -223,6 +229,11 @@ async fn misdescribes() {
         "33 indices",
         "write without verbs",
         "300 reads",
+        "no values",
+        "65 values",
+        "greater than a list",
+        "wakes without reconciler",
+        "schedules without reconciler",
     ] {
         let host = Host::with("misdescribes", Limits::default(), json!({ "how": how })).await;
         errors.push_str(&format!("{}\n", host.describe().await.unwrap_err()));
@@ -243,8 +254,13 @@ async fn misdescribes() {
     the plugin's description is invalid: subscriptions[configmaps].enqueue: the component does not export `reconciler`, so it can only be `nothing`
     the plugin's description is invalid: indices[by-app].lister: no read has the name "pods"
     the plugin's description is invalid: indices: there are 33, more than 32
-    the plugin's description is invalid: writes[0].verbs: empty: a write names at least one verb
+    the plugin's description is invalid: requests[0].verbs: empty: a request names at least one verb
     the plugin's description is invalid: reads: there are 300, more than 256
+    the plugin's description is invalid: subscriptions[configmaps].conditions[0].test: there is no value to compare with
+    the plugin's description is invalid: subscriptions[configmaps].conditions[0].test: there are 65, more than 64
+    the plugin's description is invalid: subscriptions[configmaps].conditions[0].test: "[1]" is neither a number nor a string
+    the plugin's description is invalid: reads[configmaps].wakes: it queues keys, and the component does not export `reconciler`
+    the plugin's description is invalid: schedules[nightly]: it adds a key, and the component does not export `reconciler`
     "#);
     let host = Host::new("misdescribes").await;
     assert_eq!(host.describe().await.unwrap().name, "misdescribes");

@@ -4,8 +4,8 @@ use std::{fmt::Write, path::Path};
 
 use oarlock_controller::{config::PluginFile, report::OneLine};
 use oarlock_plugin::contract::{
-    Content, Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, Namespaces, Read,
-    Subscription, Test, Write as Writes,
+    Content, Description, Enqueue, FieldCondition, GroupVersionResource, IndexSource, NamedAt, Namespaces,
+    OwnerKind, Read, Request, Schedule, Scope, Subscription, Test, Trigger, WallTimes, WorkKey,
 };
 
 use super::super::examine::Examined;
@@ -50,7 +50,8 @@ pub(super) fn component(path: &Path, examined: &Examined) -> String {
 }
 
 fn described(table: &mut Table, description: &Description) {
-    let Description { name, version, subscriptions, reads, indices, writes, stateless } = description;
+    let Description { name, version, subscriptions, reads, indices, requests, schedules, stateless } =
+        description;
     let state = if *stateless {
         "stateless"
     } else {
@@ -60,9 +61,11 @@ fn described(table: &mut Table, description: &Description) {
     for it in subscriptions {
         table.row("watches", subscription(it));
     }
-    for Read { name, target, namespaces, content } in reads {
+    for Read { name, target, namespaces, content, wakes } in reads {
         let what = resource(target);
-        table.row("reads", format!("{name}: {what} in {}{}", place(namespaces), metadata_only(*content)));
+        let wakes = if *wakes { ", wakes the keys that read it" } else { "" };
+        let (place, content) = (place(namespaces), metadata_only(*content));
+        table.row("reads", format!("{name}: {what} in {place}{content}{wakes}"));
     }
     for index in indices {
         let source = match &index.source {
@@ -72,11 +75,40 @@ fn described(table: &mut Table, description: &Description) {
         };
         table.row("indices", format!("{}: {} by {source}", index.name, index.lister));
     }
-    for Writes { target, namespaces, verbs, subresource } in writes {
+    for Request { target, namespaces, verbs, subresource } in requests {
         let slash = if subresource.is_empty() { "" } else { "/" };
         let what = resource(target);
         let verbs = verbs.join(", ");
-        table.row("writes", format!("{what}{slash}{subresource} in {}: {verbs}", place(namespaces)));
+        table.row("requests", format!("{what}{slash}{subresource} in {}: {verbs}", place(namespaces)));
+    }
+    for it in schedules {
+        table.row("schedules", schedule(it));
+    }
+}
+
+fn schedule(Schedule { name, trigger, at_start, key }: &Schedule) -> String {
+    let times = match trigger {
+        Trigger::EverySeconds(seconds) => format!("every {seconds} s"),
+        Trigger::At(WallTimes { cron, time_zone }) if time_zone.is_empty() => format!("at {cron} UTC"),
+        Trigger::At(WallTimes { cron, time_zone }) => format!("at {cron} {time_zone}"),
+    };
+    let start = if *at_start { ", and at the start" } else { "" };
+    let key = key.as_ref().map_or_else(String::new, |key| format!(", enqueues {}", show_key(key)));
+    format!("{name}: {times}{start}{key}")
+}
+
+fn show_key(WorkKey { kind, object }: &WorkKey) -> String {
+    match (object.namespace.as_str(), object.name.as_str()) {
+        ("", "") => kind.clone(),
+        ("", name) => format!("{kind} {name}"),
+        (namespace, name) => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+fn cluster_scoped(scope: Scope) -> &'static str {
+    match scope {
+        Scope::SameNamespace => "",
+        Scope::Cluster => "cluster-scoped ",
     }
 }
 
@@ -92,6 +124,10 @@ fn subscription(it: &Subscription) -> String {
             Test::Absent => write!(text, ", lacks {pointer}"),
             Test::Equals(value) => write!(text, ", {pointer} = {value}"),
             Test::Differs(value) => write!(text, ", {pointer} != {value}"),
+            Test::In(values) => write!(text, ", {pointer} in ({})", values.join(", ")),
+            Test::NotIn(values) => write!(text, ", {pointer} not in ({})", values.join(", ")),
+            Test::Greater(value) => write!(text, ", {pointer} > {value}"),
+            Test::Less(value) => write!(text, ", {pointer} < {value}"),
         };
     }
     if !it.fields.is_empty() {
@@ -103,10 +139,21 @@ fn subscription(it: &Subscription) -> String {
     let _ = match &it.enqueue {
         Enqueue::Nothing => Ok(()),
         Enqueue::Itself => write!(text, ", enqueues itself"),
-        Enqueue::ControllerOwner(kind) => write!(text, ", enqueues its owning {kind}"),
-        Enqueue::Pointer(pointer) => write!(text, ", enqueues the object that {pointer} names"),
-        Enqueue::Label(label) => write!(text, ", enqueues the object that the label {label} names"),
+        Enqueue::ControllerOwner(OwnerKind { group, kind, scope }) => {
+            let dot = if group.is_empty() { "" } else { "." };
+            write!(text, ", enqueues its owning {}{kind}{dot}{group}", cluster_scoped(*scope))
+        }
+        Enqueue::Pointer(NamedAt { at, scope }) => {
+            write!(text, ", enqueues the {}object that {at} names", cluster_scoped(*scope))
+        }
+        Enqueue::Label(NamedAt { at, scope }) => {
+            write!(text, ", enqueues the {}object that the label {at} names", cluster_scoped(*scope))
+        }
+        Enqueue::Key(key) => write!(text, ", enqueues {}", show_key(key)),
     };
+    if it.ignore_own_writes {
+        text.push_str(", ignores its own writes");
+    }
     text.push_str(metadata_only(it.content));
     text
 }
@@ -180,15 +227,18 @@ mod tests {
                 content: Content::Full,
                 resync_seconds: 60,
                 enqueue: Enqueue::Itself,
+                ignore_own_writes: false,
             }],
             reads: vec![Read {
                 name: "pods".to_owned(),
                 target: target("", "pods"),
                 namespaces: Namespaces::All,
                 content: Content::Metadata,
+                wakes: false,
             }],
             indices: Vec::new(),
-            writes: vec![Writes {
+            schedules: vec![],
+            requests: vec![Request {
                 target: target("apps", "deployments"),
                 namespaces: Namespaces::All,
                 verbs: vec!["patch".to_owned()],

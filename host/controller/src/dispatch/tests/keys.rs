@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use oarlock_informer::testing::Draft;
-use oarlock_plugin::contract::Enqueue;
+use oarlock_plugin::contract::{Enqueue, OwnerKind, Scope};
 use serde_json::json;
 
 use super::rig::{Rig, done, retry, terminal, trap};
@@ -21,7 +21,11 @@ async fn notifications_with_an_enqueue_rule_become_keys() {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_owner_adds_the_keys_of_both_owners() {
     let mut rig = Rig::new(&[]).await;
-    rig.enqueue = Enqueue::ControllerOwner("ReplicaSet".to_owned());
+    rig.enqueue = Enqueue::ControllerOwner(OwnerKind {
+        group: "apps".to_owned(),
+        kind: "ReplicaSet".to_owned(),
+        scope: Scope::SameNamespace,
+    });
     rig.serve(|_| done()).await;
     let owned_by = |name: &str| {
         let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": true}]);

@@ -338,6 +338,7 @@ impl Rig {
             content: Content::Full,
             resync_seconds: 0,
             enqueue: self.enqueue.clone(),
+            ignore_own_writes: false,
         }
     }
 }

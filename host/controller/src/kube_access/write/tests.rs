@@ -37,9 +37,9 @@ fn last(api: &FakeApi) -> SeenRequest {
 async fn every_request_impersonates_the_plugins_account_and_no_group() {
     let api = api();
     let requester = requester(&api);
-    requester.get(&target("configmaps"), &key("a", "b")).await.unwrap();
+    requester.get(&target("configmaps"), &key("a", "b"), "").await.unwrap();
     requester.create(&target("configmaps"), "a", "{}".to_owned()).await.unwrap();
-    requester.delete(&target("namespaces"), &key("", "a"), Propagation::Orphan, &none()).await.unwrap();
+    requester.delete(&target("namespaces"), &key("", "a"), Propagation::Orphan, None, &none()).await.unwrap();
     for request in api.requests().iter().filter(|it| it.path != "/api/v1") {
         let impersonating: Vec<_> =
             request.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate")).collect();
@@ -64,24 +64,21 @@ async fn each_write_has_the_method_path_query_and_body_of_kubernetes() {
     assert_eq!(written.resource_version, "42");
     note(&api);
     let json = r#"{"metadata":{"name":"b"}}"#.to_owned();
-    requester.apply(&configmaps, &key("a", "b"), Part::Object, json.clone(), true, &both()).await.unwrap();
+    requester.apply(&configmaps, &key("a", "b"), "", json.clone(), true, &both()).await.unwrap();
     note(&api);
-    requester.apply(&configmaps, &key("a", "b"), Part::Status, json, false, &none()).await.unwrap();
+    requester.apply(&configmaps, &key("a", "b"), "status", json, false, &none()).await.unwrap();
     note(&api);
     for (kind, body) in [
         (PatchKind::MergePatch, r#"{"data":null}"#),
         (PatchKind::StrategicMergePatch, "{}"),
         (PatchKind::JsonPatch, r#"[{"op":"remove","path":"/data"}]"#),
     ] {
-        requester
-            .patch(&configmaps, &key("a", "b"), Part::Object, kind, body.to_owned(), &both())
-            .await
-            .unwrap();
+        requester.patch(&configmaps, &key("a", "b"), "", kind, body.to_owned(), &both()).await.unwrap();
         note(&api);
     }
-    requester.replace(&configmaps, &key("a", "b"), Part::Scale, "{}".to_owned()).await.unwrap();
+    requester.replace(&configmaps, &key("a", "b"), "scale", "{}".to_owned()).await.unwrap();
     note(&api);
-    requester.delete(&configmaps, &key("a", "b"), Propagation::Foreground, &both()).await.unwrap();
+    requester.delete(&configmaps, &key("a", "b"), Propagation::Foreground, None, &both()).await.unwrap();
     note(&api);
     insta::assert_snapshot!(lines.join("\n"), @r#"
     POST /api/v1/namespaces/a/configmaps?fieldManager=hello application/json {"x":1}
@@ -100,18 +97,18 @@ async fn names_that_would_change_the_path_are_errors() {
     let api = api();
     let requester = requester(&api);
     for name in ["", ".", "..", "a/exec", "../secrets/x", "a?dryRun=All", "a%2fb", "a b", "a#b"] {
-        let error = requester.get(&target("configmaps"), &key("a", name)).await.unwrap_err();
+        let error = requester.get(&target("configmaps"), &key("a", name), "").await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{name}: {error:?}");
-        let error = requester.get(&target("configmaps"), &key(name, "a")).await.unwrap_err();
+        let error = requester.get(&target("configmaps"), &key(name, "a"), "").await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{name}: {error:?}");
     }
     for plural in ["configmaps/a/status", "..", ""] {
-        let error = requester.get(&target(plural), &key("a", "b")).await.unwrap_err();
+        let error = requester.get(&target(plural), &key("a", "b"), "").await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{plural}: {error:?}");
     }
-    let error = requester.get(&target("widgets"), &key("a", "b")).await.unwrap_err();
+    let error = requester.get(&target("widgets"), &key("a", "b"), "").await.unwrap_err();
     assert!(matches!(error, Error::NotFound(_)));
-    let error = requester.get(&target("namespaces"), &key("a", "b")).await.unwrap_err();
+    let error = requester.get(&target("namespaces"), &key("a", "b"), "").await.unwrap_err();
     assert!(matches!(error, Error::Invalid(_)));
     assert!(api.requests().iter().all(|it| it.path == "/api/v1"));
 }
@@ -127,7 +124,7 @@ async fn a_missing_response_is_a_timeout_and_too_many_requests_are_throttled() {
     let requester = crate::kube_access::testing::requester(&api);
     let mut throttled = None;
     for _ in 0..1_001 {
-        if let Err(error) = requester.get(&target("configmaps"), &key("a", "b")).await {
+        if let Err(error) = requester.get(&target("configmaps"), &key("a", "b"), "").await {
             throttled = Some(error);
         }
     }
@@ -143,7 +140,7 @@ async fn a_malformed_body_is_an_error_before_any_request() {
         [(PatchKind::MergePatch, "[]"), (PatchKind::JsonPatch, "{}"), (PatchKind::MergePatch, "{")]
     {
         let error = requester
-            .patch(&target("configmaps"), &key("a", "b"), Part::Object, kind, body.to_owned(), &both())
+            .patch(&target("configmaps"), &key("a", "b"), "", kind, body.to_owned(), &both())
             .await
             .unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{error:?}");
@@ -173,13 +170,16 @@ async fn bodies_are_charged_to_the_plugin_while_a_request_runs() {
     let body = format!("{{}}{}", " ".repeat(500));
     let key = key("a", "b");
     let (config_maps, both) = (target("configmaps"), both());
-    let patched = requester.patch(&config_maps, &key, Part::Object, PatchKind::MergePatch, body, &both).await;
+    let patched = requester.patch(&config_maps, &key, "", PatchKind::MergePatch, body, &both).await;
     assert!(matches!(patched, Err(Error::LimitExceeded(_))), "{patched:?}");
     // The response is charged too.
-    requester.get(&target("configmaps"), &key).await.unwrap();
+    requester.get(&target("configmaps"), &key, "").await.unwrap();
     let _most = account.charge(Use::Events, 2_000).unwrap();
-    let answer = requester.get(&target("configmaps"), &key).await;
-    assert!(matches!(&answer, Err(Error::Timeout(text)) if text.contains("for one plugin")), "{answer:?}");
+    let answer = requester.get(&target("configmaps"), &key, "").await;
+    assert!(
+        matches!(&answer, Err(Error::LimitExceeded(text)) if text.contains("for one plugin")),
+        "{answer:?}"
+    );
     assert_eq!(account.view().requests, 0);
 }
 
@@ -195,9 +195,9 @@ async fn promise_5_requests_of_a_deleted_account_are_forbidden() {
         follower.set(state);
         let written = requester.create(&configmaps, "a", "{}".to_owned()).await;
         assert!(matches!(written, Err(Error::Forbidden(_))), "{written:?}");
-        let deleted = requester.delete(&configmaps, &key("a", "b"), Propagation::Orphan, &none()).await;
+        let deleted = requester.delete(&configmaps, &key("a", "b"), Propagation::Orphan, None, &none()).await;
         assert!(matches!(deleted, Err(Error::Forbidden(_))), "{deleted:?}");
-        let read = requester.get(&configmaps, &key("a", "b")).await.unwrap_err();
+        let read = requester.get(&configmaps, &key("a", "b"), "").await.unwrap_err();
         let Error::Forbidden(message) = read else { panic!("{read:?}") };
         assert!(message.contains("the ServiceAccount oarlock-plugins/hello"), "{message}");
     }

@@ -64,7 +64,7 @@ impl Preparation<'_> {
             PendingSubscription::New { plan, handle, access }
         };
         let reader = |(read, handle): (ReadPlan, Option<InformerHandle>)| {
-            let ReadPlan { name, resource, namespaces, content } = read;
+            let ReadPlan { name, resource, namespaces, content, wakes: _ } = read;
             Some((name, Reader { target: resource, namespaces, content, handle: handle? }))
         };
         Acquired {

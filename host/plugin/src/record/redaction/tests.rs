@@ -24,6 +24,7 @@ fn sources() -> Sources {
         content: Content::Full,
         resync_seconds: 0,
         enqueue: Enqueue::Nothing,
+        ignore_own_writes: false,
     };
     let description = Description {
         name: "a".into(),
@@ -34,13 +35,15 @@ fn sources() -> Sources {
             target: secrets(),
             namespaces: Namespaces::All,
             content: Content::Full,
+            wakes: false,
         }],
         indices: vec![Index {
             name: "by-password".into(),
             lister: "all".into(),
             source: IndexSource::Pointer("/data/password".into()),
         }],
-        writes: vec![],
+        requests: vec![],
+        schedules: vec![],
         stateless: true,
     };
     Sources::of(&description)

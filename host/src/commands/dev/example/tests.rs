@@ -17,6 +17,7 @@ fn subscription(group: &str, plural: &str) -> Subscription {
         content: Content::Full,
         resync_seconds: 0,
         enqueue: Enqueue::Nothing,
+        ignore_own_writes: false,
     }
 }
 
@@ -31,7 +32,8 @@ fn example(subscriptions: Vec<Subscription>) -> String {
         subscriptions,
         reads: Vec::new(),
         indices: Vec::new(),
-        writes: Vec::new(),
+        requests: Vec::new(),
+        schedules: Vec::new(),
         stateless: true,
     };
     let Example { text, command } = of("p", &description, "kubectl");

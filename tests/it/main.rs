@@ -1,6 +1,7 @@
 //! Tests of the binary as a process, against real and embedded API servers.
 
 mod bad_input;
+mod bad_roll_out;
 mod compare;
 mod demo;
 mod examples;

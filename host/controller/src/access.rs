@@ -11,7 +11,8 @@
 //! - A ServiceAccount that does not exist may do nothing, whatever RBAC still grants to its name.
 //! - Each account has a [rate](REVIEWS_PER_SECOND) of questions and a [number](MOST_ANSWERS) of cached
 //!   answers, so no plugin keeps the API server busy with resources and namespaces that it may not see.
-//!   Plugins that share an account share both limits.
+//!   Plugins that share an account share both limits. All accounts together have a
+//!   [number](MOST_ANSWERS_IN_TOTAL), too: beyond it, the account with the most answers loses its oldest.
 //!
 //! Writes and live reads do not pass here: they impersonate the account, and the API server itself decides.
 
@@ -21,7 +22,10 @@ mod review_cache;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -61,6 +65,12 @@ pub(crate) const REVIEWS_AT_ONCE: u32 = 500;
 /// How many answers about one account the gate caches.
 pub(crate) const MOST_ANSWERS: usize = 16_384;
 
+/// How many answers about all accounts the gate caches, before it evicts some.
+pub(crate) const MOST_ANSWERS_IN_TOTAL: usize = 65_536;
+
+/// The gate counts the answers of all accounts once for so many reviews.
+const COUNT_EVERY: usize = 1_024;
+
 /// How long a question waits for the account's rate.
 const RATE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -93,6 +103,9 @@ pub(crate) struct Gate {
     reviewer: Arc<dyn Reviewer>,
     namespaces: Arc<dyn KnownNamespaces>,
     caches: Mutex<HashMap<Account, Arc<ReviewCache>>>,
+    most_answers: usize,
+    /// Reviews since the answers were counted last.
+    uncounted: AtomicUsize,
 }
 
 /// The subject of a decision about an account: a resource in one namespace, or in all.
@@ -127,7 +140,13 @@ impl Gate {
     /// Creates a gate that asks another reviewer. For tests.
     #[must_use]
     pub(crate) fn with_reviewer(reviewer: Arc<dyn Reviewer>, namespaces: Arc<dyn KnownNamespaces>) -> Self {
-        Self { reviewer, namespaces, caches: Mutex::default() }
+        Self {
+            reviewer,
+            namespaces,
+            caches: Mutex::default(),
+            most_answers: MOST_ANSWERS_IN_TOTAL,
+            uncounted: AtomicUsize::new(0),
+        }
     }
 
     /// Decides in which of the given namespaces an account may both list and watch a resource.
@@ -298,8 +317,17 @@ impl Gate {
         question: Question,
         denied_for: Duration,
     ) -> Result<Answer, Error> {
-        let CachedReview { asked_at, answer, .. } =
-            cache.answer(question, denied_for, |question, wait| self.review(question, wait))?;
+        let mut is_new = false;
+        let review = |question, wait| {
+            is_new = true;
+            self.review(question, wait)
+        };
+        let CachedReview { asked_at, answer, .. } = cache.answer(question, denied_for, review)?;
+        if is_new && self.uncounted.fetch_add(1, Ordering::Relaxed) + 1 >= COUNT_EVERY.min(self.most_answers)
+        {
+            self.uncounted.store(0, Ordering::Relaxed);
+            self.evict();
+        }
         let allowed = answer.await?;
         Ok(Answer { allowed, valid_until: asked_at + if allowed { ALLOWED_FOR } else { denied_for } })
     }
@@ -315,6 +343,20 @@ impl Gate {
         }
         .boxed()
         .shared()
+    }
+
+    /// Evicts answers until all accounts together have no more than the limit. The account with the most
+    /// answers loses its oldest ones, so that an account that asks about few things keeps them.
+    fn evict(&self) {
+        let caches: Vec<_> = self.caches.lock().values().cloned().collect();
+        let mut sizes: Vec<_> = caches.iter().map(|cache| (cache.drop_expired(), cache)).collect();
+        let mut total: usize = sizes.iter().map(|(size, _)| size).sum();
+        while total > self.most_answers {
+            let Some((size, largest)) = sizes.iter_mut().max_by_key(|(size, _)| *size) else { return };
+            let left = largest.keep_newest(*size / 2);
+            total -= *size - left;
+            *size = left;
+        }
     }
 
     fn cache_of(&self, account: &Account) -> Arc<ReviewCache> {

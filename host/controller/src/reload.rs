@@ -2,8 +2,9 @@
 //!
 //! The host reads the files whenever they may have changed. It [prepares] a new or changed plugin (its file,
 //! or its component) beside the version that serves, and switches when the new version is ready. A version
-//! that fails is reported and never serves. A plugin whose file cannot be read any more keeps running as it
-//! was; a plugin whose file is gone is unloaded.
+//! that fails is reported and never serves; one that loses too many instances after the switch is
+//! [switched back](roll_out). A plugin whose file cannot be read any more keeps running as it was; a plugin
+//! whose file is gone is unloaded.
 //!
 //! [prepares]: prepare
 

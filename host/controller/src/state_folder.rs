@@ -22,17 +22,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use oarlock_plugin::component::Digest;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub(crate) use self::last_good::LastGood;
 pub(crate) use self::quarantine::{Entry, Quarantine};
 use crate::config::PluginFile;
 
+/// How many tasks use the folder at once.
+const AT_ONCE: usize = 2;
+
 /// The folder, or none: then nothing is kept. Cheap to clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct StateFolder {
     folder: Option<PathBuf>,
     /// The bytes that were added since the folder was last brought within its limits.
     unchecked: Arc<AtomicU64>,
+    /// A start of many plugins must not take a thread for each of them.
+    turns: Arc<Semaphore>,
 }
 
 /// Identifies a version of a plugin: its component, and what its file says about how it runs.
@@ -67,7 +73,16 @@ pub(crate) enum Error {
 impl StateFolder {
     /// Uses this folder, which exists and which no other user can write.
     pub(crate) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, unchecked: Arc::new(AtomicU64::new(last_good::CHECK_EVERY)) }
+        Self {
+            folder,
+            unchecked: Arc::new(AtomicU64::new(last_good::CHECK_EVERY)),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// Waits for the turn of a task that keeps a version or looks for one.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.turns.acquire().await.ok()
     }
 
     /// Returns whether anything is kept.

@@ -114,9 +114,46 @@ impl ReviewCache {
         *self.account.lock() = Some((asked_at, state));
     }
 
+    /// Drops what is not valid any more, and returns how much is left.
+    pub(super) fn drop_expired(&self) -> usize {
+        let reviews = {
+            let mut reviews = self.reviews.lock();
+            reviews.by_question.retain(|_, cached| cached.is_valid());
+            reviews.by_question.len()
+        };
+        let mut decisions = self.decisions.lock();
+        decisions.retain(|_, cached| cached.is_valid());
+        reviews + decisions.len()
+    }
+
+    /// Keeps the newest reviews, at most this many, and no decision: decisions are made of reviews. Returns
+    /// how many are left. A caller that waits for a review still gets its answer.
+    pub(super) fn keep_newest(&self, most: usize) -> usize {
+        self.decisions.lock().clear();
+        let mut reviews = self.reviews.lock();
+        let surplus = reviews.by_question.len().saturating_sub(most);
+        if surplus > 0 {
+            let mut times: Vec<_> = reviews.by_question.values().map(|cached| cached.asked_at).collect();
+            times.sort_unstable();
+            let mut left = surplus;
+            let newest_surplus = times[surplus - 1];
+            reviews.by_question.retain(|_, cached| {
+                let is_surplus = left > 0 && cached.asked_at <= newest_surplus;
+                left -= usize::from(is_surplus);
+                !is_surplus
+            });
+        }
+        reviews.by_question.len()
+    }
+
     /// Returns whether the cache has no valid review.
     pub(super) fn is_idle(&self) -> bool {
         !self.reviews.lock().by_question.values().any(CachedReview::is_valid)
+    }
+
+    #[cfg(test)]
+    pub(super) fn n_cached(&self) -> usize {
+        self.reviews.lock().by_question.len() + self.decisions.lock().len()
     }
 
     #[cfg(test)]

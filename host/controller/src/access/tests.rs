@@ -218,6 +218,39 @@ async fn promise_4_an_account_costs_the_api_server_no_more_than_its_rate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_4_made_up_namespaces_fill_neither_the_gate_nor_the_cache_of_another_account() {
+    // The host does not know which namespaces exist, so each name costs a review.
+    let (reviewer, gate) = gate(None);
+    let gate = Gate { most_answers: 4_096, ..gate };
+    reviewer.allow("list", None);
+    reviewer.allow("watch", None);
+    let good = account();
+    assert_eq!(gate.access(&good, &secrets(), &Declared::All).await, Access::Allowed(Namespaces::All));
+    reviewer.allowed.lock().clear();
+
+    let before = reviewer.asked();
+    let ask = |n: usize| {
+        let account = Account { namespace: "plugins".to_owned(), name: format!("hostile-{}", n % 16) };
+        let gate = &gate;
+        async move { gate.access(&account, &secrets(), &Declared::One(format!("made-up-{n}"))).await }
+    };
+    // Many more than the accounts' rates allow: the others are unknown.
+    let decisions = futures::future::join_all((0..32_000).map(ask)).await;
+    assert!(decisions.iter().any(|it| matches!(it, Access::Unknown(_))));
+    let asked = reviewer.asked() - before;
+    assert!(asked > 4_096 + COUNT_EVERY, "the accounts tried to pass the limit: {asked}");
+    let of_one = f64::from(REVIEWS_AT_ONCE) + REVIEWS_PER_SECOND * 2.0 * RATE_PATIENCE.as_secs_f64();
+    assert!(asked as f64 <= 16.0 * of_one, "{asked}");
+    let cached: usize = gate.caches.lock().values().map(|cache| cache.n_cached()).sum();
+    assert!(cached <= 4_096 + COUNT_EVERY, "{cached}");
+
+    // The account that asked about little has lost nothing.
+    let before = reviewer.asked();
+    assert_eq!(gate.access(&good, &secrets(), &Declared::All).await, Access::Allowed(Namespaces::All));
+    assert_eq!(reviewer.asked(), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn denials_in_many_namespaces_are_cached_longer() {
     let names: Vec<String> = (0..400).map(|n| format!("n{n}")).collect();
     let names: Vec<&'static str> = names.into_iter().map(|name| &*Box::leak(name.into_boxed_str())).collect();

@@ -72,11 +72,16 @@ pub(super) fn begin_rollback(
     let on_panic = move |message: String| report_panic(&panicked_host, &of, "its rollback", &message);
     let (host, slot) = (host.clone(), slot.clone());
     let go_back = |token: CancellationToken| async move {
+        let was_busy = !before.is_gone();
         before.cancel();
         before.gone().await;
         let roll_out = RollOut { host, slot, token };
         roll_out.read_quarantine(&file).await;
         let result = roll_out.go_back("an operator asked for it").await;
+        if result.is_err() && was_busy {
+            // The version that was being loaded is loaded again.
+            roll_out.slot.load_again.store(true, Ordering::Release);
+        }
         // The operator may have gone.
         let _ = reply.send(result);
         roll_out.watch().await;

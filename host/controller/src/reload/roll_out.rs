@@ -334,6 +334,7 @@ impl RollOut {
     async fn is_good(&self, version: &Version) -> bool {
         let Self { host, slot, .. } = self;
         let (state, of, before) = (host.state.clone(), version.clone(), slot.versions.lock().before());
+        let _turn = host.state.turn().await;
         let check = move || {
             // The host may need the code of both.
             of.component.keep_code();
@@ -349,6 +350,7 @@ impl RollOut {
         if !state.keeps() {
             return false;
         }
+        let _turn = self.host.state.turn().await;
         let stage = move || {
             let Version { file, component, stated, .. } = version;
             let bytes = regular_file::read(&file.component, MAX_COMPONENT_BYTES as u64).ok()?;

@@ -31,8 +31,8 @@ impl Versions {
     /// it that are not.
     pub(super) fn switched(&mut self, next: Version) {
         let Some(old) = self.serving.replace(next) else { return };
-        let is_same = self.serving.as_ref().is_some_and(|next| next.id == old.id);
-        if is_same {
+        if let Some(same) = self.serving.as_mut().filter(|next| next.id == old.id) {
+            same.is_good |= old.is_good;
             return;
         }
         if old.is_good || self.before.as_ref().is_none_or(|before| !before.is_good) {

@@ -76,7 +76,7 @@ fn a_version_is_kept_with_its_file_and_only_after_its_probation() {
 
 #[test]
 fn without_a_folder_nothing_is_kept() {
-    let state = StateFolder::default();
+    let state = StateFolder::new(None);
     keep(&state, &file(""), b"one");
     assert!(last_good(&state).unwrap().is_none());
     let (mut quarantine, error) = state.quarantine("p", Path::new("p.yaml"));

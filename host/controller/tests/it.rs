@@ -8,6 +8,8 @@
 mod bad_files;
 #[path = "it/bad_plugins.rs"]
 mod bad_plugins;
+#[path = "it/concurrency.rs"]
+mod concurrency;
 #[path = "it/definitions.rs"]
 mod definitions;
 #[path = "it/election.rs"]

@@ -351,3 +351,14 @@ async fn waits_for_the_host() {
     insta::assert_snapshot!(error, @"the call exceeded its deadline of 5s while it waited for cache.wait-until-seen");
     assert!(matches!(error, CallError::DeadlineExceeded { backtrace, .. } if backtrace.is_empty()));
 }
+
+/// `host/controller/tests/it/concurrency.rs` runs many instances of it.
+#[tokio::test]
+async fn writes() {
+    let host = Host::new("writes").await;
+    assert!(host.describe().await.unwrap().stateless);
+    // A copy is not copied, so that this needs no API server.
+    host.add_once("copy-of-any").await.unwrap().unwrap();
+    let answer = host.add_once("any").await.unwrap();
+    assert!(matches!(answer, Err(Failure::Retry(_))), "{answer:?}");
+}

@@ -3,6 +3,7 @@
 mod caches;
 mod control;
 mod duration;
+mod record;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -18,6 +19,7 @@ pub(crate) use self::control::{
     HostChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, PluginChoice, PluginsArgs,
     RedeliverArgs, RollbackArgs, SortBy, TopArgs,
 };
+pub(crate) use self::record::RecordArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
 ///
@@ -208,6 +210,9 @@ pub(crate) struct HostArgs {
     pub(crate) level: Level,
 
     #[command(flatten)]
+    pub(crate) record: RecordArgs,
+
+    #[command(flatten)]
     pub(crate) caches: CacheArgs,
 
     /// Leaves out the Nth notification. For the test that the loss is found.
@@ -287,6 +292,12 @@ pub(crate) struct PluginArgs {
 pub(crate) enum PluginCommand {
     /// Prints a plugin's description, its imports and its limits.
     Inspect(InspectArgs),
+    /// Runs a component as a record says, without a cluster, and prints the first difference.
+    ///
+    /// Each recorded call is made again, and each import is answered from the record. Exit status: 0 if all
+    /// is equal, 1 if the component differs, 2 if it cannot be replayed.
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(ReplayArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -294,6 +305,52 @@ pub(crate) struct InspectArgs {
     /// A component (.wasm), a plugin file, or the folder of one plugin.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  oarlock dev plugins/mirror --record mirror.record
+  oarlock plugin replay mirror.record mirror.wasm
+  oarlock plugin replay mirror.record new.wasm --keep-going --ignore log,metrics
+  oarlock plugin replay mirror.record mirror.wasm --call 12";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReplayArgs {
+    /// The record, of `oarlock run --record` or `oarlock dev --record`.
+    #[arg(value_name = "RECORD")]
+    pub(crate) record: PathBuf,
+
+    /// The component (.wasm): the recorded one, or another version of it.
+    #[arg(value_name = "COMPONENT")]
+    pub(crate) component: PathBuf,
+
+    /// Stops after this call, and prints everything about it.
+    #[arg(long, value_name = "N")]
+    pub(crate) call: Option<u64>,
+
+    /// Goes on after a difference, with a new instance where imports diverged.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+
+    /// Interfaces whose imports are not compared, such as `log,metrics`.
+    #[arg(long, value_delimiter = ',', value_parser = ["log", "metrics"], value_name = "INTERFACE,…")]
+    pub(crate) ignore: Vec<String>,
+
+    /// Prints a line for each call.
+    #[arg(long)]
+    pub(crate) print: bool,
+
+    /// The format of the result.
+    #[arg(long, short, value_enum, default_value_t = ReplayOutput::Human)]
+    pub(crate) output: ReplayOutput,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayOutput {
+    /// Text.
+    Human,
+    /// One JSON object.
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

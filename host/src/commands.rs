@@ -13,6 +13,7 @@ pub(crate) mod top;
 mod examine;
 mod hosting;
 mod printed;
+mod replay;
 
 use crate::failure::Failure;
 

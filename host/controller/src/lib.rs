@@ -52,6 +52,7 @@
 //!     limits: Limits::default(),
 //!     prunings: Prunings::default(),
 //!     election: None,
+//!     record: None,
 //!     fault_swallow: None,
 //!     consistency_check: ConsistencyCheck::Off,
 //! })?;
@@ -77,6 +78,7 @@
 pub mod admin;
 pub mod control;
 pub mod provision;
+pub mod recordings;
 pub mod report;
 pub mod runtime;
 pub mod tasks;
@@ -96,6 +98,7 @@ pub mod informers;
 mod dispatch;
 mod generations;
 mod reload;
+mod shadow;
 mod subscriptions;
 
 // The rights of a plugin, and its requests.

@@ -43,8 +43,10 @@ use crate::health::Health;
 use crate::informers::{Informers, Prunings};
 use crate::metrics::Metrics;
 use crate::provision::Provision;
+use crate::recordings::RecordConfig;
 use crate::regular_file::Stamp;
 use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::shadow::{self, Shadows};
 use crate::state_folder::StateFolder;
 use crate::status::{RecordedError, RefusedFile, StatusRegistry};
 use crate::tasks::{Task, Tasks};
@@ -66,6 +68,8 @@ pub(crate) struct Host {
     pub(crate) metrics: Metrics,
     pub(crate) statuses: StatusRegistry,
     pub(crate) provision: Option<Arc<dyn Provision>>,
+    pub(crate) record: Option<Arc<RecordConfig>>,
+    pub(crate) shadows: Shadows,
     pub(crate) dispatch: DispatcherShared,
     pub(crate) state: StateFolder,
 }
@@ -182,7 +186,9 @@ impl Reload {
         let read = move || {
             let account_of = |name: &str| provision.as_ref()?.account_of(name);
             let circumstances = Circumstances { owners: Some(&owners), account_of: Some(&account_of) };
-            let loaded = config::load_paths_under(&sources, circumstances);
+            let mut loaded = config::load_paths_under(&sources, circumstances);
+            let shadows: Vec<_> = loaded.files.iter().filter_map(shadow::file_of).collect();
+            loaded.files.extend(shadows);
             let components = loaded.files.iter().map(|file| file.component.clone());
             let stamps = components.filter_map(|path| Stamp::of(&path).map(|stamp| (path, stamp))).collect();
             let folders = folders(&sources, &loaded);
@@ -311,6 +317,7 @@ impl Reload {
 
     fn unload(&mut self, name: &Arc<str>) {
         let Some(plugin) = self.drop_plugin(name) else { return };
+        self.host.shadows.unload(name);
         self.host.metrics.forget(name);
         let generation = plugin.slot.active.get().map_or(0, |it| it.number);
         self.host.reporter.about(name, generation).report(HostEvent::PluginUnloaded);

@@ -26,8 +26,10 @@ use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
 use crate::metrics::Metrics;
 use crate::provision::Provision;
+use crate::recordings::RecordConfig;
 use crate::reload::{self, Host, Reload};
 use crate::report::{HostEvent, Reporter, Timestamp};
+use crate::shadow::Shadows;
 use crate::state_folder::StateFolder;
 use crate::status::StatusRegistry;
 use crate::tasks::{self, Criticality, Tasks};
@@ -63,6 +65,8 @@ pub struct Config {
     pub prunings: Prunings,
     /// The leader election. Without it the host loads plugins at once.
     pub election: Option<Election>,
+    /// Which plugins are recorded, and where.
+    pub record: Option<RecordConfig>,
     /// Drops the n-th notification, counted from one. For tests of the tools that detect lost notifications.
     pub fault_swallow: Option<u64>,
     /// Whether informers compare a streamed initial list with a list request. For tests.
@@ -126,6 +130,7 @@ impl Runtime {
             limits,
             prunings,
             election,
+            record,
             fault_swallow,
             consistency_check,
         } = config;
@@ -193,6 +198,8 @@ impl Runtime {
             metrics,
             statuses,
             provision,
+            record: record.map(Arc::new),
+            shadows: Shadows::default(),
             dispatch,
             state: StateFolder::new(state_dir),
         };

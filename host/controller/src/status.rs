@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::HostBytesView;
+use oarlock_plugin::record::{Progress, RecorderView};
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::dispatch::Commands;
 use crate::generations::{GenerationState, GenerationView, Generations};
 use crate::report::Timestamp;
+use crate::shadow::{Comparison, ShadowView};
 
 /// The status of all plugins, by name. Cheap to clone: clones share the registry.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +76,10 @@ pub(crate) struct PluginStatus {
     pub(crate) work_queue: Option<QueueStats>,
     /// The bytes that the host keeps for it, and the limit.
     pub(crate) host_bytes: HostBytesView,
+    /// The record of its calls, if they are recorded.
+    pub(crate) record: Option<RecorderView>,
+    /// The comparison with its shadow, if it has one.
+    pub(crate) shadow: Option<ShadowView>,
     /// Instances lost since the plugin was first loaded.
     pub(crate) instances_lost: u64,
     /// The last error of a call.
@@ -174,6 +180,8 @@ struct PluginRecord {
     host_bytes: HostBytes,
     commands: Option<Commands>,
     generations: Option<Generations>,
+    recording: Option<Progress>,
+    shadow: Option<Arc<Comparison>>,
 }
 
 // === impl StatusRegistry ===
@@ -189,6 +197,8 @@ impl StatusRegistry {
             host_bytes: HostBytes::default(),
             commands: None,
             generations: None,
+            recording: None,
+            shadow: None,
         };
         let handle = PluginStatusHandle { record: Arc::new(Mutex::new(record)) };
         self.plugins.lock().insert(name, handle.clone());
@@ -279,6 +289,16 @@ impl PluginStatusHandle {
         self.record.lock().generations = Some(generations);
     }
 
+    /// Sets the record of the plugin's calls.
+    pub(crate) fn set_record(&self, recording: Progress) {
+        self.record.lock().recording = Some(recording);
+    }
+
+    /// Sets the comparison with the plugin's shadow.
+    pub(crate) fn set_shadow(&self, comparison: Arc<Comparison>) {
+        self.record.lock().shadow = Some(comparison);
+    }
+
     /// Sets the last error of a call, with the time of now.
     pub(crate) fn record_error(&self, message: &str) {
         let error = RecordedError { time: Timestamp::now(), message: message.to_owned() };
@@ -286,13 +306,23 @@ impl PluginStatusHandle {
     }
 
     fn snapshot(&self) -> PluginStatus {
-        let PluginRecord { mut status, backlogs, queue, host_bytes, commands: _, generations } =
-            self.record.lock().clone();
+        let PluginRecord {
+            mut status,
+            backlogs,
+            queue,
+            host_bytes,
+            commands: _,
+            generations,
+            recording,
+            shadow,
+        } = self.record.lock().clone();
         for (subscription, read) in status.subscriptions.iter_mut().zip(&backlogs) {
             subscription.backlog = read();
         }
         status.work_queue = queue.map(|read| read());
         status.host_bytes = host_bytes.view();
+        status.shadow = shadow.and_then(|it| it.view());
+        status.record = recording.map(|it| it.view());
         if let Some(generations) = generations {
             status.generations = generations.views();
             status.transitions = generations.transitions();
@@ -338,6 +368,8 @@ impl PluginStatus {
             subscriptions: Vec::new(),
             work_queue: None,
             host_bytes: HostBytesView::default(),
+            record: None,
+            shadow: None,
             instances_lost: 0,
             last_error: None,
             refused: None,

@@ -22,6 +22,8 @@ mod faults;
 mod hoarding;
 #[path = "it/received.rs"]
 mod received;
+#[path = "it/recording.rs"]
+mod recording;
 #[path = "it/repaired_files.rs"]
 mod repaired_files;
 #[path = "it/rig.rs"]
@@ -30,5 +32,7 @@ mod rig;
 mod rights;
 #[path = "it/rolling_back.rs"]
 mod rolling_back;
+#[path = "it/shadow.rs"]
+mod shadow;
 #[path = "it/swapping.rs"]
 mod swapping;

@@ -61,6 +61,12 @@ pub struct Recorder {
     queue: mpsc::Sender<Message>,
 }
 
+/// The access to the state of a record. Cheap to clone.
+#[derive(Clone)]
+pub struct Progress {
+    shared: Arc<Shared>,
+}
+
 /// The state of a record, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -157,7 +163,31 @@ impl Recorder {
         Interception::new(move || CallLog::new(recorder.clone(), number, sources.clone()))
     }
 
-    /// Returns its state.
+    /// Returns the access to its state, which does not keep the record open.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress { shared: self.shared.clone() }
+    }
+
+    /// Passes an entry to the writer. Returns false if it was left out.
+    fn send(&self, entry: Entry, sources: &Arc<Sources>, bytes: u64) -> bool {
+        let waiting = &self.shared.waiting_bytes;
+        let message = Message { entry, sources: sources.clone(), bytes };
+        if waiting.fetch_add(bytes, Relaxed) + bytes <= MOST_WAITING_BYTES
+            && self.queue.try_send(message).is_ok()
+        {
+            return true;
+        }
+        waiting.fetch_sub(bytes, Relaxed);
+        self.shared.lost.fetch_add(1, Relaxed);
+        false
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    /// Returns the state.
     #[must_use]
     pub fn view(&self) -> RecorderView {
         let Shared { config, bytes, calls, lost, waiting_bytes: _, instances: _, is_full, has_failed } =
@@ -175,20 +205,6 @@ impl Recorder {
                 (false, false) => RecordState::Recording,
             },
         }
-    }
-
-    /// Passes an entry to the writer. Returns false if it was left out.
-    fn send(&self, entry: Entry, sources: &Arc<Sources>, bytes: u64) -> bool {
-        let waiting = &self.shared.waiting_bytes;
-        let message = Message { entry, sources: sources.clone(), bytes };
-        if waiting.fetch_add(bytes, Relaxed) + bytes <= MOST_WAITING_BYTES
-            && self.queue.try_send(message).is_ok()
-        {
-            return true;
-        }
-        waiting.fetch_sub(bytes, Relaxed);
-        self.shared.lost.fetch_add(1, Relaxed);
-        false
     }
 }
 

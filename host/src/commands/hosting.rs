@@ -7,7 +7,7 @@ use std::{
 };
 
 use oarlock_controller::{
-    admin,
+    admin, config,
     control::{self, ControlSocket},
     informers::Prunings,
     provision::Provision,
@@ -76,7 +76,9 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         requests,
     } = job;
     let Prepared { admin, prunings } = prepared;
-    let HostArgs { admin_addr: _, output, level, caches, fault_swallow, detect_inconsistency } = host;
+    let HostArgs { admin_addr: _, output, level, record, caches, fault_swallow, detect_inconsistency } = host;
+    let names: Vec<_> = config::load_paths(&plugins).files.into_iter().map(|file| file.name).collect();
+    let record = record.config(&names)?;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let exposed =
         admin.as_ref().and_then(|it| it.local_addr().ok()).filter(|it| !it.ip().to_canonical().is_loopback());
@@ -98,6 +100,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         limits: caches.limits(),
         prunings,
         election,
+        record,
         fault_swallow,
         consistency_check: match detect_inconsistency {
             true => ConsistencyCheck::Panic,

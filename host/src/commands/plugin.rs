@@ -1,4 +1,5 @@
-//! `oarlock plugin inspect`: prints a plugin's description, without running it.
+//! `oarlock plugin`: `inspect` prints a plugin's description, without running it; `replay` is in
+//! [`super::replay`].
 
 mod show;
 
@@ -17,6 +18,7 @@ pub(crate) async fn run(args: PluginArgs, engine: EngineConfig) -> Ended {
     let PluginArgs { command } = args;
     match command {
         PluginCommand::Inspect(args) => inspect(args, engine).await,
+        PluginCommand::Replay(args) => super::replay::run(args, engine).await,
     }
 }
 

@@ -293,6 +293,26 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "Requests of the plugin that failed with limit-exceeded because of that limit.",
         by_plugin(|it| it.host_bytes.refused as f64),
     )?;
+    counters(
+        encoder,
+        "oarlock_plugin_shadow_writes",
+        "Writes that were compared with those of the plugin's shadow.",
+        plugins.iter().filter_map(|plugin| Some((plugin, plugin.shadow.as_ref()?))).flat_map(
+            |(plugin, it)| {
+                let results = [
+                    ("equal", it.equal),
+                    ("different", it.different),
+                    ("only-serving", it.only_serving),
+                    ("only-shadow", it.only_shadow),
+                ];
+                results.map(|(result, n)| {
+                    let mut labels = labels("plugin", &plugin.name);
+                    labels.push(("result".to_owned(), result.to_owned()));
+                    (labels, n as f64)
+                })
+            },
+        ),
+    )?;
     let queues = || plugins.iter().filter_map(|plugin| Some((plugin, plugin.work_queue.as_ref()?)));
     gauges(
         encoder,

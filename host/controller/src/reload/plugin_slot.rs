@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use oarlock_informer::listener::BacklogAccount;
-use oarlock_plugin::{component, engine::DEFAULT_WEIGHT, engine::Share, guest::HostBytes, guest::Usage};
+use oarlock_plugin::{component, engine::Share, guest::HostBytes, guest::Usage, record::Recorder};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -19,7 +19,7 @@ use crate::identity::IdentityState;
 use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::state_folder::{Quarantine, VersionId};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
-use crate::subscriptions;
+use crate::{shadow, subscriptions};
 
 /// The state that the tasks of one plugin share.
 pub(super) struct PluginSlot {
@@ -33,6 +33,8 @@ pub(super) struct PluginSlot {
     pub(super) usage: Usage,
     /// Its share of the CPU.
     pub(super) share: Share,
+    /// Records the calls of all its generations.
+    pub(super) recorder: Option<Recorder>,
     pub(super) status: PluginStatusHandle,
     pub(super) generations: Generations,
     /// The account of all backlogs of all generations.
@@ -81,6 +83,13 @@ impl PluginSlot {
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
         let DispatcherHandle { switches, active, commands } = handle;
         status.set_commands(commands);
+        if shadow::serving_of(name).is_none() {
+            status.set_shadow(host.shadows.of(name));
+        }
+        let recorder = host.record.as_ref().and_then(|record| record.start(&host.tasks, name));
+        if let Some(recorder) = &recorder {
+            status.set_record(recorder.progress());
+        }
         let slot = Self {
             name: name.clone(),
             switches,
@@ -88,7 +97,8 @@ impl PluginSlot {
             queue,
             host_bytes,
             usage: metrics.usage().clone(),
-            share: host.engine.share(DEFAULT_WEIGHT),
+            share: host.engine.share(file.weight),
+            recorder,
             status,
             generations,
             backlogs: subscriptions::backlog_account(),

@@ -32,6 +32,7 @@ use crate::generations::{GenerationHandle, Purpose};
 use crate::plan::{Exported, Plan, SubscriptionPlan};
 use crate::rbac::Needs;
 use crate::report::Reporter;
+use crate::shadow;
 use crate::state_folder::VersionId;
 
 /// How long after it lost a right the version waits before it asks for its rights again.
@@ -169,17 +170,20 @@ impl Preparation<'_> {
         let plan = Plan::of(description.clone())?;
         plan.check_against(&host.prunings)?;
         check_stateless(file, plan.stateless)?;
-        if let Some(provision) = &host.provision {
+        // A shadow acts with the rights of its plugin.
+        if let Some(provision) = &host.provision
+            && shadow::serving_of(&slot.name).is_none()
+        {
             let needs = Needs {
                 plugin: slot.name.to_string(),
                 account: file.service_account.clone(),
-                description,
+                description: description.clone(),
                 emits_events: component.imports().iter().any(|it| it.starts_with("oarlock:plugin/events")),
             };
             provision.provision(&needs).await?;
         }
         progress.checked(plan.version.clone());
-        Ok((plan, InstanceParts { component, config, log }))
+        Ok((plan, InstanceParts { component, config, log, description }))
     }
 
     /// Returns whether the active generation was made of the same, the account included.

@@ -179,6 +179,7 @@ impl Host {
             limits: Default::default(),
             prunings: Default::default(),
             election: Some(Election::new("default", "hosts", machine, config).unwrap()),
+            record: None,
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,
         })

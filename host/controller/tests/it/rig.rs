@@ -76,6 +76,7 @@ impl Rig {
             limits: Limits::default(),
             prunings: Prunings::default(),
             election: None,
+            record: None,
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,
         }))

@@ -51,7 +51,7 @@ async fn calls_of_several_instances_are_recorded_in_the_order_of_their_ends() {
     second.call_begins("reconcile", json!("dropped"));
     second.import_begins("cache.get", json!({}));
     drop((first, second));
-    let view = recorder.view();
+    let view = recorder.progress().view();
     drop(recorder);
     writer.run(std::future::pending()).await.unwrap();
 
@@ -80,9 +80,9 @@ async fn a_record_ends_at_its_limit_and_says_so() {
     start(&log);
     let mut n = 0_u32;
     let calling = async {
-        while recorder.view().state == RecordState::Recording {
+        while recorder.progress().view().state == RecordState::Recording {
             n += 1;
-            assert!(n < 1_000_000, "{:?}", recorder.view());
+            assert!(n < 1_000_000, "{:?}", recorder.progress().view());
             // Text that does not compress.
             let noise: String = (0..64).map(|_| format!("{:016x}", rand::random::<u64>())).collect();
             one_call(&log, &noise);
@@ -93,7 +93,7 @@ async fn a_record_ends_at_its_limit_and_says_so() {
     };
     let (written, ()) = tokio::join!(writer.run(async { drop(stopped.await) }), calling);
     written.unwrap();
-    let view = recorder.view();
+    let view = recorder.progress().view();
     assert_eq!(view.state, RecordState::Full);
     let length = std::fs::metadata(&view.file).unwrap().len();
     assert!(length <= limit && length > limit / 4, "{length}");
@@ -111,7 +111,7 @@ async fn a_call_never_waits_for_the_writer_and_the_record_says_what_it_lost() {
     for n in 0..MOST_WAITING + 9 {
         one_call(&log, &n.to_string());
     }
-    assert_eq!(recorder.view().lost, 10);
+    assert_eq!(recorder.progress().view().lost, 10);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let calling = async {
         wait_until("the queue has room", LIMIT, || match recorder.queue.capacity() {
@@ -124,7 +124,7 @@ async fn a_call_never_waits_for_the_writer_and_the_record_says_what_it_lost() {
     };
     let (written, ()) = tokio::join!(writer.run(async { drop(stopped.await) }), calling);
     written.unwrap();
-    let entries = read(&recorder.view().file);
+    let entries = read(&recorder.progress().view().file);
     let calls = calls(&entries);
     assert_eq!(calls.len(), MOST_WAITING);
     assert_eq!(calls.last().unwrap().lost_before, 10);
@@ -145,7 +145,7 @@ async fn a_huge_call_is_cut_and_the_file_belongs_to_its_owner_alone() {
     }
     log.call_ends(Ok(Value::Null));
     drop(log);
-    let file = recorder.view().file;
+    let file = recorder.progress().view().file;
     assert!(Recorder::create(config(folder.path(), 1)).is_err(), "a file is never overwritten");
     drop(recorder);
     writer.run(std::future::pending()).await.unwrap();

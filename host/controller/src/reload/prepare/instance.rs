@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oarlock_plugin::{Component, InstanceConfig, guest::GuestLog};
+use oarlock_plugin::{Component, InstanceConfig, contract::Description, guest::GuestLog};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -20,6 +20,7 @@ pub(super) struct InstanceParts {
     pub(super) component: Component,
     pub(super) config: Arc<Value>,
     pub(super) log: Arc<GuestLog>,
+    pub(super) description: Description,
 }
 
 // === impl Preparation ===
@@ -70,16 +71,19 @@ impl Preparation<'_> {
         host.tasks.spawn_contained(format!("events of {name}#{number}"), record, move |message| {
             load::report_panic(&panicked_host, &name, "recording its Events", &message);
         });
-        let InstanceParts { component, config, log } = parts;
+        let InstanceParts { component, config, log, description } = parts;
         slot.share.set_weight(file.weight);
         let maker = Maker {
             component: component.clone(),
             config: InstanceConfig {
                 config: config.clone(),
                 limits: file.limits.clone(),
-                access: Arc::new(access),
+                access: host.shadows.compare(file, &component.digest().to_string(), Arc::new(access)),
                 log: log.clone(),
-                interception: None,
+                interception: slot
+                    .recorder
+                    .as_ref()
+                    .map(|it| it.generation(*number, component.digest(), description)),
                 metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
                 usage: slot.usage.clone(),
                 share: slot.share.clone(),

@@ -1,0 +1,207 @@
+//! Compares the writes of a plugin with those that its shadow would have made.
+//!
+//! The two run at different speeds. So writes are compared per verb, object and part: the last one of each
+//! side within 30 seconds. As soon as both sides have one, the pair is compared and both are forgotten. A
+//! write that has no counterpart after 30 seconds counts as written by one side only.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::RandomState;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{Side, leaves::Leaves};
+
+/// How long a write waits for its counterpart.
+pub(super) const WINDOW: Duration = Duration::from_secs(30);
+
+/// The maximum number of writes that wait for a counterpart.
+const MOST_WAITING: usize = 4_096;
+
+/// The number of differences that the status shows.
+const MOST_SHOWN: usize = 16;
+
+/// The writes of one plugin and of its shadow.
+#[derive(Default)]
+pub(crate) struct Comparison {
+    hashes: RandomState,
+    state: Mutex<State>,
+}
+
+/// The state of a comparison, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct ShadowView {
+    /// The digest of the shadow's component.
+    pub(crate) digest: String,
+    /// Writes of both sides that were compared.
+    pub(crate) compared: u64,
+    /// The part of them that were equal.
+    pub(crate) equal: u64,
+    /// The part of them that differed.
+    pub(crate) different: u64,
+    /// Writes that only the serving side made.
+    pub(crate) only_serving: u64,
+    /// Writes that only the shadow would have made.
+    pub(crate) only_shadow: u64,
+    /// Writes that wait for their counterpart.
+    pub(crate) waiting: u64,
+    /// Writes that were not compared, since too many waited.
+    pub(crate) left_out: u64,
+    /// The newest differences, the newest first.
+    pub(crate) differences: VecDeque<WriteDifference>,
+}
+
+/// A place where two writes differ. It has no values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct WriteDifference {
+    /// The verb.
+    pub(crate) verb: &'static str,
+    /// The object.
+    pub(crate) object: String,
+    /// The JSON pointer in the body; empty for the whole body.
+    pub(crate) path: String,
+    /// A keyed hash of the serving side's value; `None` if it has none.
+    pub(crate) serving: Option<String>,
+    /// A keyed hash of the shadow's value; `None` if it has none.
+    pub(crate) shadow: Option<String>,
+}
+
+/// The identity of a write.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    pub(super) verb: &'static str,
+    /// The resource, namespace, name and part, for people.
+    pub(super) object: String,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the shadow runs.
+    runs: bool,
+    waiting: HashMap<Target, Waiting>,
+    /// The writes in the order of their times, with some that are gone.
+    order: VecDeque<(Instant, u64, Target)>,
+    n_writes: u64,
+    view: ShadowView,
+}
+
+struct Waiting {
+    side: Side,
+    leaves: Leaves,
+    number: u64,
+}
+
+// === impl Comparison ===
+
+impl Comparison {
+    /// A generation of the shadow begins. Without one, writes are not compared.
+    pub(super) fn begin(&self, digest: &str) {
+        let mut state = self.state.lock();
+        if state.view.digest != digest {
+            *state = State {
+                view: ShadowView { digest: digest.to_owned(), ..ShadowView::default() },
+                ..State::default()
+            };
+        }
+        state.runs = true;
+    }
+
+    /// The shadow is gone.
+    pub(super) fn end(&self) {
+        *self.state.lock() = State::default();
+    }
+
+    /// Returns whether writes are compared.
+    pub(super) fn runs(&self) -> bool {
+        self.state.lock().runs
+    }
+
+    /// Returns its state, or `None` while no shadow runs.
+    pub(crate) fn view(&self) -> Option<ShadowView> {
+        let mut state = self.state.lock();
+        state.expire(Instant::now());
+        let waiting = state.waiting.len() as u64;
+        state.runs.then(|| ShadowView { waiting, ..state.view.clone() })
+    }
+
+    /// Notes a write, and compares it if the other side has made it.
+    pub(super) fn wrote(&self, side: Side, target: Target, body: &str) {
+        if !self.runs() {
+            return;
+        }
+        // Outside of the lock.
+        let leaves = Leaves::of(body, &self.hashes);
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.expire(now);
+        match state.waiting.get(&target) {
+            Some(other) if other.side != side => {
+                let Some(other) = state.waiting.remove(&target) else { return };
+                match side {
+                    Side::Shadow => state.compare(&target, &other.leaves, &leaves),
+                    Side::Serving => state.compare(&target, &leaves, &other.leaves),
+                }
+            }
+            None if state.waiting.len() >= MOST_WAITING => state.view.left_out += 1,
+            _ => {
+                state.n_writes += 1;
+                let number = state.n_writes;
+                state.order.push_back((now, number, target.clone()));
+                state.waiting.insert(target, Waiting { side, leaves, number });
+            }
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn compare(&mut self, target: &Target, serving: &Leaves, shadow: &Leaves) {
+        let view = &mut self.view;
+        view.compared += 1;
+        let mut differences = serving.differences(shadow).peekable();
+        if differences.peek().is_none() {
+            view.equal += 1;
+            return;
+        }
+        view.different += 1;
+        let hash = |hash: Option<u64>| hash.map(|it| format!("{it:016x}"));
+        for (path, serving, shadow) in differences.take(MOST_SHOWN) {
+            view.differences.push_front(WriteDifference {
+                verb: target.verb,
+                object: target.object.clone(),
+                path: path.to_owned(),
+                serving: hash(serving),
+                shadow: hash(shadow),
+            });
+        }
+        view.differences.truncate(MOST_SHOWN);
+    }
+
+    /// Counts the writes whose counterpart did not come in time.
+    fn expire(&mut self, now: Instant) {
+        let Self { waiting, order, view, .. } = self;
+        // A write that was made again waits from then on.
+        let is_current = |waiting: &HashMap<Target, Waiting>, target: &Target, number: u64| {
+            waiting.get(target).is_some_and(|it| it.number == number)
+        };
+        if order.len() > 2 * MOST_WAITING {
+            order.retain(|(_, number, target)| is_current(waiting, target, *number));
+        }
+        while let Some((_, number, target)) = order.pop_front_if(|(at, ..)| now.duration_since(*at) > WINDOW)
+        {
+            if is_current(waiting, &target, number)
+                && let Some(Waiting { side, .. }) = waiting.remove(&target)
+            {
+                match side {
+                    Side::Serving => view.only_serving += 1,
+                    Side::Shadow => view.only_shadow += 1,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The record of plugins, for `oarlock plugin replay`.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use oarlock_controller::recordings::RecordConfig;
+
+use crate::{failure::Failure, size::Size};
+
+/// What is recorded, and where.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Record")]
+pub(crate) struct RecordArgs {
+    /// Records all calls of the plugin, and everything that crosses its border, for `oarlock plugin replay`:
+    /// a file for one plugin, or a folder (`records/`) or a pattern (`records/{plugin}.record`) for several.
+    /// An existing file is not overwritten: `a.2.record` is next to `a.record`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// The only plugin to record.
+    #[arg(long, requires = "record", value_name = "NAME")]
+    pub(crate) record_plugin: Option<String>,
+
+    /// The maximum size of each file. The record ends there; the plugin runs on.
+    #[arg(long, requires = "record", default_value_t = Size(256 << 20), value_name = "SIZE")]
+    pub(crate) record_limit: Size,
+
+    /// Records values of Secrets as they are, and not pseudonyms of the same shape.
+    #[arg(long, requires = "record")]
+    pub(crate) record_secrets: bool,
+}
+
+// === impl RecordArgs ===
+
+impl RecordArgs {
+    /// Returns what to record. `plugins` are the names of the plugins that the host starts with.
+    pub(crate) fn config(self, plugins: &[String]) -> Result<Option<RecordConfig>, Failure> {
+        let Self { record, record_plugin, record_limit, record_secrets } = self;
+        let Some(path) = record else { return Ok(None) };
+        let mut config = RecordConfig {
+            path,
+            plugin: record_plugin,
+            limit: record_limit.0 as u64,
+            secrets: record_secrets,
+        };
+        if config.plugin.is_none() && !config.is_for_several() {
+            let [only] = plugins else {
+                let path = config.path.display();
+                let error =
+                    anyhow::anyhow!("--record {path} is a file, and there are {} plugins", plugins.len());
+                return Err(Failure::caller(error)
+                    .hint("name a folder such as `--record records/`, or one plugin with --record-plugin"));
+            };
+            config.plugin = Some(only.clone());
+        }
+        Ok(Some(config))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(path: &str, plugin: Option<&str>) -> RecordArgs {
+        RecordArgs {
+            record: Some(path.into()),
+            record_plugin: plugin.map(str::to_owned),
+            record_limit: Size(1),
+            record_secrets: false,
+        }
+    }
+
+    #[test]
+    fn a_file_is_for_one_plugin() {
+        let (one, two) = (["a".to_owned()], ["a".to_owned(), "b".to_owned()]);
+        let plugin = |args: RecordArgs, plugins: &[String]| args.config(plugins).unwrap().unwrap().plugin;
+        assert_eq!(plugin(args("x.record", None), &one).as_deref(), Some("a"));
+        assert_eq!(plugin(args("x.record", Some("b")), &two).as_deref(), Some("b"));
+        assert_eq!(plugin(args("x/", None), &two), None);
+        let refused = args("x.record", None).config(&two).unwrap_err().text();
+        insta::assert_snapshot!(refused, @r"
+        --record x.record is a file, and there are 2 plugins
+        hint: name a folder such as `--record records/`, or one plugin with --record-plugin
+        ");
+    }
+}

@@ -58,6 +58,7 @@ pub(crate) struct GenerationView {
     pub(crate) reason: String,
     pub(crate) since: Option<Timestamp>,
     pub(crate) instances_lost: u64,
+    pub(crate) on_probation: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

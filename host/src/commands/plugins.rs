@@ -139,7 +139,7 @@ mod tests {
             "generations": [
                 {"number": 1, "version": "0.9.0", "state": "gone", "reason": "replaced"},
                 {"number": 2, "version": "1.0.0", "digest": "0123456789abcdef0123", "state": "serving",
-                 "reason": "it was switched to"},
+                 "on-probation": true, "reason": "it was switched to"},
             ],
             "subscriptions": [
                 {"name": "sources", "resource": "v1/configmaps", "synced": true,
@@ -185,9 +185,9 @@ mod tests {
         Version:          1.0.0
         Digest:           0123456789abcdef0123
         Generations:
-          NUMBER   STATE     SINCE    VERSION   DIGEST         LOST   REASON
-          1        gone      <none>   0.9.0     <none>         0      replaced
-          2        serving   <none>   1.0.0     0123456789ab   0      it was switched to
+          NUMBER   STATE                  SINCE    VERSION   DIGEST         LOST   REASON
+          1        gone                   <none>   0.9.0     <none>         0      replaced
+          2        serving,on-probation   <none>   1.0.0     0123456789ab   0      it was switched to
         Subscriptions:
           NAME      RESOURCE        NAMESPACES   STATE    WAITING   OLDEST   PARKED   DELIVERED   MERGED
           sources   v1/configmaps   <all>        synced   3         1.5s     1        10          0
@@ -195,8 +195,8 @@ mod tests {
         Calls:            12, 2 failed
         Call p99:         50µs
         Queue wait p99:   <none>
-        CPU time:         0.005s in the guest, 0.001s in the host
-        Wall time:        0.000s in calls, 0.000s of it in imports
+        CPU time:         5.0ms in the guest, 1.0ms in the host
+        Wall time:        0µs in calls, 0µs of it in imports
         Instances:        1, 1 lost, 1 restarts
         Memory:           1Mi linear, 2Ki of 96Mi kept by the host
         Copied:           0 to the guest, 0 from it

@@ -190,7 +190,7 @@ fn screen(lines: &[String], head: &str, (width, height): (usize, usize), is_firs
     // The last line stays empty, so that nothing scrolls.
     for line in lines.take(height.saturating_sub(1).max(1)) {
         text.push_str(cut(line, width));
-        text.push_str("\u{1b}[K\r\n");
+        text.push_str("\u{1b}[K\n");
     }
     text.push_str("\u{1b}[J");
     text
@@ -308,7 +308,7 @@ mod tests {
     fn a_screen_fits_a_terminal_of_40_columns_and_3_lines() {
         let lines: Vec<_> = (0..9).map(|n| format!("{n} {}", "x".repeat(60))).collect();
         let drawn = screen(&lines, &"h".repeat(60), (40, 3), false);
-        let rows: Vec<_> = drawn.trim_start_matches("\u{1b}[H").split("\u{1b}[K\r\n").collect();
+        let rows: Vec<_> = drawn.trim_start_matches("\u{1b}[H").split("\u{1b}[K\n").collect();
         assert_eq!(rows.len(), 3);
         assert!(rows[..2].iter().all(|row| row.len() == 40), "{rows:?}");
         assert_eq!(rows[2], "\u{1b}[J");

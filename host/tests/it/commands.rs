@@ -3,6 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::config::Kubeconfig;
+use oarlock_informer::list_watch::transport;
+
 use crate::rig::{Running, oarlock};
 
 /// Returns a command of the binary whose state folder is below this one.
@@ -119,4 +124,59 @@ fn a_running_host_is_found_and_asked() {
     assert!(ask(folder, &["plugins"]).status.success());
     running.end("TERM");
     assert_eq!(std::fs::read_dir(folder.join(".local/state/oarlock/control")).unwrap().count(), 0);
+}
+
+/// Creates a ConfigMap in the cluster of `oarlock dev`.
+fn create_config_map(folder: &Path, name: &str) {
+    let create = async {
+        let kubeconfig = Kubeconfig::read_from(folder.join(".oarlock/kubeconfig")).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+        let api = Api::<ConfigMap>::namespaced(transport::client(config).unwrap(), "default");
+        let object = serde_json::json!({"metadata": {"name": name}});
+        api.create(&Default::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(create);
+}
+
+#[test]
+fn what_a_plugin_failed_to_handle_is_listed_and_redelivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/traps.wasm");
+    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    std::fs::copy(guest, folder.path().join("traps.wasm")).unwrap();
+    let folder = folder.path();
+    let mut running = Running::start(command(folder, &["dev", "--output", "json", "traps.wasm"]));
+    let line = running.until_any(&["subscription-synced", "plugin-refused"]);
+    assert_eq!(line["event"], "subscription-synced", "{line}");
+    create_config_map(folder, "terminal");
+    assert_eq!(running.until("delivered")["outcome"], "parked");
+
+    let names = stdout(&ask(folder, &["dead-letters", "-o", "name"]));
+    assert_eq!(names, "traps configmaps default/terminal\n");
+    let list = stdout(&ask(folder, &["dead-letters", "traps", "--no-headers"]));
+    assert!(list.contains("terminal") && list.contains("as asked"), "{list}");
+    let redelivered = ask(folder, &["redeliver", "traps", "configmaps", "default/terminal"]);
+    assert_eq!(
+        stdout(&redelivered),
+        "plugin/traps: 1 object or key is tried again\n",
+        "{}",
+        stderr(&redelivered)
+    );
+    assert_eq!(running.until("delivered")["name"], "terminal", "the host called the plugin again");
+    let absent = ask(folder, &["redeliver", "traps", "configmaps", "default/absent"]);
+    assert_eq!(absent.status.code(), Some(2));
+    assert!(stderr(&absent).contains("it is not parked"), "{}", stderr(&absent));
+
+    let page = ask(folder, &["plugins", "traps", "-o", "json"]).stdout;
+    let plugin: serde_json::Value = serde_json::from_slice(&page).unwrap();
+    let usage = &plugin["usage"];
+    assert_eq!(usage["failures"], 2);
+    for used in
+        ["calls", "guest-cpu-ns", "call-wall-ns", "bytes-to-guest", "linear-memory-bytes", "instances"]
+    {
+        assert!(usage[used].as_u64().unwrap() > 0, "{used} in {usage}");
+    }
+    let logs = stdout(&ask(folder, &["logs", "traps", "-o", "json"]));
+    assert_eq!(logs.matches(r#""outcome":"parked""#).count(), 2, "{logs}");
+    running.end("TERM");
 }

@@ -67,7 +67,7 @@ impl Description {
         for it in &plugin.generations {
             table.row([
                 it.number.to_string(),
-                it.state.clone(),
+                if it.on_probation { format!("{},on-probation", it.state) } else { it.state.clone() },
                 it.since.map(|since| Age(since.elapsed()).to_string()).unwrap_or_default(),
                 it.version.clone().unwrap_or_default(),
                 it.digest.as_deref().map(super::short_digest).unwrap_or_default(),
@@ -108,7 +108,7 @@ impl Description {
 
     fn usage(&mut self, plugin: &PluginView) {
         let usage = &plugin.usage;
-        let seconds = |ns: u64| format!("{:.3}s", ns as f64 / 1e9);
+        let seconds = |ns: u64| short(Duration::from_nanos(ns));
         self.field("Calls", format_args!("{}, {} failed", usage.calls, usage.failures));
         let p99 = |it: Option<Duration>| it.map_or_else(|| "<none>".to_owned(), short);
         self.field("Call p99", p99(usage.call_duration.p99()));

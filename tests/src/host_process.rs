@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub struct HostProcess {
 pub struct Printed {
     /// Lines of standard output.
     pub lines: Vec<Arc<Value>>,
+    /// When each of these lines was read.
+    pub read_at: Vec<Instant>,
     /// Lines of standard error.
     pub errors: Vec<String>,
 }
@@ -89,7 +91,11 @@ impl HostProcess {
             each_line(stdout, move |line| {
                 // A line that is not JSON is kept as text, so that a test can show it.
                 let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                sender.send_modify(|printed| Arc::make_mut(printed).lines.push(Arc::new(value)));
+                sender.send_modify(|printed| {
+                    let printed = Arc::make_mut(printed);
+                    printed.lines.push(Arc::new(value));
+                    printed.read_at.push(Instant::now());
+                });
             }),
             each_line(stderr, move |line| {
                 errors.send_modify(|printed| Arc::make_mut(printed).errors.push(line));

@@ -16,6 +16,7 @@ pub mod chain_check;
 pub mod cluster;
 pub mod control_plane;
 pub mod host_process;
+pub mod hostile;
 pub mod received;
 pub mod recorder;
 pub mod wait;

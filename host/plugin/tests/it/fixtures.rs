@@ -78,6 +78,34 @@ async fn hoards() {
     assert!(lines[1].contains("Invalid"), "{lines:?}");
 }
 
+/// `tests/it/hostile.rs` runs every mode beside good plugins; this test has one for each kind of export.
+#[tokio::test]
+async fn hostile() {
+    let host = async |mode: &str| {
+        Host::with("hostile", deadline(Duration::from_millis(30)), json!({ "mode": mode })).await
+    };
+    let key = WorkKey { kind: "k".into(), object: ObjectKey { namespace: String::new(), name: "n".into() } };
+    let is_late = |error| assert!(matches!(error, CallError::DeadlineExceeded { .. }), "{error:?}");
+    is_late(host("spin-add").await.add_once("any").await.unwrap_err());
+    is_late(host("spin-reconcile").await.instance().await.unwrap().reconcile(&key).await.unwrap_err());
+    assert_eq!(
+        host("busy").await.instance().await.unwrap().reconcile(&key).await.unwrap(),
+        Ok(Outcome::RequeueAfter(0))
+    );
+    match host("trap-add").await.add_once("any").await.unwrap_err() {
+        CallError::Trap { .. } => {}
+        other => panic!("{other:?}"),
+    }
+    match host("flood-series").await.add_once("any").await.unwrap().unwrap_err() {
+        Failure::Terminal(text) => assert!(text.contains("LimitExceeded"), "{text}"),
+        Failure::Retry(text) => panic!("{text}"),
+    }
+    let error = host("10000-subscriptions").await.describe().await.unwrap_err().to_string();
+    assert!(error.contains("subscriptions: there are 10000, more than 32"), "{error}");
+    let error = host("long-selector").await.describe().await.unwrap_err().to_string();
+    assert!(error.contains("label-selector"), "{error}");
+}
+
 /// The host accepts the largest description; `host/controller/tests/it/bad_plugins.rs` tests its effects.
 #[tokio::test]
 async fn declares_the_most() {

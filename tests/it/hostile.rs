@@ -1,0 +1,70 @@
+//! Hostile plugins beside good ones, in one process.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use oarlock_tests::host_process::checkout;
+use oarlock_tests::hostile::{Plugin, Settings, Stage, cases, mutants, run};
+use serde_json::json;
+
+/// `cargo xtask soak mutants` runs 10,000.
+const MUTANTS: u64 = 160;
+
+/// Plugins that always have work.
+const BUSY: usize = 300;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_hostile_plugins_harm_only_themselves() -> anyhow::Result<()> {
+    let cases = cases::all();
+    assert!(cases.len() >= 25, "{}", cases.len());
+    let outcome = run(Settings { changes: 100, pace: Duration::ZERO }, &cases).await?;
+    println!("{}", serde_json::to_string_pretty(&outcome)?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_mutated_components_harm_only_themselves() -> anyhow::Result<()> {
+    let outcome = mutants::run(MUTANTS, 1).await?;
+    println!("{}", serde_json::to_string_pretty(&outcome)?);
+    assert!(outcome.refused > 0 && outcome.served > 0, "mutants are neither all broken nor all whole");
+    Ok(())
+}
+
+/// The host goes on with its own work, and calls the good plugins, while hundreds of others always have more
+/// to do than there is time.
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_4_busy_plugins_starve_neither_good_ones_nor_the_host() -> anyhow::Result<()> {
+    let lease = ["--leader-elect", "--leader-elect-resource-namespace", "default"];
+    let mut stage = Stage::start(&lease).await?;
+    let component = checkout().join("target/guests/hostile.wasm");
+    let names: Vec<String> = (0..BUSY).map(|n| format!("busy-{n}")).collect();
+    for name in &names {
+        let more = json!({"config": {"mode": "busy", "busyMs": 2, "labelSelector": "app=none"}});
+        stage.plugin(&Plugin { name, component: &component, account: "hostile", more })?;
+    }
+    stage
+        .host()
+        .wait_for("the busy plugins serve", |printed| {
+            let synced = printed.events("subscription-synced");
+            let synced =
+                synced.filter(|line| line["plugin"].as_str().is_some_and(|name| name.starts_with("busy")));
+            (synced.count() == BUSY).then_some(())
+        })
+        .await?;
+    // Renewals of the Lease, answers about health, and notifications: each goes on.
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/oarlock";
+    let mut renewals = std::collections::BTreeSet::new();
+    while renewals.len() < 4 {
+        stage.change(20, Duration::from_millis(5)).await?;
+        stage.expect_health().await?;
+        let lease = stage.cluster().request("GET", path, None).await?;
+        renewals.insert(lease["spec"]["renewTime"].to_string());
+    }
+    stage.judge().await?;
+    let printed = stage.host().printed();
+    ensure!(printed.events("leadership-lost").next().is_none(), "the host lost its Lease");
+    let status = stage.status().await?;
+    let serving = names.iter().filter(|name| status[*name]["phase"] == "serving").count();
+    ensure!(serving == BUSY, "{serving} of {BUSY} busy plugins serve");
+    stage.end().await
+}

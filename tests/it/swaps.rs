@@ -1,0 +1,112 @@
+//! A plugin is swapped again and again while events flow. Broken and crash-looping versions are among the
+//! new ones. Nothing is lost, in both modes: `replayed` gets every object again with each version,
+//! `taken-over` is stateless and goes on where the version before stopped.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use oarlock_tests::host_process::checkout;
+use oarlock_tests::hostile::{Plugin, Stage};
+use serde_json::{Value, json};
+
+/// The number of swaps of each plugin, without `OARLOCK_SWAPS`.
+const SWAPS: usize = 24;
+
+/// Changes between two swaps.
+const CHANGES: usize = 40;
+
+/// A version that replaces the one before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Version {
+    /// Reports every notification.
+    Good,
+    /// Is no component.
+    Broken,
+    /// Traps in `describe`.
+    TrapsInDescribe,
+    /// Traps at each notification.
+    Crashes,
+}
+
+const PLUGINS: [(&str, bool); 2] = [("replayed", false), ("taken-over", true)];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -> anyhow::Result<()> {
+    let swaps = std::env::var("OARLOCK_SWAPS").ok().and_then(|n| n.parse().ok()).unwrap_or(SWAPS);
+    let guest = std::fs::read(checkout().join("target/guests/hostile.wasm"))?;
+    let mut stage = Stage::start(&[]).await?;
+    for swap in 0..=swaps {
+        let version = match swap % 6 {
+            _ if swap == 0 || swap == swaps => Version::Good,
+            2 => Version::Broken,
+            3 => Version::TrapsInDescribe,
+            5 => Version::Crashes,
+            _ => Version::Good,
+        };
+        for (name, stateless) in PLUGINS {
+            install(&stage, name, stateless, version, swap, &guest)?;
+        }
+        stage.change(CHANGES, Duration::ZERO).await?;
+        // The host has taken note of the version: it serves, or is refused.
+        for (name, _) in PLUGINS {
+            let digest = format!("swap-{swap}");
+            let refusals = swap_refusals(swap);
+            stage
+                .host()
+                .wait_for(&format!("{version:?} {digest} of {name}"), |printed| {
+                    let of = |event| printed.events(event).filter(|line| line["plugin"] == name).count();
+                    let loaded = of("plugin-loaded");
+                    let refused = of("plugin-refused");
+                    (loaded + refused > swap && refused >= refusals).then_some(())
+                })
+                .await?;
+        }
+    }
+    stage.change(CHANGES, Duration::ZERO).await?;
+    stage.judge().await?;
+    for (name, stateless) in PLUGINS {
+        stage.judge_plugins(&[name], stateless).await?;
+    }
+    let status = stage.status().await?;
+    for (name, _) in PLUGINS {
+        ensure!(status[name]["phase"] == "serving", "{}", status[name]);
+    }
+    let received = stage.host().printed().received().len();
+    println!("{swaps} swaps of two plugins, {received} notifications");
+    stage.end().await
+}
+
+/// Returns how many versions up to this one the host has to refuse.
+fn swap_refusals(swap: usize) -> usize {
+    (1..=swap).filter(|swap| matches!(swap % 6, 2 | 3)).count()
+}
+
+/// Writes a version of the component, of which each has bytes of its own, and the plugin's file.
+fn install(
+    stage: &Stage,
+    name: &str,
+    stateless: bool,
+    version: Version,
+    swap: usize,
+    guest: &[u8],
+) -> anyhow::Result<()> {
+    let bytes = match version {
+        Version::Broken => b"\0asm\x0d\0\x01\0 no component".to_vec(),
+        _ => with_name(guest, &format!("swap-{swap}")),
+    };
+    let component = stage.component(&format!("{name}-{swap}"), &bytes)?;
+    let mode = match version {
+        Version::TrapsInDescribe => "trap-describe",
+        Version::Crashes => "trap-always",
+        Version::Good | Version::Broken => "good",
+    };
+    let config = json!({"mode": mode, "stateless": stateless, "labelSelector": "app=hello"});
+    let more: Value = json!({"config": config, "limits": {"logLinesPerSecond": 100_000}});
+    stage.plugin(&Plugin { name, component: &component, account: "hostile", more })
+}
+
+/// Adds a custom section, so that the component is another one and does the same.
+fn with_name(component: &[u8], name: &str) -> Vec<u8> {
+    let section = [&[0, name.len() as u8 + 2, 1, b'v'][..], name.as_bytes()].concat();
+    [component, &section].concat()
+}

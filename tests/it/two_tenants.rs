@@ -1,0 +1,201 @@
+//! A plugin with rights in one namespace only tries every import and waits for every delivery of another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use oarlock_tests::host_process::{Printed, checkout};
+use oarlock_tests::hostile::{Plugin, Stage};
+use oarlock_tests::wait::wait_until;
+use serde_json::{Value, json};
+use wit_parser::{Resolve, WorldItem};
+
+/// The data of the namespace that the plugin may not read. No answer may contain it.
+const HIDDEN: &str = "hidden-from-the-tenant";
+
+/// What an import may answer about the other namespace.
+#[derive(Clone, Copy, Debug)]
+enum Expected {
+    /// One of these errors.
+    Refused(&'static [&'static str]),
+    /// What the plugin may know anyway, of its own namespace or of itself.
+    OfItself,
+    /// Success at first; the API server denies the write that follows.
+    DeniedLater,
+}
+
+/// Every import of the contract.
+const IMPORTS: &[(&str, Expected)] = &[
+    ("cache.get", Expected::Refused(&["Forbidden", "NotFound"])),
+    ("cache.list", Expected::OfItself),
+    ("cache.by-index", Expected::OfItself),
+    ("cache.index-values", Expected::OfItself),
+    ("cache.has-synced", Expected::OfItself),
+    ("cache.wait-until-seen", Expected::Refused(&["Invalid"])),
+    ("client.get", Expected::Refused(&["Forbidden"])),
+    ("client.list", Expected::Refused(&["Forbidden"])),
+    ("client.create", Expected::Refused(&["Forbidden", "Invalid"])),
+    ("client.apply", Expected::Refused(&["Forbidden"])),
+    ("client.patch", Expected::Refused(&["Forbidden"])),
+    ("client.replace", Expected::Refused(&["Invalid", "Forbidden"])),
+    ("client.delete", Expected::Refused(&["Forbidden"])),
+    ("clock.now", Expected::OfItself),
+    ("clock.elapsed-ms", Expected::OfItself),
+    ("config.get", Expected::OfItself),
+    ("config.json", Expected::OfItself),
+    ("event.field", Expected::OfItself),
+    ("event.fields", Expected::OfItself),
+    ("event.json", Expected::OfItself),
+    ("events.emit", Expected::DeniedLater),
+    ("log.log", Expected::OfItself),
+    ("log.enabled", Expected::OfItself),
+    ("metrics.counter-add", Expected::OfItself),
+    ("metrics.gauge-set", Expected::OfItself),
+    ("work-queue.add", Expected::OfItself),
+    ("work-queue.add-after", Expected::OfItself),
+];
+
+/// Every export of the contract that the host calls with an object or key.
+const DELIVERIES: &[&str] =
+    &["handler.on-add", "handler.on-update", "handler.on-delete", "reconciler.reconcile"];
+/// Every other export.
+const WITHOUT_OBJECTS: &[&str] = &["handler.on-synced", "metadata.describe"];
+
+/// Returns the functions that a world imports or exports, as `INTERFACE.FUNCTION`.
+fn functions(imports: bool) -> BTreeSet<String> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_path(checkout().join("wit")).unwrap();
+    let world = resolve.select_world(&[package], Some("plugin")).unwrap();
+    let world = &resolve.worlds[world];
+    let items = if imports { &world.imports } else { &world.exports };
+    let mut functions = BTreeSet::new();
+    for item in items.values() {
+        match item {
+            WorldItem::Interface { id, .. } => {
+                let interface = &resolve.interfaces[*id];
+                let name = interface.name.clone().unwrap();
+                functions.extend(interface.functions.keys().map(|function| format!("{name}.{function}")));
+            }
+            WorldItem::Function(function) => drop(functions.insert(function.name.clone())),
+            WorldItem::Type { .. } => {}
+        }
+    }
+    functions
+}
+
+#[test]
+fn promise_5_every_function_of_the_contract_has_a_case() {
+    let cases: BTreeSet<_> = IMPORTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(functions(true), cases, "left: imports in wit/, right: the cases of this test");
+    let cases: BTreeSet<_> =
+        DELIVERIES.iter().chain(WITHOUT_OBJECTS).map(|name| (*name).to_owned()).collect();
+    assert_eq!(functions(false), cases, "left: exports in wit/, right: the cases of this test");
+}
+
+/// Returns the messages that a plugin logged.
+fn messages(printed: &Printed, plugin: &str) -> Vec<String> {
+    let lines = printed.events("guest-log").filter(|line| line["plugin"] == plugin);
+    lines.filter_map(|line| line["message"].as_str().map(str::to_owned)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_a_plugin_of_one_namespace_learns_nothing_of_another() -> anyhow::Result<()> {
+    let mut stage = Stage::start(&[]).await?;
+    stage.grant("tenant", Some("mine")).await?;
+    let put = async |stage: &Stage, namespace: &str, name: &str, value: &str| {
+        let object = json!({"metadata": {"name": name, "labels": {"of": value}}, "data": {"value": value}});
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        stage.cluster().request("POST", &path, Some(&object)).await
+    };
+    put(&stage, "other", "secret", HIDDEN).await?;
+    put(&stage, "other", "early", HIDDEN).await?;
+    put(&stage, "mine", "early", "visible").await?;
+    let component = checkout().join("target/guests/hostile.wasm");
+    // `tenant` is notified, `tenant-keys` gets keys.
+    for mode in ["tenant", "tenant-keys"] {
+        let more =
+            json!({"config": {"mode": mode}, "limits": {"logLinesPerSecond": 10_000, "callDeadline": "60s"}});
+        stage.plugin(&Plugin { name: mode, component: &component, account: "tenant", more })?;
+        stage
+            .host()
+            .wait_for("the tenant is synced", |printed| {
+                printed.events("subscription-synced").find(|line| line["plugin"] == mode).map(drop)
+            })
+            .await?;
+    }
+
+    // Each kind of notification, in both namespaces.
+    for namespace in ["other", "mine"] {
+        put(&stage, namespace, "late", if namespace == "other" { HIDDEN } else { "visible" }).await?;
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/late");
+        stage.cluster().request("PATCH", &path, Some(&json!({"data": {"more": HIDDEN}}))).await?;
+        stage.cluster().request("DELETE", &path, None).await?;
+    }
+    put(&stage, "mine", "try", "visible").await?;
+    stage
+        .host()
+        .wait_for("the tenant has tried everything", |printed| {
+            messages(printed, "tenant").contains(&"done: \"\"".to_owned()).then_some(())
+        })
+        .await?;
+    stage
+        .host()
+        .wait_for("the keys and the last notification", |printed| {
+            let keys = messages(printed, "tenant-keys");
+            keys.contains(&"reconcile: \"mine/try\"".to_owned()).then_some(())
+        })
+        .await?;
+
+    let printed = stage.host().printed();
+    let delivered: Vec<_> =
+        ["tenant", "tenant-keys"].iter().flat_map(|plugin| messages(&printed, plugin)).collect();
+    for delivery in DELIVERIES {
+        let function = delivery.split('.').nth(1).unwrap();
+        let of = |namespace: &str| {
+            let begin = format!("{function}: \"{namespace}/");
+            delivered.iter().filter(|line| line.starts_with(&begin)).count()
+        };
+        assert!(of("mine") > 0, "{delivery} was delivered for the own namespace: {delivered:#?}");
+        // The plugin's own key names an object of the other namespace.
+        let own_keys = usize::from(function == "reconcile") * 2;
+        assert!(of("other") <= own_keys, "{delivery} was delivered for the other namespace: {delivered:#?}");
+    }
+    let mut answers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for line in &delivered {
+        let (what, answer) = line.split_once(": ").unwrap();
+        answers.entry(what).or_default().push(answer);
+    }
+    for (import, expected) in IMPORTS {
+        let answers = answers.get(import).unwrap_or_else(|| panic!("the guest did not try {import}"));
+        for answer in answers {
+            assert!(!answer.contains(HIDDEN), "{import} returned data of the other namespace: {answer}");
+            let tells = answer.contains("early") && answer.contains("other");
+            assert!(!tells, "{import} names an object of the other namespace: {answer}");
+            match expected {
+                Expected::Refused(errors) => {
+                    assert!(
+                        errors.iter().any(|error| answer.contains(&format!("Err(Error::{error}"))),
+                        "{import}: {answer}"
+                    );
+                }
+                Expected::OfItself | Expected::DeniedLater => {}
+            }
+        }
+    }
+    // The other namespace is as it was. Events of the good plugin's kind would be there by now, or never.
+    let secret = stage.cluster().request("GET", "/api/v1/namespaces/other/configmaps/secret", None).await?;
+    assert_eq!(secret["data"], json!({"value": HIDDEN}));
+    let mine = stage.cluster().request("GET", "/api/v1/namespaces/mine/configmaps", None).await?;
+    assert!(!mine.to_string().contains("\"secret\""), "{mine}");
+    wait_until("the Event was refused or dropped", async || {
+        let metrics = stage.page("/metrics").await.map_err(|error| error.to_string())?.1;
+        let of_events: Vec<_> =
+            metrics.lines().filter(|line| line.contains("event") && line.contains("tenant")).collect();
+        let ended = of_events.iter().any(|line| !line.ends_with(" 0"));
+        if ended || of_events.is_empty() { Ok(()) } else { Err(of_events.join("\n")) }
+    })
+    .await?;
+    let events = stage.cluster().request("GET", "/api/v1/namespaces/other/events", None).await?;
+    assert_eq!(events["items"].as_array().map(Vec::len), Some(0), "{events}");
+    let unknown: Value = json!({"plugins": stage.status().await?});
+    assert!(!unknown.to_string().contains(HIDDEN), "{unknown}");
+    stage.end().await
+}

@@ -1,0 +1,181 @@
+//! Mutated components, and others that only damage makes.
+
+use std::fs;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde::Serialize;
+use serde_json::json;
+
+use super::bound::Bound;
+use super::process::Resources;
+use super::stage::{Plugin, Stage};
+use crate::host_process::checkout;
+
+/// Returns bytes that are no WebAssembly, behind the first bytes of a component.
+#[must_use]
+pub fn garbage(bytes: usize) -> Vec<u8> {
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut garbage = b"\0asm\x0d\0\x01\0".to_vec();
+    garbage.extend((0..bytes).map(|_| random.random::<u8>()));
+    garbage
+}
+
+/// Returns a mutant of a component: bytes flipped, removed, repeated, moved, or a length changed. The same
+/// number makes the same mutant.
+#[must_use]
+pub fn mutant(component: &[u8], number: u64) -> Vec<u8> {
+    let mut random = SmallRng::seed_from_u64(number);
+    let mut bytes = component.to_vec();
+    for _ in 0..random.random_range(1..=4) {
+        if bytes.len() < 16 {
+            break;
+        }
+        let at = random.random_range(0..bytes.len());
+        let length = random.random_range(1..=64).min(bytes.len() - at);
+        match random.random_range(0..9) {
+            0 => bytes[at] ^= 1 << random.random_range(0..8),
+            1 => bytes[at] = random.random(),
+            2 => bytes[at] = bytes[at].wrapping_add(1),
+            3 => bytes.truncate(at),
+            4 => drop(bytes.drain(at..at + length)),
+            5 => {
+                let piece = bytes[at..at + length].to_vec();
+                let to = random.random_range(0..bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            6 => bytes[at..at + length].fill(random.random()),
+            7 => bytes[at..at + length].reverse(),
+            // The largest number of five bytes, in place of one.
+            _ => drop(bytes.splice(at..=at, [0xff, 0xff, 0xff, 0xff, 0x0f])),
+        }
+    }
+    bytes
+}
+
+/// Returns a plugin with one function that keeps a compiler busy for hours: many locals, all of them used
+/// within nested loops.
+///
+/// # Errors
+///
+/// When the text is no module, which would be a mistake here.
+pub fn compile_bomb() -> anyhow::Result<Vec<u8>> {
+    const LOCALS: usize = 9_000;
+    const LOOPS: usize = 900;
+    let locals = "i32 ".repeat(LOCALS);
+    let mut body = "loop ".repeat(LOOPS);
+    for local in 0..LOCALS {
+        body.push_str(&format!("local.get {local} i32.const 1 i32.add local.set {local} "));
+    }
+    for depth in 0..LOOPS {
+        body.push_str(&format!("local.get {} br_if 0 end ", depth % LOCALS));
+    }
+    let text = format!(
+        r#"(component
+            (core module $m (func (local {locals}) {body}))
+            (core instance $i (instantiate $m))
+            (instance $empty)
+            (export "oarlock:plugin/metadata@0.1.0" (instance $empty))
+            (export "oarlock:plugin/handler@0.1.0" (instance $empty)))"#
+    );
+    Ok(wat::parse_str(text)?)
+}
+
+/// Mutants that the host loads at the same time.
+const BATCH: u64 = 16;
+
+/// What the host did with mutants.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// The number of mutants.
+    pub mutants: u64,
+    /// Mutants that the host refused.
+    pub refused: u64,
+    /// Mutants that served, though they may have failed at each call.
+    pub served: u64,
+    /// Mutants that waited, for example for a resource that does not exist.
+    pub waited: u64,
+    /// The host's resources before the first mutant.
+    pub before: Resources,
+    /// The maximum of each while mutants ran.
+    pub peak: Resources,
+    /// The host's resources after the last mutant was removed.
+    pub after: Resources,
+    /// The stated bound of the host's memory, in bytes.
+    pub bound: Bound,
+}
+
+/// Runs mutants of real components beside three good plugins, `BATCH` at a time. The seed of the first mutant
+/// is `from`.
+///
+/// # Errors
+///
+/// When the host ends or is not healthy, when a good plugin misses anything, when the host's memory exceeds
+/// its bound, or when the host keeps resources of mutants that were removed.
+pub async fn run(mutants: u64, from: u64) -> anyhow::Result<Outcome> {
+    let guests = ["hostile", "declares-the-most", "traps", "hello-c"];
+    let read = |name: &&str| fs::read(checkout().join(format!("target/guests/{name}.wasm")));
+    let mut components: Vec<Vec<u8>> = guests.iter().map(read).collect::<Result<_, _>>()?;
+    components.push(super::handwritten::component(super::handwritten::Lie::None)?);
+    // The compiled mutants go with the folder.
+    let code = tempfile::tempdir()?;
+    let code = code.path().to_string_lossy().into_owned();
+    let mut stage = Stage::start(&["--cache-dir", &code]).await?;
+    stage.change(80, Duration::ZERO).await?;
+    stage.judge().await?;
+    let before = stage.resources()?;
+    let mut outcome =
+        Outcome { mutants, before, bound: super::bound::of_plugins(BATCH), ..Outcome::default() };
+    let mut number = from;
+    while number < from + mutants {
+        let batch: Vec<String> =
+            (number..(number + BATCH).min(from + mutants)).map(|number| format!("mutant-{number}")).collect();
+        for name in &batch {
+            let bytes = mutant(&components[(number % components.len() as u64) as usize], number);
+            let component = stage.component(name, &bytes)?;
+            let config = json!({"mode": "good", "stateless": number.is_multiple_of(2)});
+            let limits =
+                json!({"memory": super::cases::MEMORY, "callDeadline": "200ms", "startDeadline": "1s"});
+            let more = json!({"config": config, "limits": limits});
+            stage.plugin(&Plugin { name, component: &component, account: "hostile", more })?;
+            number += 1;
+        }
+        let verdicts = stage
+            .host()
+            .wait_for("a verdict of each mutant", |printed| {
+                let verdict = |name: &String| {
+                    let of = |event| printed.events(event).any(|line| line["plugin"] == *name);
+                    match () {
+                        () if of("plugin-loaded") => Some(Verdict::Served),
+                        () if of("plugin-refused") => Some(Verdict::Refused),
+                        () if of("plugin-waiting") => Some(Verdict::Waited),
+                        () => None,
+                    }
+                };
+                batch.iter().map(verdict).collect::<Option<Vec<_>>>()
+            })
+            .await?;
+        let count = |verdict| verdicts.iter().filter(|it| **it == verdict).count() as u64;
+        outcome.served += count(Verdict::Served);
+        outcome.refused += count(Verdict::Refused);
+        outcome.waited += count(Verdict::Waited);
+        // Each mutant that serves is called.
+        stage.change(16, Duration::ZERO).await?;
+        stage.expect_health().await?;
+        stage.remove_all(batch.iter().map(String::as_str)).await?;
+    }
+    stage.judge().await?;
+    outcome.peak = stage.peak();
+    outcome.bound.check(&outcome.peak)?;
+    outcome.after = stage.released(&before).await?;
+    stage.end().await?;
+    Ok(outcome)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Served,
+    Refused,
+    Waited,
+}

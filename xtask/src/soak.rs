@@ -2,6 +2,7 @@
 
 mod clients;
 mod informer;
+mod plugins;
 mod recovery;
 
 use std::fs::{self, OpenOptions};
@@ -38,6 +39,10 @@ enum SoakCommand {
     Clients(clients::Args),
     /// Measures how fast our informers and client-go's recover from a failing API server.
     Recovery(recovery::Args),
+    /// Runs 10,000 mutated components beside good plugins.
+    Mutants(plugins::MutantsArgs),
+    /// Swaps plugins 200 times while events flow.
+    Swaps(plugins::SwapsArgs),
 }
 
 // === impl Args ===
@@ -49,6 +54,8 @@ impl Args {
             Some(SoakCommand::Informer(args)) => return args.run(),
             Some(SoakCommand::Clients(args)) => return args.run(),
             Some(SoakCommand::Recovery(args)) => return args.run(),
+            Some(SoakCommand::Mutants(args)) => return args.run(),
+            Some(SoakCommand::Swaps(args)) => return args.run(),
             None => {}
         }
         guests::build(&[])?;

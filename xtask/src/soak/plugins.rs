@@ -1,0 +1,76 @@
+//! `cargo xtask soak mutants` and `cargo xtask soak swaps`: the tests of plugins that take longer than
+//! `cargo xtask test` should.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::toolchain::command;
+use crate::{cargo, checkout, guests, progress};
+
+/// Runs mutated components in a host with three good plugins; records what the host did with them.
+#[derive(clap::Args)]
+pub(crate) struct MutantsArgs {
+    /// The number of mutants.
+    #[arg(long, default_value_t = 10_000)]
+    count: u64,
+    /// The seed of the first mutant.
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+}
+
+/// Swaps two plugins again and again while events flow; records whether nothing was lost.
+#[derive(clap::Args)]
+pub(crate) struct SwapsArgs {
+    /// The number of swaps of each plugin.
+    #[arg(long, default_value_t = 200)]
+    count: u64,
+}
+
+// === impl MutantsArgs ===
+
+impl MutantsArgs {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { count, from } = self;
+        guests::build(&["hostile", "declares-the-most", "traps", "hello-c", "hello-rust"].map(String::from))?;
+        progress::step("the host", cargo::build_programs)?;
+        let mut run = Command::new(checkout::program("oarlock-hostile")?);
+        run.args(["--mutants", &count.to_string(), "--from", &from.to_string()]);
+        let output =
+            run.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot run the mutants")?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let mut line = match stdout.lines().last() {
+            Some(line) => serde_json::from_str(line).context("oarlock-hostile printed no JSON")?,
+            None => json!({"mutants": count}),
+        };
+        line["from"] = from.into();
+        record(line, output.status.success())
+    }
+}
+
+// === impl SwapsArgs ===
+
+impl SwapsArgs {
+    pub(crate) fn run(self) -> Result<()> {
+        let Self { count } = self;
+        guests::build(&["hostile", "hello-rust"].map(String::from))?;
+        let binaries = cargo::build_tests()?;
+        let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
+        let whole = whole.context("the end-to-end tests were not built")?;
+        let mut run = Command::new(&whole.executable);
+        run.current_dir(&whole.folder).args(["promise_6_plugins_are_swapped", "--nocapture"]);
+        run.env("OARLOCK_SWAPS", count.to_string()).stdin(Stdio::null());
+        let passed = command::run(&mut run).inspect_err(|error| progress::say(format!("{error:#}"))).is_ok();
+        record(json!({"swaps": count}), passed)
+    }
+}
+
+fn record(mut line: Value, passed: bool) -> Result<()> {
+    line["passed"] = passed.into();
+    super::record("soak-plugins.jsonl", line)?;
+    if !passed {
+        bail!("the soak failed; see the output above");
+    }
+    Ok(())
+}

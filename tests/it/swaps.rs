@@ -32,7 +32,7 @@ const PLUGINS: [(&str, bool); 2] = [("replayed", false), ("taken-over", true)];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -> anyhow::Result<()> {
-    let swaps = std::env::var("OARLOCK_SWAPS").ok().and_then(|n| n.parse().ok()).unwrap_or(SWAPS);
+    let swaps = std::env::var_os("OARLOCK_SWAPS").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(SWAPS);
     let guest = std::fs::read(checkout().join("target/guests/hostile.wasm"))?;
     let mut stage = Stage::start(&[]).await?;
     for swap in 0..=swaps {

@@ -91,9 +91,9 @@ impl Crossing for Page {
 }
 
 impl Crossing for Written {
+    /// Not counted: a write that was made must not be reported as refused, and its answer is short.
     fn bytes(&self) -> usize {
-        let Self { name, uid, resource_version } = self;
-        name.len() + uid.len() + resource_version.len()
+        0
     }
 }
 

@@ -103,18 +103,20 @@ impl StoreState {
         // The guest continued after its last output, so that is not an exception that ends in a trap.
         self.output.flush();
         let mut answer = pin!(answer);
-        let began = Instant::now();
-        let mut computed = Duration::ZERO;
+        // The end of the last poll. Most answers are ready at the first one, which takes two clock readings.
+        let mut waits_since = None;
         let answer = poll_fn(|context| {
             let began = Instant::now();
+            if let Some(since) = waits_since {
+                self.usage.waited(began.saturating_duration_since(since));
+            }
             let polled = answer.as_mut().poll(context);
-            let time = began.elapsed();
-            computed += time;
-            self.usage.hosted(time);
+            let ended = Instant::now();
+            self.usage.hosted(ended.saturating_duration_since(began));
+            waits_since = Some(ended);
             polled
         })
         .await;
-        self.usage.waited(began.elapsed().saturating_sub(computed));
         self.waiting_for = None;
         self.gives(answer)
     }

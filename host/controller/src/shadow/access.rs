@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use oarlock_plugin::contract::{
-    Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, Part, PatchKind, Preconditions,
+    Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
     Projection, Propagation, Row, WorkKey, Written,
 };
-use oarlock_plugin::kube_access::{GuestEvent, KubeAccess};
+use oarlock_plugin::kube_access::{GuestEvent, KubeAccess, Selectors};
 use serde_json::Value;
 
 use super::Side;
@@ -38,15 +38,11 @@ impl Compared {
         target: &GroupVersionResource,
         namespace: &str,
         name: &str,
-        part: Part,
+        subresource: &str,
         body: &str,
     ) {
         let group = if target.group.is_empty() { String::new() } else { format!(".{}", target.group) };
-        let part = match part {
-            Part::Object => "",
-            Part::Status => "/status",
-            Part::Scale => "/scale",
-        };
+        let part = if subresource.is_empty() { String::new() } else { format!("/{subresource}") };
         let plural = &target.plural;
         let object = match namespace {
             "" => format!("{plural}{group}{part} {name}"),
@@ -57,7 +53,7 @@ impl Compared {
 
     /// Returns what a write of an existing object would have returned: the object as it is.
     async fn as_it_is(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<Written, Error> {
-        let json = self.inner.client_get(target, key).await?;
+        let json = self.inner.client_get(target, key, "").await?;
         let object: Value = serde_json::from_str(&json).unwrap_or_default();
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -95,6 +91,16 @@ fn name_in(json: &str) -> String {
 
 #[async_trait]
 impl KubeAccess for Compared {
+    fn run_begins(&self, key: &WorkKey) -> Option<Arc<dyn KubeAccess>> {
+        let Self { inner, side, comparison } = self;
+        let run = inner.run_begins(key)?;
+        Some(Arc::new(Self { inner: run, side: *side, comparison: comparison.clone() }))
+    }
+
+    fn run_succeeded(&self) {
+        self.inner.run_succeeded();
+    }
+
     async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
         self.inner.cache_get(lister, key, projection).await
     }
@@ -138,8 +144,24 @@ impl KubeAccess for Compared {
         self.inner.cache_wait_until_seen(lister, resource_version, timeout).await
     }
 
-    async fn client_get(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<String, Error> {
-        self.inner.client_get(target, key).await
+    async fn client_get(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<String, Error> {
+        self.inner.client_get(target, key, subresource).await
+    }
+
+    async fn client_list(
+        &self,
+        target: &GroupVersionResource,
+        namespaces: &Namespaces,
+        selectors: Selectors<'_>,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.inner.client_list(target, namespaces, selectors, projection, page).await
     }
 
     async fn client_create(
@@ -150,12 +172,12 @@ impl KubeAccess for Compared {
     ) -> Result<Written, Error> {
         let name = name_in(&json);
         if self.withholds() {
-            self.wrote("create", target, namespace, &name, Part::Object, &json);
+            self.wrote("create", target, namespace, &name, "", &json);
             let key = ObjectKey { namespace: namespace.to_owned(), name };
             return self.as_if_created(target, &key).await;
         }
         let written = self.inner.client_create(target, namespace, json.clone()).await?;
-        self.wrote("create", target, namespace, &name, Part::Object, &json);
+        self.wrote("create", target, namespace, &name, "", &json);
         Ok(written)
     }
 
@@ -163,17 +185,18 @@ impl KubeAccess for Compared {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
         force: bool,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
         if self.withholds() {
-            self.wrote("apply", target, &key.namespace, &key.name, part, &json);
+            self.wrote("apply", target, &key.namespace, &key.name, subresource, &json);
             return self.as_if_created(target, key).await;
         }
-        let written = self.inner.client_apply(target, key, part, json.clone(), force, preconditions).await?;
-        self.wrote("apply", target, &key.namespace, &key.name, part, &json);
+        let written =
+            self.inner.client_apply(target, key, subresource, json.clone(), force, preconditions).await?;
+        self.wrote("apply", target, &key.namespace, &key.name, subresource, &json);
         Ok(written)
     }
 
@@ -181,17 +204,18 @@ impl KubeAccess for Compared {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         kind: PatchKind,
         body: String,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
         if self.withholds() {
-            self.wrote("patch", target, &key.namespace, &key.name, part, &body);
+            self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
             return self.as_it_is(target, key).await;
         }
-        let written = self.inner.client_patch(target, key, part, kind, body.clone(), preconditions).await?;
-        self.wrote("patch", target, &key.namespace, &key.name, part, &body);
+        let written =
+            self.inner.client_patch(target, key, subresource, kind, body.clone(), preconditions).await?;
+        self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
         Ok(written)
     }
 
@@ -199,15 +223,15 @@ impl KubeAccess for Compared {
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
-        part: Part,
+        subresource: &str,
         json: String,
     ) -> Result<Written, Error> {
         if self.withholds() {
-            self.wrote("replace", target, &key.namespace, &key.name, part, &json);
+            self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
             return self.as_it_is(target, key).await;
         }
-        let written = self.inner.client_replace(target, key, part, json.clone()).await?;
-        self.wrote("replace", target, &key.namespace, &key.name, part, &json);
+        let written = self.inner.client_replace(target, key, subresource, json.clone()).await?;
+        self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
         Ok(written)
     }
 
@@ -216,15 +240,16 @@ impl KubeAccess for Compared {
         target: &GroupVersionResource,
         key: &ObjectKey,
         propagation: Propagation,
+        grace_period_seconds: Option<u32>,
         preconditions: &Preconditions,
     ) -> Result<(), Error> {
-        let body = format!(r#"{{"propagation":"{propagation:?}"}}"#);
+        let body = format!(r#"{{"propagation":"{propagation:?}","grace":"{grace_period_seconds:?}"}}"#);
         if self.withholds() {
-            self.wrote("delete", target, &key.namespace, &key.name, Part::Object, &body);
+            self.wrote("delete", target, &key.namespace, &key.name, "", &body);
             return Ok(());
         }
-        self.inner.client_delete(target, key, propagation, preconditions).await?;
-        self.wrote("delete", target, &key.namespace, &key.name, Part::Object, &body);
+        self.inner.client_delete(target, key, propagation, grace_period_seconds, preconditions).await?;
+        self.wrote("delete", target, &key.namespace, &key.name, "", &body);
         Ok(())
     }
 

@@ -75,6 +75,7 @@ pub(crate) use self::loss::LOSS_REASONS;
 pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
 pub use self::retry::{RestartPolicy, RetryPolicy};
+use crate::kube_access::OwnWrites;
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
 use crate::status::{Phase, PluginStatusHandle};
@@ -100,6 +101,7 @@ pub(crate) struct Dispatcher {
     switches: mpsc::Receiver<Switch>,
     commands: mpsc::Receiver<Command>,
     active_view: Arc<ActiveView>,
+    own_writes: OwnWrites,
     /// A user has stopped the calls.
     is_suspended: bool,
     n_turns: u32,
@@ -130,6 +132,8 @@ pub(crate) struct DispatcherHandle {
     /// The active generation.
     pub(crate) active: Arc<ActiveView>,
     pub(crate) commands: Commands,
+    /// The plugin's own writes, which its access stores.
+    pub(crate) own_writes: OwnWrites,
 }
 
 // === impl Dispatcher ===
@@ -146,8 +150,13 @@ impl Dispatcher {
         let (commands_handle, commands) = Commands::new();
         let active_view = Arc::new(ActiveView::default());
         let metrics = shared.metrics.plugin(&plugin);
-        let handle =
-            DispatcherHandle { switches: sender, active: active_view.clone(), commands: commands_handle };
+        let own_writes = OwnWrites::default();
+        let handle = DispatcherHandle {
+            switches: sender,
+            active: active_view.clone(),
+            commands: commands_handle,
+            own_writes: own_writes.clone(),
+        };
         let dispatcher = Self {
             plugin,
             shared,
@@ -157,6 +166,7 @@ impl Dispatcher {
             switches,
             commands,
             active_view,
+            own_writes,
             is_suspended: false,
             n_turns: 0,
         };

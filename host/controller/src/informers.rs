@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_informer::{GroupVersionResource, object::Content};
+use oarlock_informer::{GroupVersionResource, SharedInformer, object::Content};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -127,6 +127,11 @@ impl Informers {
         }
         drop(state);
         Ok(InformerHandle { shared: self.shared.clone(), entry, id, purpose, content })
+    }
+
+    /// Returns the informer of a resource; none if no handle of it exists, or the resource was never served.
+    pub(crate) fn informer(&self, resource: &GroupVersionResource) -> Option<SharedInformer> {
+        self.shared.entries.lock().get(resource).and_then(|entry| entry.informer.borrow().clone())
     }
 
     /// Returns the status of every informer, sorted by resource.

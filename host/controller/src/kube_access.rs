@@ -10,6 +10,7 @@ mod events;
 mod failure;
 mod list;
 mod own_versions;
+mod own_writes;
 mod pages;
 mod rate;
 mod request;
@@ -32,7 +33,12 @@ use oarlock_plugin::{
 };
 
 use self::{cache::Cache, events::Emitter, request::Requester};
-pub(crate) use self::{cache::Reader, events::Recorder, rate::Rate};
+pub(crate) use self::{
+    cache::Reader,
+    events::Recorder,
+    own_writes::{Decision as OwnWriteDecision, OwnWrites},
+    rate::Rate,
+};
 use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
 
 /// The default rate of a plugin's requests.
@@ -64,6 +70,8 @@ pub(crate) struct Parts {
     pub(crate) host_bytes: HostBytes,
     /// The counters of its writes.
     pub(crate) writes: Writes,
+    /// Its own writes, of which subscriptions may skip the notifications.
+    pub(crate) own_writes: OwnWrites,
     /// Whether writes fail with `suspended`.
     pub(crate) suspended: bool,
 }
@@ -74,6 +82,7 @@ pub(crate) struct PluginAccess {
     requester: Arc<Requester>,
     emitter: Emitter,
     queue: PluginQueue,
+    own_writes: OwnWrites,
     suspended: bool,
 }
 
@@ -99,6 +108,7 @@ impl PluginAccess {
             rate,
             host_bytes,
             writes,
+            own_writes,
             suspended,
         } = parts;
         let account = identity.account().clone();
@@ -106,7 +116,7 @@ impl PluginAccess {
         let requester = Arc::new(requester.charged_to(host_bytes));
         let (emitter, recorder) = events::channel(Arc::clone(&requester));
         let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;
-        Ok((Self { cache, requester, emitter, queue, suspended }, recorder))
+        Ok((Self { cache, requester, emitter, queue, own_writes, suspended }, recorder))
     }
 
     /// Builds the declared indices of caches that exist already. Otherwise the first read through an index
@@ -115,12 +125,19 @@ impl PluginAccess {
         self.cache.build_indices().await;
     }
 
-    /// Records the version that a write returned, so that the plugin can wait for it.
-    fn remember(
+    /// Makes a write. Records the version that it returned, so that the plugin can wait for it, and so that
+    /// its notification can be skipped.
+    async fn write(
         &self,
         target: &GroupVersionResource,
-        written: Result<Written, Error>,
+        namespace: &str,
+        name: &str,
+        write: impl Future<Output = Result<Written, Error>>,
     ) -> Result<Written, Error> {
+        self.may_write()?;
+        let in_flight = self.own_writes.begins(target, namespace, name);
+        let written = write.await;
+        in_flight.ends(&written);
         if let Ok(written) = &written {
             self.cache.own_versions.record(target, &written.resource_version);
         }
@@ -209,8 +226,8 @@ impl KubeAccess for PluginAccess {
         namespace: &str,
         json: String,
     ) -> Result<Written, Error> {
-        self.may_write()?;
-        self.remember(target, self.requester.create(target, namespace, json).await)
+        let name = write::name_of(&json);
+        self.write(target, namespace, &name, self.requester.create(target, namespace, json)).await
     }
 
     async fn client_apply(
@@ -222,9 +239,8 @@ impl KubeAccess for PluginAccess {
         force: bool,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
-        self.may_write()?;
-        let written = self.requester.apply(target, key, subresource, json, force, preconditions).await;
-        self.remember(target, written)
+        let written = self.requester.apply(target, key, subresource, json, force, preconditions);
+        self.write(target, &key.namespace, &key.name, written).await
     }
 
     async fn client_patch(
@@ -236,9 +252,8 @@ impl KubeAccess for PluginAccess {
         body: String,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
-        self.may_write()?;
-        let written = self.requester.patch(target, key, subresource, kind, body, preconditions).await;
-        self.remember(target, written)
+        let written = self.requester.patch(target, key, subresource, kind, body, preconditions);
+        self.write(target, &key.namespace, &key.name, written).await
     }
 
     async fn client_replace(
@@ -248,8 +263,8 @@ impl KubeAccess for PluginAccess {
         subresource: &str,
         json: String,
     ) -> Result<Written, Error> {
-        self.may_write()?;
-        self.remember(target, self.requester.replace(target, key, subresource, json).await)
+        let written = self.requester.replace(target, key, subresource, json);
+        self.write(target, &key.namespace, &key.name, written).await
     }
 
     async fn client_delete(

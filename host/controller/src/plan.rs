@@ -135,6 +135,15 @@ impl Plan {
         if subscriptions.is_empty() && schedules.is_empty() {
             return Err(Error::Nothing);
         }
+        let unserved = |part: String, message: &str| Error::Part { part, message: message.to_owned() };
+        if let Some(schedule) = schedules.first() {
+            let part = format!("schedule {:?}", schedule.name);
+            return Err(unserved(part, "this host does not run schedules; leave it out"));
+        }
+        if let Some(read) = reads.iter().find(|read| read.wakes) {
+            let part = format!("read {:?}", read.name);
+            return Err(unserved(part, "this host wakes no keys; declare `wakes: false`"));
+        }
         let subscriptions = subscriptions
             .into_iter()
             .map(|it| SubscriptionPlan::of(it).map(Arc::new))

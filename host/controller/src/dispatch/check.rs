@@ -8,7 +8,9 @@
 //!    call, and a forbidden subscription sees no namespace, so that none of its notifications is due.
 //! 3. **Enqueue rule.** A notification of a subscription with such a rule becomes a key of the work queue,
 //!    without a call.
-//! 4. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
+//! 4. **Own writes.** A subscription may skip notifications of what the plugin wrote itself
+//!    ([`OwnWrites`](crate::kube_access::OwnWrites)).
+//! 5. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
 use oarlock_informer::{Notification, listener::Delivery};
 
@@ -16,6 +18,7 @@ use super::Dispatcher;
 use super::active_generation::{ActiveGeneration, ActiveSubscription, DeliveryState};
 use super::crash_backoff::Decision;
 use super::due_call::{CallKey, DueCall, Outcome};
+use crate::kube_access::OwnWriteDecision;
 
 // === impl CallKey ===
 
@@ -34,7 +37,15 @@ impl Dispatcher {
     pub(super) fn check(&self, active: &mut ActiveGeneration, due: &DueCall) -> Option<Outcome> {
         match due {
             DueCall::Notification { subscription, delivery } => {
-                if !active.subscriptions[*subscription].plan.enqueue.is_nothing() {
+                let ActiveSubscription { plan, listener, .. } = &active.subscriptions[*subscription];
+                if plan.ignores_own_writes {
+                    match self.own_writes.decide(&plan.resource, delivery, listener) {
+                        OwnWriteDecision::Deliver => {}
+                        OwnWriteDecision::Skip => return Some(Outcome::Done),
+                        OwnWriteDecision::Hold => return Some(Outcome::Defer),
+                    }
+                }
+                if !plan.enqueue.is_nothing() {
                     return Some(self.enqueue(active, *subscription, delivery));
                 }
             }

@@ -196,6 +196,11 @@ pub(super) fn version_of(json: &str) -> String {
     serde_json::from_str::<Answer>(json).unwrap_or_default().metadata.resource_version
 }
 
+/// Returns the name of an object's text; empty if it has none, so that the API server chooses one.
+pub(super) fn name_of(json: &str) -> String {
+    serde_json::from_str::<Answer>(json).unwrap_or_default().metadata.name
+}
+
 fn any(preconditions: &Preconditions) -> bool {
     preconditions.uid.is_some() || preconditions.resource_version.is_some()
 }

@@ -16,6 +16,7 @@ use crate::config::PluginFile;
 use crate::dispatch::{ActiveView, Dispatcher, DispatcherHandle, PluginQueue, Switch};
 use crate::generations::Generations;
 use crate::identity::IdentityState;
+use crate::kube_access::OwnWrites;
 use crate::report::{HostEvent, Reporter, Timestamp};
 use crate::state_folder::{Quarantine, VersionId};
 use crate::status::{PluginStatus, PluginStatusHandle, RecordedError};
@@ -27,6 +28,7 @@ pub(super) struct PluginSlot {
     pub(super) switches: mpsc::Sender<Switch>,
     pub(super) active: Arc<ActiveView>,
     pub(super) queue: PluginQueue,
+    pub(super) own_writes: OwnWrites,
     /// The account of the bytes that the host keeps for the plugin.
     pub(super) host_bytes: HostBytes,
     /// Counts what all its generations use.
@@ -81,7 +83,7 @@ impl PluginSlot {
         let queue = PluginQueue::new(&host_bytes, metrics.clone());
         let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
-        let DispatcherHandle { switches, active, commands } = handle;
+        let DispatcherHandle { switches, active, commands, own_writes } = handle;
         status.set_commands(commands);
         if shadow::serving_of(name).is_none() {
             status.set_shadow(host.shadows.of(name));
@@ -95,6 +97,7 @@ impl PluginSlot {
             switches,
             active,
             queue,
+            own_writes,
             host_bytes,
             usage: metrics.usage().clone(),
             share: host.engine.share(file.weight),

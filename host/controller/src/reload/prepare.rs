@@ -239,6 +239,12 @@ impl Preparation<'_> {
         if self.wait_for_caches(&identity, &subscriptions, &read_handles).await.is_err() {
             return Ok(Attempt::RightsLost);
         }
+        slot.own_writes.set_informers(
+            plan.subscriptions
+                .iter()
+                .filter(|it| it.ignores_own_writes)
+                .filter_map(|it| Some((it.resource.clone(), host.informers.informer(&it.resource)?))),
+        );
         // The listeners come last: their backlogs take memory until the generation serves.
         let open = |it: PendingSubscription| it.open(&slot.backlogs);
         let subscriptions = subscriptions.into_iter().map(open).collect::<Result<_, _>>()?;

@@ -78,6 +78,8 @@ pub(super) struct Pending {
     pub(super) counts_for_sync: bool,
     /// It is an initial add that nothing was merged with, so new work goes before it.
     pub(super) is_initial: bool,
+    /// Several notifications were merged into it.
+    pub(super) is_merged: bool,
 }
 
 /// The notifications of one object.
@@ -167,6 +169,7 @@ impl Backlog {
             tried: false,
             counts_for_sync: is_initial,
             is_initial,
+            is_merged: false,
         };
         let is_full = self.n_waiting >= self.limit || self.account.is_full();
         self.charge(n_charged_bytes(&pending));
@@ -251,6 +254,7 @@ impl Backlog {
             key,
             notification: pending.notification.clone(),
             fields: pending.fields.clone(),
+            is_merged: pending.is_merged,
             attempts: pending.attempts,
             arrived: pending.arrived,
         };

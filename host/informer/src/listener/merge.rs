@@ -84,7 +84,7 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
         (deleted @ Notification::Deleted { .. }, Notification::Updated { new: object, .. }) => {
             let added = Notification::Added { object, is_in_initial_list: false };
             merged.push(Pending { notification: deleted, fields: first_fields, ..last });
-            merged.push(Pending { notification: added, fields, ..next });
+            merged.push(Pending { notification: added, fields, is_merged: true, ..next });
             return;
         }
     };
@@ -97,6 +97,7 @@ pub(super) fn append(merged: &mut Vec<Pending>, next: Pending) {
         tried: last.tried || next.tried,
         counts_for_sync: last.counts_for_sync || next.counts_for_sync,
         is_initial: false,
+        is_merged: true,
     });
 }
 
@@ -111,6 +112,7 @@ fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
         tried,
         counts_for_sync,
         is_initial: _,
+        is_merged: _,
     } = pending;
     let part = |notification, fields, counts_for_sync| Pending {
         notification,
@@ -121,6 +123,7 @@ fn split(pending: &Pending, old: &Object, new: &Object) -> [Pending; 2] {
         tried,
         counts_for_sync,
         is_initial: false,
+        is_merged: true,
     };
     let deleted = Notification::Deleted { object: old.clone(), final_state_unknown: true };
     let added = Notification::Added { object: new.clone(), is_in_initial_list: false };

@@ -45,6 +45,8 @@ pub struct Delivery {
     pub notification: Notification,
     /// The values of the listener's declared fields, as far as they were found when the change was matched.
     pub fields: NotificationFields,
+    /// Whether several notifications were merged into it.
+    pub is_merged: bool,
     /// How many deliveries of it, or of the notifications merged into it, failed since the object's last
     /// event.
     pub attempts: u32,

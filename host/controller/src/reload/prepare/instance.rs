@@ -48,6 +48,7 @@ impl Preparation<'_> {
             rate: kube_access::DEFAULT_RATE,
             host_bytes: slot.host_bytes.clone(),
             writes: host.metrics.writes(&slot.name),
+            own_writes: slot.own_writes.clone(),
             suspended: file.suspend,
         })
         .map_err(Error::Access)?;

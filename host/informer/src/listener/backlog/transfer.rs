@@ -144,6 +144,7 @@ impl Backlog {
                     tried: false,
                     counts_for_sync: false,
                     is_initial: false,
+                    is_merged: true,
                 };
                 charged += n_charged_bytes(&pending);
                 self.ready.insert(ticket, vacant.key().clone(), false);

@@ -27,6 +27,7 @@ fn folded_with(tried: bool, waiting: Vec<Notification>) -> String {
         arrived: Instant::now(),
         attempts: 0,
         tried: tried && ticket == 0,
+        is_merged: false,
     };
     let merged = fold((0..).zip(waiting).map(pending));
     merged.iter().map(|pending| outline(&pending.notification)).collect::<Vec<_>>().join(", ")
@@ -83,6 +84,7 @@ fn a_merged_notification_keeps_ticket_attempts_and_sync_of_the_oldest() {
         tried: false,
         counts_for_sync: ticket == 7,
         is_initial: ticket == 7,
+        is_merged: false,
     };
     let merged = fold([pending(7, add(1, true)), pending(9, update(1, 2)), pending(11, delete(3))]);
     assert_eq!(merged.len(), 1);

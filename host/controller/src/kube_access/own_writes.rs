@@ -1,0 +1,191 @@
+//! The plugin's own writes, of which `ignore-own-writes` skips the notifications.
+//!
+//! A write is known by the uid and resourceVersion that the API server returned. A notification of exactly
+//! that version, which nothing else merged into, shows what the plugin wrote and no more. In doubt the
+//! notification is delivered: after a write without an answer, and when the informer has listed since the
+//! write began, because a list may join several changes in one.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use oarlock_informer::{
+    GroupVersionResource as Resource, Notification, Object, SharedInformer,
+    listener::{Delivery, ListenerHandle, Outcome},
+};
+use oarlock_plugin::contract::{Error, GroupVersionResource, Written};
+use parking_lot::Mutex;
+
+/// How many writes are known. The oldest is forgotten first.
+const CAPACITY: usize = 4_096;
+
+/// The longest uid and resourceVersion that are stored.
+const LONGEST: usize = 128;
+
+/// The writes of one plugin, by all its generations and instances. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct OwnWrites {
+    state: Arc<Mutex<State>>,
+}
+
+/// The decision about a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// The plugin receives it.
+    Deliver,
+    /// The plugin made this change itself.
+    Skip,
+    /// A write of the object is under way. The notification is deferred until its answer.
+    Hold,
+}
+
+/// A write under way. Dropping it without [`InFlight::ends`] means that its outcome is unknown.
+pub(super) struct InFlight {
+    writes: OwnWrites,
+    object: ObjectName,
+    /// The number of lists of the informer when the write began.
+    n_lists: Option<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The informers of the subscriptions that ignore own writes, by group and plural.
+    informers: HashMap<(String, String), SharedInformer>,
+    /// The uid and version of each write, with the number of lists of the informer when it began.
+    known: HashMap<Version, u64>,
+    order: VecDeque<Version>,
+    in_flight: HashMap<ObjectName, usize>,
+    /// The listeners with notifications that wait for the end of a write.
+    held: Vec<ListenerHandle>,
+}
+
+type Version = (Box<str>, Box<str>);
+
+/// Group, plural, namespace and name. The name is empty while the API server is choosing one.
+type ObjectName = (String, String, String, String);
+
+// === impl OwnWrites ===
+
+impl OwnWrites {
+    /// Sets the informers of the subscriptions of the next generation that ignore own writes. Without one no
+    /// write is stored.
+    pub(crate) fn set_informers(&self, informers: impl IntoIterator<Item = (Resource, SharedInformer)>) {
+        let informers = informers.into_iter();
+        self.state.lock().informers =
+            informers.map(|(resource, informer)| ((resource.group, resource.resource), informer)).collect();
+    }
+
+    /// Notes that a write of an object begins.
+    pub(super) fn begins(&self, target: &GroupVersionResource, namespace: &str, name: &str) -> InFlight {
+        let GroupVersionResource { group, version: _, plural } = target;
+        let mut state = self.state.lock();
+        let n_lists = state.informers.get(&(group.clone(), plural.clone())).map(n_lists);
+        let object = (group.clone(), plural.clone(), namespace.to_owned(), name.to_owned());
+        if n_lists.is_some() {
+            *state.in_flight.entry(object.clone()).or_default() += 1;
+        }
+        drop(state);
+        InFlight { writes: self.clone(), object, n_lists }
+    }
+
+    /// Decides about a notification of a subscription that ignores own writes. Defers a held notification.
+    pub(crate) fn decide(
+        &self,
+        resource: &Resource,
+        delivery: &Delivery,
+        listener: &ListenerHandle,
+    ) -> Decision {
+        let (new, is_add) = match &delivery.notification {
+            Notification::Added { object, is_in_initial_list: false } => (object, true),
+            // A resync has one version; an update to another uid stands for a missed delete.
+            Notification::Updated { old, new } if is_one_change(old, new) => (new, false),
+            _ => return Decision::Deliver,
+        };
+        if delivery.attempts > 0 || delivery.is_merged {
+            return Decision::Deliver;
+        }
+        let mut state = self.state.lock();
+        let version = (new.uid().to_owned().into(), new.resource_version().to_owned().into());
+        if let Some(n_lists_before) = state.known.get(&version) {
+            let key = (resource.group.to_string(), resource.resource.to_string());
+            let is_same_watch = state.informers.get(&key).map(n_lists) == Some(*n_lists_before);
+            return if is_same_watch { Decision::Skip } else { Decision::Deliver };
+        }
+        if state.in_flight.is_empty() {
+            return Decision::Deliver;
+        }
+        let key = new.key();
+        let named = |name: &str| {
+            let (group, plural) = (resource.group.to_string(), resource.resource.to_string());
+            (group, plural, key.namespace().to_owned(), name.to_owned())
+        };
+        let is_under_way = state.in_flight.contains_key(&named(key.name()))
+            || (is_add && state.in_flight.contains_key(&named("")));
+        if !is_under_way {
+            return Decision::Deliver;
+        }
+        // Deferred under this lock: the end of the write finds it deferred.
+        listener.finish(&delivery.key, Outcome::Defer);
+        state.held.push(listener.clone());
+        Decision::Hold
+    }
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    /// Stores the answer of the write.
+    pub(super) fn ends(self, answer: &Result<Written, Error>) {
+        let (Ok(Written { uid, resource_version, .. }), Some(n_lists)) = (answer, self.n_lists) else {
+            return;
+        };
+        if uid.len() > LONGEST || resource_version.len() > LONGEST {
+            return;
+        }
+        let version: Version = (uid.as_str().into(), resource_version.as_str().into());
+        let mut state = self.writes.state.lock();
+        if state.known.insert(version.clone(), n_lists).is_none() {
+            state.order.push_back(version);
+        }
+        if state.order.len() > CAPACITY
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.known.remove(&oldest);
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.n_lists.is_none() {
+            return;
+        }
+        let held = {
+            let mut state = self.writes.state.lock();
+            if let Some(n) = state.in_flight.get_mut(&self.object) {
+                *n -= 1;
+                if *n == 0 {
+                    state.in_flight.remove(&self.object);
+                }
+            }
+            std::mem::take(&mut state.held)
+        };
+        let mut released = HashSet::new();
+        for listener in held {
+            if released.insert(listener.name().to_owned()) {
+                // They are checked again, and those of other writes are held again.
+                listener.release_deferred();
+            }
+        }
+    }
+}
+
+fn is_one_change(old: &Object, new: &Object) -> bool {
+    old.resource_version() != new.resource_version() && old.uid() == new.uid()
+}
+
+fn n_lists(informer: &SharedInformer) -> u64 {
+    informer.status().relists
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+use oarlock_informer::testing::FakeListWatch;
+use oarlock_informer::{Listener, ListenerConfig, object::Namespaces, shared_informer::Config};
+use oarlock_wait_until::{LIMIT, yield_until};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::tasks::{Criticality, Tasks};
+
+/// A listener of Pods, and the writes of a plugin that ignores its own.
+struct Rig {
+    api: FakeListWatch,
+    informer: SharedInformer,
+    listener: Listener,
+    own: OwnWrites,
+    _tasks: Tasks,
+}
+
+impl Rig {
+    async fn new() -> Self {
+        let api = FakeListWatch::pods();
+        api.put("n/a");
+        let (tasks, _) = Tasks::new(CancellationToken::new());
+        let informer = SharedInformer::new(Arc::new(api.clone()), Config::new(pods()));
+        let running = informer.clone();
+        tasks.spawn("informer", Criticality::Essential, |token| async move { running.run(token).await });
+        assert!(informer.wait_for_sync().await);
+        let config = ListenerConfig { namespaces: Namespaces::All, ..ListenerConfig::default() };
+        let listener = informer.add_listener(config).unwrap();
+        let own = OwnWrites::default();
+        own.set_informers([(pods(), informer.clone())]);
+        let mut rig = Self { api, informer, listener, own, _tasks: tasks };
+        assert_eq!(rig.next().await, Decision::Deliver, "an initial add");
+        rig
+    }
+
+    /// Writes the Pod as the plugin. `learns` says whether the answer arrives.
+    fn write(&self, key: &str, learns: bool) {
+        let (namespace, name) = key.split_once('/').unwrap();
+        let in_flight = self.own.begins(&target(), namespace, name);
+        let object = self.api.put(key);
+        if learns {
+            in_flight.ends(&answer(&object));
+        }
+    }
+
+    /// Decides about the next notification, and ends its delivery unless it is held.
+    async fn next(&mut self) -> Decision {
+        let delivery = self.listener.next().await.unwrap();
+        let decision = self.own.decide(&pods(), &delivery, &self.listener);
+        self.listener
+            .finish(&delivery.key, if decision == Decision::Hold { Outcome::Defer } else { Outcome::Done });
+        decision
+    }
+}
+
+fn pods() -> Resource {
+    Resource::new("", "v1", "pods")
+}
+
+fn target() -> GroupVersionResource {
+    GroupVersionResource { group: String::new(), version: "v1".into(), plural: "pods".into() }
+}
+
+fn answer(object: &Object) -> Result<Written, Error> {
+    Ok(Written {
+        name: object.key().name().to_owned(),
+        uid: object.uid().to_owned(),
+        resource_version: object.resource_version().to_owned(),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn adds_and_updates_of_own_writes_are_skipped_and_those_of_others_are_not() {
+    let mut rig = Rig::new().await;
+    rig.write("n/a", true);
+    assert_eq!(rig.next().await, Decision::Skip);
+    rig.api.put("n/a");
+    assert_eq!(rig.next().await, Decision::Deliver, "another writer");
+    rig.write("n/new", true);
+    assert_eq!(rig.next().await, Decision::Skip);
+    rig.api.delete("n/new");
+    assert_eq!(rig.next().await, Decision::Deliver, "a delete");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_a_write_without_an_answer_is_delivered() {
+    let mut rig = Rig::new().await;
+    rig.write("n/a", false);
+    assert_eq!(rig.next().await, Decision::Deliver);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_waits_for_the_answer_of_a_write_of_its_object() {
+    let mut rig = Rig::new().await;
+    let in_flight = rig.own.begins(&target(), "n", "a");
+    let object = rig.api.put("n/a");
+    assert_eq!(rig.next().await, Decision::Hold);
+    // Another object does not wait.
+    rig.api.put("n/b");
+    assert_eq!(rig.next().await, Decision::Deliver);
+    in_flight.ends(&answer(&object));
+    assert_eq!(rig.next().await, Decision::Skip);
+    // The name of a created object may be the API server's choice.
+    let in_flight = rig.own.begins(&target(), "n", "");
+    let object = rig.api.put("n/generated-7");
+    assert_eq!(rig.next().await, Decision::Hold);
+    in_flight.ends(&answer(&object));
+    assert_eq!(rig.next().await, Decision::Skip);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_what_merged_with_another_change_is_delivered() {
+    let mut rig = Rig::new().await;
+    let in_flight = rig.own.begins(&target(), "n", "a");
+    rig.api.put("n/a");
+    assert_eq!(rig.next().await, Decision::Hold);
+    let object = rig.api.put("n/a");
+    yield_until("both changes to merge", LIMIT, || match rig.listener.stats().merged {
+        1 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    in_flight.ends(&answer(&object));
+    assert_eq!(rig.next().await, Decision::Deliver, "the first change was another writer's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_3_what_a_list_shows_is_delivered() {
+    let mut rig = Rig::new().await;
+    let in_flight = rig.own.begins(&target(), "n", "a");
+    // Another writer's change and the plugin's own, in one step.
+    rig.api.put_unseen("n/a");
+    let object = rig.api.put_unseen("n/a");
+    in_flight.ends(&answer(&object));
+    rig.api.expire_history();
+    rig.api.close_watches();
+    assert_eq!(rig.next().await, Decision::Deliver);
+    assert!(rig.informer.status().relists > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_the_number_of_known_writes_is_bounded() {
+    let rig = Rig::new().await;
+    for n in 0..2 * CAPACITY {
+        let written = Written { name: "a".into(), uid: "u".into(), resource_version: n.to_string() };
+        rig.own.begins(&target(), "n", "a").ends(&Ok(written));
+    }
+    let state = rig.own.state.lock();
+    assert_eq!((state.known.len(), state.order.len()), (CAPACITY, CAPACITY));
+    assert!(state.in_flight.is_empty() && state.held.is_empty());
+}

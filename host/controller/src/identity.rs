@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::access::{AccountState, Denial, Gate};
 use crate::account::Account;
 
-/// How often the follower checks the account. The gate caches its answers for longer than this.
-const CHECK_AGAIN: Duration = Duration::from_secs(3);
+/// How often the follower checks the account. The gate uses its answers for as long.
+const CHECK_AGAIN: Duration = Duration::from_secs(5);
 
 /// One ServiceAccount and its current state. Cheap to clone.
 #[derive(Clone, Debug)]

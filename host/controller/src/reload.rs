@@ -54,6 +54,9 @@ use crate::tasks::{Task, Tasks};
 /// How long after a panic in a plugin's task the host loads the plugin again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
 
+/// Where the operating system notifies of changes, the host looks at the files at one of so many polls.
+const POLLS_PER_LOOK: u32 = 5;
+
 /// The parts of the host that a plugin is made with. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Host {
@@ -161,13 +164,17 @@ impl Reload {
 
     /// Waits until the files must be read again.
     async fn changed(&self, watch: &FileWatch, seen: &Arc<SeenFiles>) {
-        loop {
+        let polls_per_look = if watch.notifies() { POLLS_PER_LOOK } else { 1 };
+        for n_polls in 1_u32.. {
             let has_waiting = || {
                 let mut plugins = self.plugins.values();
                 plugins.any(|it| it.slot.load_again.load(Ordering::Acquire) || it.dispatcher.is_gone())
             };
             match watch.changed().await {
                 Woken::Polled if !seen.is_outdated() && !has_waiting() => {
+                    if !n_polls.is_multiple_of(polls_per_look) {
+                        continue;
+                    }
                     let seen = seen.clone();
                     if self.host.tasks.blocking(move || seen.is_unchanged()).await != Some(true) {
                         return;

@@ -27,9 +27,8 @@ use crate::identity::Identity;
 use crate::plan::SubscriptionPlan;
 use crate::tasks::{Criticality, Tasks};
 
-/// How often a subscription asks the gate. The gate caches its answers for longer, so most questions cost
-/// nothing.
-const ASK_AGAIN: Duration = Duration::from_secs(3);
+/// How often a subscription asks the gate, which uses its answers for as long or longer.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// How many notifications wait for a plugin separately; beyond it, those of one object merge.
 const BACKLOG_LIMIT: usize = 4_096;

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::report::{HostEvent, Reporter};
 
-/// The files are looked at this often without a notification.
+/// How often a wait ends without a notification.
 const POLL: Duration = Duration::from_secs(2);
 
 /// A burst of changes is over when no change has come for this long.
@@ -27,6 +27,8 @@ const BURST: Duration = Duration::from_secs(1);
 pub(super) struct FileWatch {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
+    /// Some folders cannot be watched.
+    has_polled_only: bool,
     changed: Arc<Notify>,
 }
 
@@ -55,7 +57,7 @@ impl FileWatch {
         let watcher = watcher
             .inspect_err(|error| reporter.report(HostEvent::FileWatchTrouble { message: error.to_string() }))
             .ok();
-        Self { watcher, folders: BTreeSet::new(), changed }
+        Self { watcher, folders: BTreeSet::new(), has_polled_only: false, changed }
     }
 
     /// Watches these folders from now on, and no others. A folder that does not exist is only polled.
@@ -74,7 +76,14 @@ impl FileWatch {
                 Err(error) => tracing::debug!(folder = %folder.display(), %error, "a folder is only polled"),
             }
         }
+        self.has_polled_only = watched.len() < folders.len();
         self.folders = watched;
+    }
+
+    /// Returns whether the operating system notifies of changes in all folders. It notifies of no change that
+    /// another machine makes.
+    pub(super) fn notifies(&self) -> bool {
+        self.watcher.is_some() && !self.has_polled_only
     }
 
     /// Waits until a file may have changed, and until the burst of changes is over.

@@ -10,7 +10,7 @@ use super::ReadFiles;
 use crate::regular_file::Stamp;
 
 /// The files are read after this long at the latest, whatever their stamps say.
-const READ_AGAIN: Duration = Duration::from_secs(30);
+const READ_AGAIN: Duration = Duration::from_secs(300);
 
 /// The stamp of a file that was modified this short a time ago may be that of its next content.
 const SETTLED: Duration = Duration::from_secs(2);

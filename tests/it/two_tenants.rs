@@ -32,6 +32,7 @@ const IMPORTS: &[(&str, Expected)] = &[
     ("cache.has-synced", Expected::OfItself),
     ("cache.wait-until-seen", Expected::Refused(&["Invalid"])),
     ("client.get", Expected::Refused(&["Forbidden"])),
+    ("client.list", Expected::Refused(&["Forbidden"])),
     ("client.create", Expected::Refused(&["Forbidden", "Invalid"])),
     ("client.apply", Expected::Refused(&["Forbidden"])),
     ("client.patch", Expected::Refused(&["Forbidden"])),

@@ -11,6 +11,9 @@ use oarlock_tests::hostile::{Settings, cases, mutants, run};
 /// Runs good plugins without and beside hostile ones, and prints what it saw as one line of JSON.
 #[derive(Parser)]
 struct Args {
+    /// The number of hostile plugins.
+    #[arg(long, default_value_t = 25)]
+    hostile: usize,
     /// Changes of objects in each of the two measured parts.
     #[arg(long, default_value_t = 2_000)]
     changes: usize,
@@ -27,13 +30,13 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let Args { changes, pace_ms, mutants, from } = Args::parse();
+    let Args { hostile, changes, pace_ms, mutants, from } = Args::parse();
     if let Some(mutants) = mutants {
         println!("{}", serde_json::to_string(&mutants::run(mutants, from).await?)?);
         return Ok(());
     }
     let settings = Settings { changes, pace: Duration::from_millis(pace_ms) };
-    let outcome = run(settings, &cases::all()).await?;
+    let outcome = run(settings, &cases::some(hostile)).await?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())
 }

@@ -149,6 +149,19 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
+/// Returns `n` hostile plugins of all kinds, or all if there are fewer.
+#[must_use]
+pub fn some(n: usize) -> Vec<Case> {
+    let all = all();
+    let len = all.len();
+    let is_taken = |index: usize| (index + 1) * n / len > index * n / len;
+    all.into_iter()
+        .enumerate()
+        .filter(|(index, _)| n >= len || is_taken(*index))
+        .map(|(_, case)| case)
+        .collect()
+}
+
 // === impl Case ===
 
 impl Case {
@@ -192,5 +205,16 @@ impl Case {
             _ => json!({}),
         };
         json!({"limits": limits, "config": config})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_cases_are_as_many_as_asked_for() {
+        let all = all().len();
+        assert_eq!([0, 1, 25, all, all + 1].map(|n| some(n).len()), [0, 1, 25, all, all]);
     }
 }

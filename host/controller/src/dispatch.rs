@@ -68,8 +68,7 @@ use self::due_call::{DueCall, Outcome};
 pub(crate) use self::enqueue::EnqueueRule;
 pub(crate) use self::fault::FaultHook;
 pub(crate) use self::generation::{ActiveView, Generation, GenerationSubscription, GenerationView, Switch};
-#[allow(unused_imports, reason = "the probation of a generation reads it")]
-pub(crate) use self::health::{GenerationHealth, HealthView};
+pub(crate) use self::health::HealthView;
 pub(crate) use self::lanes::LaneConfig;
 pub(crate) use self::loss::LOSS_REASONS;
 pub(crate) use self::parked::Parked;

@@ -81,7 +81,7 @@ impl Plugin for Measured {
         let description = Description::new("measured", env!("CARGO_PKG_VERSION"))
             .subscribe(subscription)
             .read(PODS, pods())
-            .write(gvr("", "v1", "configmaps"), &["patch"]);
+            .request(gvr("", "v1", "configmaps"), &["patch"]);
         Ok(if settings.stateless { description.stateless() } else { description })
     }
 

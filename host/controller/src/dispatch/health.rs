@@ -8,7 +8,6 @@ use tokio::sync::watch;
 pub(crate) struct GenerationHealth(watch::Sender<HealthView>);
 
 /// A snapshot of the counts of a [`GenerationHealth`].
-#[allow(dead_code, reason = "the probation of a generation reads it")]
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct HealthView {
     /// Instances that were lost, for whatever reason, those that missed a deadline and those that could not
@@ -36,7 +35,6 @@ impl GenerationHealth {
     }
 
     /// Returns the counts, as a receiver that is notified of each change.
-    #[allow(dead_code, reason = "the probation of a generation reads it")]
     pub(crate) fn follow(&self) -> watch::Receiver<HealthView> {
         self.0.subscribe()
     }

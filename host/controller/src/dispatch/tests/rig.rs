@@ -18,9 +18,10 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Access;
 use crate::dispatch::call::{Answer, Call, Instance, MakeInstance};
 use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription, Switch};
+use crate::dispatch::health::GenerationHealth;
 use crate::dispatch::{
-    Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, GenerationHealth, LaneConfig,
-    PluginQueue, RestartPolicy, RetryPolicy,
+    Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, LaneConfig, PluginQueue,
+    RestartPolicy, RetryPolicy,
 };
 use crate::generations::{Generations, Purpose};
 use crate::informers::{Informers, Limits, ResourceSource};

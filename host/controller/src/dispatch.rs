@@ -45,8 +45,10 @@ mod lanes;
 mod loss;
 mod parked;
 mod queue;
+mod read_sets;
 mod retry;
 mod settle;
+mod waking;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -73,6 +75,7 @@ pub(crate) use self::lanes::LaneConfig;
 pub(crate) use self::loss::LOSS_REASONS;
 pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
+pub(crate) use self::read_sets::{Read, ReadSets, Run, WakingLister};
 pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::kube_access::OwnWrites;
 use crate::metrics::{Metrics, PluginMetrics};
@@ -189,6 +192,9 @@ impl Dispatcher {
                 Next::Step(step) => {
                     if let Some(active) = &mut active {
                         self.take_step(active, &mut calls, step);
+                        if active.has_woken() {
+                            self.queue_woken(active).await;
+                        }
                     }
                 }
                 Next::Command(command) => self.obey(active.as_mut(), command),
@@ -198,6 +204,9 @@ impl Dispatcher {
                     if has_switched {
                         // The task that prepared it may have ended.
                         let _ = done.send(());
+                        if let Some(active) = &mut active {
+                            self.queue_woken(active).await;
+                        }
                     }
                 }
             }
@@ -264,7 +273,10 @@ impl Dispatcher {
 
     fn take_step(&self, active: &mut ActiveGeneration, calls: &mut Calls, step: Step) {
         match step {
-            Step::AccessChanged(index) => active.apply_access(index, &self.status),
+            Step::AccessChanged(index) => {
+                active.apply_access(index, &self.status);
+                self.access_changed(active, index);
+            }
             Step::RetryParked => {
                 active.retry_parked(&self.queue);
             }
@@ -429,12 +441,14 @@ impl Dispatcher {
         let (took_ms, took_us) = (milliseconds(took), u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
+        let inherited = generation.inherited();
         let held = calls.switch();
         if let Some(old) = &mut old {
             held.iter().for_each(|due| old.give_back(due, &self.queue));
         }
         let (active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue);
         draining.extend(drained);
+        self.serve_readers(&active, &inherited);
         self.active_view.set(view);
         // The new version may be able to handle what the old one could not.
         self.queue.release_deferred();

@@ -18,6 +18,7 @@ mod rows;
 mod slices;
 #[cfg(test)]
 mod testing;
+mod waking;
 mod write;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -34,10 +35,11 @@ use oarlock_plugin::{
 
 use self::{cache::Cache, events::Emitter, request::Requester};
 pub(crate) use self::{
-    cache::Reader,
+    cache::{Reader, index_source},
     events::Recorder,
     own_writes::{Decision as OwnWriteDecision, OwnWrites},
     rate::Rate,
+    waking::Waking,
 };
 use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
 

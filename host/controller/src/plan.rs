@@ -18,8 +18,9 @@ use oarlock_informer::{
 };
 use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 
-use crate::dispatch::EnqueueRule;
+use crate::dispatch::{EnqueueRule, WakingLister};
 use crate::informers::Prunings;
+use crate::kube_access::index_source;
 
 /// A parsed description.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub struct Plan {
     pub version: String,
     /// Whether it keeps no state between calls.
     pub stateless: bool,
-    /// Its declared watches.
+    /// Its declared watches, then one for each lister that wakes.
     pub subscriptions: Vec<Arc<SubscriptionPlan>>,
     /// Its declared reads.
     pub reads: Vec<ReadPlan>,
@@ -61,6 +62,8 @@ pub struct SubscriptionPlan {
     pub content: oarlock_informer::object::Content,
     /// Whether notifications of the plugin's own writes are skipped.
     pub ignores_own_writes: bool,
+    /// The lister whose readers its notifications wake; none for a subscription that the plugin declares.
+    pub(crate) wakes: Option<WakingLister>,
     /// The rule by which a notification becomes a key of the work queue, if any.
     pub(crate) enqueue: EnqueueRule,
     /// The declaration that this was parsed from, to compare two generations.
@@ -140,13 +143,12 @@ impl Plan {
             let part = format!("schedule {:?}", schedule.name);
             return Err(unserved(part, "this host does not run schedules; leave it out"));
         }
-        if let Some(read) = reads.iter().find(|read| read.wakes) {
-            let part = format!("read {:?}", read.name);
-            return Err(unserved(part, "this host wakes no keys; declare `wakes: false`"));
-        }
+        let waking = reads.iter().filter(|it| it.wakes).map(|it| SubscriptionPlan::waking(it, &indices));
         let subscriptions = subscriptions
             .into_iter()
-            .map(|it| SubscriptionPlan::of(it).map(Arc::new))
+            .map(SubscriptionPlan::of)
+            .chain(waking)
+            .map(|plan| plan.map(Arc::new))
             .collect::<Result<_, _>>()?;
         let reads = reads.into_iter().map(ReadPlan::of).collect();
         Ok(Self { version, stateless, subscriptions, reads, indices, schedules })
@@ -224,9 +226,39 @@ impl SubscriptionPlan {
                 .then(|| Duration::from_secs(declaration.resync_seconds.into())),
             content: cached_content(declaration.content),
             ignores_own_writes: declaration.ignore_own_writes,
+            wakes: None,
             enqueue,
             declaration,
         })
+    }
+
+    /// Returns the subscription by which the host learns of the changes of a lister that wakes.
+    pub(crate) fn waking(read: &contract::Read, indices: &[contract::Index]) -> Result<Self, Error> {
+        let name = format!("wakes:{}", read.name);
+        let mut of_lister = Vec::new();
+        for contract::Index { name: index, lister: _, source } in
+            indices.iter().filter(|it| it.lister == read.name)
+        {
+            let source = index_source(index, source.clone()).map_err(|error| Error::Malformed {
+                subscription: name.clone(),
+                message: format!("{error:?}"),
+            })?;
+            of_lister.push((Arc::from(index.as_str()), source));
+        }
+        let declaration = contract::Subscription {
+            name,
+            target: read.target.clone(),
+            namespaces: read.namespaces.clone(),
+            label_selector: String::new(),
+            conditions: Vec::new(),
+            fields: Vec::new(),
+            content: read.content,
+            resync_seconds: 0,
+            enqueue: Enqueue::Nothing,
+            ignore_own_writes: false,
+        };
+        let wakes = WakingLister { name: read.name.as_str().into(), indices: of_lister };
+        Ok(Self { wakes: Some(wakes), ..Self::of(declaration)? })
     }
 
     /// Returns whether a subscription with this plan can inherit the listener of the other one: both ask for
@@ -239,7 +271,8 @@ impl SubscriptionPlan {
             ignore_own_writes: false,
             ..declaration.clone()
         };
-        of_listener(&self.declaration) == of_listener(&other.declaration)
+        self.wakes.is_some() == other.wakes.is_some()
+            && of_listener(&self.declaration) == of_listener(&other.declaration)
     }
 }
 
@@ -339,5 +372,42 @@ mod tests {
         plan("/status/phase").check_against(&Prunings::default()).unwrap();
         let error = plan("/status/phase").check_against(&prunings).unwrap_err();
         insta::assert_snapshot!(error, @r#"subscription "pods": a declared field names /status/phase, which this host does not cache of pods: see its --cache-drop and --cache-keep"#);
+    }
+
+    #[test]
+    fn a_lister_that_wakes_has_a_subscription_that_the_plugin_did_not_declare() {
+        let read = |name: &str, wakes| contract::Read {
+            name: name.to_owned(),
+            target: contract::GroupVersionResource {
+                group: String::new(),
+                version: "v1".to_owned(),
+                plural: "pods".to_owned(),
+            },
+            namespaces: Namespaces::One("n".to_owned()),
+            content: Content::Metadata,
+            wakes,
+        };
+        let index = |name: &str, lister: &str| contract::Index {
+            name: name.to_owned(),
+            lister: lister.to_owned(),
+            source: contract::IndexSource::OwnerUid,
+        };
+        let plan = Plan::of(Description {
+            name: "p".to_owned(),
+            version: "1".to_owned(),
+            subscriptions: vec![plan("/spec/nodeName").subscriptions[0].declaration.clone()],
+            reads: vec![read("quiet", false), read("loud", true)],
+            indices: vec![index("a", "quiet"), index("b", "loud")],
+            requests: Vec::new(),
+            schedules: Vec::new(),
+            stateless: false,
+        })
+        .unwrap();
+        let [declared, waking] = &plan.subscriptions[..] else { panic!("{:?}", plan.subscriptions) };
+        assert!(declared.wakes.is_none());
+        assert_eq!((&*waking.name, &waking.namespaces), ("wakes:loud", &Namespaces::One("n".to_owned())));
+        let lister = waking.wakes.as_ref().unwrap();
+        assert_eq!((&*lister.name, lister.indices.len(), &*lister.indices[0].0), ("loud", 1, "b"));
+        assert!(waking.can_inherit_listener(waking) && !waking.can_inherit_listener(declared));
     }
 }

@@ -161,6 +161,8 @@ pub(crate) struct QueueStats {
     pub(crate) parked: u64,
     /// The first parked keys.
     pub(crate) parked_keys: Vec<String>,
+    /// Keys that read too much through a lister that wakes, so that each of its changes queues them.
+    pub(crate) wakes_by_any_change: u64,
 }
 
 /// How many parked objects or keys the status names.

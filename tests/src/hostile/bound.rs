@@ -37,7 +37,7 @@ pub const PROGRAM: u64 = 256 * MIB;
 pub const CODE: u64 = 32 * MIB;
 
 /// Returns the bound for these plugins and the three good ones. The account of each plugin counts with what
-/// was charged to it, which the host bounds by 96 MiB.
+/// was charged to it, which the host bounds by 112 MiB.
 #[must_use]
 pub fn of(cases: &[Case], status: &BTreeMap<String, Value>) -> Bound {
     let charged: u64 = status.values().filter_map(|plugin| plugin["host-bytes"]["used"].as_u64()).sum();

@@ -57,6 +57,8 @@ pub(super) struct ActiveGeneration {
     /// Writes the state of the generation.
     pub(super) progress: GenerationHandle,
     alarm: Alarm,
+    /// Keys were woken, and perhaps not queued yet.
+    has_woken: bool,
     /// A time of the recent past, so that a busy dispatcher need not read the clock for its timers.
     latest: Instant,
     guards: Vec<Box<dyn Any + Send>>,
@@ -170,10 +172,21 @@ impl ActiveGeneration {
             parked_due: None,
             progress,
             alarm: Alarm::default(),
+            has_woken: false,
             latest: now,
             guards,
         };
         (generation, mode, draining)
+    }
+
+    /// Notes that keys were woken.
+    pub(super) fn note_woken(&mut self) {
+        self.has_woken = true;
+    }
+
+    /// Returns whether keys were woken since the last question.
+    pub(super) fn has_woken(&mut self) -> bool {
+        std::mem::take(&mut self.has_woken)
     }
 
     /// Shows the subscriptions in the plugin's status, and reports each one that is open.

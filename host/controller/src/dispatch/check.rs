@@ -10,7 +10,8 @@
 //!    without a call.
 //! 4. **Own writes.** A subscription may skip notifications of what the plugin wrote itself
 //!    ([`OwnWrites`](crate::kube_access::OwnWrites)).
-//! 5. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
+//! 5. **Listers that wake.** Their notifications wake keys, without a call ([`waking`](super::waking)).
+//! 6. **Crash back-off.** A call that cost the instance is deferred, and made alone and last, or parked.
 
 use oarlock_informer::{Notification, listener::Delivery};
 
@@ -44,6 +45,9 @@ impl Dispatcher {
                         OwnWriteDecision::Skip => return Some(Outcome::Done),
                         OwnWriteDecision::Hold => return Some(Outcome::Defer),
                     }
+                }
+                if plan.wakes.is_some() {
+                    return Some(self.wake(active, *subscription, delivery));
                 }
                 if !plan.enqueue.is_nothing() {
                     return Some(self.enqueue(active, *subscription, delivery));

@@ -84,6 +84,15 @@ impl Generation {
             subscriptions: self.subscriptions.iter().map(|it| it.plan().clone()).collect(),
         }
     }
+
+    /// Returns the plans of the subscriptions that inherit their listener.
+    pub(super) fn inherited(&self) -> Vec<Arc<SubscriptionPlan>> {
+        let plan = |it: &GenerationSubscription| match it {
+            GenerationSubscription::InheritsListener(plan) => Some(plan.clone()),
+            GenerationSubscription::New(_) => None,
+        };
+        self.subscriptions.iter().filter_map(plan).collect()
+    }
 }
 
 // === impl GenerationSubscription ===

@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 
 use self::order::{InitialKeys, NewKeysFirst};
 use super::due_call::Outcome;
+use super::read_sets::ReadSets;
 use crate::status::{PARKED_SHOWN, QueueStats};
 
 /// The most keys that a queue may hold: waiting, delayed, parked or being worked on.
@@ -38,6 +39,7 @@ pub(crate) struct PluginQueue {
     replays: Arc<AtomicUsize>,
     events: Arc<AtomicUsize>,
     initial_keys: InitialKeys,
+    read_sets: ReadSets,
 }
 
 /// A key to reconcile: the contract's work key, usable as a key of maps.
@@ -81,7 +83,8 @@ impl PluginQueue {
     /// Creates an empty queue that reports to the metrics and charges its keys to the plugin's account.
     #[must_use]
     pub(crate) fn new(account: &HostBytes, metrics: Arc<dyn WorkQueueMetrics>) -> Self {
-        let queue = Self::with(metrics);
+        let mut queue = Self::with(metrics);
+        queue.read_sets = ReadSets::default().charged(account.charge(Use::ReadSets, 0).ok());
         queue.state.lock().charge = account.charge(Use::WorkQueue, 0).ok();
         queue
     }
@@ -96,7 +99,26 @@ impl PluginQueue {
             replays: Arc::default(),
             events: Arc::default(),
             initial_keys,
+            read_sets: ReadSets::default(),
         }
+    }
+
+    /// Returns what the keys have read.
+    pub(crate) fn read_sets(&self) -> &ReadSets {
+        &self.read_sets
+    }
+
+    /// Adds a key because something changed that it read. That is an event, also of a parked key.
+    ///
+    /// # Errors
+    ///
+    /// As [`PluginQueue::add`].
+    pub(super) fn wake(&self, key: &Key) -> Result<(), contract::Error> {
+        let mut state = self.state.lock();
+        if state.is_parked(key) {
+            state.versions.entry(key.clone()).or_default().n_added += 1;
+        }
+        self.add_key(&mut state, key, None, false)
     }
 
     /// Adds a key, now or after a delay. A key that the queue holds already can always be added.
@@ -293,7 +315,13 @@ impl PluginQueue {
         let pending = self.keys.len() + self.keys.n_delayed() + state.deferred.len();
         let mut parked_keys: Vec<_> = state.parked.iter().take(PARKED_SHOWN).map(Key::to_string).collect();
         parked_keys.sort();
-        QueueStats { pending: pending as u64, parked: state.parked.len() as u64, parked_keys }
+        let wakes_by_any_change = self.read_sets.n_any();
+        QueueStats {
+            pending: pending as u64,
+            parked: state.parked.len() as u64,
+            parked_keys,
+            wakes_by_any_change,
+        }
     }
 }
 
@@ -328,7 +356,12 @@ impl Key {
 
     /// Returns about how many bytes the key takes.
     fn cost(&self) -> usize {
-        KEY_COST + self.kind.len() + self.namespace.len() + self.name.len()
+        KEY_COST + self.n_bytes()
+    }
+
+    /// Returns the length of its texts.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.kind.len() + self.namespace.len() + self.name.len()
     }
 }
 

@@ -10,3 +10,4 @@ mod keys;
 mod losing_instances;
 mod rig;
 mod swapping;
+mod waking;

@@ -330,7 +330,8 @@ fn index_error(index: &str, error: &indexer::Error) -> Error {
     }
 }
 
-fn index_source(name: &str, source: contract::IndexSource) -> Result<IndexSource, Error> {
+/// Parses the source of a declared index.
+pub(crate) fn index_source(name: &str, source: contract::IndexSource) -> Result<IndexSource, Error> {
     Ok(match source {
         contract::IndexSource::Label(label) => IndexSource::Label(label),
         contract::IndexSource::OwnerUid => IndexSource::OwnerUid,

@@ -267,12 +267,13 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "oarlock_plugin_host_bytes",
         "Bytes that the host keeps for the plugin, by use.",
         plugins.iter().flat_map(|plugin| {
-            let HostBytesView { work_queue, events, requests, metrics, .. } = plugin.host_bytes;
+            let HostBytesView { work_queue, events, requests, metrics, read_sets, .. } = plugin.host_bytes;
             let uses = [
                 ("work-queue", work_queue),
                 ("events", events),
                 ("requests", requests),
                 ("metrics", metrics),
+                ("read-sets", read_sets),
             ];
             uses.map(|(of, bytes)| {
                 let mut labels = labels("plugin", &plugin.name);
@@ -325,6 +326,12 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "oarlock_plugin_work_queue_parked",
         "Keys of the plugin's work queue that are parked.",
         queues().map(|(plugin, queue)| (labels("plugin", &plugin.name), queue.parked as f64)),
+    )?;
+    gauges(
+        encoder,
+        "oarlock_plugin_wakes_by_any_change",
+        "Keys that read too much through a lister that wakes, so that each of its changes queues them.",
+        queues().map(|(plugin, queue)| (labels("plugin", &plugin.name), queue.wakes_by_any_change as f64)),
     )
 }
 

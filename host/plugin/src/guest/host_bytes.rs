@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::contract::Error;
 
 /// The size of one plugin's account: the shares of all uses together.
-pub const MOST_BYTES: u64 = 96 << 20;
+pub const MOST_BYTES: u64 = 112 << 20;
 
 /// The account of one plugin, for all its generations and instances. Cheap to clone; clones share the
 /// account.
@@ -35,6 +35,8 @@ pub enum Use {
     Requests,
     /// Series of the plugin's metrics.
     Metrics,
+    /// What its keys read through listers that wake.
+    ReadSets,
 }
 
 /// Charged bytes. Dropping it releases them.
@@ -62,6 +64,8 @@ pub struct HostBytesView {
     pub requests: u64,
     /// The part of `used` for series of metrics.
     pub metrics: u64,
+    /// The part of `used` for what keys read through listers that wake.
+    pub read_sets: u64,
     /// The number of refused charges.
     pub refused: u64,
 }
@@ -70,7 +74,7 @@ pub struct HostBytesView {
 struct Account {
     limit: u64,
     used: AtomicU64,
-    by_use: [AtomicU64; 4],
+    by_use: [AtomicU64; 5],
     refused: AtomicU64,
 }
 
@@ -111,8 +115,8 @@ impl HostBytes {
     #[must_use]
     pub fn view(&self) -> HostBytesView {
         let Account { limit, used, by_use, refused } = &*self.shared;
-        let [work_queue, events, requests, metrics] =
-            [&by_use[0], &by_use[1], &by_use[2], &by_use[3]].map(|it| it.load(Ordering::Relaxed));
+        let [work_queue, events, requests, metrics, read_sets] =
+            by_use.each_ref().map(|it| it.load(Ordering::Relaxed));
         HostBytesView {
             limit: *limit,
             used: used.load(Ordering::Relaxed),
@@ -120,6 +124,7 @@ impl HostBytes {
             events,
             requests,
             metrics,
+            read_sets,
             refused: refused.load(Ordering::Relaxed),
         }
     }
@@ -183,6 +188,7 @@ impl Use {
             Self::Events => 4 << 20,
             Self::Requests => 50 << 20,
             Self::Metrics => 2 << 20,
+            Self::ReadSets => 16 << 20,
         }
     }
 
@@ -192,6 +198,7 @@ impl Use {
             Self::Events => "Events",
             Self::Requests => "requests",
             Self::Metrics => "metrics",
+            Self::ReadSets => "read sets",
         }
     }
 }
@@ -222,7 +229,12 @@ mod tests {
         let account = HostBytes::default();
         let _keys = account.charge(Use::WorkQueue, 40 << 20).unwrap();
         assert!(account.charge(Use::WorkQueue, 1).is_err());
-        let uses = [(Use::Events, 4 << 20), (Use::Requests, 50 << 20), (Use::Metrics, 2 << 20)];
+        let uses = [
+            (Use::Events, 4 << 20),
+            (Use::Requests, 50 << 20),
+            (Use::Metrics, 2 << 20),
+            (Use::ReadSets, 16 << 20),
+        ];
         let _all = uses.map(|(of, share)| account.charge(of, share).unwrap());
         assert_eq!(account.view().used, MOST_BYTES);
     }

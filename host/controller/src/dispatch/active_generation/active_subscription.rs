@@ -28,6 +28,8 @@ pub(in crate::dispatch) struct ActiveSubscription {
     pub(in crate::dispatch) state: DeliveryState,
     synced_call: SyncedCall,
     n_synced_failures: u32,
+    /// How many notifications had merged when it last woke keys.
+    n_merged: u64,
     access: watch::Receiver<Access>,
     /// Boxed once, not at each turn of the dispatcher.
     signals: Signals,
@@ -85,12 +87,18 @@ impl ActiveSubscription {
                 DeliveryState::Closed
             }
         };
+        // A lister that wakes has no such call.
+        let synced_call = match plan.wakes {
+            Some(_) => SyncedCall::Done,
+            None => SyncedCall::Pending { not_before: Instant::now() },
+        };
         Self {
             plan,
             listener: listener.handle(),
             state,
-            synced_call: SyncedCall::Pending { not_before: Instant::now() },
+            synced_call,
             n_synced_failures: 0,
+            n_merged: 0,
             signals: Signals::new(listener, access.clone()),
             access,
             _guards: guards,
@@ -119,8 +127,18 @@ impl ActiveSubscription {
 
     /// Delivers all objects again as initial adds, for an instance that knows nothing.
     pub(super) fn restart(&mut self) {
+        // What an instance knew of a lister that wakes, it read.
+        if self.plan.wakes.is_some() {
+            return;
+        }
         self.listener.replay();
         self.reset_synced_call();
+    }
+
+    /// Returns whether notifications have merged since the last question.
+    pub(in crate::dispatch) fn has_merged(&mut self) -> bool {
+        let n_merged = self.listener.stats().merged;
+        std::mem::replace(&mut self.n_merged, n_merged) != n_merged
     }
 
     /// Tries again what is parked: objects, and the call of `on-synced`. Returns how much that is.

@@ -86,6 +86,9 @@ pub(super) struct Rig {
     pub(super) exported: Exported,
     pub(super) enqueue: Enqueue,
     pub(super) selector: &'static str,
+    /// The plugin has a lister `pods` that wakes.
+    pub(super) wakes: bool,
+    pub(super) queue: PluginQueue,
     pub(super) retry: RetryPolicy,
     pub(super) health: Arc<GenerationHealth>,
     pub(super) lanes: LaneConfig,
@@ -165,7 +168,7 @@ impl Rig {
         let name: Arc<str> = "p".into();
         let status = PluginStatus::loading(name.clone(), "p.yaml".into(), "p.wasm".into(), "ns/p".into());
         let handle = statuses.register(status);
-        let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue);
+        let (dispatcher, handle) = Dispatcher::new(name, shared, handle, queue.clone());
         let DispatcherHandle { switches, active, commands, own_writes: _ } = handle;
         tasks.spawn("plugin p", Criticality::Essential, |token| dispatcher.run(token));
         Self {
@@ -186,6 +189,8 @@ impl Rig {
             exported: Exported { handler: true, reconciler: true },
             enqueue: Enqueue::Nothing,
             selector: "",
+            wakes: false,
+            queue,
             retry,
             health: Arc::default(),
             lanes: LaneConfig::single(),
@@ -201,22 +206,19 @@ impl Rig {
 
     /// Switches to a generation whose instances follow the script.
     pub(super) async fn serve(&self, script: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static) {
-        let plan = Arc::new(SubscriptionPlan::of(self.subscription()).unwrap());
+        let mut subscriptions = vec![self.open(SubscriptionPlan::of(self.subscription()).unwrap())];
+        if self.wakes {
+            let read = contract::Read {
+                name: "pods".to_owned(),
+                target: self.subscription().target,
+                namespaces: contract::Namespaces::All,
+                content: Content::Full,
+                wakes: true,
+            };
+            subscriptions.push(self.open(SubscriptionPlan::waking(&read, &[]).unwrap()));
+        }
         let identity = crate::identity::Identity::unfollowed("ns/p".parse().unwrap());
         let active = self.active.get();
-        let subscription = if active.as_ref().is_some_and(|it| it.can_inherit_listener(&plan, &identity)) {
-            GenerationSubscription::InheritsListener(plan)
-        } else {
-            let namespaces = match &*self.access.borrow() {
-                Access::Allowed(namespaces) => namespaces.clone(),
-                _ => Namespaces::Only(Default::default()),
-            };
-            let listener =
-                self.informer.add_listener(subscriptions::listener_config(&plan, namespaces)).unwrap();
-            let access = self.access.subscribe();
-            let subscription = Subscription { plan, listener, access, guards: Vec::new() };
-            GenerationSubscription::New(Box::new(subscription))
-        };
         let maker = Arc::new(Maker { guests: self.guests.clone(), script: Arc::new(script) });
         let number = active.map_or(1, |it| it.number + 1);
         let progress = self.generations.begin(Purpose::Newest);
@@ -235,7 +237,7 @@ impl Rig {
             instance: maker.make().await.unwrap(),
             maker,
             lanes: self.lanes.clone(),
-            subscriptions: vec![subscription],
+            subscriptions,
             reporter: self.reporter.about(&"p".into(), number),
             began: Instant::now(),
             progress,
@@ -243,6 +245,26 @@ impl Rig {
         });
         assert!(self.switches.send(switch).await.is_ok());
         switched.await.unwrap();
+    }
+
+    /// Opens a subscription, or lets it inherit the listener of the generation before.
+    fn open(&self, plan: SubscriptionPlan) -> GenerationSubscription {
+        let plan = Arc::new(plan);
+        let identity = crate::identity::Identity::unfollowed("ns/p".parse().unwrap());
+        let active = self.active.get();
+        if active.as_ref().is_some_and(|it| it.can_inherit_listener(&plan, &identity)) {
+            GenerationSubscription::InheritsListener(plan)
+        } else {
+            let namespaces = match &*self.access.borrow() {
+                Access::Allowed(namespaces) => namespaces.clone(),
+                _ => Namespaces::Only(Default::default()),
+            };
+            let listener =
+                self.informer.add_listener(subscriptions::listener_config(&plan, namespaces)).unwrap();
+            let access = self.access.subscribe();
+            let subscription = Subscription { plan, listener, access, guards: Vec::new() };
+            GenerationSubscription::New(Box::new(subscription))
+        }
     }
 
     /// Waits until an instance received this call, and returns all calls.

@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oarlock_plugin::{Component, InstanceConfig, contract::Description, guest::GuestLog};
+use oarlock_plugin::{
+    Component, InstanceConfig, contract::Description, guest::GuestLog, kube_access::KubeAccess,
+};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Error, Preparation};
 use crate::dispatch::Maker;
 use crate::identity::Identity;
-use crate::kube_access::{self, PluginAccess, Reader};
+use crate::kube_access::{self, PluginAccess, Reader, Waking};
 use crate::plan::Plan;
 use crate::reload::load;
 
@@ -53,6 +55,11 @@ impl Preparation<'_> {
         })
         .map_err(Error::Access)?;
         access.build_indices().await;
+        let listers: Arc<[_]> = plan.subscriptions.iter().filter_map(|it| it.wakes.clone()).collect();
+        let access: Arc<dyn KubeAccess> = match listers.is_empty() {
+            true => Arc::new(access),
+            false => Arc::new(Waking::new(Arc::new(access), listers, slot.queue.read_sets().clone())),
+        };
         let recording = CancellationToken::new();
         let ended = recording.clone();
         let record = |token: CancellationToken| async move {
@@ -79,7 +86,7 @@ impl Preparation<'_> {
             config: InstanceConfig {
                 config: config.clone(),
                 limits: file.limits.clone(),
-                access: host.shadows.compare(file, &component.digest().to_string(), Arc::new(access)),
+                access: host.shadows.compare(file, &component.digest().to_string(), access),
                 log: log.clone(),
                 interception: slot
                     .recorder

@@ -49,7 +49,9 @@ impl Preparation<'_> {
         reads: &[ReadPlan],
         progress: &GenerationHandle,
     ) -> String {
-        let subscriptions = subscriptions.iter().map(|it| (&it.name, &it.resource, &it.namespaces));
+        // The read of a lister that wakes needs the same right.
+        let declared = subscriptions.iter().filter(|it| it.wakes.is_none());
+        let subscriptions = declared.map(|it| (&it.name, &it.resource, &it.namespaces));
         let reads = reads.iter().map(|it| (&it.name, &it.resource, &it.namespaces));
         let needed: Vec<_> = subscriptions.chain(reads).collect();
         let mut reported = ReportedWait::default();

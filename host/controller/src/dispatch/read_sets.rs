@@ -1,0 +1,467 @@
+//! What the last runs of `reconcile` read through the listers that wake: the keys to queue again when an
+//! object changes.
+//!
+//! One [`ReadSets`] belongs to a plugin, not to one of its generations. A read is registered before it is
+//! made, so that no change falls between the two. A run that fails adds its reads to those of the runs
+//! before; a run that succeeds replaces them. A key that leaves the work queue keeps its reads.
+//!
+//! **Bounds.** A key has at most [`MOST_READS`] reads, a lister [`MOST_SELECTORS`] selectors in one
+//! namespace, and the plugin's account a share for all of them. A key that reads more is queued at every
+//! change of the lister. When the share is full, the host first forgets the keys whose last run found
+//! nothing, such as those of deleted objects, oldest first.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
+use std::sync::Arc;
+
+use oarlock_informer::indexer::IndexSource;
+use oarlock_informer::object::ObjectKey;
+use oarlock_informer::{Notification, Object};
+use oarlock_label_selector::LabelSelector;
+use oarlock_plugin::guest::host_bytes::Charge;
+use parking_lot::Mutex;
+
+use super::queue::Key;
+
+/// The most reads of one run that are remembered, and half of those of one key: a run that fails adds to
+/// those of the runs before. The contract states it, too.
+const MOST_READS: usize = 256;
+
+/// The most selectors of one lister in one namespace, or in all, that a change is compared with.
+const MOST_SELECTORS: usize = 1_024;
+
+/// The bytes for reads. The rest of the account's share is for the keys that any change wakes.
+const MOST_BYTES: usize = 12 << 20;
+
+/// About how many bytes a read of a key takes beside its texts.
+const READ_COST: usize = 320;
+
+/// About how many bytes a key takes that has reads, or is woken by any change of a lister.
+const KEY_COST: usize = 256;
+
+/// The read sets of one plugin. Clones are handles on the same sets.
+#[derive(Clone, Default)]
+pub(crate) struct ReadSets {
+    state: Arc<Mutex<State>>,
+}
+
+/// One read through a lister that wakes. A namespace of `None` stands for all that the account may read.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Read {
+    /// An object, or its absence.
+    Object(ObjectKey),
+    /// The objects that a selector matches.
+    Selector { namespace: Option<Box<str>>, selector: LabelSelector, n_bytes: usize },
+    /// The objects with a value of an index.
+    Value { namespace: Option<Box<str>>, index: Arc<str>, value: Box<str> },
+    /// All values of an index.
+    Values { index: Arc<str> },
+}
+
+/// A lister that wakes, as a generation declares it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct WakingLister {
+    pub(crate) name: Arc<str>,
+    pub(crate) indices: Vec<(Arc<str>, IndexSource)>,
+}
+
+/// One run of `reconcile`. A run that is dropped without [`Run::succeeded`] failed.
+pub(crate) struct Run {
+    sets: ReadSets,
+    key: Key,
+    number: u64,
+}
+
+#[derive(Default)]
+struct State {
+    listers: HashMap<Arc<str>, Lister>,
+    keys: HashMap<Key, ReadSet>,
+    /// The keys whose last run found nothing, by the number of that run.
+    found_nothing: BTreeMap<u64, Key>,
+    n_runs: u64,
+    /// The keys that are to be queued.
+    due: HashSet<Key>,
+    n_bytes: usize,
+    charge: Option<Charge>,
+}
+
+/// Who reads through one lister.
+struct Lister {
+    declared: WakingLister,
+    readers: HashMap<Arc<Read>, HashSet<Key>>,
+    /// The selectors among these, by namespace.
+    selectors: HashMap<Option<Box<str>>, Vec<Arc<Read>>>,
+    /// How many of these are about an index.
+    n_by_index: HashMap<Arc<str>, usize>,
+    /// The keys that every change wakes.
+    any: HashSet<Key>,
+}
+
+/// What the last runs for a key read, each with the number of the last run that did.
+#[derive(Default)]
+struct ReadSet {
+    last_run: u64,
+    has_found: bool,
+    /// How many reads the last run made.
+    n_in_last_run: usize,
+    reads: HashMap<(Arc<str>, Arc<Read>), u64>,
+    any: HashMap<Arc<str>, u64>,
+}
+
+// === impl ReadSets ===
+
+impl ReadSets {
+    /// Charges the read sets to the plugin's account.
+    pub(super) fn charged(self, charge: Option<Charge>) -> Self {
+        self.state.lock().charge = charge;
+        self
+    }
+
+    /// Returns how many keys any change of a lister wakes.
+    pub(super) fn n_any(&self) -> u64 {
+        self.state.lock().listers.values().map(|lister| lister.any.len() as u64).sum()
+    }
+
+    /// Begins a run for a key.
+    pub(crate) fn begin(&self, key: Key) -> Run {
+        let mut state = self.state.lock();
+        state.n_runs += 1;
+        let number = state.n_runs;
+        Run { sets: self.clone(), key, number }
+    }
+
+    /// Serves another generation. The reads through a lister that `keeps` names, and that has the same
+    /// indices, stay. The keys with other reads are queued once, since no listener followed these meanwhile.
+    pub(super) fn serve(&self, listers: Vec<WakingLister>, keeps: impl Fn(&WakingLister) -> bool) {
+        let mut state = self.state.lock();
+        let mut before = mem::take(&mut state.listers);
+        for declared in listers {
+            let kept = before.remove(&declared.name).filter(|it| it.declared == declared && keeps(&declared));
+            let dropped = kept.is_none();
+            let lister = kept.unwrap_or_else(|| Lister::new(declared.clone()));
+            if dropped {
+                state.forget_lister(&declared.name);
+            }
+            state.listers.insert(declared.name, lister);
+        }
+        for name in before.into_keys() {
+            state.forget_lister(&name);
+        }
+    }
+
+    /// Finds the keys that a change of an object wakes.
+    pub(super) fn changed(&self, lister: &str, notification: &Notification) {
+        let mut state = self.state.lock();
+        let State { listers, due, .. } = &mut *state;
+        if let Some(lister) = listers.get(lister) {
+            lister.changed(notification, due);
+        }
+    }
+
+    /// Wakes all keys that read through a lister: its changes may have been missed, or merged into nothing.
+    pub(super) fn changed_somehow(&self, lister: &str) {
+        let mut state = self.state.lock();
+        let State { listers, due, .. } = &mut *state;
+        if let Some(lister) = listers.get(lister) {
+            due.extend(lister.readers.values().flatten().chain(&lister.any).cloned());
+        }
+    }
+
+    /// Returns a key that is to be queued.
+    pub(super) fn first_due(&self) -> Option<Key> {
+        self.state.lock().due.iter().next().cloned()
+    }
+
+    /// Takes the keys that are to be queued.
+    pub(super) fn take_due(&self) -> HashSet<Key> {
+        mem::take(&mut self.state.lock().due)
+    }
+
+    /// Gives back keys that could not be queued.
+    pub(super) fn put_back(&self, keys: impl IntoIterator<Item = Key>) {
+        self.state.lock().due.extend(keys);
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    /// Registers a read. To be called before the read is made.
+    pub(crate) fn reads(&self, lister: &str, read: Read) {
+        let mut state = self.sets.state.lock();
+        state.register(&self.key, self.number, lister, read);
+    }
+
+    /// Notes that a read found something.
+    pub(crate) fn found(&self) {
+        if let Some(set) = self.sets.state.lock().keys.get_mut(&self.key) {
+            set.has_found = true;
+        }
+    }
+
+    /// Ends the run with success: its reads replace those of the runs before.
+    pub(crate) fn succeeded(&self) {
+        let mut state = self.sets.state.lock();
+        state.forget_other_runs(&self.key, self.number);
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn register(&mut self, key: &Key, run: u64, lister: &str, read: Read) {
+        // A lister of a generation before.
+        let Some(of_lister) = self.listers.get(lister) else { return };
+        let lister = of_lister.declared.name.clone();
+        if !self.keys.contains_key(key) && self.grow(KEY_COST + key.n_bytes(), usize::MAX) {
+            self.keys.insert(key.clone(), ReadSet::default());
+        }
+        let Some(set) = self.keys.get_mut(key) else { return };
+        if set.last_run != run {
+            self.found_nothing.remove(&set.last_run);
+            set.last_run = run;
+            set.has_found = false;
+            set.n_in_last_run = 0;
+        }
+        if let Some(any) = set.any.get_mut(&lister)
+            && *any == run
+        {
+            return;
+        }
+        let read = Arc::new(read);
+        if let Some(last) = set.reads.get_mut(&(lister.clone(), read.clone())) {
+            let is_again = mem::replace(last, run) == run;
+            set.n_in_last_run += usize::from(!is_again);
+            return;
+        }
+        let has_room_in_set = set.n_in_last_run < MOST_READS && set.reads.len() < 2 * MOST_READS;
+        let has_room = has_room_in_set && self.listers[&lister].has_room_for(&read);
+        if has_room && self.grow(READ_COST + read.n_bytes(), MOST_BYTES) {
+            let (Some(set), Some(of_lister)) = (self.keys.get_mut(key), self.listers.get_mut(&lister)) else {
+                return;
+            };
+            of_lister.add(&read, key);
+            set.reads.insert((lister, read), run);
+            set.n_in_last_run += 1;
+            return;
+        }
+        let is_new = self.keys.get(key).is_some_and(|set| !set.any.contains_key(&lister));
+        if is_new && !self.grow(KEY_COST, usize::MAX) {
+            return;
+        }
+        if let (Some(set), Some(of_lister)) = (self.keys.get_mut(key), self.listers.get_mut(&lister)) {
+            of_lister.any.insert(key.clone());
+            set.any.insert(lister, run);
+        }
+    }
+
+    /// Charges bytes, if no more than `most` are charged then. Forgets keys whose last run found nothing to
+    /// make room.
+    fn grow(&mut self, n_bytes: usize, most: usize) -> bool {
+        loop {
+            let charge = self.charge.as_mut();
+            let fits = self.n_bytes + n_bytes <= most && charge.is_none_or(|it| it.grow(n_bytes).is_ok());
+            if fits {
+                self.n_bytes += n_bytes;
+                return true;
+            }
+            let Some((_, key)) = self.found_nothing.pop_first() else { return false };
+            self.forget_if(&key, |_| true);
+        }
+    }
+
+    fn shrink(&mut self, n_bytes: usize) {
+        self.n_bytes -= n_bytes;
+        if let Some(charge) = &mut self.charge {
+            charge.shrink(n_bytes);
+        }
+    }
+
+    fn forget_other_runs(&mut self, key: &Key, run: u64) {
+        self.forget_if(key, |last| last != run);
+        match self.keys.get(key) {
+            Some(set) if !set.has_found && set.last_run == run => {
+                self.found_nothing.insert(run, key.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets the reads of a key whose last run satisfies the predicate, and the key when none is left.
+    fn forget_if(&mut self, key: &Key, is_it: impl Fn(u64) -> bool) {
+        let Some(mut set) = self.keys.remove(key) else { return };
+        let mut freed = 0;
+        for ((lister, read), _) in set.reads.extract_if(|_, last| is_it(*last)) {
+            freed += READ_COST + read.n_bytes();
+            if let Some(lister) = self.listers.get_mut(&lister) {
+                lister.remove(&read, key);
+            }
+        }
+        for (lister, _) in set.any.extract_if(|_, last| is_it(*last)) {
+            freed += KEY_COST;
+            if let Some(lister) = self.listers.get_mut(&lister) {
+                lister.any.remove(key);
+            }
+        }
+        if set.is_empty() {
+            freed += KEY_COST + key.n_bytes();
+            self.found_nothing.remove(&set.last_run);
+        } else {
+            self.keys.insert(key.clone(), set);
+        }
+        self.shrink(freed);
+    }
+
+    /// Forgets the reads through a lister, which is gone already. Its readers are due.
+    fn forget_lister(&mut self, name: &Arc<str>) {
+        let mut freed = 0;
+        let State { keys, due, found_nothing, .. } = self;
+        keys.retain(|key, set| {
+            let before = freed;
+            for ((_, read), _) in set.reads.extract_if(|(lister, _), _| lister == name) {
+                freed += READ_COST + read.n_bytes();
+            }
+            if set.any.remove(name).is_some() {
+                freed += KEY_COST;
+            }
+            if freed == before {
+                return true;
+            }
+            due.insert(key.clone());
+            if set.is_empty() {
+                freed += KEY_COST + key.n_bytes();
+                found_nothing.remove(&set.last_run);
+            }
+            !set.is_empty()
+        });
+        self.shrink(freed);
+    }
+}
+
+// === impl ReadSet ===
+
+impl ReadSet {
+    fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.any.is_empty()
+    }
+}
+
+// === impl Lister ===
+
+impl Lister {
+    fn new(declared: WakingLister) -> Self {
+        Self {
+            declared,
+            readers: HashMap::new(),
+            selectors: HashMap::new(),
+            n_by_index: HashMap::new(),
+            any: HashSet::new(),
+        }
+    }
+
+    fn has_room_for(&self, read: &Arc<Read>) -> bool {
+        match &**read {
+            Read::Selector { namespace, .. } => {
+                let of_namespace = self.selectors.get(namespace).map_or(0, Vec::len);
+                of_namespace < MOST_SELECTORS || self.readers.contains_key(read)
+            }
+            _ => true,
+        }
+    }
+
+    fn add(&mut self, read: &Arc<Read>, key: &Key) {
+        let readers = self.readers.entry(read.clone()).or_default();
+        let is_first = readers.is_empty();
+        readers.insert(key.clone());
+        match &**read {
+            _ if !is_first => {}
+            Read::Object(_) => {}
+            Read::Selector { namespace, .. } => {
+                self.selectors.entry(namespace.clone()).or_default().push(read.clone());
+            }
+            Read::Value { index, .. } | Read::Values { index } => {
+                *self.n_by_index.entry(index.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    fn remove(&mut self, read: &Arc<Read>, key: &Key) {
+        let Some(readers) = self.readers.get_mut(read) else { return };
+        readers.remove(key);
+        if !readers.is_empty() {
+            return;
+        }
+        self.readers.remove(read);
+        match &**read {
+            Read::Object(_) => {}
+            Read::Selector { namespace, .. } => {
+                let Some(selectors) = self.selectors.get_mut(namespace) else { return };
+                selectors.retain(|it| it != read);
+                if selectors.is_empty() {
+                    self.selectors.remove(namespace);
+                }
+            }
+            Read::Value { index, .. } | Read::Values { index } => {
+                if let Some(n) = self.n_by_index.get_mut(index) {
+                    *n -= 1;
+                }
+            }
+        }
+    }
+
+    fn changed(&self, notification: &Notification, due: &mut HashSet<Key>) {
+        due.extend(self.any.iter().cloned());
+        if self.readers.is_empty() {
+            return;
+        }
+        let states = [notification.old(), notification.new()];
+        let object = notification.object().key();
+        let mut wake = |read: &Read| due.extend(self.readers.get(read).into_iter().flatten().cloned());
+        wake(&Read::Object(object.clone()));
+        let of_namespace = Some(Box::from(object.namespace()));
+        for read in [&None, &of_namespace].into_iter().filter_map(|it| self.selectors.get(it)).flatten() {
+            let Read::Selector { selector, .. } = &**read else { continue };
+            if states.iter().flatten().any(|state| state.is_selected_by(selector)) {
+                wake(read);
+            }
+        }
+        for (index, source) in &self.declared.indices {
+            if self.n_by_index.get(index).is_none_or(|n| *n == 0) {
+                continue;
+            }
+            // An object that cannot be indexed has no values.
+            let values = |state: Option<&Object>| {
+                state.map(|state| source.values(state).unwrap_or_default()).unwrap_or_default()
+            };
+            let [old, new] = states.map(values);
+            if old != new {
+                wake(&Read::Values { index: index.clone() });
+            }
+            for value in old.into_iter().chain(new) {
+                let value = Box::<str>::from(value);
+                for namespace in [None, of_namespace.clone()] {
+                    wake(&Read::Value { namespace, index: index.clone(), value: value.clone() });
+                }
+            }
+        }
+    }
+}
+
+// === impl Read ===
+
+impl Read {
+    /// Returns the length of its texts.
+    fn n_bytes(&self) -> usize {
+        let of = |namespace: &Option<Box<str>>| namespace.as_ref().map_or(0, |it| it.len());
+        match self {
+            Self::Object(key) => key.namespace().len() + key.name().len(),
+            // A parsed selector takes about four times its text.
+            Self::Selector { namespace, n_bytes, .. } => of(namespace) + 4 * n_bytes,
+            Self::Value { namespace, value, .. } => of(namespace) + value.len(),
+            Self::Values { .. } => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

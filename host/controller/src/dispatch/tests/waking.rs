@@ -1,0 +1,138 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use oarlock_informer::object::Namespaces;
+use oarlock_informer::testing::Draft;
+use oarlock_plugin::contract::{self, WorkKey};
+
+use super::rig::{Answering, ReceivedCall, Rig, done, retry};
+use crate::access::{Access, Denial};
+use crate::dispatch::{Read, ReadSets};
+
+fn key() -> WorkKey {
+    let object = contract::ObjectKey { namespace: String::new(), name: "k".to_owned() };
+    WorkKey { kind: "it".to_owned(), object }
+}
+
+const RECONCILE: &str = "reconcile it k";
+
+/// A plugin with the key `k`, which lists the Pods with `app=web` when it is reconciled. `answer` decides how
+/// each run ends.
+fn lists_web(
+    sets: ReadSets,
+    answer: impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static,
+) -> impl Fn(&ReceivedCall) -> Answering + Send + Sync + 'static {
+    move |call| {
+        if call.text != RECONCILE {
+            return done();
+        }
+        let run = sets.begin(key().into());
+        let selector = "app=web".parse().unwrap();
+        run.reads("pods", Read::Selector { namespace: None, selector, n_bytes: 7 });
+        let answer = answer(call);
+        if matches!(answer, Ok(Ok(_))) {
+            run.succeeded();
+        }
+        answer
+    }
+}
+
+async fn rig() -> Rig {
+    let mut rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.wakes = true;
+    rig.selector = "never=true";
+    rig
+}
+
+/// Serves the plugin and waits for the first run of its key.
+async fn served() -> Rig {
+    let rig = rig().await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.queue.add(key(), None).unwrap();
+    rig.until(RECONCILE).await;
+    rig.pass(Duration::from_secs(1)).await;
+    rig
+}
+
+fn n_runs(rig: &Rig) -> usize {
+    rig.received().iter().filter(|it| *it == RECONCILE).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_queued_again_when_what_it_listed_changes() {
+    let rig = served().await;
+    assert_eq!(n_runs(&rig), 1, "initial adds wake no key");
+    rig.api.put(Draft::new("n/a").label("app", "web"));
+    rig.until_times(RECONCILE, 2).await;
+    rig.api.put("n/a");
+    rig.until_times(RECONCILE, 3).await;
+    rig.api.put(Draft::new("n/c").label("app", "web"));
+    rig.until_times(RECONCILE, 4).await;
+    rig.api.delete("n/c");
+    rig.until_times(RECONCILE, 5).await;
+    rig.api.put(Draft::new("n/b").label("app", "db"));
+    rig.api.delete("n/b");
+    rig.pass(Duration::from_secs(60)).await;
+    let received = rig.received();
+    assert_eq!(n_runs(&rig), 5);
+    let others: BTreeSet<_> = received.into_iter().filter(|it| it != RECONCILE).collect();
+    assert_eq!(others, ["synced 0".to_owned()].into(), "the lister is no subscription of the plugin");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_during_a_run_queues_the_key_again() {
+    let rig = rig().await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.queue.add(key(), None).unwrap();
+    rig.until(RECONCILE).await;
+    *rig.guests.takes.lock() = Duration::from_secs(10);
+    rig.queue.add(key(), None).unwrap();
+    rig.until_times(RECONCILE, 2).await;
+    rig.api.put(Draft::new("n/a").label("app", "web"));
+    rig.until_times(RECONCILE, 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_run_keeps_what_the_runs_before_read() {
+    let rig = rig().await;
+    let sets = rig.queue.read_sets().clone();
+    rig.serve(lists_web(sets, |call| if call.n_before == 0 { done() } else { retry() })).await;
+    rig.queue.add(key(), None).unwrap();
+    rig.until(RECONCILE).await;
+    rig.api.put(Draft::new("n/a").label("app", "web"));
+    // It fails until it is parked. A change is another event.
+    rig.until_times(RECONCILE, 7).await;
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!((n_runs(&rig), rig.status().work_queue.unwrap().parked), (7, 1));
+    rig.api.put("n/a");
+    rig.until_times(RECONCILE, 8).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_swap_to_an_equal_lister_keeps_the_reads_and_another_reconciles_the_keys_once() {
+    let mut rig = served().await;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(n_runs(&rig), 1, "nothing changed");
+    rig.api.put(Draft::new("n/a").label("app", "web"));
+    rig.until_times(RECONCILE, 2).await;
+    // Without the lister.
+    rig.wakes = false;
+    rig.serve(lists_web(rig.queue.read_sets().clone(), |_| done())).await;
+    rig.until_times(RECONCILE, 3).await;
+    rig.api.put("n/a");
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(n_runs(&rig), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_a_lister_without_access_wakes_no_key_and_all_its_readers_when_it_is_back() {
+    let rig = served().await;
+    rig.access.send(Access::Forbidden(Denial::NoAccount("ns/p".parse().unwrap()))).unwrap();
+    rig.pass(Duration::from_secs(1)).await;
+    rig.api.put(Draft::new("n/a").label("app", "web"));
+    rig.pass(Duration::from_secs(60)).await;
+    assert_eq!(n_runs(&rig), 1);
+    rig.access.send(Access::Allowed(Namespaces::All)).unwrap();
+    rig.until_times(RECONCILE, 2).await;
+}

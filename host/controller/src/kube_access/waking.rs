@@ -1,0 +1,243 @@
+//! The access of a plugin with listers that wake: registers what each run of `reconcile` reads through them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use oarlock_plugin::{
+    contract::{
+        Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
+        Projection, Propagation, Row, WorkKey, Written,
+    },
+    kube_access::{GuestEvent, KubeAccess, Selectors},
+};
+
+use crate::dispatch::{Read, ReadSets, Run, WakingLister};
+
+/// An access with its reads registered. Outside of a run it registers nothing.
+pub(crate) struct Waking {
+    inner: Arc<dyn KubeAccess>,
+    listers: Arc<[WakingLister]>,
+    sets: ReadSets,
+    run: Option<Run>,
+}
+
+// === impl Waking ===
+
+impl Waking {
+    pub(crate) fn new(inner: Arc<dyn KubeAccess>, listers: Arc<[WakingLister]>, sets: ReadSets) -> Self {
+        Self { inner, listers, sets, run: None }
+    }
+
+    /// Registers a read through a lister, if the lister wakes.
+    fn reads(&self, lister: &str, read: impl FnOnce() -> Option<Read>) {
+        if let Some(run) = &self.run
+            && self.listers.iter().any(|it| *it.name == *lister)
+            && let Some(read) = read()
+        {
+            run.reads(lister, read);
+        }
+    }
+
+    /// Registers a read through an index, if its lister wakes.
+    fn reads_index(&self, index: &str, read: impl FnOnce(Arc<str>) -> Read) {
+        let Some(run) = &self.run else { return };
+        let of_lister = |it: &WakingLister| {
+            it.indices
+                .iter()
+                .find(|(name, _)| **name == *index)
+                .map(|(name, _)| (it.name.clone(), name.clone()))
+        };
+        if let Some((lister, index)) = self.listers.iter().find_map(of_lister) {
+            run.reads(&lister, read(index));
+        }
+    }
+
+    fn found(&self, has_found: bool) {
+        if has_found && let Some(run) = &self.run {
+            run.found();
+        }
+    }
+
+    fn found_rows(&self, page: &Result<Page, Error>) {
+        self.found(page.as_ref().is_ok_and(|page| !page.rows.is_empty()));
+    }
+}
+
+fn namespace_of(namespaces: &Namespaces) -> Option<Box<str>> {
+    match namespaces {
+        Namespaces::All => None,
+        Namespaces::One(namespace) => Some(namespace.as_str().into()),
+    }
+}
+
+#[async_trait]
+impl KubeAccess for Waking {
+    fn run_begins(&self, key: &WorkKey) -> Option<Arc<dyn KubeAccess>> {
+        let Self { inner, listers, sets, run: _ } = self;
+        let run = sets.begin(key.clone().into());
+        Some(Arc::new(Self {
+            inner: inner.clone(),
+            listers: listers.clone(),
+            sets: sets.clone(),
+            run: Some(run),
+        }))
+    }
+
+    fn run_succeeded(&self) {
+        if let Some(run) = &self.run {
+            run.succeeded();
+        }
+    }
+
+    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
+        self.reads(lister, || {
+            Some(Read::Object(oarlock_informer::object::ObjectKey::new(&key.namespace, &key.name)))
+        });
+        let row = self.inner.cache_get(lister, key, projection).await;
+        self.found(row.is_ok());
+        row
+    }
+
+    async fn cache_list(
+        &self,
+        lister: &str,
+        namespaces: &Namespaces,
+        label_selector: &str,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.reads(lister, || {
+            // A read with a malformed selector fails, whatever changes.
+            let selector = label_selector.parse().ok()?;
+            Some(Read::Selector {
+                namespace: namespace_of(namespaces),
+                selector,
+                n_bytes: label_selector.len(),
+            })
+        });
+        let found = self.inner.cache_list(lister, namespaces, label_selector, projection, page).await;
+        self.found_rows(&found);
+        found
+    }
+
+    async fn cache_by_index(
+        &self,
+        index: &str,
+        value: &str,
+        namespaces: &Namespaces,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.reads_index(index, |index| Read::Value {
+            namespace: namespace_of(namespaces),
+            index,
+            value: value.into(),
+        });
+        let found = self.inner.cache_by_index(index, value, namespaces, projection, page).await;
+        self.found_rows(&found);
+        found
+    }
+
+    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
+        self.reads_index(index, |index| Read::Values { index });
+        let values = self.inner.cache_index_values(index).await;
+        self.found(values.as_ref().is_ok_and(|values| !values.is_empty()));
+        values
+    }
+
+    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error> {
+        self.inner.cache_has_synced(lister).await
+    }
+
+    async fn cache_wait_until_seen(
+        &self,
+        lister: &str,
+        resource_version: &str,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        self.inner.cache_wait_until_seen(lister, resource_version, timeout).await
+    }
+
+    async fn client_get(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+    ) -> Result<String, Error> {
+        self.inner.client_get(target, key, subresource).await
+    }
+
+    async fn client_list(
+        &self,
+        target: &GroupVersionResource,
+        namespaces: &Namespaces,
+        selectors: Selectors<'_>,
+        projection: &Projection,
+        page: &PageRequest,
+    ) -> Result<Page, Error> {
+        self.inner.client_list(target, namespaces, selectors, projection, page).await
+    }
+
+    async fn client_create(
+        &self,
+        target: &GroupVersionResource,
+        namespace: &str,
+        json: String,
+    ) -> Result<Written, Error> {
+        self.inner.client_create(target, namespace, json).await
+    }
+
+    async fn client_apply(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+        json: String,
+        force: bool,
+        preconditions: &Preconditions,
+    ) -> Result<Written, Error> {
+        self.inner.client_apply(target, key, subresource, json, force, preconditions).await
+    }
+
+    async fn client_patch(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+        kind: PatchKind,
+        body: String,
+        preconditions: &Preconditions,
+    ) -> Result<Written, Error> {
+        self.inner.client_patch(target, key, subresource, kind, body, preconditions).await
+    }
+
+    async fn client_replace(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        subresource: &str,
+        json: String,
+    ) -> Result<Written, Error> {
+        self.inner.client_replace(target, key, subresource, json).await
+    }
+
+    async fn client_delete(
+        &self,
+        target: &GroupVersionResource,
+        key: &ObjectKey,
+        propagation: Propagation,
+        grace_period_seconds: Option<u32>,
+        preconditions: &Preconditions,
+    ) -> Result<(), Error> {
+        self.inner.client_delete(target, key, propagation, grace_period_seconds, preconditions).await
+    }
+
+    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
+        self.inner.queue_add(key, delay)
+    }
+
+    fn event_emit(&self, event: GuestEvent) -> Result<(), Error> {
+        self.inner.event_emit(event)
+    }
+}

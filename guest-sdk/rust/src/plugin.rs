@@ -57,7 +57,7 @@ pub trait Handler: Plugin {
     }
 }
 
-/// Reconciles keys, one at a time.
+/// Reconciles keys. An instance handles one call at a time.
 pub trait Reconciler: Plugin {
     /// Makes the actual state match the state that the object named by the key asks for.
     ///

@@ -6,8 +6,8 @@
 //!                                 │ compile, describe, plan                         │ switch
 //!                                 ▼                                                 ▼
 //!   API server ──► informers ──► subscriptions ──► Listeners ──────────────────► dispatch ──► instance
-//!                  one watch     gate: rights of   selector, fields, backlog    one call      │ cache,
-//!                  per resource  the account                                    at a time     │ client
+//!                  one watch     gate: rights of   selector, fields, backlog    calls         │ cache,
+//!                  per resource  the account                                    on lanes      │ client
 //!                      ▲                                                                      ▼
 //!                      └───────────────────────────── access (the one gate) ◄──────── kube_access
 //! ```

@@ -80,8 +80,9 @@ pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::kube_access::OwnWrites;
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
+use crate::schedule::{self, ActiveSchedules, SchedulePlan};
 use crate::status::{Phase, PluginStatusHandle};
-use crate::tasks::Tasks;
+use crate::tasks::{Criticality, Tasks};
 
 /// The parts that all dispatchers of the host share.
 #[derive(Clone)]
@@ -104,6 +105,8 @@ pub(crate) struct Dispatcher {
     commands: mpsc::Receiver<Command>,
     active_view: Arc<ActiveView>,
     own_writes: OwnWrites,
+    /// Runs the schedules, once a generation has some.
+    schedules: Option<ActiveSchedules>,
     /// A user has stopped the calls.
     is_suspended: bool,
     n_turns: u32,
@@ -169,6 +172,7 @@ impl Dispatcher {
             commands,
             active_view,
             own_writes,
+            schedules: None,
             is_suspended: false,
             n_turns: 0,
         };
@@ -442,6 +446,7 @@ impl Dispatcher {
         let (version, digest) = (generation.version.clone(), generation.digest.clone());
         let view = generation.view();
         let inherited = generation.inherited();
+        self.take_schedules(generation.schedules.clone(), old.is_some());
         let held = calls.switch();
         if let Some(old) = &mut old {
             held.iter().for_each(|due| old.give_back(due, &self.queue));
@@ -464,6 +469,22 @@ impl Dispatcher {
         active.publish(&self.status, &self.queue);
         self.show_phase(Some(&active));
         (Some(active), true)
+    }
+
+    /// Has the schedules of a generation run, in a task that ends with the dispatcher.
+    fn take_schedules(&mut self, schedules: Arc<[SchedulePlan]>, has_started: bool) {
+        if schedules.is_empty() && self.schedules.is_none() {
+            return;
+        }
+        let running = self.schedules.get_or_insert_with(|| {
+            let (plugin, queue) = (self.plugin.clone(), self.queue.clone());
+            let (runner, sender) =
+                schedule::Runner::new(plugin, queue, Arc::new(jiff::Timestamp::now), has_started);
+            let name = format!("schedules of {}", self.plugin);
+            self.shared.tasks.spawn(name, Criticality::Finite, |token| runner.run(token));
+            sender
+        });
+        running.send_replace(schedules);
     }
 
     fn show_phase(&self, active: Option<&ActiveGeneration>) {

@@ -98,6 +98,7 @@ pub mod informers;
 mod dispatch;
 mod generations;
 mod reload;
+mod schedule;
 mod shadow;
 mod subscriptions;
 

@@ -21,6 +21,7 @@ use oarlock_plugin::contract::{self, Content, Description, Enqueue, Namespaces};
 use crate::dispatch::{EnqueueRule, WakingLister};
 use crate::informers::Prunings;
 use crate::kube_access::index_source;
+use crate::schedule::SchedulePlan;
 
 /// A parsed description.
 #[derive(Clone, Debug)]
@@ -36,7 +37,7 @@ pub struct Plan {
     /// Its indices over its reads.
     pub indices: Vec<contract::Index>,
     /// Its schedules.
-    pub schedules: Vec<contract::Schedule>,
+    pub(crate) schedules: Arc<[SchedulePlan]>,
 }
 
 /// One parsed subscription.
@@ -138,11 +139,6 @@ impl Plan {
         if subscriptions.is_empty() && schedules.is_empty() {
             return Err(Error::Nothing);
         }
-        let unserved = |part: String, message: &str| Error::Part { part, message: message.to_owned() };
-        if let Some(schedule) = schedules.first() {
-            let part = format!("schedule {:?}", schedule.name);
-            return Err(unserved(part, "this host does not run schedules; leave it out"));
-        }
         let waking = reads.iter().filter(|it| it.wakes).map(|it| SubscriptionPlan::waking(it, &indices));
         let subscriptions = subscriptions
             .into_iter()
@@ -151,6 +147,11 @@ impl Plan {
             .map(|plan| plan.map(Arc::new))
             .collect::<Result<_, _>>()?;
         let reads = reads.into_iter().map(ReadPlan::of).collect();
+        let schedule = |declaration: contract::Schedule| {
+            let part = format!("schedule {:?}", declaration.name);
+            SchedulePlan::of(declaration).map_err(|error| Error::Part { part, message: error.to_string() })
+        };
+        let schedules = schedules.into_iter().map(schedule).collect::<Result<_, _>>()?;
         Ok(Self { version, stateless, subscriptions, reads, indices, schedules })
     }
 

@@ -32,6 +32,8 @@ mod rig;
 mod rights;
 #[path = "it/rolling_back.rs"]
 mod rolling_back;
+#[path = "it/schedules.rs"]
+mod schedules;
 #[path = "it/shadow.rs"]
 mod shadow;
 #[path = "it/swapping.rs"]

@@ -15,6 +15,7 @@ use crate::generations::GenerationHandle;
 use crate::identity::Identity;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report::Reporter;
+use crate::schedule::SchedulePlan;
 use crate::subscriptions::Subscription;
 
 /// One loaded version of a plugin: everything that it needs to serve, its first instance included.
@@ -34,6 +35,7 @@ pub(crate) struct Generation {
     pub(crate) instance: Box<dyn Instance>,
     pub(crate) lanes: LaneConfig,
     pub(crate) subscriptions: Vec<GenerationSubscription>,
+    pub(crate) schedules: Arc<[SchedulePlan]>,
     /// Reports about this generation.
     pub(crate) reporter: Reporter,
     /// When its preparation began.

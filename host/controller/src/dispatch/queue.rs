@@ -241,6 +241,19 @@ impl PluginQueue {
         self.state.lock().deferred.remove(key)
     }
 
+    /// Takes every key that is ready, as if the work on it were done.
+    #[cfg(test)]
+    pub(crate) fn take_ready(&self) -> Vec<Key> {
+        use futures::FutureExt as _;
+        let mut keys = self.keys();
+        let mut taken = Vec::new();
+        while let Some(Some(key)) = keys.next().now_or_never() {
+            self.finish(&key, Outcome::Done);
+            taken.push(key);
+        }
+        taken
+    }
+
     /// Ends the work on a key.
     pub(super) fn finish(&self, key: &Key, outcome: Outcome) {
         // The lock is held to the end, so that a key that is added meanwhile stays held.

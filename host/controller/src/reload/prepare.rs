@@ -270,6 +270,7 @@ impl Preparation<'_> {
             instance,
             lanes: LaneConfig::of(file, plan.stateless),
             subscriptions,
+            schedules: plan.schedules.clone(),
             reporter: self.reporter.clone(),
             began: self.began,
             progress: progress.clone(),

@@ -238,6 +238,7 @@ impl Rig {
             maker,
             lanes: self.lanes.clone(),
             subscriptions,
+            schedules: Arc::from([]),
             reporter: self.reporter.about(&"p".into(), number),
             began: Instant::now(),
             progress,

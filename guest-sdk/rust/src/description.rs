@@ -143,7 +143,8 @@ impl Subscription {
         self
     }
 
-    /// Has the host skip notifications of what the plugin writes itself. Deletes are never skipped.
+    /// Has the host skip notifications of what the plugin writes itself: of objects that it creates, and of
+    /// writes that demand a resourceVersion. Deletes are never skipped.
     pub fn ignore_own_writes(mut self) -> Self {
         self.0.ignore_own_writes = true;
         self

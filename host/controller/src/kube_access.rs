@@ -33,7 +33,7 @@ use oarlock_plugin::{
     kube_access::{GuestEvent, KubeAccess, Selectors},
 };
 
-use self::{cache::Cache, events::Emitter, request::Requester};
+use self::{cache::Cache, events::Emitter, own_writes::Before, request::Requester};
 pub(crate) use self::{
     cache::{Reader, index_source},
     events::Recorder,
@@ -128,18 +128,19 @@ impl PluginAccess {
     }
 
     /// Makes a write. Records the version that it returned, so that the plugin can wait for it, and so that
-    /// its notification can be skipped.
+    /// its notification can be skipped. `before` is what the write demands of the version before.
     async fn write(
         &self,
         target: &GroupVersionResource,
         namespace: &str,
         name: &str,
+        before: &Before,
         write: impl Future<Output = Result<Written, Error>>,
     ) -> Result<Written, Error> {
         self.may_write()?;
         let in_flight = self.own_writes.begins(target, namespace, name);
         let written = write.await;
-        in_flight.ends(&written);
+        in_flight.ends(&written, before);
         if let Ok(written) = &written {
             self.cache.own_versions.record(target, &written.resource_version);
         }
@@ -229,7 +230,8 @@ impl KubeAccess for PluginAccess {
         json: String,
     ) -> Result<Written, Error> {
         let name = write::name_of(&json);
-        self.write(target, namespace, &name, self.requester.create(target, namespace, json)).await
+        let written = self.requester.create(target, namespace, json);
+        self.write(target, namespace, &name, &Before::NoObject, written).await
     }
 
     async fn client_apply(
@@ -241,8 +243,9 @@ impl KubeAccess for PluginAccess {
         force: bool,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
+        let before = write::version_before(&json, preconditions);
         let written = self.requester.apply(target, key, subresource, json, force, preconditions);
-        self.write(target, &key.namespace, &key.name, written).await
+        self.write(target, &key.namespace, &key.name, &before, written).await
     }
 
     async fn client_patch(
@@ -254,8 +257,11 @@ impl KubeAccess for PluginAccess {
         body: String,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
+        // The text of a JSON patch is no object.
+        let object = if matches!(kind, PatchKind::JsonPatch) { "" } else { &body };
+        let before = write::version_before(object, preconditions);
         let written = self.requester.patch(target, key, subresource, kind, body, preconditions);
-        self.write(target, &key.namespace, &key.name, written).await
+        self.write(target, &key.namespace, &key.name, &before, written).await
     }
 
     async fn client_replace(
@@ -265,8 +271,9 @@ impl KubeAccess for PluginAccess {
         subresource: &str,
         json: String,
     ) -> Result<Written, Error> {
+        let before = Before::Version(write::version_of(&json));
         let written = self.requester.replace(target, key, subresource, json);
-        self.write(target, &key.namespace, &key.name, written).await
+        self.write(target, &key.namespace, &key.name, &before, written).await
     }
 
     async fn client_delete(

@@ -236,9 +236,11 @@ impl PluginQueue {
     }
 
     /// Takes a deferred key to work on; [`PluginQueue::finish`] must follow. Returns whether the key was
-    /// deferred.
+    /// deferred. A key that was added since is not taken: it comes out of the queue.
     pub(super) fn take_deferred(&self, key: &Key) -> bool {
-        self.state.lock().deferred.remove(key)
+        let mut state = self.state.lock();
+        // In process, it does not come out of the queue a second time before the work on it ends.
+        state.deferred.contains(key) && self.keys.begin(key.clone()) && state.deferred.remove(key)
     }
 
     /// Takes every key that is ready, as if the work on it were done.
@@ -401,6 +403,14 @@ impl fmt::Display for Key {
 }
 
 #[cfg(test)]
+impl PluginQueue {
+    /// Returns how many keys are charged.
+    pub(super) fn n_held(&self) -> usize {
+        self.state.lock().held.len()
+    }
+}
+
+#[cfg(test)]
 impl Default for PluginQueue {
     fn default() -> Self {
         Self::with(Arc::new(workqueue::NoMetrics))
@@ -520,7 +530,18 @@ mod tests {
         queue.finish(&next, Outcome::Defer);
         assert_eq!(queue.stats().pending, 1);
         assert!(queue.take_deferred(&next) && !queue.take_deferred(&next));
-        queue.finish(&next, Outcome::Done);
+        // Added while it is worked on, it stays charged, and waits for the end of the work.
+        queue.add(next.to_contract(), None).unwrap();
         assert_eq!(queue.stats().pending, 0);
+        queue.finish(&next, Outcome::Done);
+        assert_eq!((queue.stats().pending, queue.n_held()), (1, 1));
+        // A deferred key that waits again is not taken a second time.
+        let next = queue.next().await;
+        queue.finish(&next, Outcome::Defer);
+        queue.add(next.to_contract(), None).unwrap();
+        assert!(!queue.take_deferred(&next));
+        let next = queue.next().await;
+        queue.finish(&next, Outcome::Done);
+        assert_eq!((queue.stats().pending, queue.n_held()), (0, 0));
     }
 }

@@ -1,9 +1,10 @@
 //! The plugin's own writes, of which `ignore-own-writes` skips the notifications.
 //!
-//! A write is known by the uid and resourceVersion that the API server returned. A notification of exactly
-//! that version, which nothing else merged into, shows what the plugin wrote and no more. In doubt the
-//! notification is delivered: after a write without an answer, and when the informer has listed since the
-//! write began, because a list may join several changes in one.
+//! A write is known by the uid and resourceVersion that the API server returned, if they are proven to be of
+//! this write: it created the object, or demanded another version of it ([`Before`]). A notification of
+//! exactly that version, which nothing else merged into, shows what the plugin wrote and no more. In doubt
+//! the notification is delivered: after a write without an answer or without that proof, and when the
+//! informer has listed since the write began, because a list may join several changes in one.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -44,6 +45,16 @@ pub(super) struct InFlight {
     object: ObjectName,
     /// The number of lists of the informer when the write began.
     n_lists: Option<u64>,
+}
+
+/// What is known of an object's version before a write. A write that changes nothing returns the current
+/// version, which another writer may have made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// The write was to create the object: there was none.
+    NoObject,
+    /// The write was refused unless the object had this version. Empty if it demanded none.
+    Version(String),
 }
 
 #[derive(Default)]
@@ -130,15 +141,33 @@ impl OwnWrites {
     }
 }
 
+// === impl Before ===
+
+impl Before {
+    /// Returns whether a write that returned this version made it.
+    fn proves_change(&self, returned: &str) -> bool {
+        // The API server reads versions as numbers, and 0 as none.
+        fn number(version: &str) -> &str {
+            version.trim_start_matches('0')
+        }
+        match self {
+            Self::NoObject => true,
+            Self::Version(before) => !number(before).is_empty() && number(before) != number(returned),
+        }
+    }
+}
+
 // === impl InFlight ===
 
 impl InFlight {
-    /// Stores the answer of the write.
-    pub(super) fn ends(self, answer: &Result<Written, Error>) {
+    /// Stores the answer of the write, if the version in it is the plugin's own: `before` says what is known
+    /// of the version before.
+    pub(super) fn ends(self, answer: &Result<Written, Error>, before: &Before) {
         let (Ok(Written { uid, resource_version, .. }), Some(n_lists)) = (answer, self.n_lists) else {
             return;
         };
-        if uid.len() > LONGEST || resource_version.len() > LONGEST {
+        if !before.proves_change(resource_version) || uid.len() > LONGEST || resource_version.len() > LONGEST
+        {
             return;
         }
         let version: Version = (uid.as_str().into(), resource_version.as_str().into());

@@ -8,6 +8,7 @@ use oarlock_plugin::guest::host_bytes::Charge;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::own_writes::Before;
 use super::request::{Call, Requester};
 
 const JSON: &str = "application/json";
@@ -194,6 +195,11 @@ fn written(what: &str, body: &[u8]) -> Result<Written, Error> {
 /// Returns the resourceVersion of an object's text; empty if it has none.
 pub(super) fn version_of(json: &str) -> String {
     serde_json::from_str::<Answer>(json).unwrap_or_default().metadata.resource_version
+}
+
+/// Returns the version that a write demands of its object, in its preconditions or in the text of the object.
+pub(super) fn version_before(text: &str, preconditions: &Preconditions) -> Before {
+    Before::Version(preconditions.resource_version.clone().unwrap_or_else(|| version_of(text)))
 }
 
 /// Returns the name of an object's text; empty if it has none, so that the API server chooses one.

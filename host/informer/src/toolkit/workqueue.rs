@@ -206,6 +206,19 @@ impl<K: Clone + Eq + Hash> WorkQueue<K> {
         }
     }
 
+    /// Begins the processing of a key that the caller knows, without [`WorkQueue::get`]. The caller must call
+    /// [`WorkQueue::done`] for it. Returns false, and does nothing, if the key waits or is in process.
+    #[must_use]
+    pub fn begin(&self, key: K) -> bool {
+        let mut state = self.shared.state.lock();
+        let now = Instant::now();
+        if state.dirty.contains_key(&key) || state.processing.contains_key(&key) {
+            return false;
+        }
+        state.processing.insert(key, now);
+        true
+    }
+
     /// Ends the processing of a key. A key that was added meanwhile waits again. Does nothing for a key that
     /// is not in process.
     pub fn done(&self, key: &K) {

@@ -59,6 +59,21 @@ async fn keys_are_reconciled_side_by_side() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_4_an_event_during_the_retry_of_a_lost_call_is_reconciled_after_it() {
+    let mut rig = concurrent(&["n/a", "n/b"], 2).await;
+    rig.enqueue = Enqueue::Itself;
+    rig.serve(|call| if call.text == "reconcile pods a" && call.n_before == 0 { trap() } else { done() })
+        .await;
+    // The retry takes a second. The other lane has an instance, and is free.
+    rig.until_times("reconcile pods a", 2).await;
+    assert_eq!(rig.alive(), 2);
+    rig.api.put("n/a");
+    rig.until_times("reconcile pods a", 3).await;
+    rig.pass(CALL * 2).await;
+    assert_eq!((rig.queue.stats().pending, rig.queue.n_held()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_4_a_trap_costs_the_instance_of_one_lane() {
     let rig = concurrent(&["n/a", "n/b", "n/c"], 3).await;
     rig.serve(|call| if call.text == "add b@3" && call.n_before == 0 { trap() } else { done() }).await;

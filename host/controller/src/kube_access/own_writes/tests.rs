@@ -39,7 +39,7 @@ impl Rig {
         let in_flight = self.own.begins(&target(), namespace, name);
         let object = self.api.put(key);
         if learns {
-            in_flight.ends(&answer(&object));
+            in_flight.ends(&answer(&object), &other());
         }
     }
 
@@ -59,6 +59,11 @@ fn pods() -> Resource {
 
 fn target() -> GroupVersionResource {
     GroupVersionResource { group: String::new(), version: "v1".into(), plural: "pods".into() }
+}
+
+/// The write demanded another version than it returned.
+fn other() -> Before {
+    Before::Version("1".to_owned())
 }
 
 fn answer(object: &Object) -> Result<Written, Error> {
@@ -83,6 +88,33 @@ async fn adds_and_updates_of_own_writes_are_skipped_and_those_of_others_are_not(
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_3_a_write_that_may_have_changed_nothing_skips_no_change_of_another_writer() {
+    let mut rig = Rig::new().await;
+    let version = |version: &str| Before::Version(version.to_owned());
+    // What the write demanded of the version, `=` for the returned one, and whether it is proven to be its
+    // change.
+    for (before, is_proven) in [
+        (version(""), false),
+        (version("0"), false),
+        (version("="), false),
+        (version("0="), false),
+        (version("1"), true),
+        (Before::NoObject, true),
+    ] {
+        let in_flight = rig.own.begins(&target(), "n", "a");
+        // Another writer's change, which the write finds, or its own.
+        let object = rig.api.put("n/a");
+        let demanded = match &before {
+            Before::Version(it) => version(&it.replace('=', &object.resource_version())),
+            Before::NoObject => Before::NoObject,
+        };
+        in_flight.ends(&answer(&object), &demanded);
+        let expected = if is_proven { Decision::Skip } else { Decision::Deliver };
+        assert_eq!(rig.next().await, expected, "{before:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn promise_3_a_write_without_an_answer_is_delivered() {
     let mut rig = Rig::new().await;
     rig.write("n/a", false);
@@ -98,13 +130,13 @@ async fn a_notification_waits_for_the_answer_of_a_write_of_its_object() {
     // Another object does not wait.
     rig.api.put("n/b");
     assert_eq!(rig.next().await, Decision::Deliver);
-    in_flight.ends(&answer(&object));
+    in_flight.ends(&answer(&object), &other());
     assert_eq!(rig.next().await, Decision::Skip);
     // The name of a created object may be the API server's choice.
     let in_flight = rig.own.begins(&target(), "n", "");
     let object = rig.api.put("n/generated-7");
     assert_eq!(rig.next().await, Decision::Hold);
-    in_flight.ends(&answer(&object));
+    in_flight.ends(&answer(&object), &other());
     assert_eq!(rig.next().await, Decision::Skip);
 }
 
@@ -120,7 +152,7 @@ async fn promise_3_what_merged_with_another_change_is_delivered() {
         n => Err(n),
     })
     .await;
-    in_flight.ends(&answer(&object));
+    in_flight.ends(&answer(&object), &other());
     assert_eq!(rig.next().await, Decision::Deliver, "the first change was another writer's");
 }
 
@@ -131,7 +163,7 @@ async fn promise_3_what_a_list_shows_is_delivered() {
     // Another writer's change and the plugin's own, in one step.
     rig.api.put_unseen("n/a");
     let object = rig.api.put_unseen("n/a");
-    in_flight.ends(&answer(&object));
+    in_flight.ends(&answer(&object), &other());
     rig.api.expire_history();
     rig.api.close_watches();
     assert_eq!(rig.next().await, Decision::Deliver);
@@ -143,7 +175,7 @@ async fn promise_4_the_number_of_known_writes_is_bounded() {
     let rig = Rig::new().await;
     for n in 0..2 * CAPACITY {
         let written = Written { name: "a".into(), uid: "u".into(), resource_version: n.to_string() };
-        rig.own.begins(&target(), "n", "a").ends(&Ok(written));
+        rig.own.begins(&target(), "n", "a").ends(&Ok(written), &Before::NoObject);
     }
     let state = rig.own.state.lock();
     assert_eq!((state.known.len(), state.order.len()), (CAPACITY, CAPACITY));

@@ -205,3 +205,13 @@ async fn promise_5_requests_of_a_deleted_account_are_forbidden() {
     follower.set(IdentityState::Present);
     requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
 }
+
+#[test]
+fn the_version_that_a_write_demands_is_that_of_its_precondition_or_its_text() {
+    let version = |version: &str| Before::Version(version.to_owned());
+    let text = r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#;
+    assert_eq!(version_before(text, &none()), version("7"));
+    assert_eq!(version_before(text, &both()), version("41"), "the host writes it over the text's");
+    assert_eq!(version_before(r#"{"metadata":{"name":"a"}}"#, &none()), version(""));
+    assert_eq!(version_before("not JSON", &none()), version(""));
+}

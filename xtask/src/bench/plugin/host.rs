@@ -107,9 +107,15 @@ impl Host {
         if is_cold && cache.exists() {
             fs::remove_dir_all(&cache)?;
         }
+        // What an earlier run left must not be taken up.
+        let state = paths.folder.join("state");
+        if state.exists() {
+            fs::remove_dir_all(&state)?;
+        }
         let mut command = pinned(&paths.oarlock, Core::Subject);
         command.args(["run", "--output", "json", "--admin-addr", "127.0.0.1:0", "--plugins"]).arg(&plugins);
         command.arg("--kubeconfig").arg(&kubeconfig).arg("--cache-dir").arg(&cache);
+        command.arg("--state-dir").arg(&state);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -164,6 +164,18 @@ fn help_lists_commands_and_arguments() {
                                          notification), info, warn or error [default: info]
       -h, --help                         Print help (see more with '--help')
 
+    Record:
+          --record <FILE>         Records all calls of the plugin, and everything that crosses its
+                                  border, for `oarlock plugin replay`: a file for one plugin, or a
+                                  folder (`records/`) or a pattern (`records/{plugin}.record`) for
+                                  several. An existing file is not overwritten: `a.2.record` is next to
+                                  `a.record`
+          --record-plugin <NAME>  The only plugin to record
+          --record-limit <SIZE>   The maximum size of each file. The record ends there; the plugin runs
+                                  on [default: 256Mi]
+          --record-secrets        Records values of Secrets as they are, and not pseudonyms of the same
+                                  shape
+
     Caches:
           --max-informers <N>
               The maximum number of watched resources [default: 256]

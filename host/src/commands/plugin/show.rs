@@ -252,7 +252,7 @@ mod tests {
         describes  scaler 1.2.3, stateless
         watches    apps: apps/v1/deployments in namespace team-a, labels app=web, /spec/paused != true, fields /spec/replicas, again every 60 s, enqueues itself
         reads      pods: v1/pods in all namespaces, metadata only
-        writes     apps/v1/deployments/status in all namespaces: patch
+        requests   apps/v1/deployments/status in all namespaces: patch
         ");
     }
 }

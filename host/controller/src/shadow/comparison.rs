@@ -3,9 +3,12 @@
 //! The two run at different speeds. So writes are compared per verb, object and part: the last one of each
 //! side within 30 seconds. As soon as both sides have one, the pair is compared and both are forgotten. A
 //! write that has no counterpart after 30 seconds counts as written by one side only.
+//!
+//! A guest chooses the names and bodies. So waiting writes are bounded in number and in bytes: the identity is
+//! kept as a hash, the name for people is cut, and of the body only hashes and a few paths are kept.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::RandomState;
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -19,6 +22,18 @@ pub(super) const WINDOW: Duration = Duration::from_secs(30);
 
 /// The maximum number of writes that wait for a counterpart.
 const MOST_WAITING: usize = 4_096;
+
+/// The maximum number of bytes of waiting writes, with the order in which they expire.
+pub(super) const MOST_BYTES: usize = 16 << 20;
+
+/// The maximum length of an object's name for people, in bytes.
+const MAX_OBJECT: usize = 1 << 10;
+
+/// What a waiting write takes beside its name and leaves, about: the entry of the map.
+const WAITING_BYTES: usize = 128;
+
+/// What one entry of the order takes.
+const ORDER_BYTES: usize = size_of::<(Instant, u64, u64)>();
 
 /// The number of differences that the status shows.
 const MOST_SHOWN: usize = 16;
@@ -48,7 +63,7 @@ pub(crate) struct ShadowView {
     pub(crate) only_shadow: u64,
     /// Writes that wait for their counterpart.
     pub(crate) waiting: u64,
-    /// Writes that were not compared, since too many waited.
+    /// Writes that were not compared, since too many waited, or too many bytes of them.
     pub(crate) left_out: u64,
     /// The newest differences, the newest first.
     pub(crate) differences: VecDeque<WriteDifference>,
@@ -62,7 +77,7 @@ pub(crate) struct WriteDifference {
     pub(crate) verb: &'static str,
     /// The object.
     pub(crate) object: String,
-    /// The JSON pointer in the body; empty for the whole body.
+    /// The JSON pointer in the body; empty for the whole body, `…` if only its hash was kept.
     pub(crate) path: String,
     /// A keyed hash of the serving side's value; `None` if it has none.
     pub(crate) serving: Option<String>,
@@ -82,9 +97,12 @@ pub(super) struct Target {
 struct State {
     /// Whether the shadow runs.
     runs: bool,
-    waiting: HashMap<Target, Waiting>,
-    /// The writes in the order of their times, with some that are gone.
-    order: VecDeque<(Instant, u64, Target)>,
+    /// By the hash of the verb and the object's full name.
+    waiting: HashMap<u64, Waiting>,
+    /// The bytes of `waiting`.
+    bytes: usize,
+    /// The times, numbers and hashes of writes in their order, with some that are gone.
+    order: VecDeque<(Instant, u64, u64)>,
     n_writes: u64,
     view: ShadowView,
 }
@@ -93,6 +111,7 @@ struct Waiting {
     side: Side,
     leaves: Leaves,
     number: u64,
+    bytes: usize,
 }
 
 // === impl Comparison ===
@@ -129,52 +148,77 @@ impl Comparison {
     }
 
     /// Notes a write, and compares it if the other side has made it.
-    pub(super) fn wrote(&self, side: Side, target: Target, body: &str) {
+    pub(super) fn wrote(&self, side: Side, mut target: Target, body: &str) {
         if !self.runs() {
             return;
         }
         // Outside of the lock.
-        let leaves = Leaves::of(body, &self.hashes);
+        let mut leaves = Leaves::of(body, &self.hashes);
+        // Of the full name, so that two long names stay two objects.
+        let key = self.hashes.hash_one(&target);
+        target.object.truncate(target.object.floor_char_boundary(MAX_OBJECT));
         let now = Instant::now();
         let mut state = self.state.lock();
         state.expire(now);
-        match state.waiting.get(&target) {
-            Some(other) if other.side != side => {
-                let Some(other) = state.waiting.remove(&target) else { return };
-                match side {
-                    Side::Shadow => state.compare(&target, &other.leaves, &leaves),
-                    Side::Serving => state.compare(&target, &leaves, &other.leaves),
-                }
+        // An earlier write of the same side is replaced.
+        if let Some(other) = state.remove(key)
+            && other.side != side
+        {
+            match side {
+                Side::Shadow => state.compare(&target, &other.leaves, &leaves),
+                Side::Serving => state.compare(&target, &leaves, &other.leaves),
             }
-            None if state.waiting.len() >= MOST_WAITING => state.view.left_out += 1,
-            _ => {
-                state.n_writes += 1;
-                let number = state.n_writes;
-                state.order.push_back((now, number, target.clone()));
-                state.waiting.insert(target, Waiting { side, leaves, number });
-            }
+            return;
         }
+        leaves.keep_few_paths();
+        let bytes = WAITING_BYTES + leaves.bytes();
+        if state.waiting.len() >= MOST_WAITING || state.bytes() + bytes + ORDER_BYTES > MOST_BYTES {
+            state.view.left_out += 1;
+            return;
+        }
+        state.n_writes += 1;
+        let number = state.n_writes;
+        state.order.push_back((now, number, key));
+        state.bytes += bytes;
+        state.waiting.insert(key, Waiting { side, leaves, number, bytes });
+    }
+
+    /// Returns the bytes of waiting writes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.state.lock().bytes()
     }
 }
 
 // === impl State ===
 
 impl State {
+    /// Returns the bytes of the writes that wait, and of their order.
+    fn bytes(&self) -> usize {
+        self.bytes + self.order.len() * ORDER_BYTES
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Waiting> {
+        let removed = self.waiting.remove(&key)?;
+        self.bytes -= removed.bytes;
+        Some(removed)
+    }
+
     fn compare(&mut self, target: &Target, serving: &Leaves, shadow: &Leaves) {
         let view = &mut self.view;
         view.compared += 1;
-        let mut differences = serving.differences(shadow).peekable();
-        if differences.peek().is_none() {
+        let differences = serving.differences(shadow, MOST_SHOWN);
+        if differences.is_empty() {
             view.equal += 1;
             return;
         }
         view.different += 1;
         let hash = |hash: Option<u64>| hash.map(|it| format!("{it:016x}"));
-        for (path, serving, shadow) in differences.take(MOST_SHOWN) {
+        for (path, serving, shadow) in differences {
             view.differences.push_front(WriteDifference {
                 verb: target.verb,
                 object: target.object.clone(),
-                path: path.to_owned(),
+                path: path.unwrap_or("…").to_owned(),
                 serving: hash(serving),
                 shadow: hash(shadow),
             });
@@ -184,22 +228,23 @@ impl State {
 
     /// Counts the writes whose counterpart did not come in time.
     fn expire(&mut self, now: Instant) {
-        let Self { waiting, order, view, .. } = self;
         // A write that was made again waits from then on.
-        let is_current = |waiting: &HashMap<Target, Waiting>, target: &Target, number: u64| {
-            waiting.get(target).is_some_and(|it| it.number == number)
+        let is_current = |waiting: &HashMap<u64, Waiting>, key: u64, number: u64| {
+            waiting.get(&key).is_some_and(|it| it.number == number)
         };
-        if order.len() > 2 * MOST_WAITING {
-            order.retain(|(_, number, target)| is_current(waiting, target, *number));
+        if self.order.len() > 2 * MOST_WAITING {
+            let Self { waiting, order, .. } = self;
+            order.retain(|(_, number, key)| is_current(waiting, *key, *number));
         }
-        while let Some((_, number, target)) = order.pop_front_if(|(at, ..)| now.duration_since(*at) > WINDOW)
+        while let Some((_, number, key)) =
+            self.order.pop_front_if(|(at, ..)| now.duration_since(*at) > WINDOW)
         {
-            if is_current(waiting, &target, number)
-                && let Some(Waiting { side, .. }) = waiting.remove(&target)
+            if is_current(&self.waiting, key, number)
+                && let Some(Waiting { side, .. }) = self.remove(key)
             {
                 match side {
-                    Side::Serving => view.only_serving += 1,
-                    Side::Shadow => view.only_shadow += 1,
+                    Side::Serving => self.view.only_serving += 1,
+                    Side::Shadow => self.view.only_shadow += 1,
                 }
             }
         }

@@ -1,4 +1,4 @@
-use super::comparison::{Target, WINDOW};
+use super::comparison::{MOST_BYTES, Target, WINDOW};
 use super::*;
 
 fn target(name: &str) -> Target {
@@ -61,6 +61,34 @@ async fn writes_that_wait_are_bounded() {
     assert_eq!((view.waiting, view.only_serving), (4_096, 0));
     tokio::time::advance(WINDOW + WINDOW).await;
     assert_eq!(comparison.view().unwrap().only_serving, 4_096);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_writes_are_bounded_in_bytes_whatever_their_names_and_bodies() {
+    let comparison = comparison();
+    // Names as large as the guest may pass, which differ at their ends only.
+    let long = "ä".repeat(1 << 20);
+    comparison.wrote(Side::Serving, target(&format!("{long}a")), r#"{"x":1}"#);
+    comparison.wrote(Side::Shadow, target(&format!("{long}b")), r#"{"x":1}"#);
+    assert!(comparison.bytes() < 1 << 10, "{}", comparison.bytes());
+    comparison.wrote(Side::Shadow, target(&format!("{long}a")), r#"{"x":2}"#);
+    let view = comparison.view().unwrap();
+    assert_eq!((view.different, view.waiting), (1, 1), "two objects");
+    let object = &view.differences[0].object;
+    assert!(object.len() <= 1 << 10 && object.ends_with('ä'), "{}", object.len());
+
+    // Bodies with as many leaves as are compared.
+    let leaves: Vec<_> = (0..4_000).map(|n| format!(r#""f{n}":0"#)).collect();
+    let body = format!("{{{}}}", leaves.join(","));
+    for n in 0..600 {
+        comparison.wrote(Side::Serving, target(&n.to_string()), &body);
+        assert!(comparison.bytes() <= MOST_BYTES, "{}", comparison.bytes());
+    }
+    let view = comparison.view().unwrap();
+    assert!(view.left_out > 0 && view.waiting > 200, "{view:?}");
+    tokio::time::advance(WINDOW + WINDOW).await;
+    comparison.view().unwrap();
+    assert_eq!(comparison.bytes(), 0);
 }
 
 #[tokio::test(start_paused = true)]

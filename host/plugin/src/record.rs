@@ -6,7 +6,9 @@
 //! ```
 //!
 //! A call is never delayed: when the queue is full, the call is left out, and the next one says so. When the
-//! file has reached its limit, the record ends, since a replay needs the beginning.
+//! file has reached its limit, the record ends, since a replay needs the beginning. It also ends when a call is
+//! left out or cut that may have seen Secrets: their values would be in later calls, and nothing would know
+//! them.
 
 mod call_log;
 mod entry;
@@ -25,7 +27,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 pub use self::entry::{Call, End, EndReason, Ended, Entry, File, Generation, Gone, Import, Kind, Start};
 pub use self::format::{Error, Reader, VERSION};
@@ -97,6 +99,9 @@ pub enum RecordState {
     Full,
     /// The file cannot be written. Further calls are not recorded.
     Failed,
+    /// A call with Secrets is missing, so their values could not be replaced in later calls. Further calls are
+    /// not recorded.
+    SecretsMissed,
 }
 
 /// What the interceptors and the writer share.
@@ -109,6 +114,10 @@ pub(crate) struct Shared {
     instances: AtomicU64,
     is_full: AtomicBool,
     has_failed: AtomicBool,
+    /// A call that may have seen Secrets is missing.
+    has_missed_secrets: AtomicBool,
+    /// Tells the writer so.
+    missed_secrets: Notify,
 }
 
 /// An entry on its way to the writer.
@@ -138,6 +147,8 @@ impl Recorder {
             instances: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            has_missed_secrets: AtomicBool::new(false),
+            missed_secrets: Notify::new(),
         });
         let writer = Writer::create(shared.clone(), waiting)?;
         Ok((Self { shared, queue }, writer))
@@ -171,16 +182,45 @@ impl Recorder {
 
     /// Passes an entry to the writer. Returns false if it was left out.
     fn send(&self, entry: Entry, sources: &Arc<Sources>, bytes: u64) -> bool {
+        if !self.shared.goes_on() {
+            return false;
+        }
         let waiting = &self.shared.waiting_bytes;
         let message = Message { entry, sources: sources.clone(), bytes };
-        if waiting.fetch_add(bytes, Relaxed) + bytes <= MOST_WAITING_BYTES
-            && self.queue.try_send(message).is_ok()
-        {
-            return true;
-        }
+        let has_room = waiting.fetch_add(bytes, Relaxed) + bytes <= MOST_WAITING_BYTES;
+        let left_out = match self.queue.try_reserve() {
+            Ok(place) if has_room => {
+                place.send(message);
+                return true;
+            }
+            _ => message,
+        };
         waiting.fetch_sub(bytes, Relaxed);
-        self.shared.lost.fetch_add(1, Relaxed);
+        self.leave_out(&left_out.entry, sources);
         false
+    }
+
+    /// Ends the record if a call that is cut may have seen Secrets. Returns whether it does: then the call is
+    /// left out.
+    fn cut(&self, call: &Call, has_cut_secrets: bool, sources: &Sources) -> bool {
+        let ends = !self.shared.config.secrets && (has_cut_secrets || sources.may_be_in(call));
+        if ends {
+            self.shared.lost.fetch_add(1, Relaxed);
+            self.shared.miss_secrets();
+        }
+        ends
+    }
+
+    /// Counts an entry that is left out. Ends the record if the call may have seen Secrets.
+    fn leave_out(&self, entry: &Entry, sources: &Sources) {
+        self.shared.lost.fetch_add(1, Relaxed);
+        let call = match entry {
+            Entry::Start(Start { call, .. }) | Entry::Call(call) => call,
+            Entry::File(_) | Entry::Generation(_) | Entry::Gone(_) | Entry::End(_) => return,
+        };
+        if !self.shared.config.secrets && sources.may_be_in(call) {
+            self.shared.miss_secrets();
+        }
     }
 }
 
@@ -190,8 +230,7 @@ impl Progress {
     /// Returns the state.
     #[must_use]
     pub fn view(&self) -> RecorderView {
-        let Shared { config, bytes, calls, lost, waiting_bytes: _, instances: _, is_full, has_failed } =
-            &*self.shared;
+        let Shared { config, bytes, calls, lost, .. } = &*self.shared;
         RecorderView {
             file: config.file.clone(),
             bytes: bytes.load(Relaxed),
@@ -199,11 +238,7 @@ impl Progress {
             calls: calls.load(Relaxed),
             lost: lost.load(Relaxed),
             exact: config.secrets,
-            state: match (has_failed.load(Relaxed), is_full.load(Relaxed)) {
-                (true, _) => RecordState::Failed,
-                (false, true) => RecordState::Full,
-                (false, false) => RecordState::Recording,
-            },
+            state: self.shared.state(),
         }
     }
 }
@@ -213,7 +248,25 @@ impl Progress {
 impl Shared {
     /// Returns whether calls are still recorded.
     fn goes_on(&self) -> bool {
-        !self.is_full.load(Relaxed) && !self.has_failed.load(Relaxed)
+        self.state() == RecordState::Recording
+    }
+
+    /// Ends the record, since a call that may have seen Secrets is missing.
+    fn miss_secrets(&self) {
+        self.has_missed_secrets.store(true, Relaxed);
+        self.missed_secrets.notify_one();
+    }
+
+    fn state(&self) -> RecordState {
+        if self.has_failed.load(Relaxed) {
+            RecordState::Failed
+        } else if self.is_full.load(Relaxed) {
+            RecordState::Full
+        } else if self.has_missed_secrets.load(Relaxed) {
+            RecordState::SecretsMissed
+        } else {
+            RecordState::Recording
+        }
     }
 }
 

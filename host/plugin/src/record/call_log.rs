@@ -29,6 +29,8 @@ struct State {
     call: Option<Call>,
     /// Its size as JSON, about.
     bytes: usize,
+    /// An import that was cut off may have seen Secrets.
+    has_cut_secrets: bool,
     /// Calls that were left out since the last one that was recorded.
     n_lost: u64,
     has_started: bool,
@@ -48,6 +50,9 @@ impl CallLog {
         let bytes = state.bytes + size(&ended);
         let is_start = !std::mem::replace(&mut state.has_started, true);
         let mut call = Call { ended, lost_before: state.n_lost, ..call };
+        if call.cut && self.recorder.cut(&call, state.has_cut_secrets, &self.sources) {
+            return;
+        }
         let entry = if is_start {
             let limits = serde_json::from_value(call.argument.take());
             let limits = limits.unwrap_or_else(|_| Limits::default());
@@ -72,6 +77,7 @@ impl Intercept for CallLog {
         self.end(Ended::Cancelled);
         let mut state = self.state.lock();
         state.bytes = json_size(&argument) + 200;
+        state.has_cut_secrets = false;
         state.call = Some(Call {
             number: 0,
             instance: self.instance,
@@ -87,13 +93,16 @@ impl Intercept for CallLog {
 
     fn import_begins(&self, function: &'static str, arguments: Value) -> Option<Value> {
         let mut state = self.state.lock();
-        let State { call: Some(call), bytes, .. } = &mut *state else { return None };
+        let State { call: Some(call), bytes, has_cut_secrets, .. } = &mut *state else { return None };
         *bytes += json_size(&arguments) + 80;
         if *bytes > MAX_ENTRY / 2 {
             call.cut = true;
         }
-        if !call.cut {
-            call.imports.push(Import { function: function.to_owned(), arguments, answer: None });
+        let import = Import { function: function.to_owned(), arguments, answer: None };
+        if call.cut {
+            *has_cut_secrets |= self.sources.may_be_in_import(&import);
+        } else {
+            call.imports.push(import);
         }
         None
     }

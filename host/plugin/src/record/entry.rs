@@ -169,6 +169,8 @@ pub enum EndReason {
     Stopped,
     /// The file reached its limit.
     Limit,
+    /// A call with Secrets is missing, so their values could not be replaced in later calls.
+    SecretsMissed,
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -165,48 +165,37 @@ impl Redaction {
         if !text.trim_start().starts_with('[') {
             return self.text_at(text, "");
         }
-        let Ok(Value::Array(operations)) = serde_json::from_str::<Value>(text) else {
+        let Ok(Value::Array(mut operations)) = serde_json::from_str::<Value>(text) else {
             return self.text_at(text, "/data/?");
         };
-        // The place of a value is in another field than the value, so values are replaced by their text.
-        for operation in operations {
-            let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
-            let Some(value) = operation.get("value") else { continue };
-            let before = value.to_string();
-            let mut after = before.clone();
-            self.text_at(&mut after, path);
-            let pairs = [(before, after)];
-            for (before, after) in pairs {
-                let strings = strings_of(&before).into_iter().zip(strings_of(&after));
-                for (old, new) in strings.filter(|(old, new)| old != new) {
-                    *text = text.replace(&quoted(&old), &quoted(&new));
+        for operation in &mut operations {
+            let Value::Object(fields) = operation else {
+                self.value_at(operation, "/data/?");
+                continue;
+            };
+            let path = fields.get("path").and_then(Value::as_str).unwrap_or("/data/?").to_owned();
+            // A path that is no pointer says nothing about its place.
+            let path = if path.is_empty() || path.starts_with('/') { &path } else { "/data/?" };
+            for (name, value) in fields {
+                if !matches!(name.as_str(), "op" | "path" | "from") {
+                    self.value_at(value, path);
                 }
             }
         }
+        // Written anew, so that no escape of the guest hides a value.
+        *text = Value::Array(operations).to_string();
+    }
+
+    /// Replaces the values in a value at a pointer of a Secret.
+    fn value_at(&mut self, value: &mut Value, pointer: &str) {
+        let mut text = value.to_string();
+        self.text_at(&mut text, pointer);
+        *value = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
     }
 
     fn plain(&mut self, text: &mut String, place: Place) {
         *text = self.known.learn(&self.pseudonyms, text, place);
     }
-}
-
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-/// Returns all strings of a JSON text, in order, without the names of fields.
-fn strings_of(text: &str) -> Vec<String> {
-    fn collect(value: Value, strings: &mut Vec<String>) {
-        match value {
-            Value::String(text) => strings.push(text),
-            Value::Array(items) => items.into_iter().for_each(|item| collect(item, strings)),
-            Value::Object(fields) => fields.into_iter().for_each(|(_, item)| collect(item, strings)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    let mut strings = Vec::new();
-    collect(serde_json::from_str(text).unwrap_or_default(), &mut strings);
-    strings
 }
 
 #[cfg(test)]

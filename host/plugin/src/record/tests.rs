@@ -154,3 +154,63 @@ async fn a_huge_call_is_cut_and_the_file_belongs_to_its_owner_alone() {
     let call = calls(&entries)[0];
     assert!(call.cut && call.imports.len() < 20, "{}", call.imports.len());
 }
+
+/// A call that reads a Secret.
+fn call_with_secrets(log: &CallLog, text: &str) {
+    log.call_begins("reconcile", json!({}));
+    log.import_begins("client.get", json!({"target": {"group": "", "version": "v1", "plural": "secrets"}}));
+    log.import_ends(json!({ "Ok": json!({"data": {"password": text}}).to_string() }));
+    log.call_ends(Ok(Value::Null));
+}
+
+#[tokio::test]
+async fn a_lost_call_with_secrets_ends_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, writer) = Recorder::create(config(folder.path(), 64 << 20)).unwrap();
+    let log = log(&recorder);
+    start(&log);
+    // No writer runs.
+    for n in 0..MOST_WAITING {
+        one_call(&log, &n.to_string());
+    }
+    assert_eq!(recorder.progress().view().state, RecordState::Recording);
+    call_with_secrets(&log, "aHVudGVyMi1odW50ZXIy");
+    assert_eq!(recorder.progress().view().state, RecordState::SecretsMissed);
+    one_call(&log, "it is hunter2-hunter2");
+    // The recorder and an instance are alive: the writer ends by itself.
+    writer.run(std::future::pending()).await.unwrap();
+    let view = recorder.progress().view();
+    let entries = read(&view.file);
+    let end = End { reason: EndReason::SecretsMissed, lost: view.lost, forgotten_values: 0 };
+    assert_eq!(entries.last(), Some(&Entry::End(end)));
+    assert_eq!(calls(&entries).len(), MOST_WAITING - 1);
+    assert!(calls(&entries).iter().all(|call| !call.argument.to_string().contains("hunter2")));
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_before_it_sees_secrets_ends_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    for secrets in [false, true] {
+        let file = folder.path().join(format!("{secrets}.record"));
+        let config = Config { file, secrets, ..config(folder.path(), 64 << 20) };
+        let (recorder, writer) = Recorder::create(config).unwrap();
+        let log = log(&recorder);
+        start(&log);
+        log.call_begins("reconcile", json!({}));
+        log.import_begins("cache.get", json!({}));
+        log.import_ends("x".repeat(17 << 20).into());
+        log.import_begins("client.get", json!({"target": {"group": "", "plural": "secrets"}}));
+        log.import_ends(json!({"Ok": "{}"}));
+        log.call_ends(Ok(Value::Null));
+        one_call(&log, "after");
+        drop(log);
+        let progress = recorder.progress();
+        drop(recorder);
+        writer.run(std::future::pending()).await.unwrap();
+        let entries = read(&progress.view().file);
+        let Some(Entry::End(end)) = entries.last() else { panic!("no end") };
+        // A record with the values has nothing to hide.
+        let (reason, n) = if secrets { (EndReason::Stopped, 2) } else { (EndReason::SecretsMissed, 0) };
+        assert_eq!((end.reason, calls(&entries).len()), (reason, n));
+    }
+}

@@ -74,7 +74,15 @@ impl Writer {
     /// When the file cannot be written. The record is then useless from there on; calls go on.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<()> {
         let Self { mut waiting, mut output } = self;
-        let mut stop = std::pin::pin!(stop);
+        let shared = output.shared.clone();
+        // When Secrets are missed, nothing more is sent: what waits is written, and the record ends.
+        let missed_secrets = shared.missed_secrets.notified();
+        let mut stop = std::pin::pin!(async {
+            tokio::select! {
+                () = stop => {}
+                () = missed_secrets => {}
+            }
+        });
         let mut ticks = tokio::time::interval(FLUSH);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_stopping = false;
@@ -143,7 +151,8 @@ impl Output {
             self.flush()?;
         }
         if ends && !self.is_ended {
-            self.end(EndReason::Stopped)?;
+            let has_missed_secrets = self.shared.has_missed_secrets.load(Relaxed);
+            self.end(if has_missed_secrets { EndReason::SecretsMissed } else { EndReason::Stopped })?;
         }
         Ok(())
     }

@@ -52,18 +52,18 @@ impl Known {
         };
         match (place, decoded) {
             (Place::Base64, Some(text)) => {
-                self.remember_text(&text, &pseudonyms.of(&text));
+                self.remember_with_trimmed(pseudonyms, &text);
                 pseudonyms.of_base64(value)
             }
             (Place::Base64, None) => {
                 let pseudonym = pseudonyms.of_base64(value);
-                self.remember(value, &pseudonym);
+                // Bytes, or plain text in a place that is not known.
+                self.remember_text(value, &pseudonym);
                 pseudonym
             }
             (Place::Plain, _) => {
-                let pseudonym = pseudonyms.of(value);
-                self.remember_text(value, &pseudonym);
-                pseudonym
+                self.remember_with_trimmed(pseudonyms, value);
+                pseudonyms.of(value)
             }
         }
     }
@@ -138,6 +138,16 @@ impl Known {
             .iter()
             .filter(|pair| rest.starts_with(pair.value.as_bytes()))
             .max_by_key(|pair| pair.value.len())
+    }
+
+    /// Remembers a text, also without the space around it: `echo` ends a value with a newline, which guests
+    /// cut off.
+    fn remember_with_trimmed(&mut self, pseudonyms: &Pseudonyms, text: &str) {
+        self.remember_text(text, &pseudonyms.of(text));
+        let trimmed = text.trim();
+        if trimmed.len() < text.len() {
+            self.remember_text(trimmed, &pseudonyms.of(trimmed));
+        }
     }
 
     /// Remembers a text, its base64, and its forms within JSON text.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::json_text::{Place, place_of};
 use crate::{
     contract::{Description, GroupVersionResource, IndexSource},
-    record::entry::Import,
+    record::entry::{Call, Import},
 };
 
 /// The declarations of a plugin that are about Secrets.
@@ -56,6 +56,17 @@ impl Sources {
     pub(super) fn of_call(&self, argument: &Value) -> Option<Subject> {
         let fields = self.subscriptions.get(argument.get("subscription")?.as_str()?)?;
         Some(Subject { fields: fields.clone(), index: None })
+    }
+
+    /// Returns whether a call may have seen values of Secrets. Doubt counts as yes.
+    pub(crate) fn may_be_in(&self, call: &Call) -> bool {
+        self.of_call(&call.argument).is_some() || call.imports.iter().any(|it| self.may_be_in_import(it))
+    }
+
+    /// Returns whether an import may have seen values of Secrets, beside those of the call's own object.
+    pub(crate) fn may_be_in_import(&self, import: &Import) -> bool {
+        let plural = import.arguments.pointer("/target/plural").and_then(Value::as_str).unwrap_or_default();
+        plural.to_ascii_lowercase().contains("secret") || self.of_import(import, None).is_some()
     }
 
     /// Returns the subject of an import in a call about `call`, if it is a Secret.

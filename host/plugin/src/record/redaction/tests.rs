@@ -262,3 +262,43 @@ fn a_namespace_that_is_also_a_value_stays_in_other_texts() {
         assert_eq!(call.argument["object"]["namespace"], "team-payments");
     }
 }
+
+#[test]
+fn a_json_patch_is_redacted_however_it_is_escaped() {
+    let target = json!({"group": "", "version": "v1", "plural": "secrets"});
+    let encoded = BASE64_STANDARD.encode("hunter2-hunter2");
+    let first = format!("\\u00{:02x}", encoded.as_bytes()[0]);
+    let bodies = [
+        format!(r#"[{{"op":"add","path":"/data/k","value":"{first}{}"}}]"#, &encoded[1..]),
+        r#"[{"op":"add","path":"/stringData/k","value":"hunter2\u002dhunter2"}]"#.to_owned(),
+        r#"[{"op":"test","path":"stringData","value":"hunter2-hunter2"}]"#.to_owned(),
+        r#"[{"op":"test","path":"","value":{"stringData":{"k":"\u0068unter2-hunter2"}}}]"#.to_owned(),
+        r#"["hunter2-hunter2"]"#.to_owned(),
+    ];
+    for body in bodies {
+        let arguments = json!({"target": target, "kind": "JsonPatch", "body": body});
+        let message = json!({"message": format!("it is {encoded} or hunter2-hunter2")});
+        let imports = vec![
+            ("client.patch", arguments, json!({"Ok": {"name": "database"}})),
+            ("log.log", message, Value::Null),
+        ];
+        let mut entry = call("reconcile", json!({}), imports);
+        Redaction::new().redact(&mut entry, &sources());
+        let Entry::Call(after) = &entry else { unreachable!() };
+        let patch = after.imports[0].arguments["body"].as_str().unwrap();
+        let patch: Value = serde_json::from_str(patch).unwrap();
+        assert!(!contains_any(&patch.to_string(), "hunter2-hunter2"), "{patch}");
+        assert!(!contains_any(&texts(&entry), "hunter2-hunter2"), "{body}: {}", texts(&entry));
+    }
+}
+
+#[test]
+fn a_value_is_known_without_the_newline_at_its_end() {
+    let mut redaction = Redaction::new();
+    let value = BASE64_STANDARD.encode("hunter2-hunter2\n");
+    let argument = json!({"subscription": "secrets", "fields": ["\"database\"", format!("\"{value}\"")]});
+    let message = json!({"message": "it is hunter2-hunter2, also aHVudGVyMi1odW50ZXIy"});
+    let mut entry = call("on-add", argument, vec![("log.log", message, Value::Null)]);
+    redaction.redact(&mut entry, &sources());
+    assert!(!contains_any(&texts(&entry), "hunter2-hunter2"), "{}", texts(&entry));
+}

@@ -22,6 +22,7 @@ use crate::{
     guest::{GuestLog, GuestMetrics, LogLine, LogSink, Usage},
     intercept,
     kube_access::EventObject,
+    limits,
     record::{self, Call, Ended, Entry, File, Reader, Start},
 };
 
@@ -29,6 +30,12 @@ pub use self::compare::shorten;
 
 /// A replay is given this many times the recorded time for a call, since the machine may be slower.
 const PATIENCE: u32 = 4;
+
+/// The maximum number of instances that are alive at once: more than one plugin has in a host.
+const MOST_INSTANCES: usize = 1_024;
+
+/// The maximum number of differences in a report. The replay stops there.
+const MOST_DIFFERENCES: usize = 1_000;
 
 /// Configures a replay.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +63,8 @@ pub struct Report {
     pub imports: u64,
     /// The calls that could not be replayed, since the record lacks a part of them.
     pub skipped: u64,
-    /// The differences, in the order of the record: the first one, or all with [`Options::keep_going`].
+    /// The differences, in the order of the record: the first one, or up to 1,000 with
+    /// [`Options::keep_going`].
     pub differences: Vec<Difference>,
     /// What a reader of the result should know.
     pub notes: Vec<String>,
@@ -93,6 +101,17 @@ pub enum ReplayError {
     /// The first entry is another one.
     #[error("the record is damaged: its first entry does not say what it is")]
     NoFile,
+    /// The limits of an instance are not what a host wrote.
+    #[error("the record is damaged: the limits of instance {instance}: {reason}")]
+    Limits {
+        /// The instance.
+        instance: u64,
+        /// What is wrong.
+        reason: limits::OutOfRange,
+    },
+    /// More instances than a host has.
+    #[error("the record is damaged: more than {MOST_INSTANCES} instances are alive at once")]
+    TooManyInstances,
     /// The engine cannot link the component.
     #[error("the component cannot be replayed: {0}")]
     Component(String),
@@ -204,6 +223,13 @@ impl<'a> Replayer<'a> {
                 if end.reason == record::EndReason::Limit {
                     self.note("the record reached its limit: later calls are not in it".to_owned());
                 }
+                if end.reason == record::EndReason::SecretsMissed {
+                    self.note(
+                        "the record ends where a call with Secrets is missing: their values could not be \
+                         replaced in later calls"
+                            .to_owned(),
+                    );
+                }
                 if end.forgotten_values > 0 {
                     let n = end.forgotten_values;
                     self.note(format!("copies of {n} values of Secrets were not replaced: too many values"));
@@ -220,6 +246,10 @@ impl<'a> Replayer<'a> {
         each: &mut impl FnMut(Step<'_>),
     ) -> Result<bool, ReplayError> {
         let id = call.instance;
+        limits.check().map_err(|reason| ReplayError::Limits { instance: id, reason })?;
+        if self.players.len() >= MOST_INSTANCES && !self.players.contains_key(&id) {
+            return Err(ReplayError::TooManyInstances);
+        }
         let patient = |limit: Duration| (limit * PATIENCE).min(Duration::from_secs(600));
         let limits = Limits {
             call_deadline: patient(limits.call_deadline),
@@ -300,11 +330,16 @@ impl<'a> Replayer<'a> {
         each(Step { call, ended: Some(&ended), differences: &differences });
         let differs = !differences.is_empty();
         if self.options.keep_going {
+            differences.truncate(MOST_DIFFERENCES - self.report.differences.len());
             self.report.differences.append(&mut differences);
         } else {
             self.report.differences.extend(differences.into_iter().next());
         }
-        Ok(self.ends_with(call) || differs && !self.options.keep_going)
+        let is_enough = self.report.differences.len() >= MOST_DIFFERENCES;
+        if is_enough {
+            self.note(format!("the replay stops after {MOST_DIFFERENCES} differences"));
+        }
+        Ok(self.ends_with(call) || is_enough || differs && !self.options.keep_going)
     }
 
     fn note(&mut self, note: String) {

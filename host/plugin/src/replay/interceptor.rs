@@ -5,7 +5,7 @@ use std::{collections::VecDeque, panic};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Difference, Options, compare, of};
+use super::{Difference, MOST_DIFFERENCES, Options, compare, of};
 use crate::{
     CallError,
     intercept::Intercept,
@@ -173,7 +173,9 @@ impl State {
         let Some(call) = &self.call else { return };
         let import = Some(self.n_passed.max(1));
         let difference = Difference { import, at, recorded, actual, comparable, ..of(call) };
-        self.outcome.differences.push(difference);
+        if self.outcome.differences.len() < MOST_DIFFERENCES {
+            self.outcome.differences.push(difference);
+        }
     }
 
     fn stop(&mut self, stop: Stop) {

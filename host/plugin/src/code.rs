@@ -209,8 +209,8 @@ impl CodeStore {
 
     /// Notes that code is in use: the least recently used code is evicted first.
     pub(crate) fn touch(&self, component: &Digest) {
-        // Without the note it may be compiled again.
-        let file = File::open(self.path(component, CODE));
+        // Not the code itself: its times say whether it changed. Without the note it may be compiled again.
+        let file = File::open(self.path(component, SUM));
         let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
     }
 

@@ -106,7 +106,7 @@ impl Instance {
         store.epoch_deadline_callback({
             let turn = Arc::clone(&turn);
             move |_| {
-                if turn.time_left(Instant::now()).is_zero() {
+                if turn.time_left(Duration::ZERO, Instant::now()).is_zero() {
                     return Err(DeadlinePassed.into());
                 }
                 turn.end_slice();

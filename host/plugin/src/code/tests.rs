@@ -143,6 +143,25 @@ fn code_is_read_again_only_when_its_file_changed() {
 }
 
 #[test]
+fn code_that_is_noted_as_used_is_not_read_again_and_not_evicted() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let one = store(dir.path(), &engine, 1 << 30);
+    let [used, unused] = ["a", "b"].map(|name| keep(&one, &engine, name));
+    for (age, digest) in [(30, &used), (20, &unused)] {
+        let file = File::open(one.path(digest, SUM)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    }
+    one.touch(&used);
+    let size = fs::metadata(one.path(&used, CODE)).unwrap().len();
+    let second = store(dir.path(), &engine, size);
+    assert!(second.load(&engine, &used).is_some());
+    assert_eq!(second.n_digests.load(Ordering::Relaxed), 0);
+    one.touch(&used);
+    second.evict(&[]);
+    assert_eq!([&used, &unused].map(|digest| second.path(digest, CODE).exists()), [true, false]);
+}
+
+#[test]
 fn a_temporary_store_leaves_no_file_behind() {
     let engine = engine();
     let store = CodeStore::temporary(EngineTag::of(&engine)).unwrap();

@@ -96,10 +96,10 @@ impl Turn {
         self.deadline.fetch_add(nanos(by), Ordering::Relaxed);
     }
 
-    /// Returns the time until the deadline.
-    pub(crate) fn time_left(&self, now: Instant) -> Duration {
+    /// Returns the time until `grace` after the deadline.
+    pub(crate) fn time_left(&self, grace: Duration, now: Instant) -> Duration {
         let deadline = Duration::from_nanos(self.deadline.load(Ordering::Relaxed));
-        deadline.saturating_sub(now.saturating_duration_since(self.made))
+        deadline.saturating_add(grace).saturating_sub(now.saturating_duration_since(self.made))
     }
 }
 

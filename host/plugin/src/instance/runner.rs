@@ -131,9 +131,17 @@ impl<F> Run<'_, F> {
 
     fn poll_timer(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<()> {
         let turn = &self.runner.turn;
-        let timer = self
-            .timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(turn.time_left(now).saturating_add(GRACE))));
+        let timer = match &mut self.timer {
+            Some(timer) => timer,
+            None => {
+                // The grace begins at the deadline, not with each turn after it.
+                let left = turn.time_left(GRACE, now);
+                if left.is_zero() {
+                    return Poll::Ready(());
+                }
+                self.timer.insert(Box::pin(tokio::time::sleep(left)))
+            }
+        };
         timer.as_mut().poll(context)
     }
 }

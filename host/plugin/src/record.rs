@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A call is never delayed: when the queue is full, the call is left out, and the next one says so. When the
-//! file has reached its limit, the record ends, since a replay needs the beginning. It also ends when a call is
-//! left out or cut that may have seen Secrets: their values would be in later calls, and nothing would know
-//! them.
+//! file has reached its limit, the record ends, since a replay needs the beginning. It also ends when a call
+//! is left out or cut that may have seen Secrets: their values would be in later calls, and nothing would
+//! know them.
 
 mod call_log;
 mod entry;
@@ -99,8 +99,8 @@ pub enum RecordState {
     Full,
     /// The file cannot be written. Further calls are not recorded.
     Failed,
-    /// A call with Secrets is missing, so their values could not be replaced in later calls. Further calls are
-    /// not recorded.
+    /// A call with Secrets is missing, so their values could not be replaced in later calls. Further calls
+    /// are not recorded.
     SecretsMissed,
 }
 

@@ -4,8 +4,8 @@
 //! side within 30 seconds. As soon as both sides have one, the pair is compared and both are forgotten. A
 //! write that has no counterpart after 30 seconds counts as written by one side only.
 //!
-//! A guest chooses the names and bodies. So waiting writes are bounded in number and in bytes: the identity is
-//! kept as a hash, the name for people is cut, and of the body only hashes and a few paths are kept.
+//! A guest chooses the names and bodies. So waiting writes are bounded in number and in bytes: the identity
+//! is kept as a hash, the name for people is cut, and of the body only hashes and a few paths are kept.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};

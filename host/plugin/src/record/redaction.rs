@@ -182,7 +182,7 @@ impl Redaction {
                 }
             }
         }
-        // Written anew, so that no escape of the guest hides a value.
+        // Written again, so that no escape of the guest hides a value.
         *text = Value::Array(operations).to_string();
     }
 

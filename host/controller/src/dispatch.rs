@@ -14,7 +14,7 @@
 //! A plugin has one [lane](lanes) with one instance, and one call in progress; a stateless plugin has as many
 //! as its file says. Two calls about one object or key are never in progress at once ([`calls`]), across a
 //! switch as well: the calls of the old generation end as they would have, while the new one begins with
-//! other objects.
+//! other objects. If either of them is not stateless, the new one begins when those calls have ended.
 //!
 //! [`check`] decides by access, enqueue rule and crash back-off, [`call`] calls the instance, and [`settle`]
 //! applies the answer or the [`loss`] of the instance.
@@ -353,6 +353,7 @@ impl Dispatcher {
             self.ended_after_switch(&mut draining[index], ended);
             if draining[index].n_calls == 0 {
                 draining.swap_remove(index);
+                active.waits_for_drain &= !draining.is_empty();
             }
         }
         released.iter().for_each(|due| active.give_back(due, &self.queue));
@@ -451,8 +452,11 @@ impl Dispatcher {
         if let Some(old) = &mut old {
             held.iter().for_each(|due| old.give_back(due, &self.queue));
         }
-        let (active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue);
+        let waited = old.as_ref().is_some_and(|old| old.waits_for_drain);
+        let (mut active, mode, drained) = ActiveGeneration::replace(old, generation, &self.queue);
         draining.extend(drained);
+        // A plugin with state has one instance that is called, whichever of the two versions has the state.
+        active.waits_for_drain = !draining.is_empty() && (waited || mode == Mode::Replay);
         self.serve_readers(&active, &inherited);
         self.active_view.set(view);
         // The new version may be able to handle what the old one could not.

@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::file_watch::{FileWatch, Woken};
 use self::plugin_slot::PluginSlot;
+use self::roll_out::RollOut;
 pub(crate) use self::rollback::{Request, Rollback, rollbacks};
 pub(crate) use self::rollback::{RollbackError, RolledBack};
 use self::seen_files::SeenFiles;
@@ -256,6 +257,14 @@ impl Reload {
                     let _ = reply.send(Err(RollbackError::UnknownPlugin(name)));
                     return false;
                 };
+                let newest = plugin.newest.0.clone();
+                let roll_out = RollOut {
+                    host: self.host.clone(),
+                    slot: plugin.slot.clone(),
+                    token: CancellationToken::new(),
+                };
+                // Its task may not have read it yet.
+                roll_out.read_quarantine(&newest).await;
                 let released = {
                     let mut quarantine = plugin.slot.quarantine.lock();
                     let quarantine = quarantine.get_or_insert_default();

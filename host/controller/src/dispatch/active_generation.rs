@@ -46,6 +46,8 @@ pub(super) struct ActiveGeneration {
     pub(super) lanes: Lanes,
     /// The lane that makes a call in crash back-off.
     pub(super) deferred_lane: Option<usize>,
+    /// No call is made before those of the generations before have ended.
+    pub(super) waits_for_drain: bool,
     is_stateless: bool,
     maker: Arc<dyn MakeInstance>,
     /// The keys of the work queue; boxed once, not at each turn of the dispatcher.
@@ -165,6 +167,7 @@ impl ActiveGeneration {
             parked_notes: ParkedNotes::default(),
             lanes: Lanes::new(lanes, instance),
             deferred_lane: None,
+            waits_for_drain: false,
             is_stateless,
             maker,
             keys: queue.keys(),

@@ -86,12 +86,14 @@ impl Dispatcher {
                 let (outcome, reported) = match answer {
                     Ok(Answer::Done) => (Outcome::Done, CallOutcome::Done),
                     Ok(Answer::RequeueAfter(after)) => (Outcome::RequeueAfter(after), CallOutcome::Done),
-                    Err(
-                        Failure::Retry(message)
-                        | Failure::RetryAfter(RetryInfo { message, .. })
-                        | Failure::Terminal(message),
-                    ) => {
-                        let after = draining.retry.base;
+                    Err(failure) => {
+                        let (message, asked) = match failure {
+                            Failure::Retry(message) | Failure::Terminal(message) => (message, Duration::ZERO),
+                            Failure::RetryAfter(RetryInfo { message, after_ms }) => {
+                                (message, asked(after_ms))
+                            }
+                        };
+                        let after = draining.retry.base.max(asked);
                         let after_ms = milliseconds(after);
                         (Outcome::RetryAfter(after), CallOutcome::Retry { message, after_ms })
                     }
@@ -129,8 +131,7 @@ impl Dispatcher {
         let (message, retry_after, reason) = match failure {
             Failure::Retry(message) => (message, active.retry.after(n_failures), "failed"),
             Failure::RetryAfter(RetryInfo { message, after_ms }) => {
-                let asked = Duration::from_millis(after_ms.into()).min(LONGEST_ASKED);
-                (message, active.retry.after(n_failures).map(|after| after.max(asked)), "failed")
+                (message, active.retry.after(n_failures).map(|after| after.max(asked(after_ms))), "failed")
             }
             Failure::Terminal(message) => (message, None, "terminal"),
         };
@@ -175,6 +176,11 @@ impl Dispatcher {
             active.announce_synced(*subscription, &self.status);
         }
     }
+}
+
+/// Returns the wait that a plugin asks for, as far as it may.
+fn asked(after_ms: u32) -> Duration {
+    Duration::from_millis(after_ms.into()).min(LONGEST_ASKED)
 }
 
 fn report_call(

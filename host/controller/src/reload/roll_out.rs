@@ -69,7 +69,8 @@ impl RollOut {
         let read = self.host.tasks.blocking(move || state.quarantine(&name, &path)).await;
         let Some((quarantine, error)) = read else { return };
         self.report_trouble(error);
-        *self.slot.quarantine.lock() = Some(quarantine);
+        // Another task may have read it, and added to it, meanwhile.
+        self.slot.quarantine.lock().get_or_insert(quarantine);
     }
 
     /// Loads the newest version, and watches its probation, or that of the version that serves meanwhile.
@@ -99,18 +100,14 @@ impl RollOut {
         };
         *slot.on_probation.lock() = watched;
         match prepared {
-            Ok(prepared) => drop(self.serve(prepared, false, false).await),
+            Ok(prepared) => drop(self.serve(prepared, false, false, token).await),
             Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
             // The host is ending.
             Err(prepare::Error::Stopped { .. }) => return,
             Err(error) => {
                 slot.refuse(&host.reporter, file, &error);
                 if slot.active.get().is_none() || slot.has_lost_its_account() {
-                    tokio::select! {
-                        biased;
-                        () = token.cancelled() => return,
-                        () = self.serve_last_good(file) => {}
-                    }
+                    self.serve_last_good(file).await;
                 }
                 if slot.has_lost_its_account() {
                     tokio::select! {
@@ -146,16 +143,25 @@ impl RollOut {
     /// Loads the version that can serve while the newest one cannot: the one that serves for an account that
     /// is gone, or the last good one.
     async fn serve_last_good(&self, newest: &PluginFile) {
+        // A switch that has begun ends: what serves has to be known.
+        let found = tokio::select! {
+            biased;
+            () = self.token.cancelled() => return,
+            found = self.prepare_last_good(newest) => found,
+        };
+        if let Some((prepared, is_good)) = found {
+            self.serve(prepared, true, is_good, &self.token).await;
+        }
+    }
+
+    /// Prepares that version. Returns with it whether it needs no probation.
+    async fn prepare_last_good(&self, newest: &PluginFile) -> Option<(Prepared, bool)> {
         let Self { host, slot, .. } = self;
         let serving = slot.versions.lock().serving.clone();
         let (file, origin, is_good) = match serving {
             Some(Version { file, component, is_good, .. }) => (file, Origin::Before(component), is_good),
             None => {
-                let Some(LastGood { file, version, digest, bytes }) =
-                    self.read_last_good(newest, |_| true).await
-                else {
-                    return;
-                };
+                let LastGood { file, version, digest, bytes } = self.read_last_good(newest, |_| true).await?;
                 let event = HostEvent::PluginLastGood { version, digest: digest.to_string() };
                 host.reporter.about(&slot.name, slot.next_number()).report(event);
                 (file, Origin::LastGood(bytes), true)
@@ -164,12 +170,13 @@ impl RollOut {
         // The operator's newest word on writes counts, whichever version serves.
         let file = PluginFile { suspend: newest.suspend, ..file };
         match prepare::prepare(host, slot, &file, origin).await {
-            Ok(prepared) => drop(self.serve(prepared, true, is_good).await),
+            Ok(prepared) => Some((prepared, is_good)),
             Err(error) => {
                 let message = format!("the last good version cannot be loaded: {error}");
                 slot.generations.fail(GenerationState::Failed, &message);
                 slot.status.update(|status| status.waits_for.clear());
                 self.report(HostEvent::StateTrouble { message });
+                None
             }
         }
     }
@@ -207,6 +214,10 @@ impl RollOut {
             to_digest: component.digest().to_string(),
         };
         let digest = serving.component.digest().to_string();
+        // From here on nothing stops the switch: a version in quarantine must not go on serving.
+        if token.is_cancelled() {
+            return Err(RollbackError::Interrupted);
+        }
         self.quarantine(&serving, message).await;
         slot.generations.quarantine(from, message);
         let refused = format!("version {} ({digest}) was rolled back: {message}", serving.stated);
@@ -218,15 +229,22 @@ impl RollOut {
             to_version: result.to_version.clone(),
             to_digest: result.to_digest.clone(),
         });
-        let version = self.serve(prepared, true, is_good).await.ok_or(RollbackError::Interrupted)?;
+        let version = self.serve(prepared, true, is_good, &CancellationToken::new()).await;
+        let version = version.ok_or(RollbackError::Interrupted)?;
         slot.versions.lock().went_back(version);
         Ok(result)
     }
 
     /// Switches to a version, and begins its probation unless it is good. `is_fallback` says that it is not
-    /// the newest one, which stays refused.
-    async fn serve(&self, prepared: Prepared, is_fallback: bool, is_good: bool) -> Option<Version> {
-        let Self { host, slot, token } = self;
+    /// the newest one, which stays refused. The token stops it before the switch has begun.
+    async fn serve(
+        &self,
+        prepared: Prepared,
+        is_fallback: bool,
+        is_good: bool,
+        token: &CancellationToken,
+    ) -> Option<Version> {
+        let Self { host, slot, .. } = self;
         let Prepared { generation, made_of, component, id } = prepared;
         let (number, health) = (generation.number, generation.health.follow());
         let version = Version {
@@ -302,7 +320,9 @@ impl RollOut {
                 // A version that is kept already was not staged.
                 if watched.is_staged {
                     let state = host.state.clone();
-                    let promoted = host.tasks.blocking(move || state.promote(&watched.version.file)).await;
+                    let quarantine = slot.quarantine.lock().clone().unwrap_or_default();
+                    let promote = move || state.promote(&watched.version.file, &quarantine);
+                    let promoted = host.tasks.blocking(promote).await;
                     self.report_trouble(promoted.and_then(Result::err));
                 }
                 return;

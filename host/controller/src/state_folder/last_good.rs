@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use oarlock_plugin::component::{Digest, MAX_COMPONENT_BYTES};
 use serde::{Deserialize, Serialize};
 
-use super::{Error, StateFolder, VersionId, files};
+use super::{Error, Quarantine, StateFolder, VersionId, files};
 use crate::config::PluginFile;
 
 /// The most plugins that the folder has versions of. The least recently used version is removed first.
@@ -118,11 +118,14 @@ impl StateFolder {
         files::write_checked(&path, &text)
     }
 
-    /// Makes the version that was staged last the last good one.
-    pub(crate) fn promote(&self, file: &PluginFile) -> Result<(), Error> {
+    /// Makes the version that was staged last the last good one. The one before is kept, too, unless it is in
+    /// quarantine or cannot be read: then the good one before that stays.
+    pub(crate) fn promote(&self, file: &PluginFile, quarantine: &Quarantine) -> Result<(), Error> {
         let Some(place) = self.place(&file.name, &file.path) else { return Ok(()) };
         let [from, to, before] = [CANDIDATE, GOOD, PREVIOUS].map(|extension| place.manifest(extension));
-        if to.exists() {
+        let is_good = matches!(read_manifest(&to), Ok(Some((_, kept, digest)))
+            if quarantine.find(VersionId::of(digest, &kept)).is_none());
+        if is_good {
             // An operator may go back to it. Without it the new one is still kept.
             let _ = fs::rename(&to, before);
         }

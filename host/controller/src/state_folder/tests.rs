@@ -26,7 +26,7 @@ fn id_of(file: &PluginFile, bytes: &[u8]) -> VersionId {
 
 fn keep(state: &StateFolder, file: &PluginFile, bytes: &[u8]) {
     state.stage(file, "1.0.0", Digest::of(bytes), bytes).unwrap();
-    state.promote(file).unwrap();
+    state.promote(file, &Quarantine::default()).unwrap();
 }
 
 fn last_good(state: &StateFolder) -> Result<Option<LastGood>, Error> {
@@ -56,7 +56,7 @@ fn a_version_is_kept_with_its_file_and_only_after_its_probation() {
 
     state.stage(&file("a: 2"), "2.0.0", Digest::of(b"two"), b"two").unwrap();
     assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"one", "the other one is on probation");
-    state.promote(&file("a: 2")).unwrap();
+    state.promote(&file("a: 2"), &Quarantine::default()).unwrap();
     // As after a restart.
     let state = StateFolder::new(Some(dir.path().to_owned()));
     assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"two");
@@ -72,6 +72,23 @@ fn a_version_is_kept_with_its_file_and_only_after_its_probation() {
         entries.map(mode).collect::<Vec<_>>()
     });
     assert_eq!(modes, [vec![0o600; 2], vec![0o600; 2]]);
+}
+
+#[test]
+fn promise_6_a_version_in_quarantine_does_not_replace_the_good_one_before() {
+    let (_dir, state) = kept();
+    keep(&state, &file("a: 1"), b"two");
+    // It passed its probation, and is rolled back later.
+    let mut quarantine = Quarantine::default();
+    quarantine.add(id_of(&file("a: 1"), b"two"), "2.0.0", "d", "an operator asked", "now".to_owned());
+    state.stage(&file("a: 1"), "3.0.0", Digest::of(b"three"), b"three").unwrap();
+    state.promote(&file("a: 1"), &quarantine).unwrap();
+    assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"three");
+    let bad = id_of(&file("a: 1"), b"three");
+    let may_be_used = |id| id != bad && quarantine.find(id).is_none();
+    let (found, errors) = state.last_good("p", Path::new("plugins/p.yaml"), may_be_used);
+    assert!(errors.is_empty());
+    assert_eq!(found.expect("the good one before").bytes, b"one");
 }
 
 #[test]

@@ -189,6 +189,7 @@ async fn promise_6_a_slow_call_delays_a_swap_for_its_own_object_only() {
 #[tokio::test(start_paused = true)]
 async fn promise_6_a_new_version_waits_for_the_call_of_the_object_that_the_old_one_handles() {
     let mut rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.stateless = true;
     rig.serve(|call| if call.text.starts_with("delete") { retry() } else { done() }).await;
     rig.until("synced 0").await;
     *rig.guests.takes.lock() = Duration::from_secs(100);

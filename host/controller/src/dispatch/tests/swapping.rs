@@ -1,6 +1,10 @@
 use std::time::Duration;
 
+use oarlock_informer::object::Namespaces;
+use oarlock_plugin::contract::{Failure, RetryInfo};
+
 use super::rig::{Rig, done, retry};
+use crate::access::Access;
 
 #[tokio::test(start_paused = true)]
 async fn promise_6_another_version_receives_everything_again() {
@@ -59,4 +63,60 @@ async fn a_version_swap_ends_a_crash_loop() {
     rig.serve(|_| done()).await;
     let received = rig.until_times("synced 0", before + 1).await;
     assert_eq!(received[received.len() - 2..], ["add a@2", "synced 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_6_two_instances_of_a_plugin_with_state_are_never_called_at_once() {
+    let rig = Rig::new(&["n/a", "n/b"]).await;
+    rig.serve(|_| done()).await;
+    rig.until("synced 0").await;
+    *rig.guests.takes.lock() = Duration::from_secs(100);
+    rig.api.put("n/a");
+    rig.until("update a@2-4").await;
+    let began = rig.now();
+    *rig.guests.takes.lock() = Duration::ZERO;
+    // The second version is not called before it is replaced as well.
+    rig.serve(|_| done()).await;
+    rig.serve(|_| done()).await;
+    rig.pass(Duration::from_secs(40)).await;
+    // Meanwhile decisions about access apply.
+    rig.access.send_replace(Access::Unknown("the API server is away".to_owned()));
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.status().subscriptions[0].forbidden.as_deref(), Some("the API server is away"));
+    rig.access.send_replace(Access::Allowed(Namespaces::All));
+    rig.pass(Duration::from_secs(1)).await;
+    assert_eq!(rig.status().subscriptions[0].forbidden, None);
+    rig.until_times("synced 0", 2).await;
+    let calls = rig.calls();
+    assert_eq!(rig.most_at_once(), 1);
+    assert_eq!(
+        calls[4..].iter().map(|it| (&*it.text, it.instance)).collect::<Vec<_>>(),
+        [("add a@4", 3), ("add b@3", 3), ("synced 0", 3),]
+    );
+    assert!(calls[4..].iter().all(|it| it.after == began + Duration::from_secs(100)), "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_after_a_swap_is_repeated_after_the_wait_that_it_asks_for() {
+    for (asked, waits) in [(60_000, 60), (u32::MAX, 3_600)] {
+        let mut rig = Rig::new(&["n/a"]).await;
+        rig.stateless = true;
+        rig.serve(move |call| match &*call.text {
+            "update a@2-3" => {
+                Ok(Err(Failure::RetryAfter(RetryInfo { message: "not yet".to_owned(), after_ms: asked })))
+            }
+            _ => done(),
+        })
+        .await;
+        rig.until("synced 0").await;
+        *rig.guests.takes.lock() = Duration::from_secs(10);
+        rig.api.put("n/a");
+        rig.until("update a@2-3").await;
+        let began = rig.now();
+        rig.serve(|_| done()).await;
+        rig.pass(Duration::from_secs(4_000)).await;
+        let last = rig.calls().pop().unwrap();
+        assert_eq!((&*last.text, last.instance), ("update a@2-3", 2));
+        assert_eq!(last.after - began, Duration::from_secs(10 + waits));
+    }
 }

@@ -90,9 +90,9 @@ impl PluginFile {
 // === impl Host ===
 
 impl Host {
-    /// Starts a host with these plugins. It has its own folder of plugins; the compiled code is shared by all
-    /// hosts of these paths, unless `is_cold`.
-    pub(super) fn start(paths: &Paths, server: &str, files: &[PluginFile], is_cold: bool) -> Result<Self> {
+    /// Starts a host with these plugins. It has its own folder of plugins; `cache` names its folder of compiled
+    /// code, which hosts may share.
+    pub(super) fn start(paths: &Paths, server: &str, files: &[PluginFile], cache: &str) -> Result<Self> {
         let plugins = paths.folder.join("plugins");
         if plugins.exists() {
             fs::remove_dir_all(&plugins)?;
@@ -103,10 +103,7 @@ impl Host {
         }
         let kubeconfig = paths.folder.join("kubeconfig");
         fs::write(&kubeconfig, kubeconfig_of(server).to_string())?;
-        let cache = paths.folder.join(if is_cold { "cold" } else { "cache" });
-        if is_cold && cache.exists() {
-            fs::remove_dir_all(&cache)?;
-        }
+        let cache = paths.folder.join(cache);
         // What an earlier run left must not be taken up.
         let state = paths.folder.join("state");
         if state.exists() {

@@ -51,7 +51,7 @@ impl Bench {
 
     /// Starts a host with these plugins, and waits until they have handled their initial adds.
     pub(super) fn start(&self, server: &Server, files: &[PluginFile]) -> Result<Host> {
-        let mut host = Host::start(&self.paths, server.url(), files, false)?;
+        let mut host = Host::start(&self.paths, server.url(), files, "cache")?;
         host.wait_for_plugins(files.len())?;
         host.settle()?;
         Ok(host)
@@ -124,7 +124,7 @@ pub(super) fn reads(bench: &Bench, figures: &mut Figures) -> Result<()> {
         |name: &str| measured(name, json!({"gets": 200_000})).with("limits", json!({"callDeadline": "60s"}));
     for _ in 0..bench.rounds {
         // The first plugin reads an object that just came, the second one an object that is compressed.
-        let mut host = Host::start(&bench.paths, server.url(), &[reading("plain")], false)?;
+        let mut host = Host::start(&bench.paths, server.url(), &[reading("plain")], "cache")?;
         for metric in ["cached_get_field_us", "cached_get_field_us_compressed"] {
             let line = host.wait_for("the line with the time of a get", |line| line["message"] == "gets")?;
             let us = line["pairs"]["us-per-get"].as_str().and_then(|text| text.parse().ok());
@@ -265,7 +265,7 @@ pub(super) fn start(bench: &Bench, figures: &mut Figures) -> Result<()> {
             if is_cold && cold.exists() {
                 fs::remove_dir_all(&cold)?;
             }
-            let mut host = Host::start(&bench.paths, server.url(), &files, true)?;
+            let mut host = Host::start(&bench.paths, server.url(), &files, "cold")?;
             host.wait_for_plugins(files.len())?;
             let wall = began.elapsed();
             let cpu = host.cpu()? + host.children_cpu()?;

@@ -90,8 +90,8 @@ impl PluginFile {
 // === impl Host ===
 
 impl Host {
-    /// Starts a host with these plugins. It has its own folder of plugins; `cache` names its folder of compiled
-    /// code, which hosts may share.
+    /// Starts a host with these plugins. It has its own folder of plugins; `cache` names its folder of
+    /// compiled code, which hosts may share.
     pub(super) fn start(paths: &Paths, server: &str, files: &[PluginFile], cache: &str) -> Result<Self> {
         let plugins = paths.folder.join("plugins");
         if plugins.exists() {

@@ -3,7 +3,7 @@
 use http_body_util::BodyExt;
 
 use super::plugin_name;
-use super::printed::print;
+use super::printed::print_bytes;
 use crate::args::{LogFormat, LogsArgs};
 use crate::control_client::{Finding, connect};
 use crate::failure::{Ended, Failure};
@@ -21,7 +21,7 @@ pub(crate) async fn run(args: LogsArgs, finding: Finding<'_>) -> Ended {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return Err(Failure::running(anyhow::anyhow!("the host ended"))) };
         if let Some(lines) = frame.data_ref() {
-            print(&String::from_utf8_lossy(lines))?;
+            print_bytes(lines)?;
         }
     }
     if follow {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use oarlock_controller::report::write_json_pretty;
+use oarlock_controller::report::{OneLine, write_json_pretty};
 use serde_json::Value;
 
 use crate::args::{ListFormat, ListOutput};
@@ -30,8 +30,18 @@ pub(super) struct ListPrinter {
 
 /// Prints a text. Fails quietly if standard output is closed.
 pub(super) fn print(text: &str) -> Ended {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints bytes as they come, which may end within a character.
+pub(super) fn print_bytes(bytes: &[u8]) -> Ended {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::output)
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Failure::output)
+}
+
+/// Returns a line for each name. A name may have any text: characters that control a terminal are escaped.
+pub(super) fn names(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| OneLine(name).to_string()).collect()
 }
 
 /// Returns JSON as kubectl prints it, with a newline at the end.
@@ -58,7 +68,7 @@ impl ListPrinter {
         let is_first = std::mem::take(&mut self.is_first);
         let lines = match self.output.output {
             Some(ListFormat::Json) => vec![pretty(&shown.json)?.trim_end().to_owned()],
-            Some(ListFormat::Name) => shown.names.clone(),
+            Some(ListFormat::Name) => names(&shown.names),
             Some(ListFormat::Wide) | None => {
                 if is_first && shown.table.is_empty() {
                     eprintln!("{nothing}");
@@ -73,5 +83,16 @@ impl ListPrinter {
         let printed = print(&text_of(changed));
         self.before = lines;
         printed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_controls_the_terminal() {
+        let shown = names(&["mirror sources a\u{1b}[2J\nb".to_owned(), "plugin/a".to_owned()]);
+        assert_eq!(shown, [r"mirror sources a\u{1b}[2J\nb", "plugin/a"]);
     }
 }

@@ -76,7 +76,7 @@ fn line(step: &Step<'_>) -> String {
         n => format!("call {n}"),
     };
     let Call { instance, function, imports, .. } = call;
-    let about = about(call);
+    let (function, about) = (OneLine(function).to_string(), about(call));
     format!(
         "{number:<10} instance {instance:<3} {function:<10} {about:<40} {:>4} imports  {verdict}\n",
         imports.len()
@@ -87,11 +87,12 @@ fn line(step: &Step<'_>) -> String {
 fn about(call: &Call) -> String {
     let text = |pointer: &str| call.argument.pointer(pointer).and_then(|it| it.as_str()).unwrap_or_default();
     let kind = [text("/subscription"), text("/kind")].concat();
-    match (text("/object/namespace"), text("/object/name")) {
+    let about = match (text("/object/namespace"), text("/object/name")) {
         ("", "") => kind,
-        ("", name) => OneLine(format!("{kind} {name}")).to_string(),
-        (namespace, name) => OneLine(format!("{kind} {namespace}/{name}")).to_string(),
-    }
+        ("", name) => format!("{kind} {name}"),
+        (namespace, name) => format!("{kind} {namespace}/{name}"),
+    };
+    OneLine(about).to_string()
 }
 
 /// Returns everything about one call.
@@ -103,7 +104,8 @@ fn detail(step: &Step<'_>) -> String {
     for (i, import) in call.imports.iter().enumerate() {
         let answer = import.answer.as_ref().map_or_else(|| "no answer".to_owned(), ToString::to_string);
         let arguments = shorten(&import.arguments.to_string());
-        text += &format!("  import {:<3} {} {}\n", i + 1, import.function, OneLine(arguments));
+        let function = OneLine(&import.function);
+        text += &format!("  import {:<3} {function} {}\n", i + 1, OneLine(arguments));
         text += &format!("             → {}\n", OneLine(shorten(&answer)));
     }
     text += &format!("  recorded  {}\n", OneLine(end(&call.ended)));
@@ -126,7 +128,8 @@ fn shown(report: &Report) -> String {
     let Report { plugin, exact, calls, imports, skipped, differences, notes } = report;
     let mut text = String::new();
     for Difference { call, instance, function, import, at, recorded, actual, comparable } in differences {
-        let call = if *call == 0 { "start".to_owned() } else { format!("call {call}, {function}") };
+        let call =
+            if *call == 0 { "start".to_owned() } else { format!("call {call}, {}", OneLine(function)) };
         let import = import.map(|n| format!(", import {n}")).unwrap_or_default();
         text += &format!("{call}, instance {instance}{import}: {}\n", OneLine(at));
         text += &format!("  recorded  {}\n  replayed  {}\n", OneLine(recorded), OneLine(actual));
@@ -135,7 +138,7 @@ fn shown(report: &Report) -> String {
         }
     }
     for note in notes {
-        text += &format!("note: {note}\n");
+        text += &format!("note: {}\n", OneLine(note));
     }
     if !exact && !differences.is_empty() {
         text +=
@@ -149,6 +152,7 @@ fn shown(report: &Report) -> String {
         0 => String::new(),
         n => format!(", {n} calls skipped: the record lacks a part of them"),
     };
+    let plugin = OneLine(plugin);
     text += &format!("{plugin}: {calls} calls, {imports} imports: {verdict}{skipped}\n");
     text
 }
@@ -189,5 +193,52 @@ mod tests {
         report.notes.clear();
         report.skipped = 2;
         insta::assert_snapshot!(shown(&report), @"mirror: 7 calls, 31 imports: equal, 2 calls skipped: the record lacks a part of them");
+    }
+
+    #[test]
+    fn no_text_of_a_record_controls_the_terminal() {
+        let evil = "a\u{1b}[2J\nb".to_owned();
+        for argument in [
+            serde_json::json!({"kind": evil}),
+            serde_json::json!({"subscription": evil, "object": {"namespace": evil, "name": evil}}),
+        ] {
+            let call = Call {
+                number: 1,
+                instance: 1,
+                time_ms: 0,
+                function: evil.clone(),
+                argument,
+                imports: vec![oarlock_plugin::record::Import {
+                    function: evil.clone(),
+                    arguments: evil.clone().into(),
+                    answer: Some(evil.clone().into()),
+                }],
+                ended: Ended::Answer(evil.clone().into()),
+                lost_before: 0,
+                cut: false,
+            };
+            let text = detail(&Step { call: &call, ended: Some(&call.ended), differences: &[] });
+            assert!(!text.contains('\u{1b}') && text.lines().count() == 6, "{text}");
+        }
+        let report = Report {
+            plugin: evil.clone(),
+            exact: true,
+            calls: 1,
+            imports: 1,
+            skipped: 0,
+            differences: vec![Difference {
+                call: 1,
+                instance: 1,
+                function: evil.clone(),
+                import: None,
+                at: evil.clone(),
+                recorded: evil.clone(),
+                actual: evil.clone(),
+                comparable: true,
+            }],
+            notes: vec![evil],
+        };
+        let text = shown(&report);
+        assert!(!text.contains('\u{1b}') && text.lines().count() == 5, "{text}");
     }
 }

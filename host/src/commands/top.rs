@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use terminal_size::{Height, Width, terminal_size};
 
 use super::plugin_name;
-use super::printed::{INTERVAL, pretty, print};
+use super::printed::{INTERVAL, names, pretty, print};
 use crate::args::{ListFormat, SortBy, TopArgs};
 use crate::control_client::{ControlClient, Finding, connect};
 use crate::failure::{Ended, Failure};
-use crate::table::{Table, cut};
+use crate::table::{Table, cut, text_of};
 use crate::view::{PluginView, PluginsView, UsageView, WriteCount, bytes, short};
 
 /// The size of a terminal that does not tell its own.
@@ -63,8 +63,8 @@ pub(crate) async fn run(args: TopArgs, finding: Finding<'_>) -> Ended {
                 return print(&pretty(&json!({ "plugins": plugins }))?);
             }
             Some(ListFormat::Name) => {
-                let names: String = rows.iter().map(|row| format!("plugin/{}\n", row.name)).collect();
-                return print(&names);
+                let rows: Vec<_> = rows.iter().map(|row| format!("plugin/{}", row.name)).collect();
+                return print(&text_of(names(&rows)));
             }
             Some(ListFormat::Wide) | None => {}
         }

@@ -8,7 +8,8 @@
 //! **Bounds.** A key has at most [`MOST_READS`] reads, a lister [`MOST_SELECTORS`] selectors in one
 //! namespace, and the plugin's account a share for all of them. A key that reads more is queued at every
 //! change of the lister. When the share is full, the host first forgets the keys whose last run found
-//! nothing, such as those of deleted objects, oldest first.
+//! nothing, such as those of deleted objects. Then it forgets what other keys read, and queues them at every
+//! change. Both begin with the oldest run. When no room is left even so, a read fails.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
@@ -18,6 +19,7 @@ use oarlock_informer::indexer::IndexSource;
 use oarlock_informer::object::ObjectKey;
 use oarlock_informer::{Notification, Object};
 use oarlock_label_selector::LabelSelector;
+use oarlock_plugin::contract::Error;
 use oarlock_plugin::guest::host_bytes::Charge;
 use parking_lot::Mutex;
 
@@ -78,6 +80,8 @@ struct State {
     keys: HashMap<Key, ReadSet>,
     /// The keys whose last run found nothing, by the number of that run.
     found_nothing: BTreeMap<u64, Key>,
+    /// The keys with reads, by the number of their last run.
+    with_reads: BTreeMap<u64, Key>,
     n_runs: u64,
     /// The keys that are to be queued.
     due: HashSet<Key>,
@@ -187,9 +191,14 @@ impl ReadSets {
 
 impl Run {
     /// Registers a read. To be called before the read is made.
-    pub(crate) fn reads(&self, lister: &str, read: Read) {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] if the account has no room for the key. The read must not be made then: its
+    /// change would not wake the key.
+    pub(crate) fn reads(&self, lister: &str, read: Read) -> Result<(), Error> {
         let mut state = self.sets.state.lock();
-        state.register(&self.key, self.number, lister, read);
+        state.register(&self.key, self.number, lister, read)
     }
 
     /// Notes that a read found something.
@@ -209,16 +218,20 @@ impl Run {
 // === impl State ===
 
 impl State {
-    fn register(&mut self, key: &Key, run: u64, lister: &str, read: Read) {
+    fn register(&mut self, key: &Key, run: u64, lister: &str, read: Read) -> Result<(), Error> {
         // A lister of a generation before.
-        let Some(of_lister) = self.listers.get(lister) else { return };
+        let Some(of_lister) = self.listers.get(lister) else { return Ok(()) };
         let lister = of_lister.declared.name.clone();
-        if !self.keys.contains_key(key) && self.grow(KEY_COST + key.n_bytes(), usize::MAX) {
+        if !self.keys.contains_key(key) {
+            self.make_room(KEY_COST + key.n_bytes())?;
             self.keys.insert(key.clone(), ReadSet::default());
         }
-        let Some(set) = self.keys.get_mut(key) else { return };
+        let Some(set) = self.keys.get_mut(key) else { return Ok(()) };
         if set.last_run != run {
             self.found_nothing.remove(&set.last_run);
+            if self.with_reads.remove(&set.last_run).is_some() {
+                self.with_reads.insert(run, key.clone());
+            }
             set.last_run = run;
             set.has_found = false;
             set.n_in_last_run = 0;
@@ -226,33 +239,75 @@ impl State {
         if let Some(any) = set.any.get_mut(&lister)
             && *any == run
         {
-            return;
+            return Ok(());
         }
         let read = Arc::new(read);
         if let Some(last) = set.reads.get_mut(&(lister.clone(), read.clone())) {
             let is_again = mem::replace(last, run) == run;
             set.n_in_last_run += usize::from(!is_again);
-            return;
+            return Ok(());
         }
         let has_room_in_set = set.n_in_last_run < MOST_READS && set.reads.len() < 2 * MOST_READS;
         let has_room = has_room_in_set && self.listers[&lister].has_room_for(&read);
         if has_room && self.grow(READ_COST + read.n_bytes(), MOST_BYTES) {
             let (Some(set), Some(of_lister)) = (self.keys.get_mut(key), self.listers.get_mut(&lister)) else {
-                return;
+                return Ok(());
             };
             of_lister.add(&read, key);
             set.reads.insert((lister, read), run);
             set.n_in_last_run += 1;
-            return;
+            self.with_reads.insert(run, key.clone());
+            return Ok(());
         }
         let is_new = self.keys.get(key).is_some_and(|set| !set.any.contains_key(&lister));
-        if is_new && !self.grow(KEY_COST, usize::MAX) {
-            return;
+        if is_new && let Err(error) = self.make_room(KEY_COST) {
+            // Forgets the key if it has nothing else.
+            self.forget_if(key, |_| false);
+            return Err(error);
         }
-        if let (Some(set), Some(of_lister)) = (self.keys.get_mut(key), self.listers.get_mut(&lister)) {
-            of_lister.any.insert(key.clone());
-            set.any.insert(lister, run);
+        let (Some(set), Some(of_lister)) = (self.keys.get_mut(key), self.listers.get_mut(&lister)) else {
+            return Ok(());
+        };
+        of_lister.any.insert(key.clone());
+        let was_added = set.any.insert(lister, run).is_some();
+        if is_new && was_added {
+            // The room came from the reads of this key itself.
+            self.shrink(KEY_COST);
         }
+        Ok(())
+    }
+
+    /// Charges bytes. To make room, it forgets what the keys with the oldest runs read: any change wakes them
+    /// then.
+    fn make_room(&mut self, n_bytes: usize) -> Result<(), Error> {
+        while !self.grow(n_bytes, usize::MAX) {
+            let Some((_, key)) = self.with_reads.pop_first() else {
+                return Err(Error::LimitExceeded(
+                    "the keys of the plugin read more through listers that wake than the host remembers; \
+                     read through a lister that does not wake"
+                        .to_owned(),
+                ));
+            };
+            self.forget_reads(&key);
+        }
+        Ok(())
+    }
+
+    /// Forgets what a key read. Any change of these listers wakes it. A read takes more room than that.
+    fn forget_reads(&mut self, key: &Key) {
+        let Some(set) = self.keys.get_mut(key) else { return };
+        let mut freed = 0;
+        for ((name, read), run) in mem::take(&mut set.reads) {
+            freed += READ_COST + read.n_bytes();
+            let Some(lister) = self.listers.get_mut(&name) else { continue };
+            lister.remove(&read, key);
+            if lister.any.insert(key.clone()) {
+                freed -= KEY_COST;
+            }
+            let last = set.any.entry(name).or_default();
+            *last = run.max(*last);
+        }
+        self.shrink(freed);
     }
 
     /// Charges bytes, if no more than `most` are charged then. Forgets keys whose last run found nothing to
@@ -303,6 +358,9 @@ impl State {
                 lister.any.remove(key);
             }
         }
+        if set.reads.is_empty() {
+            self.with_reads.remove(&set.last_run);
+        }
         if set.is_empty() {
             freed += KEY_COST + key.n_bytes();
             self.found_nothing.remove(&set.last_run);
@@ -315,7 +373,7 @@ impl State {
     /// Forgets the reads through a lister, which is gone already. Its readers are due.
     fn forget_lister(&mut self, name: &Arc<str>) {
         let mut freed = 0;
-        let State { keys, due, found_nothing, .. } = self;
+        let State { keys, due, found_nothing, with_reads, .. } = self;
         keys.retain(|key, set| {
             let before = freed;
             for ((_, read), _) in set.reads.extract_if(|(lister, _), _| lister == name) {
@@ -328,6 +386,9 @@ impl State {
                 return true;
             }
             due.insert(key.clone());
+            if set.reads.is_empty() {
+                with_reads.remove(&set.last_run);
+            }
             if set.is_empty() {
                 freed += KEY_COST + key.n_bytes();
                 found_nothing.remove(&set.last_run);

@@ -29,19 +29,20 @@ impl Waking {
         Self { inner, listers, sets, run: None }
     }
 
-    /// Registers a read through a lister, if the lister wakes.
-    fn reads(&self, lister: &str, read: impl FnOnce() -> Option<Read>) {
+    /// Registers a read through a lister, if the lister wakes. `limit-exceeded` if there is no room for it.
+    fn reads(&self, lister: &str, read: impl FnOnce() -> Option<Read>) -> Result<(), Error> {
         if let Some(run) = &self.run
             && self.listers.iter().any(|it| *it.name == *lister)
             && let Some(read) = read()
         {
-            run.reads(lister, read);
+            return run.reads(lister, read);
         }
+        Ok(())
     }
 
-    /// Registers a read through an index, if its lister wakes.
-    fn reads_index(&self, index: &str, read: impl FnOnce(Arc<str>) -> Read) {
-        let Some(run) = &self.run else { return };
+    /// Registers a read through an index, if its lister wakes. `limit-exceeded` if there is no room for it.
+    fn reads_index(&self, index: &str, read: impl FnOnce(Arc<str>) -> Read) -> Result<(), Error> {
+        let Some(run) = &self.run else { return Ok(()) };
         let of_lister = |it: &WakingLister| {
             it.indices
                 .iter()
@@ -49,8 +50,9 @@ impl Waking {
                 .map(|(name, _)| (it.name.clone(), name.clone()))
         };
         if let Some((lister, index)) = self.listers.iter().find_map(of_lister) {
-            run.reads(&lister, read(index));
+            run.reads(&lister, read(index))?;
         }
+        Ok(())
     }
 
     fn found(&self, has_found: bool) {
@@ -93,7 +95,7 @@ impl KubeAccess for Waking {
     async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
         self.reads(lister, || {
             Some(Read::Object(oarlock_informer::object::ObjectKey::new(&key.namespace, &key.name)))
-        });
+        })?;
         let row = self.inner.cache_get(lister, key, projection).await;
         self.found(row.is_ok());
         row
@@ -115,7 +117,7 @@ impl KubeAccess for Waking {
                 selector,
                 n_bytes: label_selector.len(),
             })
-        });
+        })?;
         let found = self.inner.cache_list(lister, namespaces, label_selector, projection, page).await;
         self.found_rows(&found);
         found
@@ -133,14 +135,14 @@ impl KubeAccess for Waking {
             namespace: namespace_of(namespaces),
             index,
             value: value.into(),
-        });
+        })?;
         let found = self.inner.cache_by_index(index, value, namespaces, projection, page).await;
         self.found_rows(&found);
         found
     }
 
     async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
-        self.reads_index(index, |index| Read::Values { index });
+        self.reads_index(index, |index| Read::Values { index })?;
         let values = self.inner.cache_index_values(index).await;
         self.found(values.as_ref().is_ok_and(|values| !values.is_empty()));
         values

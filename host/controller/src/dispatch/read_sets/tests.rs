@@ -43,7 +43,7 @@ fn deleted(object: &Object) -> Notification {
 /// A successful run that reads this.
 fn run(sets: &ReadSets, name: &str, reads: &[Read]) {
     let run = sets.begin(key(name));
-    reads.iter().for_each(|read| run.reads("pods", read.clone()));
+    reads.iter().for_each(|read| run.reads("pods", read.clone()).unwrap());
     run.found();
     run.succeeded();
 }
@@ -118,7 +118,7 @@ fn a_success_replaces_the_reads_and_a_failure_adds_to_them() {
     let sets = sets();
     run(&sets, "k", &[get("a")]);
     let failed = sets.begin(key("k"));
-    failed.reads("pods", get("b"));
+    failed.reads("pods", get("b")).unwrap();
     drop(failed);
     assert_eq!(woken(&sets, &added(&object("n/a", ""))), ["k"]);
     assert_eq!(woken(&sets, &added(&object("n/b", ""))), ["k"]);
@@ -136,7 +136,7 @@ fn a_success_replaces_the_reads_and_a_failure_adds_to_them() {
 fn a_change_during_the_run_wakes_the_key() {
     let sets = sets();
     let run = sets.begin(key("k"));
-    run.reads("pods", get("a"));
+    run.reads("pods", get("a")).unwrap();
     assert_eq!(woken(&sets, &added(&object("n/a", ""))), ["k"]);
     run.succeeded();
     assert_eq!(woken(&sets, &deleted(&object("n/a", ""))), ["k"]);
@@ -179,7 +179,7 @@ fn promise_4_read_sets_are_charged_and_keys_that_found_nothing_make_room() {
     let mut n_keys = 0;
     while account.view().read_sets < (MOST_BYTES - 2_000) as u64 {
         let nothing = sets.begin(key(&format!("{long}-{n_keys}")));
-        nothing.reads("pods", get(&n_keys.to_string()));
+        nothing.reads("pods", get(&n_keys.to_string())).unwrap();
         nothing.succeeded();
         n_keys += 1;
     }
@@ -199,6 +199,37 @@ fn promise_4_read_sets_are_charged_and_keys_that_found_nothing_make_room() {
     assert_eq!(woken(&sets, &added(&object("n/of-0", ""))).len(), 11);
     drop(sets);
     assert_eq!(account.view().read_sets, 0);
+}
+
+#[test]
+fn promise_4_no_key_is_lost_when_the_account_of_read_sets_is_full() {
+    let account = HostBytes::new(64 << 10);
+    let sets = sets().charged(account.charge(Use::ReadSets, 0).ok());
+    let name = |n: usize| format!("k-{n}");
+    let mut n_keys = 0;
+    let error = loop {
+        let run = sets.begin(key(&name(n_keys)));
+        let reads = (0..3).try_for_each(|m| run.reads("pods", get(&format!("{n_keys}-{m}"))));
+        run.found();
+        if let Err(error) = reads {
+            break error;
+        }
+        run.succeeded();
+        n_keys += 1;
+        for n in 0..n_keys {
+            let woken = woken(&sets, &added(&object(&format!("n/{n}-2"), "")));
+            assert!(woken.contains(&name(n)), "{n} of {n_keys}: {woken:?}");
+        }
+    };
+    assert!(matches!(error, Error::LimitExceeded(_)), "{error:?}");
+    assert!(n_keys > 100, "a key takes little room when any change wakes it: {n_keys}");
+    assert_eq!(sets.n_any(), n_keys as u64);
+    assert!(account.view().read_sets <= 64 << 10);
+    // There is room again when other keys read nothing.
+    (0..n_keys).for_each(|n| run(&sets, &name(n), &[]));
+    let state = sets.state.lock();
+    assert!(state.keys.is_empty() && state.with_reads.is_empty(), "{}", state.keys.len());
+    assert_eq!(state.n_bytes, 0);
 }
 
 #[test]

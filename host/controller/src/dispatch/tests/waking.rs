@@ -28,7 +28,7 @@ fn lists_web(
         }
         let run = sets.begin(key().into());
         let selector = "app=web".parse().unwrap();
-        run.reads("pods", Read::Selector { namespace: None, selector, n_bytes: 7 });
+        run.reads("pods", Read::Selector { namespace: None, selector, n_bytes: 7 }).unwrap();
         let answer = answer(call);
         if matches!(answer, Ok(Ok(_))) {
             run.succeeded();

@@ -43,9 +43,6 @@ pub(crate) use self::{
 };
 use crate::{access::Gate, discovery::Discovery, dispatch::PluginQueue, identity::Identity, metrics::Writes};
 
-/// The default rate of a plugin's requests.
-pub(crate) const DEFAULT_RATE: Rate = Rate { per_second: 100.0, burst: 200 };
-
 /// The parts of a plugin's access.
 pub(crate) struct Parts {
     /// The name of the plugin: the field manager of its writes, the source of its Events.

@@ -30,6 +30,9 @@ pub struct Limits {
     pub start_deadline: Duration,
     /// Log lines per second, and the maximum burst. 0 to 100,000; default 100.
     pub log_lines_per_second: u32,
+    /// Requests to the API server per second, Events included; twice as many at once. 1 to 10,000; default
+    /// 100.
+    pub requests_per_second: u32,
     /// Bytes that the guest may pass to the host in one call of either direction. 64Ki to 64Mi; default 8Mi.
     #[serde(with = "units::bytes")]
     pub hostcall: u64,
@@ -72,6 +75,7 @@ impl Default for Limits {
             call_deadline: Duration::from_secs(5),
             start_deadline: Duration::from_secs(20),
             log_lines_per_second: 100,
+            requests_per_second: 100,
             hostcall: 8 << 20,
             crossing: 512 << 20,
             table_elements: 100_000,
@@ -94,6 +98,7 @@ impl Limits {
             call_deadline,
             start_deadline,
             log_lines_per_second,
+            requests_per_second,
             hostcall,
             crossing,
             table_elements,
@@ -105,6 +110,7 @@ impl Limits {
         duration("callDeadline", *call_deadline)?;
         duration("startDeadline", *start_deadline)?;
         count("logLinesPerSecond", *log_lines_per_second, 0, 100_000)?;
+        count("requestsPerSecond", *requests_per_second, 1, 10_000)?;
         bytes("hostcall", *hostcall, 64 << 10, 64 << 20)?;
         bytes("crossing", *crossing, 64 << 10, 64 << 30)?;
         count("tableElements", *table_elements, 1, 10_000_000)?;

@@ -45,7 +45,7 @@ fn the_error_of_an_unknown_key_names_line_and_the_closest_known_key() {
     insta::assert_snapshot!(error(&GOOD.replace("serviceAccount", "serviceAcount")), @"plugins/hello/plugin.yaml:3:1: unknown key `serviceAcount`; did you mean `serviceAccount`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
     insta::assert_snapshot!(error(&format!("{GOOD}colour: red\n")), @"plugins/hello/plugin.yaml:10:1: unknown key `colour` (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
     insta::assert_snapshot!(error(&GOOD.replace("  name: hello", "  nam: hello")), @"plugins/hello/plugin.yaml:5:3: unknown key `nam` in `serviceAccount`; did you mean `name`? (known keys: namespace, name)");
-    insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  memry: 64Mi\n")), @"plugins/hello/plugin.yaml:11:3: unknown key `memry` in `limits`; did you mean `memory`? (known keys: memory, callDeadline, startDeadline, logLinesPerSecond, hostcall, crossing, tableElements, coreInstances, tries, lossTries)");
+    insta::assert_snapshot!(error(&format!("{GOOD}limits:\n  memry: 64Mi\n")), @"plugins/hello/plugin.yaml:11:3: unknown key `memry` in `limits`; did you mean `memory`? (known keys: memory, callDeadline, startDeadline, logLinesPerSecond, requestsPerSecond, hostcall, crossing, tableElements, coreInstances, tries, lossTries)");
     insta::assert_snapshot!(toml_error("name = \"a\"\ncomponnt = \"b\"\n"), @"hello.toml:2:1: unknown key `componnt`; did you mean `component`? (known keys: name, component, serviceAccount, config, limits, suspend, concurrency, weight, instances, probation, shadow)");
 }
 

@@ -270,7 +270,10 @@ impl Requester {
                 Ok(())
             }
             Err(wait) => Err(Error::Throttled(ThrottledInfo {
-                message: format!("{what}: plugin {} makes more requests than its rate allows", self.plugin),
+                message: format!(
+                    "{what}: plugin {} makes more requests than limits.requestsPerSecond allows",
+                    self.plugin
+                ),
                 retry_after_ms: Some(u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)),
             })),
         }

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Error, Preparation};
 use crate::dispatch::Maker;
 use crate::identity::Identity;
-use crate::kube_access::{self, PluginAccess, Reader, Waking};
+use crate::kube_access::{self, PluginAccess, Rate, Reader, Waking};
 use crate::plan::Plan;
 use crate::reload::load;
 
@@ -47,7 +47,7 @@ impl Preparation<'_> {
             readers,
             indices: plan.indices.clone(),
             queue: slot.queue.clone(),
-            rate: kube_access::DEFAULT_RATE,
+            rate: Rate::of(&file.limits),
             host_bytes: slot.host_bytes.clone(),
             writes: host.metrics.writes(&slot.name),
             own_writes: slot.own_writes.clone(),

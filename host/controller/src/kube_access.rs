@@ -8,6 +8,7 @@ mod cache;
 mod continue_token;
 mod events;
 mod failure;
+mod head;
 mod list;
 mod own_versions;
 mod own_writes;
@@ -205,7 +206,7 @@ impl KubeAccess for PluginAccess {
         subresource: &str,
     ) -> Result<String, Error> {
         let text = self.requester.get(target, key, subresource).await?;
-        self.cache.own_versions.record(target, &write::version_of(&text));
+        self.cache.own_versions.record(target, &write::version_of(&text).await);
         Ok(text)
     }
 
@@ -226,7 +227,7 @@ impl KubeAccess for PluginAccess {
         namespace: &str,
         json: String,
     ) -> Result<Written, Error> {
-        let name = write::name_of(&json);
+        let name = write::name_of(&json).await;
         let written = self.requester.create(target, namespace, json);
         self.write(target, namespace, &name, &Before::NoObject, written).await
     }
@@ -240,7 +241,7 @@ impl KubeAccess for PluginAccess {
         force: bool,
         preconditions: &Preconditions,
     ) -> Result<Written, Error> {
-        let before = write::version_before(&json, preconditions);
+        let before = write::version_before(&json, preconditions).await;
         let written = self.requester.apply(target, key, subresource, json, force, preconditions);
         self.write(target, &key.namespace, &key.name, &before, written).await
     }
@@ -256,7 +257,7 @@ impl KubeAccess for PluginAccess {
     ) -> Result<Written, Error> {
         // The text of a JSON patch is no object.
         let object = if matches!(kind, PatchKind::JsonPatch) { "" } else { &body };
-        let before = write::version_before(object, preconditions);
+        let before = write::version_before(object, preconditions).await;
         let written = self.requester.patch(target, key, subresource, kind, body, preconditions);
         self.write(target, &key.namespace, &key.name, &before, written).await
     }
@@ -268,7 +269,7 @@ impl KubeAccess for PluginAccess {
         subresource: &str,
         json: String,
     ) -> Result<Written, Error> {
-        let before = Before::Version(write::version_of(&json));
+        let before = Before::Version(write::version_of(&json).await);
         let written = self.requester.replace(target, key, subresource, json);
         self.write(target, &key.namespace, &key.name, &before, written).await
     }

@@ -4,32 +4,13 @@ use http::Method;
 use oarlock_plugin::contract::{
     Error, GroupVersionResource, ObjectKey, PatchKind, Preconditions, Propagation, Written,
 };
-use oarlock_plugin::guest::host_bytes::Charge;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::head::Head;
 use super::own_writes::Before;
 use super::request::{Call, Requester};
 
 const JSON: &str = "application/json";
-
-/// The memory of a JSON tree as a multiple of its text, about.
-const TREE: usize = 10;
-
-/// The fields of a response that are read after a write.
-#[derive(Deserialize, Default)]
-struct Answer {
-    #[serde(default)]
-    metadata: Metadata,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Metadata {
-    name: String,
-    uid: String,
-    resource_version: String,
-}
 
 // === impl Requester ===
 
@@ -57,7 +38,7 @@ impl Requester {
         let what = describe("create", target, &key);
         let query = [("fieldManager", &*self.plugin)];
         let call = Call { query: &query, what: &what, ..call(Method::POST, path, json.into_bytes()) };
-        written(&what, &self.send(call).await?)
+        written(&what, &self.send(call).await?).await
     }
 
     pub(super) async fn apply(
@@ -71,8 +52,7 @@ impl Requester {
     ) -> Result<Written, Error> {
         let path = self.object_path(target, key, subresource).await?;
         let what = describe("apply", target, key);
-        let _tree = self.charge_tree(&json, preconditions)?;
-        let body = into_metadata(&what, json, preconditions)?;
+        let body = self.into_metadata(&what, json, preconditions).await?;
         let query = [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
         let call = Call {
             query: &query,
@@ -82,7 +62,7 @@ impl Requester {
             preconditions: any(preconditions),
             ..call(Method::PATCH, path, body.into_bytes())
         };
-        written(&what, &self.send(call).await?)
+        written(&what, &self.send(call).await?).await
     }
 
     pub(super) async fn patch(
@@ -96,16 +76,16 @@ impl Requester {
     ) -> Result<Written, Error> {
         let path = self.object_path(target, key, subresource).await?;
         let what = describe("patch", target, key);
-        let _tree = self.charge_tree(&body, preconditions)?;
         let (content_type, body) = match kind {
             PatchKind::JsonPatch => {
-                ("application/json-patch+json", into_operations(&what, body, preconditions)?)
+                ("application/json-patch+json", self.into_operations(&what, body, preconditions)?)
             }
             PatchKind::MergePatch => {
-                ("application/merge-patch+json", into_metadata(&what, body, preconditions)?)
+                ("application/merge-patch+json", self.into_metadata(&what, body, preconditions).await?)
             }
             PatchKind::StrategicMergePatch => {
-                ("application/strategic-merge-patch+json", into_metadata(&what, body, preconditions)?)
+                let body = self.into_metadata(&what, body, preconditions).await?;
+                ("application/strategic-merge-patch+json", body)
             }
         };
         let query = [("fieldManager", &*self.plugin)];
@@ -116,7 +96,7 @@ impl Requester {
             preconditions: any(preconditions),
             ..call(Method::PATCH, path, body.into_bytes())
         };
-        written(&what, &self.send(call).await?)
+        written(&what, &self.send(call).await?).await
     }
 
     pub(super) async fn replace(
@@ -130,7 +110,7 @@ impl Requester {
         let what = describe("replace", target, key);
         let query = [("fieldManager", &*self.plugin)];
         let call = Call { query: &query, what: &what, ..call(Method::PUT, path, json.into_bytes()) };
-        written(&what, &self.send(call).await?)
+        written(&what, &self.send(call).await?).await
     }
 
     pub(super) async fn delete(
@@ -163,9 +143,48 @@ impl Requester {
 }
 
 impl Requester {
-    /// Charges the JSON tree of a body with preconditions: about ten times its text.
-    fn charge_tree(&self, body: &str, preconditions: &Preconditions) -> Result<Option<Charge>, Error> {
-        any(preconditions).then(|| self.charge(body.len().saturating_mul(TREE))).transpose()
+    /// Adds preconditions to the metadata of an object or a merge patch, where the API server reads them. It
+    /// answers a wrong version with 409, and a wrong uid with 422, which the guest gets as a conflict.
+    async fn into_metadata(
+        &self,
+        what: &str,
+        json: String,
+        preconditions: &Preconditions,
+    ) -> Result<String, Error> {
+        if !any(preconditions) {
+            return Ok(json);
+        }
+        complete(what, preconditions)?;
+        let _both = self.charge(2 * json.len())?;
+        let changed = Head::of(&json).await.with(preconditions);
+        changed.map_err(|why| Error::Invalid(format!("{what}: {why}")))
+    }
+
+    /// Adds preconditions to a JSON patch, as its last operations, so that no other operation can undo them.
+    fn into_operations(
+        &self,
+        what: &str,
+        mut body: String,
+        preconditions: &Preconditions,
+    ) -> Result<String, Error> {
+        if !any(preconditions) {
+            return Ok(body);
+        }
+        complete(what, preconditions)?;
+        let operations = body.trim_ascii();
+        let inner = operations.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let Some(inner) = inner else {
+            return Err(Error::Invalid(format!("{what}: the text is not a JSON array")));
+        };
+        let mut is_first = inner.trim_ascii().is_empty();
+        body.truncate(body.trim_ascii_end().len() - 1);
+        for (name, value) in fields(preconditions) {
+            let operation = json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": value });
+            body.push_str(if std::mem::take(&mut is_first) { "" } else { "," });
+            body.push_str(&operation.to_string());
+        }
+        body.push(']');
+        Ok(body)
     }
 }
 
@@ -183,28 +202,33 @@ fn describe(verb: &str, target: &GroupVersionResource, key: &ObjectKey) -> Strin
     }
 }
 
-fn written(what: &str, body: &[u8]) -> Result<Written, Error> {
-    let Answer { metadata } = serde_json::from_slice(body).map_err(|error| {
+async fn written(what: &str, body: &[u8]) -> Result<Written, Error> {
+    let head = Head::of(str::from_utf8(body).unwrap_or_default()).await;
+    if !head.is_object() {
         // The write succeeded, but its version is unknown.
-        Error::Timeout(format!("{what}: the write succeeded, but its response cannot be parsed: {error}"))
-    })?;
-    let Metadata { name, uid, resource_version } = metadata;
-    Ok(Written { name, uid, resource_version })
+        return Err(Error::Timeout(format!(
+            "{what}: the write succeeded, but its response is not a JSON object"
+        )));
+    }
+    Ok(Written { name: head.name(), uid: head.uid(), resource_version: head.resource_version() })
 }
 
 /// Returns the resourceVersion of an object's text; empty if it has none.
-pub(super) fn version_of(json: &str) -> String {
-    serde_json::from_str::<Answer>(json).unwrap_or_default().metadata.resource_version
+pub(super) async fn version_of(json: &str) -> String {
+    Head::of(json).await.resource_version()
 }
 
 /// Returns the version that a write demands of its object, in its preconditions or in the text of the object.
-pub(super) fn version_before(text: &str, preconditions: &Preconditions) -> Before {
-    Before::Version(preconditions.resource_version.clone().unwrap_or_else(|| version_of(text)))
+pub(super) async fn version_before(text: &str, preconditions: &Preconditions) -> Before {
+    Before::Version(match &preconditions.resource_version {
+        Some(version) => version.clone(),
+        None => version_of(text).await,
+    })
 }
 
 /// Returns the name of an object's text; empty if it has none, so that the API server chooses one.
-pub(super) fn name_of(json: &str) -> String {
-    serde_json::from_str::<Answer>(json).unwrap_or_default().metadata.name
+pub(super) async fn name_of(json: &str) -> String {
+    Head::of(json).await.name()
 }
 
 fn any(preconditions: &Preconditions) -> bool {
@@ -224,40 +248,6 @@ fn fields(preconditions: &Preconditions) -> Map<String, Value> {
     let Preconditions { uid, resource_version } = preconditions;
     let fields = [("uid", uid), ("resourceVersion", resource_version)];
     fields.into_iter().filter_map(|(name, it)| Some((name.to_owned(), Value::from(it.clone()?)))).collect()
-}
-
-/// Adds preconditions to the metadata of an object or a merge patch, where the API server reads them. It
-/// answers a wrong version with 409, and a wrong uid with 422, which the guest gets as a conflict.
-fn into_metadata(what: &str, json: String, preconditions: &Preconditions) -> Result<String, Error> {
-    if !any(preconditions) {
-        return Ok(json);
-    }
-    complete(what, preconditions)?;
-    let invalid = |why: &str| Error::Invalid(format!("{what}: {why}"));
-    let mut object: Value = serde_json::from_str(&json).map_err(|error| invalid(&error.to_string()))?;
-    let Some(object_fields) = object.as_object_mut() else {
-        return Err(invalid("the text is not a JSON object"));
-    };
-    let metadata = object_fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-    let Some(metadata) = metadata.as_object_mut() else {
-        return Err(invalid("metadata is not a JSON object"));
-    };
-    metadata.extend(fields(preconditions));
-    Ok(object.to_string())
-}
-
-/// Adds preconditions to a JSON patch, as its last operations, so that no other operation can undo them.
-fn into_operations(what: &str, body: String, preconditions: &Preconditions) -> Result<String, Error> {
-    if !any(preconditions) {
-        return Ok(body);
-    }
-    complete(what, preconditions)?;
-    let mut operations: Vec<Value> =
-        serde_json::from_str(&body).map_err(|error| Error::Invalid(format!("{what}: {error}")))?;
-    for (name, value) in fields(preconditions) {
-        operations.push(json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": value }));
-    }
-    Ok(Value::from(operations).to_string())
 }
 
 #[cfg(test)]

@@ -149,6 +149,21 @@ async fn a_malformed_body_is_an_error_before_any_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn promise_4_an_answer_that_is_too_long_is_an_error() {
+    let long = format!("{{\"data\":\"{}\"}}", "x".repeat(16 << 20));
+    let api = FakeApi::new(move |request| match request.path.as_str() {
+        "/api/v1" => core_v1(),
+        _ => Reply::json(200, long.clone()),
+    });
+    let (requester, config_maps) = (requester(&api), target("configmaps"));
+    let read = requester.get(&config_maps, &key("a", "b"), "").await;
+    assert!(matches!(read, Err(Error::LimitExceeded(_))), "{read:?}");
+    // The write was made, so it must not be reported as refused.
+    let written = requester.create(&config_maps, "a", "{}".to_owned()).await;
+    assert!(matches!(written, Err(Error::Timeout(_))), "{written:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn bodies_are_charged_to_the_plugin_while_a_request_runs() {
     let account = HostBytes::new(4_000);
     let long = r#"{"metadata":{"labels":{"a":"LONG"}}}"#.replace("LONG", &"x".repeat(3_000));
@@ -166,8 +181,8 @@ async fn bodies_are_charged_to_the_plugin_while_a_request_runs() {
     let refused = create(4_000).await;
     assert!(matches!(refused, Err(Error::LimitExceeded(_))), "{refused:?}");
     assert_eq!(api.requests().iter().filter(|it| it.method == Method::POST).count(), 1, "it was not sent");
-    // A body with preconditions becomes a JSON tree.
-    let body = format!("{{}}{}", " ".repeat(500));
+    // While the host adds preconditions, there are two bodies.
+    let body = format!("{{}}{}", " ".repeat(2_500));
     let key = key("a", "b");
     let (config_maps, both) = (target("configmaps"), both());
     let patched = requester.patch(&config_maps, &key, "", PatchKind::MergePatch, body, &both).await;
@@ -206,12 +221,12 @@ async fn promise_5_requests_of_a_deleted_account_are_forbidden() {
     requester.create(&configmaps, "a", "{}".to_owned()).await.unwrap();
 }
 
-#[test]
-fn the_version_that_a_write_demands_is_that_of_its_precondition_or_its_text() {
+#[tokio::test(start_paused = true)]
+async fn the_version_that_a_write_demands_is_that_of_its_precondition_or_its_text() {
     let version = |version: &str| Before::Version(version.to_owned());
     let text = r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#;
-    assert_eq!(version_before(text, &none()), version("7"));
-    assert_eq!(version_before(text, &both()), version("41"), "the host writes it over the text's");
-    assert_eq!(version_before(r#"{"metadata":{"name":"a"}}"#, &none()), version(""));
-    assert_eq!(version_before("not JSON", &none()), version(""));
+    assert_eq!(version_before(text, &none()).await, version("7"));
+    assert_eq!(version_before(text, &both()).await, version("41"), "the host writes it over the text's");
+    assert_eq!(version_before(r#"{"metadata":{"name":"a"}}"#, &none()).await, version(""));
+    assert_eq!(version_before("not JSON", &none()).await, version(""));
 }

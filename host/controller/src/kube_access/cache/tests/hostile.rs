@@ -87,8 +87,22 @@ async fn a_selector_that_matches_nothing_yields_to_other_tasks() {
     assert_eq!(page.unwrap().rows.len(), 0);
     assert!(turns >= 5, "{turns} turns");
     let (values, turns) = with_turns(rig.cache.index_values("by-name")).await;
-    assert_eq!(values.unwrap().len(), 5_003);
+    let values = values.unwrap();
+    assert!(values.len() == 5_003 && values.is_sorted());
     assert!(turns >= 5, "{turns} turns");
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_too_many_index_values_are_refused() {
+    let rig = Rig::new(&[None]).await;
+    for n in 0..MOST_INDEX_VALUES {
+        rig.api.put(Draft::new(&format!("many/{n:05}")).label("app", "other"));
+    }
+    rig.has(MOST_INDEX_VALUES + 5).await;
+    let Err(Error::LimitExceeded(message)) = rig.cache.index_values("by-name").await else {
+        panic!("it returns more than {MOST_INDEX_VALUES} values")
+    };
+    insta::assert_snapshot!(message, @"index by-name has more than 10000 values");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,11 @@
 //! the least *virtual time*: the CPU time that its guests had, divided by its weight. A plugin that was idle
 //! begins at the virtual time of the plugin that ran last, so idleness is no credit.
 //!
+//! A guest that usually runs for a short time, and whose plugin has used no more than the others, need not
+//! wait for a permit: a bounded number of such brief guests run beyond the permits. When the slice of one ends,
+//! it is queued like any other. So a plugin that is called now and then does not wait behind those that always
+//! run.
+//!
 //! A permit is held during a poll, and while a guest with an ended time slice is in the runtime's queue;
 //! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.
 
@@ -35,11 +40,16 @@ use super::{
 /// timers. Shorter polls in a row would otherwise cost a system call each.
 const HAND_OVER_AT_ONCE: Duration = Duration::from_micros(250);
 
+/// How far a brief guest's virtual time may be ahead of the guests that run, in nanoseconds.
+const LEAD: u64 = 1_000_000;
+
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     n_permits: usize,
     n_free: AtomicUsize,
     n_waiting: AtomicUsize,
+    /// The number of brief guests that run without a permit.
+    n_beyond: AtomicUsize,
     /// The virtual time of the plugin that began to run last.
     virtual_time: AtomicU64,
     /// The CPU time of guests since a worker last polled its sockets and timers, in nanoseconds.
@@ -72,6 +82,7 @@ impl Scheduler {
             n_permits,
             n_free: AtomicUsize::new(n_permits),
             n_waiting: AtomicUsize::new(0),
+            n_beyond: AtomicUsize::new(0),
             virtual_time: AtomicU64::new(0),
             since_driver: AtomicU64::new(0),
             n_shares: AtomicU64::new(0),
@@ -85,9 +96,9 @@ impl Scheduler {
         share
     }
 
-    /// Returns whether a guest has a permit.
+    /// Returns whether a guest may run.
     pub(super) fn is_busy(&self) -> bool {
-        self.n_free.load(SeqCst) < self.n_permits
+        self.n_free.load(SeqCst) < self.n_permits || self.n_beyond.load(SeqCst) > 0
     }
 
     /// Takes a permit for a guest that wants to run again after a wait. Otherwise queues it, and wakes it
@@ -99,6 +110,10 @@ impl Scheduler {
             self.runs(share.virtual_time());
             return true;
         }
+        if share.is_brief() && self.is_first(share) && self.take_beyond() {
+            turn.begin_beyond();
+            return true;
+        }
         turn.wakes(waker);
         self.enqueue(share, turn);
         self.hand_out(Some(turn));
@@ -106,14 +121,25 @@ impl Scheduler {
     }
 
     /// Ends the poll of a guest that now waits for the host, or has ended.
-    pub(crate) fn release(&self, share: &Share, ran: Duration) {
+    pub(crate) fn release(&self, share: &Share, turn: &Turn, ran: Duration) {
         self.charge(share, ran);
-        self.give_back();
+        if turn.end_beyond() {
+            self.n_beyond.fetch_sub(1, SeqCst);
+        } else {
+            self.give_back();
+        }
     }
 
     /// Ends the poll of a guest whose time slice ended. It is woken when it may go on.
     pub(crate) fn end_slice(&self, share: &Share, turn: &Arc<Turn>, waker: &Waker, ran: Duration) {
         self.charge(share, ran);
+        if turn.end_beyond() {
+            turn.wakes(waker);
+            self.enqueue(share, turn);
+            self.n_beyond.fetch_sub(1, SeqCst);
+            self.hand_out(None);
+            return;
+        }
         if self.n_waiting.load(SeqCst) == 0 {
             self.runs(share.virtual_time());
             turn.set_state(TurnState::Granted);
@@ -151,6 +177,16 @@ impl Scheduler {
 
     fn take(&self) -> bool {
         self.n_free.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1)).is_ok()
+    }
+
+    /// Returns whether a plugin has used no more than those that run, but for a slice.
+    fn is_first(&self, share: &Share) -> bool {
+        share.virtual_time() <= self.virtual_time.load(Relaxed).saturating_add(LEAD)
+    }
+
+    fn take_beyond(&self) -> bool {
+        let room = |n: usize| (n < self.n_permits).then_some(n + 1);
+        self.n_beyond.fetch_update(SeqCst, SeqCst, room).is_ok()
     }
 
     fn give_back(&self) {

@@ -14,6 +14,9 @@ pub const DEFAULT_WEIGHT: u32 = 100;
 /// The maximum weight of a plugin.
 pub const MAX_WEIGHT: u32 = 1_000;
 
+/// The average length of the polls of a plugin below which its guests are brief.
+const BRIEF: Duration = Duration::from_micros(250);
+
 /// A plugin's share of the CPU time that guests get, for all its generations and instances. Cheap to clone;
 /// clones share one share.
 ///
@@ -30,6 +33,8 @@ struct Shared {
     /// The CPU time of its guests in nanoseconds, scaled to the default weight. Has room for five years of a
     /// plugin with the least weight.
     virtual_time: AtomicU64,
+    /// The average length of its newest polls, in nanoseconds.
+    poll: AtomicU64,
 }
 
 // === impl Share ===
@@ -37,7 +42,14 @@ struct Shared {
 impl Share {
     pub(super) fn new(id: u64, weight: u32) -> Self {
         let weight = AtomicU32::new(clamp(weight));
-        Self { shared: Arc::new(Shared { id, weight, virtual_time: AtomicU64::new(0) }) }
+        Self {
+            shared: Arc::new(Shared {
+                id,
+                weight,
+                virtual_time: AtomicU64::new(0),
+                poll: AtomicU64::new(nanos(BRIEF)),
+            }),
+        }
     }
 
     /// Returns the weight.
@@ -68,10 +80,22 @@ impl Share {
 
     /// Adds CPU time of a guest.
     pub(super) fn charge(&self, ran: Duration) {
-        let ran = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
+        let ran = nanos(ran);
         let scaled = ran.saturating_mul(DEFAULT_WEIGHT.into()) / u64::from(self.weight());
         self.shared.virtual_time.fetch_add(scaled, Relaxed);
+        // Polls at the same time may overwrite each other: one of many is lost.
+        let average = self.shared.poll.load(Relaxed);
+        self.shared.poll.store(average - average / 8 + ran / 8, Relaxed);
     }
+
+    /// Returns whether its guests usually run for a short time until they wait or end.
+    pub(super) fn is_brief(&self) -> bool {
+        self.shared.poll.load(Relaxed) < nanos(BRIEF)
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn clamp(weight: u32) -> u32 {

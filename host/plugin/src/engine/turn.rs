@@ -15,6 +15,8 @@ pub(crate) struct Turn {
     waker: AtomicWaker,
     /// The guest's time slice ended, and it wants to go on.
     slice_ended: AtomicBool,
+    /// Its poll is beyond the number of permits.
+    is_beyond: AtomicBool,
     made: Instant,
     /// The time at which the call must end, in nanoseconds since `made`.
     deadline: AtomicU64,
@@ -36,11 +38,16 @@ pub(crate) enum TurnState {
 
 impl Turn {
     pub(crate) fn new() -> Self {
+        Self::made_at(Instant::now())
+    }
+
+    pub(crate) fn made_at(made: Instant) -> Self {
         Self {
             state: AtomicU8::new(TurnState::Idle as u8),
             waker: AtomicWaker::new(),
             slice_ended: AtomicBool::new(false),
-            made: Instant::now(),
+            is_beyond: AtomicBool::new(false),
+            made,
             deadline: AtomicU64::new(0),
         }
     }
@@ -69,6 +76,16 @@ impl Turn {
     /// Sets the waker for the grant. Call it before [`Turn::take_grant`], or a grant may be missed.
     pub(crate) fn wakes(&self, waker: &Waker) {
         self.waker.register(waker);
+    }
+
+    /// Notes that its poll is beyond the number of permits.
+    pub(super) fn begin_beyond(&self) {
+        self.is_beyond.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether its poll was beyond the number of permits.
+    pub(super) fn end_beyond(&self) -> bool {
+        self.is_beyond.load(Ordering::Relaxed) && self.is_beyond.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn take_waker(&self) -> Option<Waker> {

@@ -28,6 +28,8 @@ pub(super) struct Runner {
     share: Share,
     usage: Usage,
     turn: Arc<Turn>,
+    /// Returns the time. Tests control it.
+    clock: fn() -> Instant,
 }
 
 /// A call that is run. See [`Runner::run`].
@@ -46,7 +48,7 @@ struct Run<'a, F> {
 
 impl Runner {
     pub(super) fn new(engine: Engine, share: Share, usage: Usage, turn: Arc<Turn>) -> Self {
-        Self { engine, share, usage, turn }
+        Self { engine, share, usage, turn, clock: Instant::now }
     }
 
     /// Runs a call to its end, in slices for which it has a permit of the scheduler.
@@ -59,7 +61,7 @@ impl Runner {
         limit: Duration,
         call: impl Future<Output = Result<T, wasmtime::Error>>,
     ) -> Result<T, wasmtime::Error> {
-        let began = Instant::now();
+        let began = (self.clock)();
         self.turn.set_deadline(began, limit);
         let call = pin!(AssertUnwindSafe(call).catch_unwind());
         let run = Run { runner: self, call, began: Some(began), waits_since: None, timer: None };
@@ -81,10 +83,10 @@ impl<F: Future> Future for Run<'_, F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Runner { engine, share, usage, turn } = this.runner;
+        let Runner { engine, share, usage, turn, clock } = this.runner;
         let began = ready!(this.poll_turn(context));
         let polled = this.call.as_mut().poll(context);
-        let ended = Instant::now();
+        let ended = clock();
         let ran = ended.saturating_duration_since(began);
         usage.polled(ran);
         if polled.is_pending() && turn.take_slice_ended() {
@@ -92,7 +94,7 @@ impl<F: Future> Future for Run<'_, F> {
             this.waits_since = Some(ended);
             return Poll::Pending;
         }
-        engine.scheduler().release(share, ran);
+        engine.scheduler().release(share, turn, ran);
         match polled {
             Poll::Ready(answer) => Poll::Ready((Some(answer), ended)),
             Poll::Pending => {
@@ -106,9 +108,9 @@ impl<F: Future> Future for Run<'_, F> {
 impl<F> Run<'_, F> {
     /// Waits for the permit to poll the call once. Returns the time.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<Instant> {
-        let Runner { engine, share, turn, .. } = self.runner;
+        let Runner { engine, share, turn, clock, .. } = self.runner;
         let now = if turn.state() == TurnState::Idle {
-            let now = self.began.take().unwrap_or_else(Instant::now);
+            let now = self.began.take().unwrap_or_else(clock);
             if !engine.scheduler().acquire(share, turn, context.waker()) {
                 self.waits_since = Some(now);
                 return Poll::Pending;
@@ -119,7 +121,7 @@ impl<F> Run<'_, F> {
             if !turn.take_grant() {
                 return Poll::Pending;
             }
-            Instant::now()
+            clock()
         };
         if let Some(since) = self.waits_since.take() {
             turn.extend_deadline(now.saturating_duration_since(since));
@@ -154,3 +156,6 @@ impl<F> Drop for Run<'_, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,6 +46,21 @@ impl Busy {
         n
     }
 
+    /// Adds a plugin whose guest computed for short times until now.
+    fn add_brief(&mut self) -> usize {
+        let share = self.scheduler.share(100);
+        (0..20).for_each(|_| share.charge(SLICE / 50));
+        self.guests.push((share, Arc::new(Turn::new())));
+        self.slices.push(0);
+        self.guests.len() - 1
+    }
+
+    /// Ends a poll of a guest that waits for the host then.
+    fn releases(&mut self, n: usize, ran: Duration) {
+        let (share, turn) = &self.guests[n];
+        self.scheduler.release(share, turn, ran);
+    }
+
     fn begin_granted(&mut self) {
         for (n, (_, turn)) in self.guests.iter().enumerate() {
             if turn.state() == TurnState::Granted {
@@ -53,7 +68,9 @@ impl Busy {
                 self.running.push_back(n);
             }
         }
-        assert!(self.running.len() <= self.scheduler.n_permits);
+        let n_beyond = self.scheduler.n_beyond.load(SeqCst);
+        assert!(n_beyond <= self.scheduler.n_permits);
+        assert!(self.running.len() <= self.scheduler.n_permits + n_beyond);
     }
 }
 
@@ -96,7 +113,7 @@ fn promise_4_a_plugin_that_is_called_rarely_runs_after_one_slice_of_a_thousand_b
         busy.step(SLICE);
     }
     busy.running.retain(|n| *n != rare);
-    busy.scheduler.release(&busy.guests[rare].0, Duration::from_micros(5));
+    busy.releases(rare, SLICE);
     busy.begin_granted();
     for _ in 0..100 {
         for _ in 0..5_000 {
@@ -110,9 +127,61 @@ fn promise_4_a_plugin_that_is_called_rarely_runs_after_one_slice_of_a_thousand_b
         }
         assert!(n <= 2, "{n} slices of others");
         busy.running.retain(|n| *n != rare);
-        busy.scheduler.release(&busy.guests[rare].0, Duration::from_micros(5));
+        busy.releases(rare, SLICE);
         busy.begin_granted();
     }
+}
+
+#[test]
+fn promise_4_a_brief_guest_runs_at_once_beside_a_thousand_busy_ones() {
+    let mut busy = Busy::new(2, &[100; 1_000]);
+    // It waits for the host most of the time, and computes for 20 µs at a time.
+    let brief = busy.add_brief();
+    for _ in 0..100 {
+        for _ in 0..1_100 {
+            busy.step(SLICE);
+        }
+        assert!(busy.arrives(brief), "all permits are in use");
+        busy.running.retain(|n| *n != brief);
+        busy.releases(brief, SLICE / 50);
+    }
+    assert_eq!(busy.scheduler.n_beyond.load(SeqCst), 0);
+}
+
+/// A guest that is brief each time, but always wants to run, gets no more than its share.
+#[test]
+fn promise_4_many_brief_polls_give_no_more_than_the_share() {
+    let mut busy = Busy::new(1, &[100]);
+    let brief = busy.add_brief();
+    let mut ran = [Duration::ZERO; 2];
+    for _ in 0..2_000 {
+        // It comes again and again, until it has to wait.
+        while busy.arrives(brief) {
+            busy.running.retain(|n| *n != brief);
+            busy.releases(brief, SLICE / 10);
+            ran[1] += SLICE / 10;
+        }
+        while !busy.running.contains(&brief) {
+            busy.step(SLICE);
+            ran[0] += SLICE;
+        }
+        busy.running.retain(|n| *n != brief);
+        busy.releases(brief, SLICE / 10);
+        busy.begin_granted();
+        ran[1] += SLICE / 10;
+    }
+    assert!(ran[1] <= ran[0] + 3 * SLICE, "{ran:?}");
+}
+
+/// A guest without a permit that computes for a whole slice waits for its turn then.
+#[test]
+fn promise_4_a_guest_beyond_the_permits_is_queued_when_its_slice_ends() {
+    let mut busy = Busy::new(1, &[100; 3]);
+    let [one, two] = [(); 2].map(|()| busy.add_brief());
+    assert!(busy.arrives(one) && !busy.arrives(two), "one may run beyond the permit");
+    let (share, turn) = busy.guests[one].clone();
+    busy.scheduler.end_slice(&share, &turn, noop_waker_ref(), SLICE);
+    assert_eq!((turn.state(), busy.scheduler.n_beyond.load(SeqCst)), (TurnState::Waits, 0));
 }
 
 #[test]
@@ -123,7 +192,7 @@ fn idleness_is_no_credit() {
         busy.step(SLICE);
     }
     busy.running.clear();
-    busy.scheduler.release(&busy.guests[1].0, Duration::ZERO);
+    busy.releases(1, Duration::ZERO);
     busy.begin_granted();
     for _ in 0..10_000 {
         busy.step(SLICE);
@@ -163,7 +232,7 @@ fn a_dropped_guest_leaves_the_queue_or_returns_its_permit() {
     assert_eq!(busy.scheduler.n_waiting.load(SeqCst), 1);
     // The third one is granted the permit, and is dropped before it is polled.
     let (share, turn) = busy.guests[0].clone();
-    busy.scheduler.release(&share, SLICE);
+    busy.scheduler.release(&share, &turn, SLICE);
     assert_eq!(third.1.state(), TurnState::Granted);
     busy.scheduler.forget(&third.0, &third.1);
     assert!(!busy.scheduler.is_busy());
@@ -196,7 +265,7 @@ fn no_permit_and_no_guest_is_lost() {
                         scheduler.end_slice(&share, &turn, &thread_waker(), Duration::from_nanos(100));
                         wait(&turn);
                     }
-                    scheduler.release(&share, Duration::from_nanos(100));
+                    scheduler.release(&share, &turn, Duration::from_nanos(100));
                 }
                 polls
             })

@@ -1,0 +1,64 @@
+use std::future::pending;
+
+use futures::{poll, task::noop_waker_ref};
+
+use super::*;
+use crate::engine::EngineConfig;
+
+const LIMIT: Duration = Duration::from_millis(100);
+
+fn paused_clock() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn runner(engine: &Engine) -> Runner {
+    let turn = Arc::new(Turn::made_at(paused_clock()));
+    let runner = Runner::new(engine.clone(), engine.share(100), Usage::default(), turn);
+    Runner { clock: paused_clock, ..runner }
+}
+
+fn engine() -> Engine {
+    Engine::new(EngineConfig { concurrent_guests: 1, ..EngineConfig::default() }).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline() {
+    let engine = engine();
+    let runner = runner(&engine);
+    let began = tokio::time::Instant::now();
+    let error = runner.run(LIMIT, pending::<Result<(), _>>()).await.unwrap_err();
+    assert!(error.is::<DeadlinePassed>(), "{error:?}");
+    assert_eq!(began.elapsed().as_millis(), (LIMIT + GRACE).as_millis());
+}
+
+/// Each turn for which the call waits moves its deadline, but none of them begins the grace again.
+#[tokio::test(start_paused = true)]
+async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline_also_under_contention() {
+    const TURN_OF_OTHERS: Duration = Duration::from_millis(4);
+    const WAIT_FOR_THE_HOST: Duration = Duration::from_millis(2);
+    let engine = engine();
+    let runner = runner(&engine);
+    let (other, turn_of_other) = (engine.share(100), Arc::new(Turn::new()));
+    let turn_of_same = Arc::new(Turn::new());
+    let mut call = pin!(runner.run(LIMIT, pending::<Result<(), _>>()));
+    assert!(poll!(&mut call).is_pending());
+    let mut waited = Duration::ZERO;
+    let error = loop {
+        // The call was woken while another guest has the only permit.
+        tokio::time::advance(WAIT_FOR_THE_HOST).await;
+        waited += WAIT_FOR_THE_HOST;
+        // Another instance of the plugin computes for a while, so its guests are not brief.
+        assert!(engine.scheduler().acquire(&runner.share, &turn_of_same, noop_waker_ref()));
+        engine.scheduler().release(&runner.share, &turn_of_same, TURN_OF_OTHERS);
+        assert!(engine.scheduler().acquire(&other, &turn_of_other, noop_waker_ref()));
+        assert!(poll!(&mut call).is_pending(), "it waits for its turn");
+        tokio::time::advance(TURN_OF_OTHERS).await;
+        engine.scheduler().release(&other, &turn_of_other, TURN_OF_OTHERS);
+        match poll!(&mut call) {
+            Poll::Ready(answer) => break answer.unwrap_err(),
+            Poll::Pending => assert!(waited < 2 * LIMIT, "it does not end"),
+        }
+    };
+    assert!(error.is::<DeadlinePassed>(), "{error:?}");
+    assert!(waited >= LIMIT + GRACE && waited < LIMIT + GRACE + 2 * WAIT_FOR_THE_HOST, "{waited:?}");
+}

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use oarlock_tests::host_process::checkout;
+use oarlock_tests::host_process::{binary, checkout};
 use oarlock_tests::hostile::{Plugin, Settings, Stage, cases, mutants, run};
 use serde_json::json;
+use tokio::process::Command;
 
 /// `cargo xtask soak mutants` runs 10,000.
 const MUTANTS: u64 = 160;
@@ -17,14 +18,19 @@ const BUSY: usize = 100;
 async fn promise_4_hostile_plugins_harm_only_themselves() -> anyhow::Result<()> {
     let cases = cases::all();
     assert!(cases.len() >= 25, "{}", cases.len());
-    let outcome = run(Settings { changes: 80, pace: Duration::from_millis(25) }, &cases).await?;
+    let outcome = run(
+        Command::new(binary("oarlock")?),
+        Settings { changes: 80, pace: Duration::from_millis(25) },
+        &cases,
+    )
+    .await?;
     println!("{}", serde_json::to_string_pretty(&outcome)?);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_4_mutated_components_harm_only_themselves() -> anyhow::Result<()> {
-    let outcome = mutants::run(MUTANTS, 1).await?;
+    let outcome = mutants::run(Command::new(binary("oarlock")?), MUTANTS, 1).await?;
     println!("{}", serde_json::to_string_pretty(&outcome)?);
     assert!(outcome.refused > 0 && outcome.served > 0, "mutants are neither all broken nor all whole");
     Ok(())

@@ -68,9 +68,21 @@ impl HostProcess {
     ///
     /// When the binary is missing or cannot be started.
     pub fn start<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = A>) -> anyhow::Result<Self> {
+        Self::start_program(Command::new(binary("oarlock")?), arguments)
+    }
+
+    /// Starts this program with these arguments and `--output json`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start_program<A: AsRef<std::ffi::OsStr>>(
+        mut command: Command,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> anyhow::Result<Self> {
         // A host must not go back to a version that another test's host kept.
         let state = tempfile::tempdir()?;
-        let mut child = Command::new(binary("oarlock")?)
+        let mut child = command
             .args(arguments)
             .env("OARLOCK_STATE_DIR", state.path())
             .args(["--output", "json"])

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use tokio::process::Command;
 
 use self::bound::Bound;
 use self::cases::Case;
@@ -62,14 +63,15 @@ pub struct Outcome {
     pub reasons: BTreeMap<String, String>,
 }
 
-/// Runs a host with three good plugins, first alone, then beside the hostile ones, then alone again.
+/// Runs a host with three good plugins, first alone, then beside the hostile ones, then alone again. `host`
+/// is the program.
 ///
 /// # Errors
 ///
 /// When a good plugin misses anything, when the host's memory exceeds its bound, when the status does not
 /// name a hostile plugin's reason, or when the host keeps resources of plugins that were removed.
-pub async fn run(settings: Settings, cases: &[Case]) -> anyhow::Result<Outcome> {
-    let mut stage = Stage::start(&[]).await?;
+pub async fn run(host: Command, settings: Settings, cases: &[Case]) -> anyhow::Result<Outcome> {
+    let mut stage = Stage::start_program(host, &[]).await?;
     // The first changes compile code, fill caches and open connections.
     stage.change(settings.changes / 4, Duration::ZERO).await?;
     let alone = stage.measure(settings.changes, settings.pace).await?;
@@ -83,7 +85,7 @@ pub async fn run(settings: Settings, cases: &[Case]) -> anyhow::Result<Outcome> 
     say("measured beside hostile plugins");
     stage.expect_health().await?;
     let peak = stage.peak();
-    let bound = bound::of(cases, &stage.status().await?);
+    let bound = bound::of(cases, &stage.page("/metrics").await?.1);
 
     stage.unload(cases).await?;
     say("unloaded");

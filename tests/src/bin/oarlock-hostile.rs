@@ -3,17 +3,26 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the program prints its result")]
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use oarlock_tests::host_process::binary;
 use oarlock_tests::hostile::{Settings, cases, mutants, run};
+use tokio::process::Command;
 
 /// Runs good plugins without and beside hostile ones, and prints what it saw as one line of JSON.
 #[derive(Parser)]
 struct Args {
-    /// The number of hostile plugins.
-    #[arg(long, default_value_t = 25)]
-    hostile: usize,
+    /// The number of hostile plugins, of all kinds. Without it: 25 that are hostile all the time.
+    #[arg(long)]
+    hostile: Option<usize>,
+    /// The program of the host. Without it, the one beside this program.
+    #[arg(long)]
+    host: Option<PathBuf>,
+    /// The CPUs of the host, a list as `taskset` reads it. Without it, the host uses those of this program.
+    #[arg(long)]
+    host_cpus: Option<String>,
     /// Changes of objects in each of the two measured parts.
     #[arg(long, default_value_t = 2_000)]
     changes: usize,
@@ -30,13 +39,24 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let Args { hostile, changes, pace_ms, mutants, from } = Args::parse();
-    if let Some(mutants) = mutants {
-        println!("{}", serde_json::to_string(&mutants::run(mutants, from).await?)?);
-        return Ok(());
-    }
-    let settings = Settings { changes, pace: Duration::from_millis(pace_ms) };
-    let outcome = run(settings, &cases::some(hostile)).await?;
-    println!("{}", serde_json::to_string(&outcome)?);
+    let Args { hostile, host, host_cpus, changes, pace_ms, mutants, from } = Args::parse();
+    let host = host.map_or_else(|| binary("oarlock"), Ok)?;
+    let command = match host_cpus {
+        Some(cpus) => {
+            let mut taskset = Command::new("taskset");
+            taskset.args(["--cpu-list", &cpus]).arg(host);
+            taskset
+        }
+        None => Command::new(host),
+    };
+    let outcome = match mutants {
+        Some(mutants) => serde_json::to_string(&mutants::run(command, mutants, from).await?)?,
+        None => {
+            let settings = Settings { changes, pace: Duration::from_millis(pace_ms) };
+            let cases = hostile.map_or_else(cases::at_work, cases::some);
+            serde_json::to_string(&run(command, settings, &cases).await?)?
+        }
+    };
+    println!("{outcome}");
     Ok(())
 }

@@ -39,6 +39,32 @@ enum Source {
 /// The linear memory of each hostile plugin.
 pub const MEMORY: u64 = 24 << 20;
 
+/// The cases of [`at_work`] beside the busy plugins.
+const AT_WORK: [&str; 19] = [
+    "spin-add",
+    "spin-update",
+    "spin-reconcile",
+    "spin-in-start",
+    "requeue-at-once",
+    "allocate",
+    "flood-log",
+    "flood-cache",
+    "flood-client",
+    "flood-event",
+    "flood-config",
+    "flood-keys",
+    "flood-events",
+    "flood-series",
+    "flood-namespaces",
+    "scan",
+    "trap-update",
+    "trap-add",
+    "flood-waits",
+];
+
+/// Plugins of [`at_work`] that always have a key to reconcile, and compute 2 ms for it.
+const BUSY: [&str; 6] = ["busy-1", "busy-2", "busy-3", "busy-4", "busy-5", "busy-6"];
+
 const DEADLINE: &str = "exceeded its deadline";
 const MEMORY_LIMIT: &str = "memory limit";
 const TRAP: &str = "trapped";
@@ -149,6 +175,18 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
+/// Returns 25 plugins that are hostile all the time: together they want far more CPU time than there is.
+/// Their calls have a deadline of a second, and they make few requests, since the API server is not what is
+/// measured.
+#[must_use]
+pub fn at_work() -> Vec<Case> {
+    let limits = json!({"callDeadline": "1s", "requestsPerSecond": 10});
+    let busy =
+        BUSY.map(|name| Case { name, component: Source::Mode("busy"), reasons: &[], limits: limits.clone() });
+    let others = all().into_iter().filter(|case| AT_WORK.contains(&case.name));
+    busy.into_iter().chain(others.map(|case| Case { limits: limits.clone(), ..case })).collect()
+}
+
 /// Returns `n` hostile plugins of all kinds, or all if there are fewer.
 #[must_use]
 pub fn some(n: usize) -> Vec<Case> {
@@ -216,5 +254,6 @@ mod tests {
     fn some_cases_are_as_many_as_asked_for() {
         let all = all().len();
         assert_eq!([0, 1, 25, all, all + 1].map(|n| some(n).len()), [0, 1, 25, all, all]);
+        assert_eq!(at_work().len(), 25);
     }
 }

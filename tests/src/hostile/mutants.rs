@@ -7,6 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
 use serde_json::json;
+use tokio::process::Command;
 
 use super::bound::Bound;
 use super::process::Resources;
@@ -109,14 +110,14 @@ pub struct Outcome {
     pub bound: Bound,
 }
 
-/// Runs mutants of real components beside three good plugins, `BATCH` at a time. The seed of the first mutant
-/// is `from`.
+/// Runs mutants of real components beside three good plugins, `BATCH` at a time. `host` is the program; the
+/// seed of the first mutant is `from`.
 ///
 /// # Errors
 ///
 /// When the host ends or is not healthy, when a good plugin misses anything, when the host's memory exceeds
 /// its bound, or when the host keeps resources of mutants that were removed.
-pub async fn run(mutants: u64, from: u64) -> anyhow::Result<Outcome> {
+pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outcome> {
     let guests = ["hostile", "declares-the-most", "traps", "hello-c"];
     let read = |name: &&str| fs::read(checkout().join(format!("target/guests/{name}.wasm")));
     let mut components: Vec<Vec<u8>> = guests.iter().map(read).collect::<Result<_, _>>()?;
@@ -124,14 +125,20 @@ pub async fn run(mutants: u64, from: u64) -> anyhow::Result<Outcome> {
     // The compiled mutants go with the folder.
     let code = tempfile::tempdir()?;
     let code = code.path().to_string_lossy().into_owned();
-    let mut stage = Stage::start(&["--cache-dir", &code]).await?;
+    let mut stage = Stage::start_program(host, &["--cache-dir", &code]).await?;
     stage.change(80, Duration::ZERO).await?;
     stage.judge().await?;
     let before = stage.resources()?;
-    let mut outcome =
-        Outcome { mutants, before, bound: super::bound::of_plugins(BATCH), ..Outcome::default() };
+    let mut outcome = Outcome {
+        mutants,
+        before,
+        bound: super::bound::of_plugins(BATCH, super::cases::MEMORY),
+        ..Outcome::default()
+    };
     let mut number = from;
     while number < from + mutants {
+        // Earlier lines are about earlier mutants, and there are many.
+        let n_before = stage.host().printed().lines.len();
         let batch: Vec<String> =
             (number..(number + BATCH).min(from + mutants)).map(|number| format!("mutant-{number}")).collect();
         for name in &batch {
@@ -147,8 +154,11 @@ pub async fn run(mutants: u64, from: u64) -> anyhow::Result<Outcome> {
         let verdicts = stage
             .host()
             .wait_for("a verdict of each mutant", |printed| {
+                let new = &printed.lines[n_before..];
                 let verdict = |name: &String| {
-                    let of = |event| printed.events(event).any(|line| line["plugin"] == *name);
+                    let of = |event: &str| {
+                        new.iter().any(|line| line["event"] == event && line["plugin"] == **name)
+                    };
                     match () {
                         () if of("plugin-loaded") => Some(Verdict::Served),
                         () if of("plugin-refused") => Some(Verdict::Refused),

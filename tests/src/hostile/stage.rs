@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::process::Command;
 use tokio::task::JoinHandle;
 
 use super::cases::Case;
@@ -23,7 +24,7 @@ use super::process::Resources;
 use super::troubles;
 use crate::chain_check::{Subscription, Violation, ViolationKind, check};
 use crate::cluster::Cluster;
-use crate::host_process::{HostProcess, checkout};
+use crate::host_process::{HostProcess, binary, checkout};
 use crate::recorder::Recorder;
 use crate::wait::wait_until;
 
@@ -103,6 +104,15 @@ impl Stage {
     ///
     /// When the host does not start.
     pub async fn start(arguments: &[&str]) -> anyhow::Result<Self> {
+        Self::start_program(Command::new(binary("oarlock")?), arguments).await
+    }
+
+    /// Starts this program as the host; see [`Stage::start`].
+    ///
+    /// # Errors
+    ///
+    /// When the host does not start.
+    pub async fn start_program(host: Command, arguments: &[&str]) -> anyhow::Result<Self> {
         let server = DevCluster::start(Config::default()).await?;
         let cluster = Cluster::connect(Kubeconfig::from_yaml(&server.kubeconfig())?).await?;
         let kubeconfig = cluster.path("administrator.kubeconfig");
@@ -120,7 +130,7 @@ impl Stage {
         all.extend(arguments);
         let mut all: Vec<_> = all.into_iter().map(PathBuf::from).collect();
         all.extend(["--kubeconfig".into(), kubeconfig, "--plugins".into(), plugins]);
-        let mut host = HostProcess::start(all)?;
+        let mut host = HostProcess::start_program(host, all)?;
         let admin = host
             .wait_for("the admin pages", |printed| {
                 printed.events("admin-listening").find_map(|line| line["address"].as_str().map(str::to_owned))

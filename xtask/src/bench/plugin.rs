@@ -4,11 +4,13 @@
 //! starts a host of its own. CPU time and memory are those of the host's process, read from the kernel.
 
 mod host;
+mod hostile;
 mod peers;
 mod runs;
 mod scale;
 mod swaps;
 mod table;
+mod writes;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -31,7 +33,7 @@ const GUESTS: [&str; 3] = ["measured", "hello-ts", "hello-python"];
 type Group = (&'static str, fn(&Bench, &mut Figures) -> Result<()>);
 
 /// All groups, in order.
-const GROUPS: [Group; 11] = [
+const GROUPS: [Group; 13] = [
     ("path", runs::path),
     ("reads", runs::reads),
     ("load", runs::load),
@@ -40,7 +42,9 @@ const GROUPS: [Group; 11] = [
     ("idle", runs::idle),
     ("start", runs::start),
     ("paced", runs::paced),
+    ("writes", writes::writes),
     ("swaps", swaps::swaps),
+    ("hostile", hostile::hostile),
     ("scale", scale::scale),
     ("controllers", peers::controllers),
 ];

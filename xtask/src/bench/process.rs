@@ -16,6 +16,17 @@ pub(crate) enum Core {
     Server,
 }
 
+impl Core {
+    /// Returns the CPU as `taskset` reads it: `None` where programs run anywhere.
+    pub(crate) fn cpu(self) -> Option<&'static str> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (cores >= 2 && command::exists("taskset")).then_some(match self {
+            Self::Subject => "0",
+            Self::Server => "1",
+        })
+    }
+}
+
 /// A running program that has reported its address. Dropping it ends the program.
 pub(crate) struct Running {
     child: Child,
@@ -27,16 +38,9 @@ pub(crate) struct Running {
 /// Returns the command that runs a program on a core. Without `taskset`, or with one core, the program runs
 /// anywhere.
 pub(crate) fn pinned(program: &Path, core: Core) -> Command {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if cores < 2 || !command::exists("taskset") {
-        return Command::new(program);
-    }
-    let number = match core {
-        Core::Subject => 0,
-        Core::Server => 1,
-    };
+    let Some(cpu) = core.cpu() else { return Command::new(program) };
     let mut taskset = Command::new("taskset");
-    taskset.args(["--cpu-list", &number.to_string()]).arg(program);
+    taskset.args(["--cpu-list", cpu]).arg(program);
     taskset
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask soak mutants` and `cargo xtask soak swaps`: the tests of plugins that take longer than
 //! `cargo xtask test` should.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -18,6 +19,9 @@ pub(crate) struct MutantsArgs {
     /// The seed of the first mutant.
     #[arg(long, default_value_t = 1)]
     from: u64,
+    /// Runs this binary of the host, such as a released one, instead of building one.
+    #[arg(long, value_name = "FILE")]
+    host: Option<PathBuf>,
 }
 
 /// Swaps two plugins again and again while events flow; records whether nothing was lost.
@@ -32,11 +36,14 @@ pub(crate) struct SwapsArgs {
 
 impl MutantsArgs {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { count, from } = self;
+        let Self { count, from, host } = self;
         guests::build(&["hostile", "declares-the-most", "traps", "hello-c", "hello-rust"].map(String::from))?;
         progress::step("the host", cargo::build_programs)?;
         let mut run = Command::new(checkout::program("oarlock-hostile")?);
         run.args(["--mutants", &count.to_string(), "--from", &from.to_string()]);
+        if let Some(host) = host {
+            run.arg("--host").arg(host);
+        }
         let output =
             run.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot run the mutants")?;
         let stdout = String::from_utf8_lossy(&output.stdout);

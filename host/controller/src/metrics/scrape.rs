@@ -459,6 +459,12 @@ fn usage(
         "oarlock_plugin_linear_memory_bytes",
         "Linear memory of the plugin's instances.",
         by_plugin(|it| it.linear_memory_bytes as f64),
+    )?;
+    gauges(
+        encoder,
+        "oarlock_plugin_linear_memory_peak_bytes",
+        "Largest linear memory of the plugin's instances together so far.",
+        by_plugin(|it| it.linear_memory_peak_bytes as f64),
     )
 }
 

@@ -47,6 +47,8 @@ pub struct UsageView {
     pub instances_made: u64,
     /// Linear memory of the instances that exist now, in bytes.
     pub linear_memory_bytes: u64,
+    /// The largest linear memory of all its instances together so far, in bytes.
+    pub linear_memory_peak_bytes: u64,
 }
 
 /// One instance, for as long as it exists.
@@ -71,6 +73,7 @@ struct Counts {
     instances: AtomicU64,
     instances_made: AtomicU64,
     linear_memory_bytes: AtomicU64,
+    linear_memory_peak_bytes: AtomicU64,
 }
 
 // === impl Usage ===
@@ -92,6 +95,7 @@ impl Usage {
             instances,
             instances_made,
             linear_memory_bytes,
+            linear_memory_peak_bytes,
         } = &*self.counts;
         let host_cpu_ns = host_cpu_ns.load(Relaxed);
         UsageView {
@@ -107,6 +111,7 @@ impl Usage {
             instances: instances.load(Relaxed),
             instances_made: instances_made.load(Relaxed),
             linear_memory_bytes: linear_memory_bytes.load(Relaxed),
+            linear_memory_peak_bytes: linear_memory_peak_bytes.load(Relaxed),
         }
     }
 
@@ -156,9 +161,11 @@ impl InstanceUse {
 
     /// Sets the size of the instance's linear memories.
     pub(crate) fn set_linear_memory(&mut self, bytes: u64) {
-        let total = &self.usage.counts.linear_memory_bytes;
+        let Counts { linear_memory_bytes: total, linear_memory_peak_bytes: peak, .. } = &*self.usage.counts;
         // Wraps for a smaller size, which subtracts.
-        total.fetch_add(bytes.wrapping_sub(self.linear_memory_bytes), Relaxed);
+        let more = bytes.wrapping_sub(self.linear_memory_bytes);
+        let total = total.fetch_add(more, Relaxed).wrapping_add(more);
+        peak.fetch_max(total, Relaxed);
         self.linear_memory_bytes = bytes;
     }
 }
@@ -194,6 +201,7 @@ mod tests {
         drop(one);
         let view = usage.view();
         assert_eq!((view.instances, view.instances_made, view.linear_memory_bytes), (1, 2, 10));
+        assert_eq!(view.linear_memory_peak_bytes, 110);
     }
 
     #[test]

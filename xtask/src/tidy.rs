@@ -1,11 +1,12 @@
 //! `cargo xtask tidy`: the rules of this repository that no lint knows.
 //!
 //! Here are the rules for manifests, lock files and ARCHITECTURE.md. The others: [`source`] for one file's
-//! shape, [`clauses`] for the codes of docs/informer-semantics.md, [`words`] for words that the glossary
-//! bans, [`commits`] for commit subjects.
+//! shape, [`clauses`] for the codes of docs/informer-semantics.md, [`limits`] for the tests of
+//! docs/limits.md, [`words`] for words that the glossary bans, [`commits`] for commit subjects.
 
 mod clauses;
 mod commits;
+mod limits;
 mod source;
 mod words;
 
@@ -65,6 +66,8 @@ pub(crate) fn check() -> Result<()> {
     let clauses = clauses::Clauses::parse(&semantics)?;
     let words = words::BannedWords::parse(&architecture)?;
 
+    let mut limits = limits::Tests::parse(&read(Path::new(limits::PAGE))?)?;
+
     let mut faults = Vec::new();
     for file in tracked(&[])? {
         // Not text: a picture, a dictionary, a corpus of the fuzzer.
@@ -72,10 +75,12 @@ pub(crate) fn check() -> Result<()> {
         faults.extend(source::faults(&file, &text));
         faults.extend(clauses.faults(&file, &text));
         faults.extend(words.faults(&file, &text));
+        limits.look_in(&file, &text);
     }
     for (krate, forbidden) in ARROWS {
         faults.extend(manifest_faults(krate, forbidden, &read(&Path::new(krate).join("Cargo.toml"))?));
     }
+    faults.extend(limits.faults());
     faults.extend(lockfile_faults()?);
     faults.extend(map_faults(&architecture, |path| checkout::root().join(path).exists()));
     faults.extend(commits::faults()?);

@@ -190,4 +190,38 @@ mod tests {
         insta::assert_snapshot!(limits.check().unwrap_err(), @"limits.callDeadline: 0ms is not between 1ms and 10m");
         assert_eq!(Limits::default().check(), Ok(()));
     }
+
+    /// The table of docs/limits.md has each setting, with the default and the range of the code.
+    #[test]
+    fn the_page_of_limits_has_every_setting_with_its_default_and_range() {
+        let page = include_str!("../../../docs/limits.md");
+        let separated = |number: String| {
+            let digits = number.len();
+            let separate = |(n, digit): (usize, char)| {
+                let comma = (n > 0 && (digits - n).is_multiple_of(3)).then_some(',');
+                comma.into_iter().chain([digit])
+            };
+            number.chars().enumerate().flat_map(separate).collect::<String>()
+        };
+        let shown = |text: &str| match text.parse::<u64>() {
+            Ok(_) => separated(text.to_owned()),
+            Err(_) => text.to_owned(),
+        };
+        let defaults = serde_json::to_value(Limits::default()).unwrap();
+        for (name, default) in defaults.as_object().unwrap() {
+            let (default, beyond) = match default {
+                serde_json::Value::String(text) if text.ends_with('s') => {
+                    (format!("`{text}`"), "\"100000m\"")
+                }
+                serde_json::Value::String(text) => (format!("`{text}`"), "\"1000000Gi\""),
+                number => (separated(number.to_string()), "4294967295"),
+            };
+            let error = parse(&format!("{{\"{name}\":{beyond}}}")).unwrap().check().unwrap_err();
+            assert_eq!(error.field, name);
+            let range = format!("{} to {}", shown(&error.least), shown(&error.most));
+            let row = page.lines().find(|line| line.starts_with(&format!("| `limits.{name}`: ")));
+            let cells: Vec<_> = row.unwrap_or_else(|| panic!("no row of {name}")).split(" | ").collect();
+            assert_eq!((cells[1], cells[2]), (&*default, &*range), "{name}");
+        }
+    }
 }

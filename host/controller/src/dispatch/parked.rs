@@ -121,3 +121,15 @@ impl ActiveGeneration {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promise_4_the_error_of_what_is_parked_is_cut() {
+        let note = ParkedNote::new("failed", 6, &"é".repeat(10_000));
+        assert_eq!(note.last_error, "é".repeat(MAX_ERROR_BYTES / 2));
+        assert_eq!(ParkedNote::new("failed", 6, "x€").last_error, "x€");
+    }
+}

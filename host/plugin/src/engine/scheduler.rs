@@ -7,9 +7,9 @@
 //! begins at the virtual time of the plugin that ran last, so idleness is no credit.
 //!
 //! A guest that usually runs for a short time, and whose plugin has used no more than the others, need not
-//! wait for a permit: a bounded number of such brief guests run beyond the permits. When the slice of one ends,
-//! it is queued like any other. So a plugin that is called now and then does not wait behind those that always
-//! run.
+//! wait for a permit: a bounded number of such brief guests run beyond the permits. When the slice of one
+//! ends, it is queued like any other. So a plugin that is called now and then does not wait behind those that
+//! always run.
 //!
 //! A permit is held during a poll, and while a guest with an ended time slice is in the runtime's queue;
 //! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.

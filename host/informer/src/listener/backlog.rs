@@ -1,12 +1,15 @@
 //! The backlog of one listener: a queue of notifications per object.
 //!
 //! A plain data structure: it does not wait, lock or match, and reads the clock only for back-off. Each
-//! object in the map is *ready*, *in flight*, *backing off*, *deferred* or *parked*; other objects are not in
-//! the map. Of the ready objects, the one whose first notification came first is delivered first, save that
-//! initial adds come after new work (`ready.rs`). So without failures and initial adds notifications are
-//! delivered in the order in which they came, save that an object in flight waits.
+//! object in the map is *ready*, *in flight*, *backing off*, *deferred* or *parked*; other objects are not
+//! in the map. The initial adds of a snapshot wait in a list (`initial_adds.rs`): an object of it comes
+//! into the map when it is delivered, or changes. Of the ready objects, the one whose first notification
+//! came first is delivered first, save that initial adds come after new work (`ready.rs`). So without
+//! failures and initial adds notifications are delivered in the order in which they came, save that an
+//! object in flight waits.
 
 mod charges;
+mod initial_adds;
 mod ready;
 mod states;
 mod transfer;
@@ -19,17 +22,17 @@ use oarlock_flow_control::clock;
 use tokio::time::Instant;
 
 use self::charges::n_charged_bytes;
-use self::ready::ReadyQueue;
+use self::ready::{Next, ReadyQueue};
 use super::account::BacklogAccount;
 use super::notification::{Delivery, Notification, Outcome};
 use super::values::NotificationFields;
 use crate::names::{KeyMap, ObjectKey};
 
 /// The map keeps room for this many objects when it shrinks.
-const MIN_CAPACITY: usize = 64;
+const MIN_CAPACITY: usize = 28;
 
 /// How many empty queues are kept for the next objects.
-const MAX_SPARE: usize = 32;
+const MAX_SPARE: usize = 8;
 /// A queue with room for more notifications is not kept.
 const MAX_SPARE_CAPACITY: usize = 4;
 
@@ -45,6 +48,8 @@ pub(super) struct Backlog {
     /// How many bytes this backlog has charged to the account.
     charged: usize,
     objects: KeyMap<ObjectQueue>,
+    /// The deliveries of the objects that are in flight: few, so that entries of `objects` are small.
+    in_flight: KeyMap<InFlight>,
     spare_queues: Vec<VecDeque<Pending>>,
     ready: ReadyQueue,
     /// The objects in back-off, by its end and the ticket of their first notification.
@@ -54,7 +59,6 @@ pub(super) struct Backlog {
     first_ticket: u64,
     next_ticket: u64,
     n_waiting: usize,
-    n_in_flight: usize,
     n_parked: usize,
     /// How many initial adds are not finished.
     n_initial: usize,
@@ -96,8 +100,11 @@ struct ObjectQueue {
 #[derive(Debug)]
 enum ObjectState {
     Ready,
-    InFlight(InFlight),
-    BackingOff { until: Instant },
+    /// Its delivery is in `in_flight`.
+    InFlight,
+    BackingOff {
+        until: Instant,
+    },
     Deferred,
     Parked,
 }
@@ -127,6 +134,7 @@ impl Backlog {
             account,
             charged: 0,
             objects: KeyMap::default(),
+            in_flight: KeyMap::default(),
             spare_queues: Vec::new(),
             ready: ReadyQueue::default(),
             backing_off: BTreeMap::new(),
@@ -134,7 +142,6 @@ impl Backlog {
             first_ticket: MIDDLE_TICKET,
             next_ticket: MIDDLE_TICKET,
             n_waiting: 0,
-            n_in_flight: 0,
             n_parked: 0,
             n_initial: 0,
             n_delivered: 0,
@@ -156,6 +163,7 @@ impl Backlog {
         fields: NotificationFields,
         now: Instant,
     ) {
+        self.queue_listed(&key);
         let is_initial = matches!(notification, Notification::Added { is_in_initial_list: true, .. });
         self.n_initial += usize::from(is_initial);
         let ticket = self.next_ticket;
@@ -171,6 +179,11 @@ impl Backlog {
             is_initial,
             is_merged: false,
         };
+        self.push_pending(key, pending);
+    }
+
+    fn push_pending(&mut self, key: ObjectKey, pending: Pending) {
+        let (ticket, is_initial) = (pending.ticket, pending.is_initial);
         let is_full = self.n_waiting >= self.limit || self.account.is_full();
         self.charge(n_charged_bytes(&pending));
         match self.objects.entry(key) {
@@ -191,14 +204,14 @@ impl Backlog {
                         let first = queue.waiting.front().map_or(ticket, |first| first.ticket);
                         self.ready.promote(first);
                     }
-                    ObjectState::InFlight(_) if !is_full && !has_failed => {}
+                    ObjectState::InFlight if !is_full && !has_failed => {}
                     ObjectState::Ready => {
                         let key = occupied.key().clone();
                         self.leave_ready(&key);
                         self.merge_waiting(&key);
                         self.become_ready(key);
                     }
-                    ObjectState::InFlight(_) => {
+                    ObjectState::InFlight => {
                         let key = occupied.key().clone();
                         self.merge_waiting(&key);
                     }
@@ -228,8 +241,10 @@ impl Backlog {
     /// Takes the first notification of the ready object that is next; the object is in flight from then on.
     pub(super) fn take(&mut self) -> Option<Delivery> {
         self.end_back_off();
-        let key = self.ready.pop()?;
-        self.take_first(key)
+        match self.ready.pop()? {
+            Next::Queued(key) => self.take_first(key),
+            Next::Listed(initial) => Some(self.take_listed(initial)),
+        }
     }
 
     /// Takes the notification of a deferred object; none if the object is not deferred.
@@ -248,7 +263,14 @@ impl Backlog {
 
     fn take_first(&mut self, key: ObjectKey) -> Option<Delivery> {
         let queue = self.objects.get_mut(&key)?;
-        let mut pending = queue.waiting.pop_front()?;
+        let pending = queue.waiting.pop_front()?;
+        queue.state = ObjectState::InFlight;
+        self.n_waiting -= 1;
+        Some(self.begin_flight(key, pending))
+    }
+
+    /// Begins the delivery of a notification.
+    fn begin_flight(&mut self, key: ObjectKey, mut pending: Pending) -> Delivery {
         pending.tried = true;
         let delivery = Delivery {
             key,
@@ -258,10 +280,8 @@ impl Backlog {
             attempts: pending.attempts,
             arrived: pending.arrived,
         };
-        queue.state = ObjectState::InFlight(InFlight { pending, superseded: Superseded::No });
-        self.n_waiting -= 1;
-        self.n_in_flight += 1;
-        Some(delivery)
+        self.in_flight.insert(delivery.key.clone(), InFlight { pending, superseded: Superseded::No });
+        delivery
     }
 
     /// Returns when the next back-off ends.
@@ -323,12 +343,7 @@ impl Backlog {
     /// Returns all deliveries in flight to the front of their queues. They are ready at once and do not count
     /// as attempts.
     pub(super) fn abandon_in_flight(&mut self) -> usize {
-        let keys: Vec<_> = self
-            .objects
-            .iter()
-            .filter(|(_, queue)| matches!(queue.state, ObjectState::InFlight(_)))
-            .map(|(key, _)| key.clone())
-            .collect();
+        let keys: Vec<_> = self.in_flight.keys().cloned().collect();
         keys.iter().for_each(|key| self.abandon(key));
         keys.len()
     }
@@ -384,7 +399,7 @@ impl Backlog {
     }
 
     pub(super) fn n_in_flight(&self) -> usize {
-        self.n_in_flight
+        self.in_flight.len()
     }
 
     pub(super) fn n_backing_off(&self) -> usize {
@@ -393,7 +408,7 @@ impl Backlog {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.ready.len() == 0 && self.backing_off.is_empty() && self.n_waiting == 0
+        self.is_idle() && self.in_flight.is_empty() && self.backing_off.is_empty() && self.n_waiting == 0
     }
 
     #[cfg(test)]
@@ -419,9 +434,17 @@ impl Backlog {
     pub(super) fn oldest_age(&self, now: Instant) -> Duration {
         let ready = self.ready.oldest();
         let waiting = ready.chain(self.backing_off.values()).chain(&self.deferred);
-        let arrived =
-            waiting.filter_map(|key| self.objects.get(key)?.waiting.front()).map(|first| first.arrived).min();
+        let queued =
+            waiting.filter_map(|key| self.objects.get(key)?.waiting.front()).map(|first| first.arrived);
+        let arrived = queued.chain(self.ready.first_listed_at()).min();
         arrived.map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived))
+    }
+
+    /// Frees the memory that is kept for the next notifications.
+    pub(super) fn free_spare(&mut self) {
+        self.spare_queues = Vec::new();
+        self.objects.shrink_to_fit();
+        self.in_flight.shrink_to_fit();
     }
 
     /// Frees memory after a burst.

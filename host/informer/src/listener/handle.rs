@@ -234,6 +234,12 @@ impl ListenerHandle {
         }
     }
 
+    /// Frees the memory that the backlog keeps for the next notifications. For a consumer that expects none
+    /// for a while.
+    pub fn free_spare(&self) {
+        self.shared.state.lock().backlog.free_spare();
+    }
+
     /// Returns the keys of the parked objects, sorted.
     #[must_use]
     pub fn parked(&self) -> Vec<ObjectKey> {

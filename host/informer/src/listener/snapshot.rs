@@ -10,9 +10,7 @@ use std::vec;
 use tokio::time::Instant;
 
 use super::filter::Filter;
-use super::notification::Notification;
 use super::shared::{ListenerShared, SyncState};
-use super::values::NotificationFields;
 use crate::names::ObjectKey;
 use crate::object::Object;
 
@@ -88,12 +86,7 @@ impl ListenerShared {
                 |key: &ObjectKey| objects.binary_search_by(|object| object.key().cmp(key)).is_ok();
             state.backlog.reset_for_replay(is_visible);
         }
-        let now = Instant::now();
-        for object in objects {
-            let key = object.key().clone();
-            let added = Notification::Added { object, is_in_initial_list: true };
-            state.backlog.push(key, added, NotificationFields::default(), now);
-        }
+        state.backlog.push_snapshot(objects, Instant::now());
         state.backlog.append(Some(since_snapshot));
         self.update_sync(&mut state);
         self.wake.notify_one();

@@ -297,6 +297,10 @@ async fn memory_is_freed_after_a_burst_pl_02() {
     }
     assert_eq!(drain(&mut listener).len(), 5000);
     assert!(listener.shared.state.lock().backlog.capacity() <= 512);
+    listener.free_spare();
+    assert_eq!(listener.shared.state.lock().backlog.capacity(), 0);
+    bench.put("1");
+    assert_eq!(drain(&mut listener), ["update 1@2→5001"]);
 }
 
 // Failures.

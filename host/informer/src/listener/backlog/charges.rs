@@ -17,6 +17,7 @@ impl Backlog {
         if self.n_waiting == 0 {
             return;
         }
+        self.queue_listed(now.key());
         let is_full = self.account.is_full();
         let Some(queue) = self.objects.get_mut(now.key()) else { return };
         let Some(last) = queue.waiting.back_mut() else { return };

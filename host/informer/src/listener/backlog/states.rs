@@ -20,16 +20,15 @@ impl Backlog {
     /// other cases.
     pub(super) fn finish_last(&mut self, key: &ObjectKey) -> bool {
         let EntryRef::Occupied(entry) = self.objects.entry_ref(key) else { return false };
-        let ObjectQueue { state: ObjectState::InFlight(in_flight), waiting, n_outdated_bytes } = entry.get()
-        else {
+        let ObjectQueue { state: ObjectState::InFlight, waiting, n_outdated_bytes } = entry.get() else {
             return false;
         };
         if !waiting.is_empty() {
             return false;
         }
-        let charged = n_charged_bytes(&in_flight.pending) + n_outdated_bytes;
-        self.n_initial -= usize::from(in_flight.pending.counts_for_sync);
-        self.n_in_flight -= 1;
+        let Some(InFlight { pending, .. }) = self.in_flight.remove(key) else { return false };
+        let charged = n_charged_bytes(&pending) + n_outdated_bytes;
+        self.n_initial -= usize::from(pending.counts_for_sync);
         self.n_delivered += 1;
         let ObjectQueue { waiting, .. } = entry.remove();
         self.refund(charged);
@@ -37,26 +36,25 @@ impl Backlog {
         true
     }
 
+    /// Returns an empty queue for an object: a kept one if there is one.
+    pub(super) fn spare_queue(&mut self) -> VecDeque<Pending> {
+        self.spare_queues.pop().unwrap_or_default()
+    }
+
     /// Keeps an empty queue for the next object.
     pub(super) fn keep_spare_queue(&mut self, waiting: VecDeque<Pending>) {
-        if self.spare_queues.len() < MAX_SPARE && waiting.capacity() <= MAX_SPARE_CAPACITY {
+        if self.spare_queues.len() < MAX_SPARE && (1..=MAX_SPARE_CAPACITY).contains(&waiting.capacity()) {
             self.spare_queues.push(waiting);
         }
     }
 
     /// Ends a flight. The caller puts the object into its next state.
     pub(super) fn end_flight(&mut self, key: &ObjectKey) -> Option<InFlight> {
-        let queue = self.objects.get_mut(key)?;
-        match std::mem::replace(&mut queue.state, ObjectState::Ready) {
-            ObjectState::InFlight(in_flight) => {
-                self.n_in_flight -= 1;
-                Some(in_flight)
-            }
-            other => {
-                queue.state = other;
-                None
-            }
+        let in_flight = self.in_flight.remove(key)?;
+        if let Some(queue) = self.objects.get_mut(key) {
+            queue.state = ObjectState::Ready;
         }
+        Some(in_flight)
     }
 
     /// Returns whether a delivery may be repeated after a replay or a change of the visible namespaces.

@@ -40,13 +40,13 @@ impl Backlog {
                 .map(|pending| Pending { attempts: 0, counts_for_sync: false, is_initial: false, ..pending })
                 .collect();
             self.charge(n_charged_bytes_in(&queue.waiting));
-            if let ObjectState::InFlight(in_flight) = &mut queue.state {
-                let charged = n_charged_bytes(&in_flight.pending);
-                self.charge(charged);
+            if let Some(in_flight) = self.in_flight.get_mut(&key) {
                 in_flight.pending.counts_for_sync = false;
                 if in_flight.superseded == Superseded::No {
                     in_flight.superseded = Superseded::ByReplay;
                 }
+                let charged = n_charged_bytes(&in_flight.pending);
+                self.charge(charged);
             } else if queue.waiting.is_empty() {
                 continue;
             } else {
@@ -67,6 +67,9 @@ impl Backlog {
     /// Drops all notifications that wait for objects that are not visible.
     pub(in crate::listener) fn drop_invisible(&mut self, is_visible: impl Fn(&ObjectKey) -> bool) {
         let keys: Vec<_> = self.objects.keys().filter(|key| !is_visible(key)).cloned().collect();
+        let n_dropped = self.ready.retain_listed(&is_visible);
+        self.n_waiting -= n_dropped;
+        self.n_initial -= n_dropped;
         let mut released = 0;
         for key in keys {
             self.leave_ready(&key);
@@ -76,8 +79,10 @@ impl Backlog {
             released += n_charged_bytes_in(&dropped);
             self.n_initial -= dropped.iter().filter(|pending| pending.counts_for_sync).count();
             match &mut queue.state {
-                ObjectState::InFlight(in_flight) => {
-                    in_flight.superseded = Superseded::ByNarrowing;
+                ObjectState::InFlight => {
+                    if let Some(in_flight) = self.in_flight.get_mut(&key) {
+                        in_flight.superseded = Superseded::ByNarrowing;
+                    }
                     continue;
                 }
                 ObjectState::BackingOff { until } => {
@@ -134,6 +139,9 @@ impl Backlog {
         self.first_ticket -= notifications.len() as u64;
         let mut charged = 0;
         for (ticket, (key, notification)) in (self.first_ticket..).zip(notifications) {
+            if self.ready.lists(&key) {
+                continue;
+            }
             if let Entry::Vacant(vacant) = self.objects.entry(key) {
                 let pending = Pending {
                     notification,

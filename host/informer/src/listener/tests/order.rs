@@ -74,3 +74,39 @@ async fn a_change_during_a_replay_goes_before_the_replayed_objects() {
     assert_eq!(peek(&mut listener), "add new@2");
     assert_eq!(peek(&mut listener), "add old-00@1 (initial)");
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_7_an_initial_add_has_no_queue_until_it_is_taken_or_its_object_changes() {
+    let mut bench = Bench::new();
+    let mut listener = late_listener(&mut bench, 50);
+    let capacity = |listener: &Listener| listener.shared.state.lock().backlog.capacity();
+    assert_eq!((capacity(&listener), listener.stats().pending), (0, 50));
+    bench.put("old-07");
+    let delivery = take(&mut listener).unwrap();
+    assert_eq!(outline(&delivery.notification), "add old-07@1 (initial)");
+    assert!(capacity(&listener) < 10);
+    listener.finish(&delivery.key, Outcome::Done);
+    let received = drain(&mut listener);
+    assert_eq!((received.len(), &*received[0]), (50, "update old-07@1→2"));
+    assert!(capacity(&listener) < 10 && listener.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_finds_objects_with_a_queue_and_others() {
+    let mut bench = Bench::new();
+    let mut listener = late_listener(&mut bench, 50);
+    drain(&mut listener);
+    bench.put("old-03");
+    let before = take(&mut listener).unwrap();
+    listener.replay();
+    bench.put("old-05");
+    bench.delete("old-04");
+    assert_eq!(listener.stats().pending, 52);
+    listener.finish(&before.key, Outcome::Done);
+    let received = drain(&mut listener);
+    assert_eq!(received[..2], ["add old-04@1 (initial)", "add old-05@1 (initial)"]);
+    let position = |what: &str| received.iter().position(|it| it == what);
+    assert_eq!(position("add old-03@2 (initial)"), position("add old-02@1 (initial)").map(|it| it + 1));
+    assert_eq!(received.len(), 52);
+    assert!(listener.has_synced());
+}

@@ -66,7 +66,7 @@ pub(crate) fn combined_message(event: &Event) -> String {
 impl Aggregator {
     pub(super) fn new(config: &Config, random: SmallRng) -> Self {
         let Config { max_events, max_interval, .. } = *config;
-        Self { max_events, max_interval, similar: LruCache::new(config.cache_size()), random }
+        Self { max_events, max_interval, similar: LruCache::sparse(config.cache_size()), random }
     }
 
     /// Returns the Event or its aggregate, and the key for counting it (EA-02, EA-03).

@@ -55,7 +55,7 @@ impl Key {
 
 impl Counter {
     pub(super) fn new(config: &Config) -> Self {
-        Self { observed: LruCache::new(config.cache_size()) }
+        Self { observed: LruCache::sparse(config.cache_size()) }
     }
 
     /// Counts an Event. A repeated Event gets the name, resourceVersion and first timestamp of the first one.

@@ -20,7 +20,7 @@ pub(super) struct SpamFilter {
 impl SpamFilter {
     pub(super) fn new(config: &Config) -> Self {
         let Config { per_second, burst, .. } = *config;
-        Self { per_second, burst, buckets: LruCache::new(config.cache_size()) }
+        Self { per_second, burst, buckets: LruCache::sparse(config.cache_size()) }
     }
 
     pub(super) fn passes(&mut self, event: &Event) -> bool {

@@ -36,7 +36,7 @@ struct SeriesEntry {
 
 impl Cache {
     pub(super) fn new(remembered: usize) -> Self {
-        Self { entries: LruCache::new(NonZeroUsize::new(remembered).unwrap_or(NonZeroUsize::MIN)) }
+        Self { entries: LruCache::sparse(NonZeroUsize::new(remembered).unwrap_or(NonZeroUsize::MIN)) }
     }
 
     /// Returns the write for an Event: the first one, and the second one as the start of a series (EV-02).

@@ -284,6 +284,11 @@ impl Dispatcher {
             Step::RetryParked => {
                 active.retry_parked(&self.queue);
             }
+            Step::BecameIdle => {
+                active.free_spare();
+                calls.free_spare();
+                self.queue.free_spare();
+            }
             Step::Restart => {
                 if let Some(taken) = active.lanes.take_empty() {
                     calls.begin(active.job(taken, None), !active.lanes.are_several());

@@ -123,7 +123,8 @@ impl IdentityFollower {
 
     async fn follow(&self, gate: &Gate, on_change: impl Fn(IdentityState)) {
         loop {
-            let now = match gate.account(&self.account).await {
+            // In a box, so that a task that waits for its next check is small.
+            let now = match Box::pin(gate.account(&self.account)).await {
                 Ok(AccountState::Present { uid }) if *uid == *self.uid => IdentityState::Present,
                 Ok(AccountState::Present { .. }) => IdentityState::Replaced,
                 Ok(AccountState::Missing) => IdentityState::Missing,

@@ -70,7 +70,8 @@ pub(crate) fn follow_access(
             loop {
                 let access = match identity.denial() {
                     Some(denial) => Access::Forbidden(denial),
-                    None => gate.access(identity.account(), &resource, &namespaces).await,
+                    // In a box, so that a task that waits for its next question is small.
+                    None => Box::pin(gate.access(identity.account(), &resource, &namespaces)).await,
                 };
                 sender.send_if_modified(|before| {
                     let has_changed = !before.has_same_effect(&access);

@@ -14,13 +14,20 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 /// The interval at which a slow shutdown logs the tasks that it waits for.
 const SHUTDOWN_NOTICE: Duration = Duration::from_secs(5);
+
+/// The number of threads for blocking work that finishes soon. A thread takes memory for a while after its
+/// work, and a hundred plugins that start together would begin one each.
+const BLOCKING_THREADS: usize = 4;
+
+/// How long blocking work waits for one of these threads before it gets a further one.
+const BLOCKING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The effect of a task's end on the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,6 +84,7 @@ struct TasksShared {
     tracker: TaskTracker,
     failures: mpsc::UnboundedSender<Error>,
     running: Mutex<RunningTasks>,
+    blocking: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +107,12 @@ impl Tasks {
     #[must_use]
     pub fn new(token: CancellationToken) -> (Self, Supervisor) {
         let (sender, failures) = mpsc::unbounded_channel();
-        let shared = TasksShared { tracker: TaskTracker::new(), failures: sender, running: Mutex::default() };
+        let shared = TasksShared {
+            tracker: TaskTracker::new(),
+            failures: sender,
+            running: Mutex::default(),
+            blocking: Semaphore::new(BLOCKING_THREADS),
+        };
         let tasks = Self { shared: Arc::new(shared), token };
         (tasks.clone(), Supervisor { tasks, failures })
     }
@@ -161,13 +174,12 @@ impl Tasks {
         let gone = CancellationToken::new();
         let guard = TaskGuard { shared: self.shared.clone(), id: self.shared.add(&name), gone: gone.clone() };
         let asked = token.clone();
-        let work = AssertUnwindSafe(start(token.clone())).catch_unwind();
-        let task = async move {
-            let ended = work.await.map_err(|panic| panic_message(panic.as_ref()));
+        // An async block would hold the work twice: as what it captures, and as what it awaits.
+        let task = AssertUnwindSafe(start(token.clone())).catch_unwind().map(move |ended| {
             let was_asked = asked.is_cancelled();
             drop(guard);
-            at_end(ended, was_asked);
-        };
+            at_end(ended.map_err(|panic| panic_message(panic.as_ref())), was_asked);
+        });
         #[expect(clippy::disallowed_methods, reason = "the one place where tasks are spawned")]
         tokio::spawn(self.shared.tracker.track_future(task));
         Task { token, gone }
@@ -195,7 +207,11 @@ impl Tasks {
     }
 
     /// Runs blocking work, such as reading files, on a thread of its own. Returns none if it panicked.
+    ///
+    /// While [`BLOCKING_THREADS`] of them are busy, it waits for one, but not long: work that hangs must not
+    /// stop the rest.
     pub async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let _permit = tokio::time::timeout(BLOCKING_PATIENCE, self.shared.blocking.acquire()).await;
         tokio::task::spawn_blocking(work).await.ok()
     }
 
@@ -347,6 +363,18 @@ mod tests {
         assert!(!token.is_cancelled());
         token.cancel();
         supervisor.run().await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn blocking_work_has_few_threads_but_does_not_wait_long_for_one() {
+        let (tasks, _supervisor) = Tasks::new(CancellationToken::new());
+        let taken = tasks.shared.blocking.acquire_many(BLOCKING_THREADS as u32).await.unwrap();
+        let began = tokio::time::Instant::now();
+        assert_eq!(tasks.blocking(|| 1).await, Some(1), "the threads hang");
+        assert_eq!(began.elapsed(), BLOCKING_PATIENCE);
+        let (waiting, ()) = tokio::join!(tasks.blocking(|| 2), async { drop(taken) });
+        assert_eq!((waiting, began.elapsed()), (Some(2), BLOCKING_PATIENCE), "as soon as one is free");
+        assert_eq!(tasks.blocking(|| panic!("as intended")).await, None::<()>);
     }
 
     #[tokio::test]

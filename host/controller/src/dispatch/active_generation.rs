@@ -88,6 +88,8 @@ pub(super) enum Step {
     RetryParked,
     /// It is time for a fresh instance.
     Restart,
+    /// The last instance was dropped, since it was idle.
+    BecameIdle,
     /// A call is due.
     Call(DueCall),
     /// A call in crash back-off is due.
@@ -287,6 +289,11 @@ impl ActiveGeneration {
     pub(super) fn job(&self, taken: Taken, work: Option<Work>) -> Job {
         let Taken { lane, instance } = taken;
         Job { generation: self.number, lane, instance, maker: self.maker.clone(), work }
+    }
+
+    /// Frees the memory that is kept for the next notifications.
+    pub(super) fn free_spare(&self) {
+        self.subscriptions.iter().for_each(|it| it.listener.free_spare());
     }
 
     /// Begins the life of a fresh instance that replaces a lost one. Unless the plugin is stateless, it

@@ -112,6 +112,13 @@ impl Calls {
         }
     }
 
+    /// Frees the memory that is kept for the next calls.
+    pub(super) fn free_spare(&mut self) {
+        if self.is_empty() {
+            *self = Self::new(self.tasks.clone());
+        }
+    }
+
     /// Makes room for the calls of another generation. Returns the due calls that are held.
     pub(super) fn switch(&mut self) -> Vec<DueCall> {
         if std::mem::take(&mut self.is_inline_busy) {

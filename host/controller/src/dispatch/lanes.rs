@@ -98,6 +98,11 @@ impl Lanes {
         self.n_busy
     }
 
+    /// Returns whether there is no instance.
+    pub(super) fn are_empty(&self) -> bool {
+        self.empty.len() == self.lanes.len()
+    }
+
     /// Returns whether calls can be made: now, or when a call in progress ends.
     pub(super) fn serve(&self) -> bool {
         self.restart_at.is_none() || !self.idle.is_empty() || self.n_busy > 0

@@ -288,6 +288,17 @@ impl PluginQueue {
         }
     }
 
+    /// Frees the memory that is kept for the next keys.
+    pub(super) fn free_spare(&self) {
+        let mut state = self.state.lock();
+        let PluginQueueState { held, charge: _, failures, parked, deferred, versions } = &mut *state;
+        [held, parked, deferred].into_iter().for_each(HashSet::shrink_to_fit);
+        failures.shrink_to_fit();
+        versions.shrink_to_fit();
+        drop(state);
+        self.initial_keys.lock().shrink_to_fit();
+    }
+
     /// Returns how many calls in a row failed for the key.
     pub(super) fn n_failures(&self, key: &Key) -> u32 {
         self.state.lock().failures.get(key).copied().unwrap_or(0)

@@ -58,6 +58,9 @@ impl ActiveGeneration {
         }
         if is_over(self.lanes.idle_due()) {
             self.lanes.drop_idle(self.latest);
+            if self.lanes.are_empty() {
+                return Some(Step::BecameIdle);
+            }
         }
         None
     }

@@ -5,8 +5,9 @@
 //! user name and groups. There is no second permission language and no way around the gate.
 //!
 //! - The gate uses an answer for [`ALLOWED_FOR`] or [`DENIED_FOR`], counted from when it *asked*: a right
-//!   that is revoked is gone here after [`ALLOWED_FOR`] at the latest.
-//! - Callers that ask the same question at the same time share one review.
+//!   that is revoked is gone here after [`ALLOWED_FOR`] at the latest. A subscription asks every five
+//!   seconds, so its notifications stop up to five seconds later (docs/operating.md has the times).
+//! - Callers that ask the same question at the same time share one review, or one look at the account.
 //! - When the API server cannot be asked, the decision is [`Access::Unknown`], never a guess.
 //! - A ServiceAccount that does not exist may do nothing, whatever RBAC still grants to its name.
 //! - Each account has a [rate](REVIEWS_PER_SECOND) of questions and a [number](MOST_ANSWERS) of cached
@@ -37,7 +38,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::decision::{Access, Denial};
 pub(crate) use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
-use self::review_cache::{CachedReview, PendingReview, ReviewCache};
+use self::review_cache::{CachedReview, PendingAccount, PendingReview, ReviewCache};
 use crate::account::Account;
 
 /// How long the gate uses an answer that allows.
@@ -188,16 +189,19 @@ impl Gate {
     ///
     /// When the API server cannot be asked.
     pub(crate) async fn account(&self, account: &Account) -> Result<AccountState, Error> {
-        let cache = self.cache_of(account);
-        if let Some(state) = cache.account_state() {
-            return Ok(state);
+        self.cache_of(account).account_state(|| self.ask_account(account.clone())).await
+    }
+
+    /// Returns a question whether an account exists, whose answer any number of callers may await.
+    fn ask_account(&self, account: Account) -> PendingAccount {
+        let reviewer = Arc::clone(&self.reviewer);
+        async move {
+            tokio::time::timeout(ASK_TIMEOUT, reviewer.account_state(&account))
+                .await
+                .unwrap_or_else(|_| Err(Error::Unavailable { account: account.clone(), reason: no_answer() }))
         }
-        let asked_at = Instant::now();
-        let state = tokio::time::timeout(ASK_TIMEOUT, self.reviewer.account_state(account))
-            .await
-            .unwrap_or_else(|_| Err(Error::Unavailable { account: account.clone(), reason: no_answer() }))?;
-        cache.store_account_state(asked_at, state.clone());
-        Ok(state)
+        .boxed()
+        .shared()
     }
 
     async fn decide(

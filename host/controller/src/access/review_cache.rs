@@ -19,12 +19,21 @@ const EXPIRE_ABOVE: usize = 1_024;
 /// A review that was begun, or its answer.
 pub(super) type PendingReview = Shared<BoxFuture<'static, Result<bool, Error>>>;
 
+/// A question whether an account exists, or its answer.
+pub(super) type PendingAccount = Shared<BoxFuture<'static, Result<AccountState, Error>>>;
+
 /// Everything that the gate remembers about one account.
 pub(super) struct ReviewCache {
     rate: TokenBucket,
     reviews: Mutex<CachedReviews>,
     decisions: Mutex<HashMap<AccessKey, CachedAccess>>,
-    account: Mutex<Option<(Instant, AccountState)>>,
+    account: Mutex<Option<CachedAccount>>,
+}
+
+/// The last question whether the account exists.
+struct CachedAccount {
+    asked_at: Instant,
+    answer: PendingAccount,
 }
 
 /// One review, and how long its answer may be used.
@@ -99,19 +108,15 @@ impl ReviewCache {
         }
     }
 
-    /// Returns whether the account exists, if the gate asked that recently.
-    pub(super) fn account_state(&self) -> Option<AccountState> {
-        let account = self.account.lock();
-        let (asked_at, state) = account.as_ref()?;
-        let valid_for = match state {
-            AccountState::Present { .. } => PRESENT_FOR,
-            AccountState::Missing => MISSING_FOR,
-        };
-        (asked_at.elapsed() < valid_for).then(|| state.clone())
-    }
-
-    pub(super) fn store_account_state(&self, asked_at: Instant, state: AccountState) {
-        *self.account.lock() = Some((asked_at, state));
+    /// Returns whether the account exists: what the gate asked recently, or asks now.
+    pub(super) fn account_state(&self, ask: impl FnOnce() -> PendingAccount) -> PendingAccount {
+        let mut account = self.account.lock();
+        if let Some(cached) = account.as_ref().filter(|cached| cached.is_valid()) {
+            return cached.answer.clone();
+        }
+        let answer = ask();
+        *account = Some(CachedAccount { asked_at: Instant::now(), answer: answer.clone() });
+        answer
     }
 
     /// Drops what is not valid any more, and returns how much is left.
@@ -170,6 +175,21 @@ impl CachedReviews {
         if self.by_question.len() > EXPIRE_ABOVE && is_due {
             self.by_question.retain(|_, cached| cached.is_valid());
             self.expired_at = Instant::now();
+        }
+    }
+}
+
+// === impl CachedAccount ===
+
+impl CachedAccount {
+    /// Returns whether the answer may still be used. A pending question is valid for as long as its answer
+    /// could be; a failed one is not, so that the next caller asks again.
+    fn is_valid(&self) -> bool {
+        let age = self.asked_at.elapsed();
+        match self.answer.peek() {
+            None | Some(Ok(AccountState::Present { .. })) => age < PRESENT_FOR,
+            Some(Ok(AccountState::Missing)) => age < MISSING_FOR,
+            Some(Err(_)) => false,
         }
     }
 }

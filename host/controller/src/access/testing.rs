@@ -17,6 +17,8 @@ use crate::account::Account;
 pub(crate) struct FakeReviewer {
     pub(crate) allowed: Mutex<BTreeSet<(String, Option<String>)>>,
     asked: AtomicUsize,
+    /// How often it looked for the account.
+    pub(crate) looked: AtomicUsize,
     pub(crate) down: Mutex<bool>,
     pub(crate) stalls: Mutex<Option<Duration>>,
     /// The account's state; without one, the account exists with the uid `the-first`.
@@ -52,7 +54,15 @@ impl Reviewer for FakeReviewer {
         Ok(self.allowed.lock().contains(&(question.verb.to_owned(), question.namespace.clone())))
     }
 
-    async fn account_state(&self, _account: &Account) -> Result<AccountState, Error> {
+    async fn account_state(&self, account: &Account) -> Result<AccountState, Error> {
+        self.looked.fetch_add(1, Ordering::SeqCst);
+        let stall = *self.stalls.lock();
+        if let Some(stall) = stall {
+            tokio::time::sleep(stall).await;
+        }
+        if *self.down.lock() {
+            return Err(Error::Unavailable { account: account.clone(), reason: "down".to_owned() });
+        }
         let first = || AccountState::Present { uid: "the-first".to_owned() };
         Ok(self.account.lock().clone().unwrap_or_else(first))
     }

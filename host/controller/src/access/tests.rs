@@ -99,6 +99,31 @@ async fn a_cancelled_review_is_not_used_after_it_expired() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn callers_that_look_for_an_account_at_the_same_time_share_one_look() {
+    let (reviewer, gate) = gate(None);
+    let of = account();
+    let looked = || reviewer.looked.load(Ordering::SeqCst);
+    *reviewer.stalls.lock() = Some(Duration::from_millis(10));
+    let all = || futures::future::join_all((0..50).map(|_| gate.account(&of)));
+    assert!(all().await.iter().all(|state| matches!(state, Ok(AccountState::Present { .. }))));
+    assert_eq!(looked(), 1);
+    tokio::time::advance(PRESENT_FOR).await;
+    *reviewer.down.lock() = true;
+    assert!(all().await.iter().all(Result::is_err));
+    assert_eq!(looked(), 2);
+    // A failed look is no answer, and a caller that goes away leaves it to the next one.
+    *reviewer.down.lock() = false;
+    *reviewer.account.lock() = Some(AccountState::Missing);
+    let patience = Duration::from_millis(5);
+    assert!(tokio::time::timeout(patience, gate.account(&of)).await.is_err());
+    assert_eq!(gate.account(&of).await.unwrap(), AccountState::Missing);
+    assert_eq!(looked(), 3);
+    tokio::time::advance(MISSING_FOR).await;
+    *reviewer.account.lock() = None;
+    assert!(matches!(gate.account(&of).await.unwrap(), AccountState::Present { .. }));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_answer_is_unknown_while_the_api_server_cannot_be_asked() {
     let (reviewer, gate) = gate(None);
     reviewer.allow("list", None);

@@ -26,8 +26,10 @@ use host::Paths;
 /// The file with the figures of the last complete run, relative to the root.
 const RESULTS: &str = "bench/results/plugin.jsonl";
 
-/// The guests that are measured.
-const GUESTS: [&str; 3] = ["measured", "hello-ts", "hello-python"];
+/// The guest that every group measures, and those that some groups measure beside it.
+const GUEST: &str = "measured";
+const MORE_GUESTS: [(&str, &[&str]); 2] =
+    [("load", &["hello-ts", "hello-python"]), ("start", &["hello-rust"])];
 
 /// A group of runs.
 type Group = (&'static str, fn(&Bench, &mut Figures) -> Result<()>);
@@ -83,7 +85,9 @@ impl Plugin {
         let known = GROUPS.map(|(name, _)| name);
         let unknown: Vec<_> = only.iter().filter(|name| !known.contains(&name.as_str())).collect();
         ensure!(unknown.is_empty(), "unknown groups {unknown:?}; the groups are {known:?}");
-        guests::build(&GUESTS.map(str::to_owned))?;
+        let is_wanted = |group: &str| only.is_empty() || only.iter().any(|it| it == group);
+        let more = MORE_GUESTS.iter().filter(|(group, _)| is_wanted(group)).flat_map(|(_, guests)| *guests);
+        guests::build(&more.chain([&GUEST]).map(|it| (*it).to_owned()).collect::<Vec<_>>())?;
         let programs = Programs::build_for_plugins(host)?;
         let folder = tempfile::Builder::new().prefix("oarlock-bench-").tempdir()?;
         let paths = Paths { oarlock: programs.host.clone(), folder: folder.path().to_owned() };
@@ -91,7 +95,7 @@ impl Plugin {
         let begun = Instant::now();
         let mut figures = Figures::default();
         for (name, group) in GROUPS {
-            if only.is_empty() || only.iter().any(|it| it == name) {
+            if is_wanted(name) {
                 progress::say(format!("group {name}"));
                 group(&bench, &mut figures).with_context(|| format!("group {name}"))?;
             }

@@ -1,8 +1,10 @@
 //! The latency of updates: from the time at which the server was to send them until the plugin is called.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 
-/// Updates between two readings, after the first so many.
+/// Updates between two reports of all buckets, after the first so many.
 const INTERVAL: u64 = 64;
 
 /// The upper bounds of the buckets in milliseconds. A longer latency counts as the last one.
@@ -38,13 +40,18 @@ impl Schedule {
 }
 
 impl Latency {
-    /// Adds a latency; returns whether it is time for a reading.
-    pub(crate) fn add(&mut self, ms: f64) -> bool {
-        let bucket = BOUNDS.iter().position(|bound| ms <= f64::from(*bound));
-        self.counts[bucket.unwrap_or(BOUNDS.len() - 1)] += 1;
+    /// Adds a latency. Returns the buckets to report: one of the first updates changes one bucket, and later
+    /// ones are reported together.
+    pub(crate) fn add(&mut self, ms: f64) -> Range<usize> {
+        let bucket = BOUNDS.iter().position(|bound| ms <= f64::from(*bound)).unwrap_or(BOUNDS.len() - 1);
+        self.counts[bucket] += 1;
         self.longest = self.longest.max(ms);
         self.n += 1;
-        self.n < INTERVAL || self.n.is_multiple_of(INTERVAL)
+        match self.n {
+            n if n < INTERVAL => bucket..bucket + 1,
+            n if n.is_multiple_of(INTERVAL) => 0..BOUNDS.len(),
+            _ => 0..0,
+        }
     }
 
     /// Returns the longest latency in milliseconds.
@@ -52,8 +59,9 @@ impl Latency {
         self.longest
     }
 
-    /// Returns the upper bound of each bucket that is not empty, in milliseconds, and its count.
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = (u32, u32)> {
-        BOUNDS.into_iter().zip(self.counts).filter(|(_, count)| *count > 0)
+    /// Returns the upper bound of each of these buckets that is not empty, in milliseconds, and its count.
+    pub(crate) fn buckets(&self, of: Range<usize>) -> impl Iterator<Item = (u32, u32)> {
+        let all = BOUNDS.into_iter().zip(self.counts);
+        all.take(of.end).skip(of.start).filter(|(_, count)| *count > 0)
     }
 }

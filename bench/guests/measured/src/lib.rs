@@ -4,6 +4,8 @@
 
 mod latency;
 
+use std::ops::Range;
+
 use oarlock_sdk::cache::{self, Select};
 use oarlock_sdk::{
     Added, Description, Entry, Failure, Handler, ObjectKey, Plugin, Subscription, Synced, Updated, client,
@@ -113,9 +115,8 @@ impl Handler for Measured {
         if let Some(schedule) = &self.settings.schedule {
             let now = clock::now();
             let now_ms = f64::from(now.seconds) * 1_000.0 + f64::from(now.nanoseconds / 1_000_000);
-            if self.latency.add(schedule.latency_ms(&updated.object.resource_version, now_ms)) {
-                self.report_latency()?;
-            }
+            let changed = self.latency.add(schedule.latency_ms(&updated.object.resource_version, now_ms));
+            self.report_latency(changed)?;
         }
         Ok(())
     }
@@ -134,9 +135,12 @@ impl Handler for Measured {
 }
 
 impl Measured {
-    fn report_latency(&self) -> Result<(), Failure> {
+    fn report_latency(&self, buckets: Range<usize>) -> Result<(), Failure> {
+        if buckets.is_empty() {
+            return Ok(());
+        }
         metrics::gauge_set("latency_longest_ms", self.latency.longest(), &[])?;
-        for (bound, count) in self.latency.buckets() {
+        for (bound, count) in self.latency.buckets(buckets) {
             let labels = [Entry { name: "up_to_ms".to_owned(), value: bound.to_string() }];
             metrics::gauge_set("latency", f64::from(count), &labels)?;
         }

@@ -205,11 +205,21 @@ impl Host {
 
     /// Returns the resident bytes.
     pub(super) fn resident(&self) -> Result<u64> {
-        let path = format!("/proc/{}/smaps_rollup", self.child.id());
+        self.bytes("smaps_rollup", "Rss:")
+    }
+
+    /// Returns the most bytes that were ever resident.
+    pub(super) fn peak(&self) -> Result<u64> {
+        self.bytes("status", "VmHWM:")
+    }
+
+    /// Returns the value of a line of a file of `/proc`, which is in KiB.
+    fn bytes(&self, file: &str, name: &str) -> Result<u64> {
+        let path = format!("/proc/{}/{file}", self.child.id());
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Rss:"));
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|it| it.split_whitespace().next()).and_then(|it| it.parse::<u64>().ok());
-        Ok(kib.with_context(|| format!("{path} has no Rss"))? * 1024)
+        Ok(kib.with_context(|| format!("{path} has no {name}"))? * 1024)
     }
 
     /// Returns the number of threads.

@@ -236,13 +236,22 @@ pub(super) fn memory(bench: &Bench, figures: &mut Figures) -> Result<()> {
 pub(super) fn idle(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let server = bench.server(PODS, 1)?;
     let seconds = if bench.is_quick { 10 } else { 60 };
-    for n in [0, 100] {
-        let mut host = bench.start(&server, &many(n, &json!({"fields": CHANGING})))?;
+    let plugins = |n| many(n, &json!({"fields": CHANGING}));
+    let own_account = |file: PluginFile| {
+        let account = json!({"namespace": "default", "name": file.name});
+        file.with("serviceAccount", account)
+    };
+    for (name, files) in [
+        ("0_plugins", Vec::new()),
+        ("100_plugins", plugins(100)),
+        ("100_accounts", plugins(100).into_iter().map(own_account).collect()),
+    ] {
+        let mut host = bench.start(&server, &files)?;
         let before = host.cpu()?;
         pause(Duration::from_secs(seconds));
         let ms_per_s = (host.cpu()? - before).as_secs_f64() * 1e3 / seconds as f64;
-        Bench::note(figures, &format!("idle_cpu_ms_per_s_{n}_plugins"), ms_per_s);
-        Bench::note(figures, &format!("threads_{n}_plugins"), host.n_threads()? as f64);
+        Bench::note(figures, &format!("idle_cpu_ms_per_s_{name}"), ms_per_s);
+        Bench::note(figures, &format!("threads_{name}"), host.n_threads()? as f64);
     }
     Ok(())
 }

@@ -18,17 +18,20 @@ const RATE: u64 = 500;
 /// The label whose values divide the Pods among the plugins.
 const LABEL: &str = "pod-template-hash";
 
+/// The time for the start of so many plugins, in seconds. The events begin after it.
+const START: [(usize, u64); 4] = [(1, 15), (10, 15), (100, 30), (1_000, 120)];
+
 /// Each plugin watches a share of the Pods, reads the cache at each update, and writes after every twentieth.
 pub(super) fn scale(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    let seconds = if bench.is_quick { 5 } else { 20 };
+    let seconds = if bench.is_quick { 10 } else { 20 };
     let server = bench.server(PODS, RATE * seconds)?;
     let control = Control::new(server.url())?;
     let plan = control.prepare("pods", "json", None)?;
     let values = label_values(&control)?;
-    for n in if bench.is_quick { vec![1, 100] } else { vec![1, 10, 100, 1_000] } {
+    for (n, start_seconds) in START {
         control.post("reset")?;
         let before_first = plan.last_resource_version.parse::<u64>()? - plan.events;
-        let at_ms = in_seconds(if n > 100 { 90 } else { 30 })?;
+        let at_ms = in_seconds(start_seconds)?;
         let schedule = json!({"atMs": at_ms, "rate": RATE, "firstVersion": before_first});
         let file = |idx: usize| {
             let own: Vec<_> =
@@ -42,20 +45,30 @@ pub(super) fn scale(bench: &Bench, figures: &mut Figures) -> Result<()> {
         };
         let files: Vec<_> = (0..n).map(file).collect();
         let mut host = bench.start(&server, &files)?;
+        let start_cpu = host.cpu()?;
         let at_rest = host.resident()?;
-        let before = host.cpu()?;
+        let (handled_before, _) = host.handled()?;
         control.post(&format!("start?rate={RATE}&at={at_ms}"))?;
-        let until_end = at_ms.saturating_sub(in_seconds(0)?) + seconds * 1_000 + 1_000;
-        pause(Duration::from_millis(until_end));
+        let left = at_ms.checked_sub(in_seconds(0)?);
+        pause(Duration::from_millis(left.context("the plugins did not start in the time for it")?));
+        let before = host.cpu()?;
+        pause(Duration::from_millis(seconds * 1_000 + 1_000));
         let cpu = host.cpu()? - before;
-        Bench::note(figures, &format!("rss_mib_{n}_plugins"), host.resident()? as f64 / f64::from(1 << 20));
-        Bench::note(figures, &format!("rss_mib_{n}_plugins_at_rest"), at_rest as f64 / f64::from(1 << 20));
-        Bench::note(figures, &format!("latency_p99_ms_{n}_plugins"), quantile(&host, 0.99)?);
-        Bench::note(
-            figures,
-            &format!("cpu_us_per_event_{n}_plugins"),
-            cpu.as_secs_f64() * 1e6 / plan.events as f64,
-        );
+        let handled = host.handled()?.0 - handled_before;
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let us_per = |count: u64| cpu.as_secs_f64() * 1e6 / count as f64;
+        for (metric, value) in [
+            ("start_cpu_s", start_cpu.as_secs_f64()),
+            ("peak_mib", mib(host.peak()?)),
+            ("rss_mib_at_rest", mib(at_rest)),
+            ("rss_mib", mib(host.resident()?)),
+            ("latency_p50_ms", quantile(&host, 0.5)?),
+            ("latency_p99_ms", quantile(&host, 0.99)?),
+            ("cpu_us_per_event", us_per(plan.events)),
+            ("cpu_us_per_notification", us_per(handled)),
+        ] {
+            Bench::note(figures, &format!("{metric}_{n}_plugins"), value);
+        }
     }
     Ok(())
 }

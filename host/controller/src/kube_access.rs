@@ -31,7 +31,7 @@ use oarlock_plugin::{
         Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
     guest::HostBytes,
-    kube_access::{GuestEvent, KubeAccess, Selectors},
+    kube_access::{CacheAccess, ClientAccess, EventsAccess, GuestEvent, Selectors, WorkQueueAccess},
 };
 
 use self::{cache::Cache, events::Emitter, own_writes::Before, request::Requester};
@@ -155,12 +155,12 @@ impl PluginAccess {
 }
 
 #[async_trait]
-impl KubeAccess for PluginAccess {
-    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
+impl CacheAccess for PluginAccess {
+    async fn get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
         self.cache.get(lister, key, projection).await
     }
 
-    async fn cache_list(
+    async fn list(
         &self,
         lister: &str,
         namespaces: &Namespaces,
@@ -171,7 +171,7 @@ impl KubeAccess for PluginAccess {
         self.cache.list(lister, namespaces, label_selector, projection, page).await
     }
 
-    async fn cache_by_index(
+    async fn by_index(
         &self,
         index: &str,
         value: &str,
@@ -182,15 +182,15 @@ impl KubeAccess for PluginAccess {
         self.cache.by_index(index, value, namespaces, projection, page).await
     }
 
-    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
+    async fn index_values(&self, index: &str) -> Result<Vec<String>, Error> {
         self.cache.index_values(index).await
     }
 
-    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error> {
+    async fn has_synced(&self, lister: &str) -> Result<bool, Error> {
         self.cache.has_synced(lister)
     }
 
-    async fn cache_wait_until_seen(
+    async fn wait_until_seen(
         &self,
         lister: &str,
         resource_version: &str,
@@ -198,8 +198,11 @@ impl KubeAccess for PluginAccess {
     ) -> Result<(), Error> {
         self.cache.wait_until_seen(lister, resource_version, timeout).await
     }
+}
 
-    async fn client_get(
+#[async_trait]
+impl ClientAccess for PluginAccess {
+    async fn get(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -210,7 +213,7 @@ impl KubeAccess for PluginAccess {
         Ok(text)
     }
 
-    async fn client_list(
+    async fn list(
         &self,
         target: &GroupVersionResource,
         namespaces: &Namespaces,
@@ -221,7 +224,7 @@ impl KubeAccess for PluginAccess {
         self.requester.list(target, namespaces, selectors, projection, page).await
     }
 
-    async fn client_create(
+    async fn create(
         &self,
         target: &GroupVersionResource,
         namespace: &str,
@@ -232,7 +235,7 @@ impl KubeAccess for PluginAccess {
         self.write(target, namespace, &name, &Before::NoObject, written).await
     }
 
-    async fn client_apply(
+    async fn apply(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -246,7 +249,7 @@ impl KubeAccess for PluginAccess {
         self.write(target, &key.namespace, &key.name, &before, written).await
     }
 
-    async fn client_patch(
+    async fn patch(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -262,7 +265,7 @@ impl KubeAccess for PluginAccess {
         self.write(target, &key.namespace, &key.name, &before, written).await
     }
 
-    async fn client_replace(
+    async fn replace(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -274,7 +277,7 @@ impl KubeAccess for PluginAccess {
         self.write(target, &key.namespace, &key.name, &before, written).await
     }
 
-    async fn client_delete(
+    async fn delete(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -285,12 +288,16 @@ impl KubeAccess for PluginAccess {
         self.may_write()?;
         self.requester.delete(target, key, propagation, grace_period_seconds, preconditions).await
     }
+}
 
-    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
+impl WorkQueueAccess for PluginAccess {
+    fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
         self.queue.add(key, delay)
     }
+}
 
-    fn event_emit(&self, event: GuestEvent) -> Result<(), Error> {
+impl EventsAccess for PluginAccess {
+    fn emit(&self, event: GuestEvent) -> Result<(), Error> {
         self.may_write()?;
         self.emitter.emit(event)
     }

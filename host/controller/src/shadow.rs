@@ -81,19 +81,14 @@ impl Shadows {
 
     /// Returns the access of a generation, with its writes compared: withheld for a shadow. The access itself
     /// for a plugin without a shadow.
-    pub(crate) fn compare(
-        &self,
-        file: &PluginFile,
-        digest: &str,
-        access: Arc<dyn KubeAccess>,
-    ) -> Arc<dyn KubeAccess> {
+    pub(crate) fn compare(&self, file: &PluginFile, digest: &str, access: KubeAccess) -> KubeAccess {
         if let Some(serving) = serving_of(&file.name) {
             let comparison = self.of(serving);
             comparison.begin(digest);
-            return Arc::new(Compared::new(access, Side::Shadow, comparison));
+            return Compared::wrap(access, Side::Shadow, comparison);
         }
         if file.shadow.is_some() {
-            return Arc::new(Compared::new(access, Side::Serving, self.of(&file.name)));
+            return Compared::wrap(access, Side::Serving, self.of(&file.name));
         }
         access
     }

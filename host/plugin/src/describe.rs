@@ -15,6 +15,7 @@ use crate::{
     engine::DEFAULT_WEIGHT,
     guest,
     guest::{GuestLog, GuestMetrics, Usage},
+    kube_access::KubeAccess,
     limits::Limits,
 };
 
@@ -82,7 +83,7 @@ async fn ask(
     let config = InstanceConfig {
         config,
         limits,
-        access: Arc::new(no_access::NoAccess),
+        access: KubeAccess::of(Arc::new(no_access::NoAccess)),
         log,
         metrics: Arc::new(GuestMetrics::new()),
         usage: Usage::default(),

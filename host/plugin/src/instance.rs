@@ -43,7 +43,7 @@ pub struct InstanceConfig {
     /// The limits of the instance.
     pub limits: Limits,
     /// The plugin's access to Kubernetes.
-    pub access: Arc<dyn KubeAccess>,
+    pub access: KubeAccess,
     /// The plugin's log.
     pub log: Arc<GuestLog>,
     /// The plugin's metrics.
@@ -222,12 +222,12 @@ impl Instance {
         self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "reconcile", key);
         self.passes(key);
-        let run = self.store.data().access.run_begins(key);
+        let run = self.store.data().access.cache.run_begins(key);
         // If the future of the call is dropped, so is the instance, and with it the access of the run.
-        let outer = run.map(|run| std::mem::replace(&mut self.store.data_mut().access, run));
+        let outer = run.map(|run| std::mem::replace(&mut self.store.data_mut().access.cache, run));
         let answer = self.runner.run(self.call_deadline, guest.call_reconcile(&mut self.store, key)).await;
         if let Some(outer) = outer {
-            let run = std::mem::replace(&mut self.store.data_mut().access, outer);
+            let run = std::mem::replace(&mut self.store.data_mut().access.cache, outer);
             if matches!(answer, Ok(Ok(_))) {
                 run.run_succeeded();
             }

@@ -1,8 +1,10 @@
 //! The interface between this crate and the rest of the host: the access of one plugin to Kubernetes.
 //!
-//! The controller implements [`KubeAccess`] for each plugin, with the plugin's ServiceAccount, its declared
-//! listers and indices, and its work queue. This crate first checks everything that does not require
-//! Kubernetes: sizes, counts, and that a replaced object was fetched before.
+//! The controller implements it for each plugin, with the plugin's ServiceAccount, its declared listers and
+//! indices, and its work queue. There is one trait for each interface of the contract, so that an access that
+//! wraps another one, such as that of a shadow, implements the interfaces that it changes and passes on the
+//! others as they are. This crate first checks everything that does not require Kubernetes: sizes, counts,
+//! and that a replaced object was fetched before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +16,28 @@ use crate::contract::{
     Preconditions, Projection, Propagation, Row, WorkKey, Written,
 };
 
-/// The reads, writes and work queue of one plugin.
+/// The access of one plugin to Kubernetes. Clones are handles on the same access.
 ///
 /// The deadline of the guest's call drops the future of a method at an await point, so an implementation must
 /// be safe to drop there. The guest receives an `Err` unchanged; its text is for people.
+#[derive(Clone)]
+pub struct KubeAccess {
+    /// Answers the imports of `cache`.
+    pub cache: Arc<dyn CacheAccess>,
+    /// Answers the imports of `client`.
+    pub client: Arc<dyn ClientAccess>,
+    /// Answers the imports of `work-queue`.
+    pub work_queue: Arc<dyn WorkQueueAccess>,
+    /// Answers the imports of `events`.
+    pub events: Arc<dyn EventsAccess>,
+}
+
+/// Reads of the cache.
 #[async_trait]
-pub trait KubeAccess: Send + Sync + 'static {
-    /// A run of `reconcile` begins. Returns the access for the calls of that run, if the implementation has
+pub trait CacheAccess: Send + Sync + 'static {
+    /// A run of `reconcile` begins. Returns the access for the reads of that run, if the implementation has
     /// to know the run in which a guest reads.
-    fn run_begins(&self, _key: &WorkKey) -> Option<Arc<dyn KubeAccess>> {
+    fn run_begins(&self, _key: &WorkKey) -> Option<Arc<dyn CacheAccess>> {
         None
     }
 
@@ -31,10 +46,10 @@ pub trait KubeAccess: Send + Sync + 'static {
     fn run_succeeded(&self) {}
 
     /// Answers `cache.get`. The projection has at most 64 pointers.
-    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error>;
+    async fn get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error>;
 
     /// Answers `cache.list`. The page's limit is between 1 and 1,000.
-    async fn cache_list(
+    async fn list(
         &self,
         lister: &str,
         namespaces: &Namespaces,
@@ -44,7 +59,7 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<Page, Error>;
 
     /// Answers `cache.by-index`. The page's limit is between 1 and 1,000.
-    async fn cache_by_index(
+    async fn by_index(
         &self,
         index: &str,
         value: &str,
@@ -54,22 +69,26 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<Page, Error>;
 
     /// Answers `cache.index-values`.
-    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error>;
+    async fn index_values(&self, index: &str) -> Result<Vec<String>, Error>;
 
     /// Answers `cache.has-synced`.
-    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error>;
+    async fn has_synced(&self, lister: &str) -> Result<bool, Error>;
 
     /// Answers `cache.wait-until-seen`. The implementation must return at `timeout`, which is at most five
     /// seconds.
-    async fn cache_wait_until_seen(
+    async fn wait_until_seen(
         &self,
         lister: &str,
         resource_version: &str,
         timeout: Duration,
     ) -> Result<(), Error>;
+}
 
+/// Requests to the API server.
+#[async_trait]
+pub trait ClientAccess: Send + Sync + 'static {
     /// Answers `client.get` with the JSON text of the object or of its subresource.
-    async fn client_get(
+    async fn get(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -77,7 +96,7 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<String, Error>;
 
     /// Answers `client.list`. The page's limit is between 1 and 1,000.
-    async fn client_list(
+    async fn list(
         &self,
         target: &GroupVersionResource,
         namespaces: &Namespaces,
@@ -87,7 +106,7 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<Page, Error>;
 
     /// Answers `client.create`.
-    async fn client_create(
+    async fn create(
         &self,
         target: &GroupVersionResource,
         namespace: &str,
@@ -95,7 +114,7 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<Written, Error>;
 
     /// Answers `client.apply`.
-    async fn client_apply(
+    async fn apply(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -106,7 +125,7 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<Written, Error>;
 
     /// Answers `client.patch`.
-    async fn client_patch(
+    async fn patch(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -119,8 +138,8 @@ pub trait KubeAccess: Send + Sync + 'static {
     /// Answers `client.replace`.
     ///
     /// The caller has checked that the text has the name and namespace of the key, and a
-    /// `metadata.resourceVersion` that `client_get` returned to this instance.
-    async fn client_replace(
+    /// `metadata.resourceVersion` that [`get`](Self::get) returned to this instance.
+    async fn replace(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -129,7 +148,7 @@ pub trait KubeAccess: Send + Sync + 'static {
     ) -> Result<Written, Error>;
 
     /// Answers `client.delete`.
-    async fn client_delete(
+    async fn delete(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -137,12 +156,18 @@ pub trait KubeAccess: Send + Sync + 'static {
         grace_period_seconds: Option<u32>,
         preconditions: &Preconditions,
     ) -> Result<(), Error>;
+}
 
+/// The plugin's work queue.
+pub trait WorkQueueAccess: Send + Sync + 'static {
     /// Answers `work-queue.add` (no delay) and `work-queue.add-after`. Never waits.
-    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error>;
+    fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error>;
+}
 
+/// Kubernetes Events.
+pub trait EventsAccess: Send + Sync + 'static {
     /// Answers `events.emit`. Never waits. The caller has checked the size and form of reason and note.
-    fn event_emit(&self, event: GuestEvent) -> Result<(), Error>;
+    fn emit(&self, event: GuestEvent) -> Result<(), Error>;
 }
 
 /// The selectors of a live list, in the syntax of Kubernetes; the empty text matches all objects.
@@ -184,4 +209,13 @@ pub trait EventObject: Send + Sync + 'static {
 
     /// Returns the whole object as JSON text, with `apiVersion` and `kind`.
     fn json(&self) -> Result<String, Error>;
+}
+
+// === impl KubeAccess ===
+
+impl KubeAccess {
+    /// Returns an access of which one value answers all imports.
+    pub fn of<T: CacheAccess + ClientAccess + WorkQueueAccess + EventsAccess>(access: Arc<T>) -> Self {
+        Self { cache: access.clone(), client: access.clone(), work_queue: access.clone(), events: access }
+    }
 }

@@ -21,7 +21,7 @@ use crate::{
     engine::DEFAULT_WEIGHT,
     guest::{GuestLog, GuestMetrics, LogLine, LogSink, Usage},
     intercept,
-    kube_access::EventObject,
+    kube_access::{EventObject, KubeAccess},
     limits,
     record::{self, Call, Ended, Entry, File, Reader, Start},
 };
@@ -382,7 +382,7 @@ impl Player {
         let config = InstanceConfig {
             config: Arc::new(Value::Null),
             limits: self.limits.clone(),
-            access: Arc::new(NoAccess),
+            access: KubeAccess::of(Arc::new(NoAccess)),
             log: Arc::new(log),
             metrics: Arc::new(GuestMetrics::new()),
             usage: Usage::default(),

@@ -25,7 +25,7 @@ use crate::{
 
 /// The data of a store.
 pub(crate) struct StoreState {
-    pub(crate) access: Arc<dyn KubeAccess>,
+    pub(crate) access: KubeAccess,
     pub(crate) config: Arc<Value>,
     pub(crate) log: Arc<GuestLog>,
     pub(crate) output: Arc<Output>,
@@ -59,7 +59,7 @@ pub(crate) struct Wasi {
 
 impl StoreState {
     pub(crate) fn new(
-        access: Arc<dyn KubeAccess>,
+        access: KubeAccess,
         config: Arc<Value>,
         log: Arc<GuestLog>,
         metrics: Arc<GuestMetrics>,

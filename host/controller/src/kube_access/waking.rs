@@ -1,22 +1,17 @@
-//! The access of a plugin with listers that wake: registers what each run of `reconcile` reads through them.
+//! The reads of a plugin with listers that wake: registers what each run of `reconcile` reads through them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_plugin::{
-    contract::{
-        Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
-        Projection, Propagation, Row, WorkKey, Written,
-    },
-    kube_access::{GuestEvent, KubeAccess, Selectors},
-};
+use oarlock_plugin::contract::{Error, Namespaces, ObjectKey, Page, PageRequest, Projection, Row, WorkKey};
+use oarlock_plugin::kube_access::CacheAccess;
 
 use crate::dispatch::{Read, ReadSets, Run, WakingLister};
 
-/// An access with its reads registered. Outside of a run it registers nothing.
+/// Reads of the cache that are registered. Outside of a run it registers nothing.
 pub(crate) struct Waking {
-    inner: Arc<dyn KubeAccess>,
+    inner: Arc<dyn CacheAccess>,
     listers: Arc<[WakingLister]>,
     sets: ReadSets,
     run: Option<Run>,
@@ -25,7 +20,7 @@ pub(crate) struct Waking {
 // === impl Waking ===
 
 impl Waking {
-    pub(crate) fn new(inner: Arc<dyn KubeAccess>, listers: Arc<[WakingLister]>, sets: ReadSets) -> Self {
+    pub(crate) fn new(inner: Arc<dyn CacheAccess>, listers: Arc<[WakingLister]>, sets: ReadSets) -> Self {
         Self { inner, listers, sets, run: None }
     }
 
@@ -74,8 +69,8 @@ fn namespace_of(namespaces: &Namespaces) -> Option<Box<str>> {
 }
 
 #[async_trait]
-impl KubeAccess for Waking {
-    fn run_begins(&self, key: &WorkKey) -> Option<Arc<dyn KubeAccess>> {
+impl CacheAccess for Waking {
+    fn run_begins(&self, key: &WorkKey) -> Option<Arc<dyn CacheAccess>> {
         let Self { inner, listers, sets, run: _ } = self;
         let run = sets.begin(key.clone().into());
         Some(Arc::new(Self {
@@ -92,16 +87,16 @@ impl KubeAccess for Waking {
         }
     }
 
-    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
+    async fn get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
         self.reads(lister, || {
             Some(Read::Object(oarlock_informer::object::ObjectKey::new(&key.namespace, &key.name)))
         })?;
-        let row = self.inner.cache_get(lister, key, projection).await;
+        let row = self.inner.get(lister, key, projection).await;
         self.found(row.is_ok());
         row
     }
 
-    async fn cache_list(
+    async fn list(
         &self,
         lister: &str,
         namespaces: &Namespaces,
@@ -118,12 +113,12 @@ impl KubeAccess for Waking {
                 n_bytes: label_selector.len(),
             })
         })?;
-        let found = self.inner.cache_list(lister, namespaces, label_selector, projection, page).await;
+        let found = self.inner.list(lister, namespaces, label_selector, projection, page).await;
         self.found_rows(&found);
         found
     }
 
-    async fn cache_by_index(
+    async fn by_index(
         &self,
         index: &str,
         value: &str,
@@ -136,110 +131,28 @@ impl KubeAccess for Waking {
             index,
             value: value.into(),
         })?;
-        let found = self.inner.cache_by_index(index, value, namespaces, projection, page).await;
+        let found = self.inner.by_index(index, value, namespaces, projection, page).await;
         self.found_rows(&found);
         found
     }
 
-    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
+    async fn index_values(&self, index: &str) -> Result<Vec<String>, Error> {
         self.reads_index(index, |index| Read::Values { index })?;
-        let values = self.inner.cache_index_values(index).await;
+        let values = self.inner.index_values(index).await;
         self.found(values.as_ref().is_ok_and(|values| !values.is_empty()));
         values
     }
 
-    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error> {
-        self.inner.cache_has_synced(lister).await
+    async fn has_synced(&self, lister: &str) -> Result<bool, Error> {
+        self.inner.has_synced(lister).await
     }
 
-    async fn cache_wait_until_seen(
+    async fn wait_until_seen(
         &self,
         lister: &str,
         resource_version: &str,
         timeout: Duration,
     ) -> Result<(), Error> {
-        self.inner.cache_wait_until_seen(lister, resource_version, timeout).await
-    }
-
-    async fn client_get(
-        &self,
-        target: &GroupVersionResource,
-        key: &ObjectKey,
-        subresource: &str,
-    ) -> Result<String, Error> {
-        self.inner.client_get(target, key, subresource).await
-    }
-
-    async fn client_list(
-        &self,
-        target: &GroupVersionResource,
-        namespaces: &Namespaces,
-        selectors: Selectors<'_>,
-        projection: &Projection,
-        page: &PageRequest,
-    ) -> Result<Page, Error> {
-        self.inner.client_list(target, namespaces, selectors, projection, page).await
-    }
-
-    async fn client_create(
-        &self,
-        target: &GroupVersionResource,
-        namespace: &str,
-        json: String,
-    ) -> Result<Written, Error> {
-        self.inner.client_create(target, namespace, json).await
-    }
-
-    async fn client_apply(
-        &self,
-        target: &GroupVersionResource,
-        key: &ObjectKey,
-        subresource: &str,
-        json: String,
-        force: bool,
-        preconditions: &Preconditions,
-    ) -> Result<Written, Error> {
-        self.inner.client_apply(target, key, subresource, json, force, preconditions).await
-    }
-
-    async fn client_patch(
-        &self,
-        target: &GroupVersionResource,
-        key: &ObjectKey,
-        subresource: &str,
-        kind: PatchKind,
-        body: String,
-        preconditions: &Preconditions,
-    ) -> Result<Written, Error> {
-        self.inner.client_patch(target, key, subresource, kind, body, preconditions).await
-    }
-
-    async fn client_replace(
-        &self,
-        target: &GroupVersionResource,
-        key: &ObjectKey,
-        subresource: &str,
-        json: String,
-    ) -> Result<Written, Error> {
-        self.inner.client_replace(target, key, subresource, json).await
-    }
-
-    async fn client_delete(
-        &self,
-        target: &GroupVersionResource,
-        key: &ObjectKey,
-        propagation: Propagation,
-        grace_period_seconds: Option<u32>,
-        preconditions: &Preconditions,
-    ) -> Result<(), Error> {
-        self.inner.client_delete(target, key, propagation, grace_period_seconds, preconditions).await
-    }
-
-    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
-        self.inner.queue_add(key, delay)
-    }
-
-    fn event_emit(&self, event: GuestEvent) -> Result<(), Error> {
-        self.inner.event_emit(event)
+        self.inner.wait_until_seen(lister, resource_version, timeout).await
     }
 }

@@ -1,22 +1,22 @@
 //! The access of a plugin whose writes are compared, and of its shadow, whose writes are withheld.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use oarlock_plugin::contract::{
     Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
-    Projection, Propagation, Row, WorkKey, Written,
+    Projection, Propagation, Written,
 };
-use oarlock_plugin::kube_access::{GuestEvent, KubeAccess, Selectors};
+use oarlock_plugin::kube_access::{ClientAccess, EventsAccess, GuestEvent, KubeAccess, Selectors};
 use serde_json::Value;
 
 use super::Side;
 use super::comparison::{Comparison, Target};
 
-/// An access with its writes compared.
+/// The requests and Events of an access, with the writes compared.
 pub(super) struct Compared {
-    inner: Arc<dyn KubeAccess>,
+    client: Arc<dyn ClientAccess>,
+    events: Arc<dyn EventsAccess>,
     side: Side,
     comparison: Arc<Comparison>,
 }
@@ -24,8 +24,11 @@ pub(super) struct Compared {
 // === impl Compared ===
 
 impl Compared {
-    pub(super) fn new(inner: Arc<dyn KubeAccess>, side: Side, comparison: Arc<Comparison>) -> Self {
-        Self { inner, side, comparison }
+    /// Returns the access with its writes compared: withheld for a shadow.
+    pub(super) fn wrap(access: KubeAccess, side: Side, comparison: Arc<Comparison>) -> KubeAccess {
+        let KubeAccess { cache, client, work_queue, events } = access;
+        let compared = Arc::new(Self { client, events, side, comparison });
+        KubeAccess { cache, client: compared.clone(), work_queue, events: compared }
     }
 
     fn withholds(&self) -> bool {
@@ -53,7 +56,7 @@ impl Compared {
 
     /// Returns what a write of an existing object would have returned: the object as it is.
     async fn as_it_is(&self, target: &GroupVersionResource, key: &ObjectKey) -> Result<Written, Error> {
-        let json = self.inner.client_get(target, key, "").await?;
+        let json = self.client.get(target, key, "").await?;
         let object: Value = serde_json::from_str(&json).unwrap_or_default();
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -90,70 +93,17 @@ fn name_in(json: &str) -> String {
 }
 
 #[async_trait]
-impl KubeAccess for Compared {
-    fn run_begins(&self, key: &WorkKey) -> Option<Arc<dyn KubeAccess>> {
-        let Self { inner, side, comparison } = self;
-        let run = inner.run_begins(key)?;
-        Some(Arc::new(Self { inner: run, side: *side, comparison: comparison.clone() }))
-    }
-
-    fn run_succeeded(&self) {
-        self.inner.run_succeeded();
-    }
-
-    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
-        self.inner.cache_get(lister, key, projection).await
-    }
-
-    async fn cache_list(
-        &self,
-        lister: &str,
-        namespaces: &Namespaces,
-        label_selector: &str,
-        projection: &Projection,
-        page: &PageRequest,
-    ) -> Result<Page, Error> {
-        self.inner.cache_list(lister, namespaces, label_selector, projection, page).await
-    }
-
-    async fn cache_by_index(
-        &self,
-        index: &str,
-        value: &str,
-        namespaces: &Namespaces,
-        projection: &Projection,
-        page: &PageRequest,
-    ) -> Result<Page, Error> {
-        self.inner.cache_by_index(index, value, namespaces, projection, page).await
-    }
-
-    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
-        self.inner.cache_index_values(index).await
-    }
-
-    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error> {
-        self.inner.cache_has_synced(lister).await
-    }
-
-    async fn cache_wait_until_seen(
-        &self,
-        lister: &str,
-        resource_version: &str,
-        timeout: Duration,
-    ) -> Result<(), Error> {
-        self.inner.cache_wait_until_seen(lister, resource_version, timeout).await
-    }
-
-    async fn client_get(
+impl ClientAccess for Compared {
+    async fn get(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
         subresource: &str,
     ) -> Result<String, Error> {
-        self.inner.client_get(target, key, subresource).await
+        self.client.get(target, key, subresource).await
     }
 
-    async fn client_list(
+    async fn list(
         &self,
         target: &GroupVersionResource,
         namespaces: &Namespaces,
@@ -161,10 +111,10 @@ impl KubeAccess for Compared {
         projection: &Projection,
         page: &PageRequest,
     ) -> Result<Page, Error> {
-        self.inner.client_list(target, namespaces, selectors, projection, page).await
+        self.client.list(target, namespaces, selectors, projection, page).await
     }
 
-    async fn client_create(
+    async fn create(
         &self,
         target: &GroupVersionResource,
         namespace: &str,
@@ -176,12 +126,12 @@ impl KubeAccess for Compared {
             let key = ObjectKey { namespace: namespace.to_owned(), name };
             return self.as_if_created(target, &key).await;
         }
-        let written = self.inner.client_create(target, namespace, json.clone()).await?;
+        let written = self.client.create(target, namespace, json.clone()).await?;
         self.wrote("create", target, namespace, &name, "", &json);
         Ok(written)
     }
 
-    async fn client_apply(
+    async fn apply(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -194,13 +144,12 @@ impl KubeAccess for Compared {
             self.wrote("apply", target, &key.namespace, &key.name, subresource, &json);
             return self.as_if_created(target, key).await;
         }
-        let written =
-            self.inner.client_apply(target, key, subresource, json.clone(), force, preconditions).await?;
+        let written = self.client.apply(target, key, subresource, json.clone(), force, preconditions).await?;
         self.wrote("apply", target, &key.namespace, &key.name, subresource, &json);
         Ok(written)
     }
 
-    async fn client_patch(
+    async fn patch(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -213,13 +162,12 @@ impl KubeAccess for Compared {
             self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
             return self.as_it_is(target, key).await;
         }
-        let written =
-            self.inner.client_patch(target, key, subresource, kind, body.clone(), preconditions).await?;
+        let written = self.client.patch(target, key, subresource, kind, body.clone(), preconditions).await?;
         self.wrote("patch", target, &key.namespace, &key.name, subresource, &body);
         Ok(written)
     }
 
-    async fn client_replace(
+    async fn replace(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -230,12 +178,12 @@ impl KubeAccess for Compared {
             self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
             return self.as_it_is(target, key).await;
         }
-        let written = self.inner.client_replace(target, key, subresource, json.clone()).await?;
+        let written = self.client.replace(target, key, subresource, json.clone()).await?;
         self.wrote("replace", target, &key.namespace, &key.name, subresource, &json);
         Ok(written)
     }
 
-    async fn client_delete(
+    async fn delete(
         &self,
         target: &GroupVersionResource,
         key: &ObjectKey,
@@ -248,16 +196,14 @@ impl KubeAccess for Compared {
             self.wrote("delete", target, &key.namespace, &key.name, "", &body);
             return Ok(());
         }
-        self.inner.client_delete(target, key, propagation, grace_period_seconds, preconditions).await?;
+        self.client.delete(target, key, propagation, grace_period_seconds, preconditions).await?;
         self.wrote("delete", target, &key.namespace, &key.name, "", &body);
         Ok(())
     }
+}
 
-    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
-        self.inner.queue_add(key, delay)
-    }
-
-    fn event_emit(&self, event: GuestEvent) -> Result<(), Error> {
-        if self.withholds() { Ok(()) } else { self.inner.event_emit(event) }
+impl EventsAccess for Compared {
+    fn emit(&self, event: GuestEvent) -> Result<(), Error> {
+        if self.withholds() { Ok(()) } else { self.events.emit(event) }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         Error, GroupVersionResource, Namespaces, ObjectKey, Page, PageRequest, PatchKind, Preconditions,
         Projection, Propagation, Row, WorkKey, Written,
     },
-    kube_access::{GuestEvent, KubeAccess, Selectors},
+    kube_access::{CacheAccess, ClientAccess, EventsAccess, GuestEvent, Selectors, WorkQueueAccess},
 };
 
 /// Returns `not-synced` for every read of the cache, and `unavailable` for every other call.
@@ -18,12 +18,12 @@ pub(crate) struct NoAccess;
 // === impl NoAccess ===
 
 #[async_trait]
-impl KubeAccess for NoAccess {
-    async fn cache_get(&self, _: &str, _: &ObjectKey, _: &Projection) -> Result<Row, Error> {
+impl CacheAccess for NoAccess {
+    async fn get(&self, _: &str, _: &ObjectKey, _: &Projection) -> Result<Row, Error> {
         Err(not_synced())
     }
 
-    async fn cache_list(
+    async fn list(
         &self,
         _: &str,
         _: &Namespaces,
@@ -34,7 +34,7 @@ impl KubeAccess for NoAccess {
         Err(not_synced())
     }
 
-    async fn cache_by_index(
+    async fn by_index(
         &self,
         _: &str,
         _: &str,
@@ -45,23 +45,26 @@ impl KubeAccess for NoAccess {
         Err(not_synced())
     }
 
-    async fn cache_index_values(&self, _: &str) -> Result<Vec<String>, Error> {
+    async fn index_values(&self, _: &str) -> Result<Vec<String>, Error> {
         Err(not_synced())
     }
 
-    async fn cache_has_synced(&self, _: &str) -> Result<bool, Error> {
+    async fn has_synced(&self, _: &str) -> Result<bool, Error> {
         Err(not_synced())
     }
 
-    async fn cache_wait_until_seen(&self, _: &str, _: &str, _: Duration) -> Result<(), Error> {
+    async fn wait_until_seen(&self, _: &str, _: &str, _: Duration) -> Result<(), Error> {
         Err(not_synced())
     }
+}
 
-    async fn client_get(&self, _: &GroupVersionResource, _: &ObjectKey, _: &str) -> Result<String, Error> {
+#[async_trait]
+impl ClientAccess for NoAccess {
+    async fn get(&self, _: &GroupVersionResource, _: &ObjectKey, _: &str) -> Result<String, Error> {
         Err(unavailable())
     }
 
-    async fn client_list(
+    async fn list(
         &self,
         _: &GroupVersionResource,
         _: &Namespaces,
@@ -72,11 +75,11 @@ impl KubeAccess for NoAccess {
         Err(unavailable())
     }
 
-    async fn client_create(&self, _: &GroupVersionResource, _: &str, _: String) -> Result<Written, Error> {
+    async fn create(&self, _: &GroupVersionResource, _: &str, _: String) -> Result<Written, Error> {
         Err(unavailable())
     }
 
-    async fn client_apply(
+    async fn apply(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -88,7 +91,7 @@ impl KubeAccess for NoAccess {
         Err(unavailable())
     }
 
-    async fn client_patch(
+    async fn patch(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -100,7 +103,7 @@ impl KubeAccess for NoAccess {
         Err(unavailable())
     }
 
-    async fn client_replace(
+    async fn replace(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -110,7 +113,7 @@ impl KubeAccess for NoAccess {
         Err(unavailable())
     }
 
-    async fn client_delete(
+    async fn delete(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -120,12 +123,16 @@ impl KubeAccess for NoAccess {
     ) -> Result<(), Error> {
         Err(unavailable())
     }
+}
 
-    fn queue_add(&self, _: WorkKey, _: Option<Duration>) -> Result<(), Error> {
+impl WorkQueueAccess for NoAccess {
+    fn add(&self, _: WorkKey, _: Option<Duration>) -> Result<(), Error> {
         Err(unavailable())
     }
+}
 
-    fn event_emit(&self, _: GuestEvent) -> Result<(), Error> {
+impl EventsAccess for NoAccess {
+    fn emit(&self, _: GuestEvent) -> Result<(), Error> {
         Err(unavailable())
     }
 }

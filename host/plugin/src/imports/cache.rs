@@ -17,8 +17,8 @@ impl Host for StoreState {
         check_short("lister's name", &lister)?;
         check_key(&key)?;
         check_projection(&projection)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for("cache.get", access.cache_get(&lister, &key, &projection)).await
+        let cache = Arc::clone(&self.access.cache);
+        self.waits_for("cache.get", cache.get(&lister, &key, &projection)).await
     }
 
     async fn list(
@@ -34,12 +34,9 @@ impl Host for StoreState {
         check_namespaces(&namespaces)?;
         check_projection(&projection)?;
         let page = check_page(page)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for(
-            "cache.list",
-            access.cache_list(&lister, &namespaces, &label_selector, &projection, &page),
-        )
-        .await
+        let cache = Arc::clone(&self.access.cache);
+        self.waits_for("cache.list", cache.list(&lister, &namespaces, &label_selector, &projection, &page))
+            .await
     }
 
     async fn by_index(
@@ -55,24 +52,21 @@ impl Host for StoreState {
         check_namespaces(&namespaces)?;
         check_projection(&projection)?;
         let page = check_page(page)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for(
-            "cache.by-index",
-            access.cache_by_index(&index, &value, &namespaces, &projection, &page),
-        )
-        .await
+        let cache = Arc::clone(&self.access.cache);
+        self.waits_for("cache.by-index", cache.by_index(&index, &value, &namespaces, &projection, &page))
+            .await
     }
 
     async fn index_values(&mut self, index: String) -> Result<Vec<String>, Error> {
         check_short("index's name", &index)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for("cache.index-values", access.cache_index_values(&index)).await
+        let cache = Arc::clone(&self.access.cache);
+        self.waits_for("cache.index-values", cache.index_values(&index)).await
     }
 
     async fn has_synced(&mut self, lister: String) -> Result<bool, Error> {
         check_short("lister's name", &lister)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for("cache.has-synced", access.cache_has_synced(&lister)).await
+        let cache = Arc::clone(&self.access.cache);
+        self.waits_for("cache.has-synced", cache.has_synced(&lister)).await
     }
 
     async fn wait_until_seen(
@@ -84,12 +78,9 @@ impl Host for StoreState {
         check_short("lister's name", &lister)?;
         check_short("resourceVersion", &resource_version)?;
         let timeout = Duration::from_millis(timeout_ms.into()).min(MAX_WAIT);
-        let access = Arc::clone(&self.access);
-        self.waits_for(
-            "cache.wait-until-seen",
-            access.cache_wait_until_seen(&lister, &resource_version, timeout),
-        )
-        .await
+        let cache = Arc::clone(&self.access.cache);
+        self.waits_for("cache.wait-until-seen", cache.wait_until_seen(&lister, &resource_version, timeout))
+            .await
     }
 }
 

@@ -33,8 +33,8 @@ impl Host for StoreState {
         check_target(&target)?;
         check_key(&key)?;
         check_subresource(&subresource)?;
-        let access = Arc::clone(&self.access);
-        let json = self.waits_for("client.get", access.client_get(&target, &key, &subresource)).await?;
+        let client = Arc::clone(&self.access.client);
+        let json = self.waits_for("client.get", client.get(&target, &key, &subresource)).await?;
         self.replaceable.fetched(&target, &key, &json);
         Ok(json)
     }
@@ -56,9 +56,9 @@ impl Host for StoreState {
         let limit = if page.limit == 0 { LIVE_ROWS } else { page.limit };
         let page = check_page(PageRequest { limit, ..page })?;
         let selectors = Selectors { labels: &label_selector, fields: &field_selector };
-        let access = Arc::clone(&self.access);
+        let client = Arc::clone(&self.access.client);
         let page = self
-            .waits_for("client.list", access.client_list(&target, &namespaces, selectors, &projection, &page))
+            .waits_for("client.list", client.list(&target, &namespaces, selectors, &projection, &page))
             .await?;
         if matches!(projection, Projection::Json) {
             self.replaceable.listed(&target, &page.rows);
@@ -76,8 +76,8 @@ impl Host for StoreState {
         check_short("namespace", &namespace)?;
         check_body(&json)?;
         self.takes(&json)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for("client.create", access.client_create(&target, &namespace, json)).await
+        let client = Arc::clone(&self.access.client);
+        self.waits_for("client.create", client.create(&target, &namespace, json)).await
     }
 
     async fn apply(
@@ -95,8 +95,8 @@ impl Host for StoreState {
         check_body(&json)?;
         self.takes(&json)?;
         check_preconditions(&preconditions)?;
-        let access = Arc::clone(&self.access);
-        let applied = access.client_apply(&target, &key, &subresource, json, force, &preconditions);
+        let client = Arc::clone(&self.access.client);
+        let applied = client.apply(&target, &key, &subresource, json, force, &preconditions);
         self.waits_for("client.apply", applied).await
     }
 
@@ -115,8 +115,8 @@ impl Host for StoreState {
         check_body(&body)?;
         self.takes(&body)?;
         check_preconditions(&preconditions)?;
-        let access = Arc::clone(&self.access);
-        let patched = access.client_patch(&target, &key, &subresource, kind, body, &preconditions);
+        let client = Arc::clone(&self.access.client);
+        let patched = client.patch(&target, &key, &subresource, kind, body, &preconditions);
         self.waits_for("client.patch", patched).await
     }
 
@@ -133,8 +133,8 @@ impl Host for StoreState {
         check_body(&json)?;
         self.takes(&json)?;
         self.replaceable.check(&target, &key, &json)?;
-        let access = Arc::clone(&self.access);
-        self.waits_for("client.replace", access.client_replace(&target, &key, &subresource, json)).await
+        let client = Arc::clone(&self.access.client);
+        self.waits_for("client.replace", client.replace(&target, &key, &subresource, json)).await
     }
 
     async fn delete(
@@ -148,8 +148,8 @@ impl Host for StoreState {
         check_target(&target)?;
         check_key(&key)?;
         check_preconditions(&preconditions)?;
-        let access = Arc::clone(&self.access);
-        let deleted = access.client_delete(&target, &key, propagation, grace_period_seconds, &preconditions);
+        let client = Arc::clone(&self.access.client);
+        let deleted = client.delete(&target, &key, propagation, grace_period_seconds, &preconditions);
         self.waits_for("client.delete", deleted).await
     }
 }

@@ -32,7 +32,7 @@ impl Host for StoreState {
                 note.len()
             )));
         }
-        self.access.event_emit(GuestEvent { target, regarding, kind, event_type, reason, note })
+        self.access.events.emit(GuestEvent { target, regarding, kind, event_type, reason, note })
     }
 }
 

@@ -16,12 +16,12 @@ const LONGEST_KEY: usize = 640;
 impl Host for StoreState {
     fn add(&mut self, key: WorkKey) -> Result<(), Error> {
         check_work_key(&key)?;
-        self.access.queue_add(key, None)
+        self.access.work_queue.add(key, None)
     }
 
     fn add_after(&mut self, key: WorkKey, delay_ms: u32) -> Result<(), Error> {
         check_work_key(&key)?;
-        self.access.queue_add(key, Some(Duration::from_millis(delay_ms.into())))
+        self.access.work_queue.add(key, Some(Duration::from_millis(delay_ms.into())))
     }
 }
 

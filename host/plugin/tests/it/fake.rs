@@ -16,7 +16,9 @@ use oarlock_plugin::{
         Preconditions, Projection, Propagation, Row, WorkKey, Written,
     },
     guest::{LogLine, LogSink},
-    kube_access::{EventObject, GuestEvent, KubeAccess, Selectors},
+    kube_access::{
+        CacheAccess, ClientAccess, EventObject, EventsAccess, GuestEvent, Selectors, WorkQueueAccess,
+    },
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -107,8 +109,8 @@ fn row(object: &Value, projection: &Projection) -> Row {
 }
 
 #[async_trait]
-impl KubeAccess for FakeKube {
-    async fn cache_get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
+impl CacheAccess for FakeKube {
+    async fn get(&self, lister: &str, key: &ObjectKey, projection: &Projection) -> Result<Row, Error> {
         declared(lister)?;
         self.n_gets.fetch_add(1, Ordering::Relaxed);
         let objects = self.objects.lock();
@@ -118,7 +120,7 @@ impl KubeAccess for FakeKube {
         Ok(row(object, projection))
     }
 
-    async fn cache_list(
+    async fn list(
         &self,
         lister: &str,
         _namespaces: &Namespaces,
@@ -132,7 +134,7 @@ impl KubeAccess for FakeKube {
         Ok(Page { rows, continue_token: String::new() })
     }
 
-    async fn cache_by_index(
+    async fn by_index(
         &self,
         index: &str,
         _: &str,
@@ -143,25 +145,28 @@ impl KubeAccess for FakeKube {
         Err(Error::NotDeclared(format!("index {index:?}")))
     }
 
-    async fn cache_index_values(&self, index: &str) -> Result<Vec<String>, Error> {
+    async fn index_values(&self, index: &str) -> Result<Vec<String>, Error> {
         Err(Error::NotDeclared(format!("index {index:?}")))
     }
 
-    async fn cache_has_synced(&self, lister: &str) -> Result<bool, Error> {
+    async fn has_synced(&self, lister: &str) -> Result<bool, Error> {
         declared(lister).map(|()| true)
     }
 
     /// Never returns, not even at the timeout.
-    async fn cache_wait_until_seen(&self, lister: &str, _: &str, _: Duration) -> Result<(), Error> {
+    async fn wait_until_seen(&self, lister: &str, _: &str, _: Duration) -> Result<(), Error> {
         declared(lister)?;
         std::future::pending().await
     }
+}
 
-    async fn client_get(&self, _: &GroupVersionResource, key: &ObjectKey, _: &str) -> Result<String, Error> {
+#[async_trait]
+impl ClientAccess for FakeKube {
+    async fn get(&self, _: &GroupVersionResource, key: &ObjectKey, _: &str) -> Result<String, Error> {
         Ok(config_map(&key.namespace, &key.name, 7).to_string())
     }
 
-    async fn client_list(
+    async fn list(
         &self,
         target: &GroupVersionResource,
         _: &Namespaces,
@@ -172,11 +177,11 @@ impl KubeAccess for FakeKube {
         Err(Error::Forbidden(format!("list {}", target.plural)))
     }
 
-    async fn client_create(&self, _: &GroupVersionResource, _: &str, _: String) -> Result<Written, Error> {
+    async fn create(&self, _: &GroupVersionResource, _: &str, _: String) -> Result<Written, Error> {
         Err(Error::Suspended("create".into()))
     }
 
-    async fn client_apply(
+    async fn apply(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -188,7 +193,7 @@ impl KubeAccess for FakeKube {
         Err(Error::Suspended("apply".into()))
     }
 
-    async fn client_patch(
+    async fn patch(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -200,7 +205,7 @@ impl KubeAccess for FakeKube {
         Err(Error::Suspended("patch".into()))
     }
 
-    async fn client_replace(
+    async fn replace(
         &self,
         _: &GroupVersionResource,
         key: &ObjectKey,
@@ -210,7 +215,7 @@ impl KubeAccess for FakeKube {
         Ok(Written { name: key.name.clone(), uid: "u".into(), resource_version: "8".into() })
     }
 
-    async fn client_delete(
+    async fn delete(
         &self,
         _: &GroupVersionResource,
         _: &ObjectKey,
@@ -220,13 +225,17 @@ impl KubeAccess for FakeKube {
     ) -> Result<(), Error> {
         Err(Error::Suspended("delete".into()))
     }
+}
 
-    fn queue_add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
+impl WorkQueueAccess for FakeKube {
+    fn add(&self, key: WorkKey, delay: Option<Duration>) -> Result<(), Error> {
         self.queued.lock().push((key, delay));
         Ok(())
     }
+}
 
-    fn event_emit(&self, _: GuestEvent) -> Result<(), Error> {
+impl EventsAccess for FakeKube {
+    fn emit(&self, _: GuestEvent) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use oarlock_plugin::{
     Component, Instance, InstanceConfig, Limits,
     contract::{Added, Deleted, ObjectKey, Synced, Updated, WorkKey},
     guest::{GuestMetrics, Usage},
+    kube_access::KubeAccess,
     record::{Config, Ended, Entry, Reader, Recorder},
     replay::{Options, ReplayError, Report, replay},
 };
@@ -30,7 +31,7 @@ async fn record(
     let config = InstanceConfig {
         config: Arc::new(host.config.clone()),
         limits: host.limits.clone(),
-        access: Arc::clone(&host.kube) as _,
+        access: KubeAccess::of(Arc::clone(&host.kube)),
         log: Arc::clone(&host.log),
         metrics: Arc::new(GuestMetrics::new()),
         usage: Usage::default(),

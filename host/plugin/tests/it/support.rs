@@ -12,6 +12,7 @@ use oarlock_plugin::{
     describe::DescribeError,
     engine::Share,
     guest::{GuestLog, GuestMetrics, Usage},
+    kube_access::KubeAccess,
 };
 use serde_json::{Value, json};
 
@@ -99,7 +100,7 @@ impl Host {
         let config = InstanceConfig {
             config: Arc::new(self.config.clone()),
             limits: self.limits.clone(),
-            access: Arc::clone(&self.kube) as _,
+            access: KubeAccess::of(Arc::clone(&self.kube)),
             log: Arc::clone(&self.log),
             metrics: Arc::new(GuestMetrics::new()),
             interception: None,

@@ -56,10 +56,10 @@ impl Preparation<'_> {
         .map_err(Error::Access)?;
         access.build_indices().await;
         let listers: Arc<[_]> = plan.subscriptions.iter().filter_map(|it| it.wakes.clone()).collect();
-        let access: Arc<dyn KubeAccess> = match listers.is_empty() {
-            true => Arc::new(access),
-            false => Arc::new(Waking::new(Arc::new(access), listers, slot.queue.read_sets().clone())),
-        };
+        let mut access = KubeAccess::of(Arc::new(access));
+        if !listers.is_empty() {
+            access.cache = Arc::new(Waking::new(access.cache, listers, slot.queue.read_sets().clone()));
+        }
         let recording = CancellationToken::new();
         let ended = recording.clone();
         let record = |token: CancellationToken| async move {

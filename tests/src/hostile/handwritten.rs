@@ -4,14 +4,18 @@
 //! The signatures, the layout of the description and the names of the exports come from `wit/`, so a change
 //! of the contract needs no change here.
 
-use std::collections::BTreeMap;
+mod code;
+mod image;
+
 use std::fmt::Write as _;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::abi::{AbiVariant, WasmType};
-use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, WorldId, WorldItem};
+use wit_parser::{Resolve, SizeAlign, Type, WorldId, WorldItem};
 
+use self::code::Code;
+use self::image::Image;
 use crate::host_process::checkout;
 
 /// A way to break the rules.
@@ -110,15 +114,6 @@ const BEYOND: &str = "0xfff00000";
 /// Where the allocator begins.
 const HEAP: usize = 1 << 18;
 
-/// The memory that has a description in it.
-#[derive(Default)]
-struct Image {
-    bytes: BTreeMap<usize, u8>,
-    end: usize,
-    /// Where a field lies, by its name; the first one counts.
-    places: BTreeMap<String, usize>,
-}
-
 /// Returns a component that breaks the rules in this way.
 ///
 /// # Errors
@@ -144,29 +139,15 @@ pub fn component(lie: Lie) -> anyhow::Result<Vec<u8>> {
 fn module(resolve: &Resolve, world: WorldId, lie: Lie) -> anyhow::Result<String> {
     let mut sizes = SizeAlign::default();
     sizes.fill(resolve)?;
-    let mut text = String::from("(module\n");
-    match lie {
-        Lie::KeepPollables => text.push_str(
-            "(import \"wasi:clocks/monotonic-clock@0.2.0\" \"subscribe-duration\" (func $take (param i64) (result i32)))\n",
-        ),
-        Lie::RandomBytes => text.push_str(
-            "(import \"wasi:random/random@0.2.0\" \"get-random-bytes\" (func $random (param i64 i32)))\n",
-        ),
-        Lie::KeepOwnHandles => text.push_str(
-            "(import \"[export]tests:handwritten/handles\" \"[resource-new]handle\" (func $new (param i32) (result i32)))\n",
-        ),
-        Lie::ReallocCallsImport => text.push_str(
-            "(import \"oarlock:plugin/clock@0.1.0\" \"elapsed-ms\" (func $elapsed (result f64)))\n",
-        ),
-        _ => {}
-    }
-    text.push_str("(memory (export \"memory\") 16)\n(table $table 1 funcref)\n");
+    let Code { import, start, realloc, after_describe, on_add } = Code::of(lie);
+    let mut text = format!("(module\n{import}\n(memory (export \"memory\") 16)\n(table $table 1 funcref)\n");
     writeln!(text, "(global $heap (mut i32) (i32.const {HEAP}))")?;
-    text.push_str(&realloc(lie));
-    match lie {
-        Lie::TrapInStart => text.push_str("(func $start unreachable)\n(start $start)\n"),
-        Lie::SpinInStart => text.push_str("(func $start (loop $l (br $l)))\n(start $start)\n"),
-        _ => {}
+    writeln!(
+        text,
+        "(func (export \"cabi_realloc\") (param i32 i32 i32 i32) (result i32) (local i32) {realloc})"
+    )?;
+    if !start.is_empty() {
+        writeln!(text, "(func $start {start})\n(start $start)")?;
     }
     let mut data = String::new();
     for (key, item) in &resolve.worlds[world].exports {
@@ -184,16 +165,12 @@ fn module(resolve: &Resolve, world: WorldId, lie: Lie) -> anyhow::Result<String>
                     data = segments;
                     body
                 }
-                "on-add" => on_add(lie),
+                "on-add" => on_add.clone(),
                 _ => format!("(i32.const {ANSWER})"),
             };
             writeln!(text, "\n{body})")?;
             if signature.retptr {
-                let after = match (name.as_str(), lie) {
-                    ("describe", Lie::TrapInPostReturn) => "unreachable",
-                    ("describe", Lie::SpinInPostReturn) => "(loop $l (br $l))",
-                    _ => "",
-                };
+                let after = if name == "describe" { after_describe } else { "" };
                 writeln!(text, "(func (export \"cabi_post_{export}\") (param i32) {after})")?;
             }
         }
@@ -212,41 +189,6 @@ fn types(text: &mut String, what: &str, types: &[WasmType]) -> anyhow::Result<()
         write!(text, " ({what} {ty})")?;
     }
     Ok(())
-}
-
-/// The allocator: it only ever advances, and begins again where little memory is left.
-fn realloc(lie: Lie) -> String {
-    let body = match lie {
-        Lie::TrapInRealloc => "unreachable".to_owned(),
-        Lie::SpinInRealloc => "(loop $l (br $l)) unreachable".to_owned(),
-        Lie::ReallocOutOfBounds => format!("(i32.const {BEYOND})"),
-        Lie::ReallocMisaligned => "(i32.const 3)".to_owned(),
-        _ => {
-            let call = if lie == Lie::ReallocCallsImport { "(drop (call $elapsed))" } else { "" };
-            let rounded = "(i32.and (i32.add (global.get $heap) (i32.const 7)) (i32.const -8))";
-            let restart = format!(
-                "(if (i32.gt_u (global.get $heap) (i32.const 700000)) (then (global.set $heap (i32.const {HEAP}))))"
-            );
-            format!(
-                "{call} {restart} (local.set 4 {rounded}) (global.set $heap (i32.add (local.get 4) (local.get 3))) (local.get 4)"
-            )
-        }
-    };
-    format!("(func (export \"cabi_realloc\") (param i32 i32 i32 i32) (result i32) (local i32) {body})\n")
-}
-
-fn on_add(lie: Lie) -> String {
-    let grow_table = "(loop $l (drop (table.grow $table (ref.null func) (i32.const 1000))) (br $l))";
-    let forever = |body: &str| format!("(loop $l {body} (br $l)) unreachable");
-    match lie {
-        Lie::AnswerOutOfBounds => format!("(i32.const {BEYOND})"),
-        Lie::GrowTable => format!("{grow_table} unreachable"),
-        Lie::GrowMemory => forever("(drop (memory.grow (i32.const 16)))"),
-        Lie::KeepOwnHandles => forever("(drop (call $new (i32.const 1)))"),
-        Lie::KeepPollables => forever("(drop (call $take (i64.const 1000000000000)))"),
-        Lie::RandomBytes => forever("(call $random (i64.const 60000) (i32.const 2048))"),
-        _ => format!("(i32.const {ANSWER})"),
-    }
 }
 
 /// Returns the body of `describe`, and the data segments of the description.
@@ -282,100 +224,6 @@ fn describe(
         writeln!(data, "(data (i32.const {at}) \"\\{byte:02x}\")")?;
     }
     Ok((format!("(i32.const {pointer})"), data))
-}
-
-// === impl Image ===
-
-impl Image {
-    fn byte(&mut self, at: usize, byte: u8) {
-        self.bytes.insert(at, byte);
-    }
-
-    fn number(&mut self, at: usize, number: u32) {
-        for (n, byte) in number.to_le_bytes().into_iter().enumerate() {
-            self.byte(at + n, byte);
-        }
-    }
-
-    /// Takes memory that nothing else uses.
-    fn take(&mut self, bytes: usize) -> anyhow::Result<usize> {
-        let at = self.end.next_multiple_of(8);
-        self.end = at + bytes;
-        if self.end > HEAP {
-            bail!("the description is too large");
-        }
-        Ok(at)
-    }
-
-    /// Writes a string's bytes elsewhere, and its place and length here.
-    fn text(&mut self, at: usize, text: &[u8]) {
-        let place = self.end.next_multiple_of(8);
-        self.end = place + text.len();
-        for (n, byte) in text.iter().enumerate() {
-            self.byte(place + n, *byte);
-        }
-        self.number(at, place as u32);
-        self.number(at + 4, text.len() as u32);
-    }
-
-    /// Writes a value that the host accepts: the first case of each variant, no elements in lists but one
-    /// subscription, and a text for each field that needs one.
-    fn write(
-        &mut self,
-        resolve: &Resolve,
-        sizes: &SizeAlign,
-        ty: &Type,
-        field: &str,
-        at: usize,
-    ) -> anyhow::Result<()> {
-        self.places.entry(field.to_owned()).or_insert(at);
-        let id = match ty {
-            Type::String => {
-                let text = match field {
-                    "name" => "handwritten",
-                    "version" => "v1",
-                    "plural" => "configmaps",
-                    _ => "",
-                };
-                self.text(at, text.as_bytes());
-                return Ok(());
-            }
-            // Zero: false, 0, 0.0.
-            Type::Id(id) => id,
-            _ => return Ok(()),
-        };
-        match &resolve.types[*id].kind {
-            TypeDefKind::Type(ty) => self.write(resolve, sizes, ty, field, at)?,
-            TypeDefKind::Record(record) => {
-                let fields = sizes.field_offsets(record.fields.iter().map(|field| &field.ty));
-                for (inner, (offset, ty)) in record.fields.iter().zip(fields) {
-                    self.write(resolve, sizes, ty, &inner.name, at + offset.size_wasm32())?;
-                }
-            }
-            TypeDefKind::List(element) if field == "subscriptions" => {
-                let place = self.take(sizes.size(element).size_wasm32())?;
-                self.number(at, place as u32);
-                self.number(at + 4, 1);
-                self.write(resolve, sizes, element, "subscription", place)?;
-            }
-            TypeDefKind::Result(result) => {
-                let cases = [result.ok.as_ref(), result.err.as_ref()];
-                let offset = sizes.payload_offset(wit_parser::Int::U8, cases).size_wasm32();
-                if let Some(ok) = &result.ok {
-                    self.write(resolve, sizes, ok, "ok", at + offset)?;
-                }
-            }
-            TypeDefKind::Variant(variant) => {
-                let cases = variant.cases.iter().map(|case| case.ty.as_ref());
-                let offset = sizes.payload_offset(variant.tag(), cases).size_wasm32();
-                if let Some(ty) = variant.cases.first().and_then(|case| case.ty.as_ref()) {
-                    self.write(resolve, sizes, ty, "payload", at + offset)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

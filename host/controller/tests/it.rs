@@ -38,3 +38,5 @@ mod schedules;
 mod shadow;
 #[path = "it/swapping.rs"]
 mod swapping;
+#[path = "it/waking.rs"]
+mod waking;

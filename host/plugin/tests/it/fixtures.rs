@@ -390,3 +390,12 @@ async fn writes() {
     let answer = host.add_once("any").await.unwrap();
     assert!(matches!(answer, Err(Failure::Retry(_))), "{answer:?}");
 }
+
+/// `host/controller/tests/it/waking.rs` tests what wakes its keys.
+#[tokio::test]
+async fn wakes() {
+    let host = Host::new("wakes").await;
+    let description = host.describe().await.unwrap();
+    let waking: Vec<_> = description.reads.iter().filter(|it| it.wakes).map(|it| it.name.as_str()).collect();
+    assert_eq!((waking, description.stateless), (vec!["secrets"], true));
+}

@@ -80,7 +80,7 @@ pub use self::retry::{RestartPolicy, RetryPolicy};
 use crate::kube_access::OwnWrites;
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
-use crate::schedule::{self, ActiveSchedules, SchedulePlan};
+use crate::schedule::{self, ActiveSchedules, SchedulePlan, WallClock};
 use crate::status::{Phase, PluginStatusHandle};
 use crate::tasks::{Criticality, Tasks};
 
@@ -91,6 +91,7 @@ pub(crate) struct DispatcherShared {
     pub(crate) retry: RetryPolicy,
     pub(crate) restart: RestartPolicy,
     pub(crate) fault: FaultHook,
+    pub(crate) wall_clock: WallClock,
     pub(crate) tasks: Tasks,
 }
 
@@ -488,7 +489,7 @@ impl Dispatcher {
         let running = self.schedules.get_or_insert_with(|| {
             let (plugin, queue) = (self.plugin.clone(), self.queue.clone());
             let (runner, sender) =
-                schedule::Runner::new(plugin, queue, Arc::new(jiff::Timestamp::now), has_started);
+                schedule::Runner::new(plugin, queue, self.shared.wall_clock.clone(), has_started);
             let name = format!("schedules of {}", self.plugin);
             self.shared.tasks.spawn(name, Criticality::Finite, |token| runner.run(token));
             sender

@@ -23,7 +23,7 @@
 //! ```
 //! use oarlock_controller::informers::{Limits, Prunings};
 //! use oarlock_controller::report::{self, HostEvent};
-//! use oarlock_controller::runtime::{Config, RestartPolicy, RetryPolicy, Runtime};
+//! use oarlock_controller::runtime::{Config, RestartPolicy, RetryPolicy, Runtime, WallClock};
 //! use oarlock_dev_cluster::DevCluster;
 //! use oarlock_informer::list_watch::transport;
 //! use oarlock_informer::reflector::ConsistencyCheck;
@@ -53,6 +53,7 @@
 //!     prunings: Prunings::default(),
 //!     election: None,
 //!     record: None,
+//!     wall_clock: WallClock::system(),
 //!     fault_swallow: None,
 //!     consistency_check: ConsistencyCheck::Off,
 //! })?;

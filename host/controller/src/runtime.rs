@@ -29,6 +29,7 @@ use crate::provision::Provision;
 use crate::recordings::RecordConfig;
 use crate::reload::{self, Host, Reload};
 use crate::report::{HostEvent, Reporter, Timestamp};
+pub use crate::schedule::WallClock;
 use crate::shadow::Shadows;
 use crate::state_folder::StateFolder;
 use crate::status::StatusRegistry;
@@ -67,6 +68,8 @@ pub struct Config {
     pub election: Option<Election>,
     /// Which plugins are recorded, and where.
     pub record: Option<RecordConfig>,
+    /// The time of day for schedules.
+    pub wall_clock: WallClock,
     /// Drops the n-th notification, counted from one. For tests of the tools that detect lost notifications.
     pub fault_swallow: Option<u64>,
     /// Whether informers compare a streamed initial list with a list request. For tests.
@@ -131,6 +134,7 @@ impl Runtime {
             prunings,
             election,
             record,
+            wall_clock,
             fault_swallow,
             consistency_check,
         } = config;
@@ -158,6 +162,7 @@ impl Runtime {
             retry,
             restart,
             fault: FaultHook::new(fault_swallow),
+            wall_clock,
             tasks: tasks.clone(),
         };
         let facts = HostFacts { server: server.clone(), started: Timestamp::now(), began: Instant::now() };

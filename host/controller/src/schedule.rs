@@ -12,7 +12,7 @@ mod trigger;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jiff::{SignedDuration, Timestamp};
 use oarlock_plugin::contract::{self, WorkKey};
@@ -46,8 +46,9 @@ pub(crate) struct SchedulePlan {
 /// The schedules of the active generation; empty before the first one.
 pub(crate) type ActiveSchedules = watch::Sender<Arc<[SchedulePlan]>>;
 
-/// Reads the wall clock.
-pub(crate) type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+/// Reads the time of day. Cheap to clone.
+#[derive(Clone)]
+pub struct WallClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 /// Runs the schedules of one plugin.
 pub(crate) struct Runner {
@@ -80,6 +81,26 @@ enum Next {
         /// When the wall clock was last read.
         read: Timestamp,
     },
+}
+
+// === impl WallClock ===
+
+impl WallClock {
+    /// Returns the clock of the machine.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(Arc::new(Timestamp::now))
+    }
+
+    /// Returns a clock that a test controls. A time that the machine's clock cannot have is the last one.
+    #[must_use]
+    pub fn controlled(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move || Timestamp::try_from(read()).unwrap_or(Timestamp::MAX)))
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.0)()
+    }
 }
 
 // === impl SchedulePlan ===
@@ -151,7 +172,7 @@ impl Runner {
                     if is_first && plan.at_start {
                         self.add(plan);
                     }
-                    self.running.push(Running::new(plan.clone(), &self.plugin, (self.wall_clock)()));
+                    self.running.push(Running::new(plan.clone(), &self.plugin, self.wall_clock.now()));
                 }
             }
         }
@@ -162,7 +183,7 @@ impl Runner {
         if self.running.is_empty() {
             return None;
         }
-        let (now, wall_now) = (Instant::now(), (self.wall_clock)());
+        let (now, wall_now) = (Instant::now(), self.wall_clock.now());
         let mut due = Vec::new();
         let mut wake_at: Option<Instant> = None;
         for (index, running) in self.running.iter_mut().enumerate() {

@@ -12,7 +12,7 @@ use oarlock_controller::{
     informers::Prunings,
     provision::Provision,
     report::{self, HostEvent, Reporter},
-    runtime::{self, Election, RestartPolicy, RetryPolicy, Runtime},
+    runtime::{self, Election, RestartPolicy, RetryPolicy, Runtime, WallClock},
 };
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_plugin::EngineConfig;
@@ -101,6 +101,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         prunings,
         election,
         record,
+        wall_clock: WallClock::system(),
         fault_swallow,
         consistency_check: match detect_inconsistency {
             true => ConsistencyCheck::Panic,

@@ -9,6 +9,7 @@ use kube::config::Kubeconfig;
 use oarlock_informer::list_watch::transport;
 
 use crate::rig::{Running, oarlock};
+use oarlock_wait_until::{LIMIT, wait_until_blocking};
 
 /// Returns a command of the binary whose state folder is below this one.
 fn command(folder: &Path, args: &[&str]) -> Command {
@@ -178,5 +179,52 @@ fn what_a_plugin_failed_to_handle_is_listed_and_redelivered() {
     }
     let logs = stdout(&ask(folder, &["logs", "traps", "-o", "json"]));
     assert_eq!(logs.matches(r#""outcome":"parked""#).count(), 2, "{logs}");
+    running.end("TERM");
+}
+
+/// Writes the file of a plugin that adds a key to its work queue every second.
+fn ticking(folder: &Path, name: &str) {
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/reconciles.wasm");
+    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    std::fs::create_dir_all(folder.join("plugins")).unwrap();
+    let file = format!(
+        "name: {name}\ncomponent: {}\nserviceAccount: {{namespace: default, name: {name}}}\nconfig: {{everySeconds: 1}}\n",
+        guest.display()
+    );
+    std::fs::write(folder.join(format!("plugins/{name}.yaml")), file).unwrap();
+}
+
+#[test]
+fn a_schedule_of_a_suspended_plugin_adds_one_key_that_waits_for_the_end_of_the_suspension() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["suspended", "clock"] {
+        ticking(folder, name);
+    }
+    let mut running = Running::start(command(folder, &["dev", "--output", "json", "plugins"]));
+    running.until("plugin-loaded");
+    running.until("plugin-loaded");
+    let status = |plugin: &str| -> serde_json::Value {
+        serde_json::from_slice(&ask(folder, &["plugins", plugin, "-o", "json"]).stdout).unwrap()
+    };
+    let n_calls = |plugin: &str| status(plugin)["usage"]["calls"].as_u64().unwrap();
+    let until_calls = |plugin: &str, n: u64| {
+        wait_until_blocking("further calls", LIMIT, || match n_calls(plugin) {
+            calls if calls >= n => Ok(calls),
+            calls => Err(calls),
+        })
+    };
+    until_calls("suspended", 1);
+    assert_eq!(stdout(&ask(folder, &["suspend", "suspended"])), "plugin/suspended suspended\n");
+    let pending = || status("suspended")["work-queue"]["pending"].as_u64();
+    wait_until_blocking("a key that waits", LIMIT, || match pending() {
+        Some(1) => Ok(()),
+        other => Err(other),
+    });
+    let (n_before, n_ticks) = (n_calls("suspended"), n_calls("clock"));
+    until_calls("clock", n_ticks + 3);
+    assert_eq!((n_calls("suspended"), pending()), (n_before, Some(1)), "no call, and no second key");
+    assert_eq!(stdout(&ask(folder, &["resume", "suspended"])), "plugin/suspended resumed\n");
+    until_calls("suspended", n_before + 2);
     running.end("TERM");
 }

@@ -43,10 +43,10 @@ impl Rig {
         let (queue, began) = (PluginQueue::default(), Instant::now());
         let set: Arc<Mutex<SignedDuration>> = Arc::default();
         let wall_set = Arc::clone(&set);
-        let clock: WallClock = Arc::new(move || {
+        let clock = WallClock::controlled(move || {
             let passed = SignedDuration::try_from(began.elapsed()).unwrap();
             let set: SignedDuration = *wall_set.lock();
-            wall_began + passed + set
+            (wall_began + passed + set).into()
         });
         let (runner, active) = Runner::new("plugin".into(), queue.clone(), clock, false);
         let token = CancellationToken::new();

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
-use oarlock_controller::runtime::{self, Election, Runtime};
+use oarlock_controller::runtime::{self, Election, Runtime, WallClock};
 use oarlock_controller::{admin, report};
 use oarlock_event_recorder::reference::field_selector;
 use oarlock_event_recorder::{Broadcaster, EventRecorder, EventType, KubeSink, Recording, RecordingConfig};
@@ -180,6 +180,7 @@ impl Host {
             prunings: Default::default(),
             election: Some(Election::new("default", "hosts", machine, config).unwrap()),
             record: None,
+            wall_clock: WallClock::system(),
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,
         })

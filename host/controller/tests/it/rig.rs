@@ -16,7 +16,7 @@ use oarlock_controller::informers::{Limits, Prunings};
 use oarlock_controller::provision::{self, Provision};
 use oarlock_controller::rbac::{self, Needs};
 use oarlock_controller::report;
-use oarlock_controller::runtime::{Config, Error, RestartPolicy, RetryPolicy, Runtime};
+use oarlock_controller::runtime::{Config, Error, RestartPolicy, RetryPolicy, Runtime, WallClock};
 use oarlock_dev_cluster::DevCluster;
 use oarlock_informer::list_watch::transport;
 use oarlock_informer::reflector::ConsistencyCheck;
@@ -77,6 +77,7 @@ impl Rig {
             prunings: Prunings::default(),
             election: None,
             record: None,
+            wall_clock: WallClock::system(),
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,
         }))

@@ -28,6 +28,7 @@ use crate::informers::{Informers, Limits, ResourceSource};
 use crate::metrics::Metrics;
 use crate::plan::{Exported, SubscriptionPlan};
 use crate::report;
+use crate::schedule::WallClock;
 use crate::status::{PluginStatus, StatusRegistry};
 use crate::subscriptions::{self, Subscription};
 use crate::tasks::{Criticality, Tasks};
@@ -162,6 +163,7 @@ impl Rig {
             retry: retry.clone(),
             restart: RestartPolicy::default(),
             fault: FaultHook::new(fault),
+            wall_clock: WallClock::system(),
             tasks: tasks.clone(),
         };
         let queue = PluginQueue::default();

@@ -92,6 +92,12 @@ fn promise_5_every_function_of_the_contract_has_a_case() -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn put(stage: &Stage, namespace: &str, name: &str, value: &str) -> anyhow::Result<Value> {
+    let object = json!({"metadata": {"name": name, "labels": {"of": value}}, "data": {"value": value}});
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    stage.cluster().request("POST", &path, Some(&object)).await
+}
+
 /// Returns the messages that a plugin logged.
 fn messages(printed: &Printed, plugin: &str) -> Vec<String> {
     let lines = printed.events("guest-log").filter(|line| line["plugin"] == plugin);
@@ -102,11 +108,6 @@ fn messages(printed: &Printed, plugin: &str) -> Vec<String> {
 async fn promise_5_a_plugin_of_one_namespace_learns_nothing_of_another() -> anyhow::Result<()> {
     let mut stage = Stage::start(&[]).await?;
     stage.grant("tenant", Some("mine")).await?;
-    let put = async |stage: &Stage, namespace: &str, name: &str, value: &str| {
-        let object = json!({"metadata": {"name": name, "labels": {"of": value}}, "data": {"value": value}});
-        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-        stage.cluster().request("POST", &path, Some(&object)).await
-    };
     put(&stage, "other", "secret", HIDDEN).await?;
     put(&stage, "other", "early", HIDDEN).await?;
     put(&stage, "mine", "early", "visible").await?;
@@ -182,6 +183,10 @@ async fn promise_5_a_plugin_of_one_namespace_learns_nothing_of_another() -> anyh
             }
         }
     }
+    let own = answers.get("own client.list").context("the guest lists its own namespace")?;
+    assert!(own[0].contains("visible"), "{own:#?}");
+    let wrong = own.iter().filter(|answer| answer.contains(HIDDEN) || answer.contains(r#""other""#));
+    assert_eq!(wrong.count(), 0, "a live list returned objects of the other namespace: {own:#?}");
     // The other namespace is as it was. Events of the good plugin's kind would be there by now, or never.
     let secret = stage.cluster().request("GET", "/api/v1/namespaces/other/configmaps/secret", None).await?;
     assert_eq!(secret["data"], json!({"value": HIDDEN}));
@@ -199,5 +204,68 @@ async fn promise_5_a_plugin_of_one_namespace_learns_nothing_of_another() -> anyh
     assert_eq!(events["items"].as_array().map(Vec::len), Some(0), "{events}");
     let unknown: Value = json!({"plugins": stage.status().await?});
     assert!(!unknown.to_string().contains(HIDDEN), "{unknown}");
+    stage.end().await
+}
+
+/// Returns how often a plugin reconciled an object.
+fn n_reconciled(printed: &Printed, plugin: &str, object: &str) -> usize {
+    let line = format!("reconcile: \"{object}\"");
+    messages(printed, plugin).iter().filter(|message| **message == line).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_what_a_key_may_not_read_does_not_wake_it_and_a_schedule_reads_no_more_than_others()
+-> anyhow::Result<()> {
+    let mut stage = Stage::start(&[]).await?;
+    stage.grant("tenant", Some("mine")).await?;
+    put(&stage, "other", "secret", HIDDEN).await?;
+    put(&stage, "mine", "early", "visible").await?;
+    let component = checkout().join("target/guests/hostile.wasm");
+    // `witness` may read everything: what it reports, the host has seen.
+    for (name, mode, account) in [
+        ("tenant", "tenant-wakes", "tenant"),
+        ("witness", "tenant-keys", "good"),
+        ("outsider", "tenant-of-another-namespace", "tenant"),
+    ] {
+        let more =
+            json!({"config": {"mode": mode}, "limits": {"logLinesPerSecond": 10_000, "callDeadline": "60s"}});
+        stage.plugin(&Plugin { name, component: &component, account, more })?;
+    }
+    let ticked = |printed: &Printed| n_reconciled(printed, "tenant", "other/secret");
+    let is_awake = |printed: &Printed| {
+        let reconciled = n_reconciled(printed, "tenant", "mine/early") == 1;
+        (reconciled && n_reconciled(printed, "witness", "other/secret") == 1).then_some(())
+    };
+    stage.host().wait_for("both have reconciled what is there", is_awake).await?;
+
+    put(&stage, "other", "late", HIDDEN).await?;
+    let path = "/api/v1/namespaces/other/configmaps/secret";
+    stage.cluster().request("PATCH", path, Some(&json!({"data": {"more": HIDDEN}}))).await?;
+    stage.cluster().request("DELETE", path, None).await?;
+    put(&stage, "other", "last", HIDDEN).await?;
+    let seen = |printed: &Printed| (n_reconciled(printed, "witness", "other/last") >= 1).then_some(());
+    stage.host().wait_for("the host has seen these changes", seen).await?;
+    // Keys that these changes had woken would come before the schedule's second next one.
+    let before = ticked(&stage.host().printed());
+    let twice = |printed: &Printed| (ticked(printed) >= before + 2).then_some(());
+    stage.host().wait_for("the schedule fires twice", twice).await?;
+    assert_eq!(n_reconciled(&stage.host().printed(), "tenant", "mine/early"), 1);
+    // What it may read wakes it.
+    put(&stage, "mine", "late", "visible").await?;
+    let woken = |printed: &Printed| (n_reconciled(printed, "tenant", "mine/early") == 2).then_some(());
+    stage.host().wait_for("a change in the own namespace wakes the key", woken).await?;
+
+    let printed = stage.host().printed();
+    let said = messages(&printed, "tenant");
+    for line in &said {
+        assert!(!line.contains(HIDDEN), "data of the other namespace: {line}");
+        let names_it = line.contains(r#""late""#) && line.contains(r#""other""#);
+        assert!(!names_it, "an object of the other namespace: {line}");
+    }
+    assert!(said.iter().any(|line| line.starts_with("cache.list: Ok") && line.contains("visible")));
+    assert_eq!(messages(&printed, "outsider"), [""; 0]);
+    let status = stage.status().await?;
+    assert!(!json!(status).to_string().contains(HIDDEN));
+    assert_ne!(status["outsider"]["phase"], "serving", "{:#}", status["outsider"]);
     stage.end().await
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, PostParams};
 use oarlock_controller::admin;
 use oarlock_controller::runtime::Config;
+use oarlock_dev_cluster::faults::{Action, Fault, Match};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -57,28 +58,40 @@ async fn a_shadow_that_writes_another_label_is_shown_by_path_and_never_writes() 
     let namespace = serde_json::from_value(json!({"metadata": {"name": "team-a"}})).unwrap();
     namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     rig.component("next", &mirror_with_another_label());
-    rig.plugin_with("mirror", "mirror", json!({"shadow": "../next.wasm"}));
+    let limits = json!({"tries": 1_000, "logLinesPerSecond": 100_000});
+    rig.plugin_with("mirror", "mirror", json!({"shadow": "../next.wasm", "limits": limits}));
     rig.serves("mirror", 1).await;
     rig.serves("mirror.shadow", 1).await;
 
-    // A shadow that reads the copy that the plugin has written already has nothing to write.
-    let mut n = 0;
-    let shadow = until_ok("a difference", async || {
-        n += 1;
-        source(&rig, &format!("source-{n}")).await;
-        let shadow = status(address, "mirror").await["shadow"].take();
-        if shadow["different"].as_u64() > Some(0) { Ok(shadow) } else { Err(shadow) }
-    })
-    .await;
+    // A shadow that reads the copy that the plugin has written already has nothing to write. So the plugin's
+    // writes fail until the shadow has made its own.
+    let creates = Match {
+        resource: Some("configmaps".into()),
+        verbs: vec!["create".into()],
+        namespace: Some("team-a".into()),
+        ..Match::default()
+    };
+    let failing = rig.cluster.faults().add(Fault::new(creates, Action::InternalError));
+    source(&rig, "source-1").await;
+    let until = async |what: &str, is_so: &dyn Fn(&Value) -> bool| {
+        until_ok(what, async || {
+            let shadow = status(address, "mirror").await["shadow"].take();
+            if is_so(&shadow) { Ok(shadow) } else { Err(shadow) }
+        })
+        .await
+    };
+    until("the shadow's write", &|shadow| shadow["waiting"] == 1).await;
+    rig.cluster.faults().remove(failing);
+    let shadow = until("a difference", &|shadow| shadow["different"] == 1).await;
     let difference = &shadow["differences"][0];
     assert_eq!(difference["path"], LABEL, "{shadow:#}");
-    assert!(difference["object"].as_str().unwrap().starts_with("configmaps team-a/source-"), "{shadow:#}");
+    assert_eq!(difference["object"], "configmaps team-a/source-1", "{shadow:#}");
     assert_ne!(difference["serving"], difference["shadow"]);
     let text = shadow.to_string();
     for value in ["oarlock-mirror", "oarlock-murror", "never-shown"] {
         assert!(!text.contains(value), "{text}");
     }
-    assert_eq!(shadow["equal"], 0);
+    assert_eq!((&shadow["compared"], &shadow["equal"]), (&json!(1), &json!(0)));
     // Every copy is the plugin's.
     let copies: Api<ConfigMap> = Api::namespaced(rig.client.clone(), "team-a");
     let written = ListParams::default().labels("app.kubernetes.io/managed-by=oarlock-murror");

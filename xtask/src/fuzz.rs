@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: runs the decoders of external input on inputs from libFuzzer.
 //!
-//! The targets are in `host/informer/fuzz`, in the layout of cargo-fuzz, which runs them with a nightly
-//! compiler and a sanitizer. This command uses the stable compiler; only the informer and the targets are
-//! instrumented for coverage.
+//! The targets are in `host/informer/fuzz` and `host/plugin/fuzz`, in the layout of cargo-fuzz, which runs
+//! them with a nightly compiler and a sanitizer. This command uses the stable compiler; only the fuzzed
+//! crates and the targets are instrumented for coverage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,16 @@ use anyhow::{Context, Result, bail};
 use crate::cargo;
 use crate::{checkout, progress};
 
-const FOLDER: &str = "host/informer/fuzz";
+/// The folders with targets, each a workspace of its own.
+const FOLDERS: [&str; 2] = ["host/informer/fuzz", "host/plugin/fuzz"];
 
-/// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers.
+/// A fuzz target, and its folder.
+struct Target {
+    name: String,
+    folder: &'static str,
+}
+
+/// Fuzzes the decoders of external input: watch streams, list pages, objects, selectors, pointers, records.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The duration per target.
@@ -26,10 +33,10 @@ pub(crate) struct Args {
     targets: Vec<String>,
 }
 
-/// The compiler's wrapper, which adds instrumentation to the informer and the targets.
+/// The compiler's wrapper, which adds instrumentation to the fuzzed crates and the targets.
 const COMPILER: &str = r#"#!/bin/sh
 case " $* " in
-    *" --crate-name oarlock_informer "* | *" --crate-name "*" fuzz_targets/"*)
+    *" --crate-name oarlock_informer "* | *" --crate-name oarlock_plugin "* | *" --crate-name "*" fuzz_targets/"*)
         exec "$@" --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
             -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
             -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 ;;
@@ -42,43 +49,54 @@ esac
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let Self { seconds, targets } = self;
-        let known = targets_in(&checkout::root().join(FOLDER))?;
-        if let Some(unknown) = targets.iter().find(|target| !known.contains(target)) {
-            bail!("unknown fuzz target {unknown}; the targets are {}", known.join(", "));
+        let known = all_targets()?;
+        let names: Vec<_> = known.iter().map(|target| target.name.clone()).collect();
+        if let Some(unknown) = targets.iter().find(|target| !names.contains(target)) {
+            bail!("unknown fuzz target {unknown}; the targets are {}", names.join(", "));
         }
-        let targets = if targets.is_empty() { known } else { targets };
-        let programs = progress::step("the fuzz targets", build)?;
-        for target in &targets {
-            progress::step(&format!("fuzzing {target} for {seconds} s"), || run(&programs, target, seconds))?;
+        let is_wanted = |target: &Target| targets.is_empty() || targets.contains(&target.name);
+        let wanted: Vec<_> = known.into_iter().filter(is_wanted).collect();
+        let programs = progress::step("the fuzz targets", || build(&wanted))?;
+        for target in &wanted {
+            let what = format!("fuzzing {} for {seconds} s", target.name);
+            progress::step(&what, || run(&programs, target, seconds))?;
         }
         Ok(())
     }
 }
 
-fn targets_in(folder: &Path) -> Result<Vec<String>> {
-    let files = fs::read_dir(folder.join("fuzz_targets")).context("cannot list the fuzz targets")?;
+fn all_targets() -> Result<Vec<Target>> {
     let mut targets = Vec::new();
-    for file in files {
-        let path = file?.path();
-        targets.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    for folder in FOLDERS {
+        let programs = checkout::root().join(folder).join("fuzz_targets");
+        for file in fs::read_dir(programs).context("cannot list the fuzz targets")? {
+            let path = file?.path();
+            let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            targets.extend(name.map(|name| Target { name, folder }));
+        }
     }
-    targets.sort();
+    targets.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(targets)
 }
 
-/// Builds all targets, and returns the folder with the programs. Other dependencies are compiled as for the
-/// host, so that they are shared with it.
-fn build() -> Result<PathBuf> {
+/// Builds targets, and returns the folder with the programs. Other dependencies are compiled as for the host,
+/// so that they are shared with it.
+fn build(targets: &[Target]) -> Result<PathBuf> {
     let target_folder = checkout::target()?;
     let compiler = target_folder.join("fuzz-rustc");
     if fs::read_to_string(&compiler).unwrap_or_default() != COMPILER {
         fs::write(&compiler, COMPILER).context("cannot write the compiler's wrapper")?;
         make_executable(&compiler)?;
     }
-    let mut cargo = cargo::cargo("build");
-    cargo.current_dir(checkout::root().join(FOLDER));
-    cargo.args(["--bins", "--locked", "--target-dir"]).arg(&target_folder).env("RUSTC_WRAPPER", &compiler);
-    cargo::run(&mut cargo)?;
+    for folder in FOLDERS.into_iter().filter(|folder| targets.iter().any(|it| it.folder == *folder)) {
+        let mut cargo = cargo::cargo("build");
+        cargo.current_dir(checkout::root().join(folder));
+        cargo
+            .args(["--bins", "--locked", "--target-dir"])
+            .arg(&target_folder)
+            .env("RUSTC_WRAPPER", &compiler);
+        cargo::run(&mut cargo)?;
+    }
     Ok(target_folder.join("debug"))
 }
 
@@ -96,10 +114,11 @@ fn make_executable(_: &Path) -> Result<()> {
 
 /// Runs one target, starting from its committed corpus. New inputs go to target/fuzz; the error names an
 /// input that breaks the target.
-fn run(programs: &Path, target: &str, seconds: u32) -> Result<()> {
+fn run(programs: &Path, target: &Target, seconds: u32) -> Result<()> {
+    let Target { name: target, folder } = target;
     let found = checkout::root().join("target/fuzz").join(target);
     fs::create_dir_all(&found)?;
-    let corpus = checkout::root().join(FOLDER).join("corpus").join(target);
+    let corpus = checkout::root().join(folder).join("corpus").join(target);
     let mut command = Command::new(programs.join(target));
     command.arg(&found).arg(corpus);
     command.arg(format!("-max_total_time={seconds}"));

@@ -31,6 +31,8 @@ use tokio::sync::{Notify, mpsc};
 
 pub use self::entry::{Call, End, EndReason, Ended, Entry, File, Generation, Gone, Import, Kind, Start};
 pub use self::format::{Error, Reader, VERSION};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use self::format::{encoded, in_one_block};
 pub use self::writer::Writer;
 use self::{call_log::CallLog, redaction::Sources};
 use crate::{Interception, component, contract::Description};

@@ -7,157 +7,29 @@
 
 mod compare;
 mod interceptor;
+mod player;
+mod report;
 
-use std::{collections::HashMap, io::Read, sync::Arc, time::Duration};
+use std::{collections::HashMap, io::Read};
 
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
-
-use self::interceptor::CallReplay;
+use self::player::Player;
 use crate::{
-    CallError, Component, Instance, InstanceConfig, Interception, Limits,
-    contract::{Error, Level},
-    describe::no_access::NoAccess,
-    engine::DEFAULT_WEIGHT,
-    guest::{GuestLog, GuestMetrics, LogLine, LogSink, Usage},
-    intercept,
-    kube_access::{EventObject, KubeAccess},
-    limits,
+    Component,
     record::{self, Call, Ended, Entry, File, Reader, Start},
 };
 
 pub use self::compare::shorten;
-
-/// A replay is given this many times the recorded time for a call, since the machine may be slower.
-const PATIENCE: u32 = 4;
+pub use self::report::{Difference, Options, ReplayError, Report, Step};
 
 /// The maximum number of instances that are alive at once: more than one plugin has in a host.
 const MOST_INSTANCES: usize = 1_024;
 
+/// The maximum length of the starts of instances that are alive at once. They are kept, since an instance is
+/// started again after a difference.
+const MOST_START_BYTES: usize = 64 << 20;
+
 /// The maximum number of differences in a report. The replay stops there.
 const MOST_DIFFERENCES: usize = 1_000;
-
-/// Configures a replay.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Stops after this call.
-    pub until: Option<u64>,
-    /// Goes on after a difference. A new instance replaces one whose imports diverged.
-    pub keep_going: bool,
-    /// Interfaces whose imports are not compared, such as `log`.
-    pub ignore: Vec<String>,
-}
-
-/// The result of a replay.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Report {
-    /// The plugin in the record.
-    pub plugin: String,
-    /// Whether the record has all values as they were. If not, a guest that looks at a value of a Secret may
-    /// differ without a fault.
-    pub exact: bool,
-    /// The calls that were replayed, with the starts of instances.
-    pub calls: u64,
-    /// The imports that were answered.
-    pub imports: u64,
-    /// The calls that could not be replayed, since the record lacks a part of them.
-    pub skipped: u64,
-    /// The differences, in the order of the record: the first one, or up to 1,000 with
-    /// [`Options::keep_going`].
-    pub differences: Vec<Difference>,
-    /// What a reader of the result should know.
-    pub notes: Vec<String>,
-}
-
-/// A difference between the record and the replay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Difference {
-    /// The number of the call; 0 for the start of an instance.
-    pub call: u64,
-    /// The instance.
-    pub instance: u64,
-    /// The exported function.
-    pub function: String,
-    /// The number of the import in the call, from 1 on; `None` for the answer of the call.
-    pub import: Option<usize>,
-    /// What differs: the name of the import, `answer`, or an argument and a JSON pointer in it.
-    pub at: String,
-    /// The recorded value, shortened.
-    pub recorded: String,
-    /// The value in the replay, shortened.
-    pub actual: String,
-    /// Whether the rest of the call can still be compared.
-    pub comparable: bool,
-}
-
-/// Why a record cannot be replayed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// The file cannot be read.
-    #[error("the record {0}")]
-    Record(#[from] record::Error),
-    /// The first entry is another one.
-    #[error("the record is damaged: its first entry does not say what it is")]
-    NoFile,
-    /// The limits of an instance are not what a host wrote.
-    #[error("the record is damaged: the limits of instance {instance}: {reason}")]
-    Limits {
-        /// The instance.
-        instance: u64,
-        /// What is wrong.
-        reason: limits::OutOfRange,
-    },
-    /// More instances than a host has.
-    #[error("the record is damaged: more than {MOST_INSTANCES} instances are alive at once")]
-    TooManyInstances,
-    /// The engine cannot link the component.
-    #[error("the component cannot be replayed: {0}")]
-    Component(String),
-    /// A recorded value does not have the type of this contract.
-    #[error(
-        "call {call}, {function}: the recorded {what} does not fit the contract of this oarlock: {reason}; replay it with the version that recorded it"
-    )]
-    OtherContract {
-        /// The number of the call.
-        call: u64,
-        /// The function.
-        function: String,
-        /// An argument or answer.
-        what: String,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// One call and its result, for a list.
-#[derive(Debug, Clone)]
-pub struct Step<'a> {
-    /// The recorded call.
-    pub call: &'a Call,
-    /// How the call ended in the replay; `None` if it was skipped.
-    pub ended: Option<&'a Ended>,
-    /// The differences in it.
-    pub differences: &'a [Difference],
-}
-
-/// One instance of the record.
-struct Player {
-    start: Call,
-    limits: Limits,
-    replay: Arc<CallReplay>,
-    /// `None` after a difference or a failure.
-    instance: Option<Instance>,
-    /// The record lacks calls, so that the state of the instance is not known.
-    has_gap: bool,
-}
-
-/// Writes no lines.
-struct NoLines;
-
-/// The object of a notification, which answers nothing: the interceptor does.
-struct NoObject;
 
 /// Replays the entries of a record with a component. `each` sees every call.
 ///
@@ -174,7 +46,7 @@ pub async fn replay<R: Read>(
     let Some(Entry::File(file)) = reader.next_entry()? else { return Err(ReplayError::NoFile) };
     let mut replayer = Replayer::new(component, options, file);
     while let Some(entry) = reader.next_entry()? {
-        let is_last = replayer.entry(entry, &mut each).await?;
+        let is_last = replayer.entry(entry, reader.entry_len(), &mut each).await?;
         if is_last {
             break;
         }
@@ -210,10 +82,15 @@ impl<'a> Replayer<'a> {
     }
 
     /// Replays one entry. Returns whether it is the last one to replay.
-    async fn entry(&mut self, entry: Entry, each: &mut impl FnMut(Step<'_>)) -> Result<bool, ReplayError> {
+    async fn entry(
+        &mut self,
+        entry: Entry,
+        n_bytes: usize,
+        each: &mut impl FnMut(Step<'_>),
+    ) -> Result<bool, ReplayError> {
         match entry {
             Entry::File(_) | Entry::Generation(_) => Ok(false),
-            Entry::Start(Start { limits, call, generation: _ }) => self.start(call, limits, each).await,
+            Entry::Start(start) => self.start(start, n_bytes, each).await,
             Entry::Call(call) => self.call(call, each).await,
             Entry::Gone(gone) => {
                 self.players.remove(&gone.instance);
@@ -241,23 +118,21 @@ impl<'a> Replayer<'a> {
 
     async fn start(
         &mut self,
-        call: Call,
-        limits: Limits,
+        start: Start,
+        n_bytes: usize,
         each: &mut impl FnMut(Step<'_>),
     ) -> Result<bool, ReplayError> {
+        let Start { limits, call, generation: _ } = start;
         let id = call.instance;
         limits.check().map_err(|reason| ReplayError::Limits { instance: id, reason })?;
         if self.players.len() >= MOST_INSTANCES && !self.players.contains_key(&id) {
             return Err(ReplayError::TooManyInstances);
         }
-        let patient = |limit: Duration| (limit * PATIENCE).min(Duration::from_secs(600));
-        let limits = Limits {
-            call_deadline: patient(limits.call_deadline),
-            start_deadline: patient(limits.start_deadline),
-            ..limits
-        };
-        let mut player =
-            Player { start: call.clone(), limits, replay: Arc::default(), instance: None, has_gap: false };
+        let others = self.players.iter().filter(|(other, _)| **other != id);
+        if others.map(|(_, player)| player.n_bytes).sum::<usize>() + n_bytes > MOST_START_BYTES {
+            return Err(ReplayError::StartsTooLarge);
+        }
+        let mut player = Player::new(call.clone(), n_bytes, limits);
         if call.cut {
             player.has_gap = true;
             self.players.insert(id, player);
@@ -279,11 +154,7 @@ impl<'a> Replayer<'a> {
             self.players.insert(call.instance, player);
             return Ok(self.skip(&call, each));
         }
-        if player.instance.is_none() {
-            // After a difference. The first start was compared already.
-            player.start(self.component, self.options).await;
-        }
-        let ended = player.call(&call, self.options).await?;
+        let ended = player.call(self.component, &call, self.options).await?;
         let has_gap = player.has_gap;
         let is_last = self.result(&call, &player, ended, each)?;
         if has_gap && is_last && !self.report.differences.is_empty() {
@@ -316,14 +187,21 @@ impl<'a> Replayer<'a> {
     ) -> Result<bool, ReplayError> {
         let outcome = player.replay.finish();
         if let Some((import, reason)) = outcome.other_contract {
-            return Err(other_contract(call, &format!("answer of {import}"), &reason));
+            return Err(ReplayError::other_contract(call, &format!("answer of {import}"), &reason));
         }
         let mut differences = outcome.differences;
         // A call that was stopped has no end of its own.
         if outcome.stop.is_none()
             && let Some((at, recorded, actual)) = compare::ended(&call.ended, &ended)
         {
-            differences.push(Difference { import: None, at, recorded, actual, comparable: true, ..of(call) });
+            differences.push(Difference {
+                import: None,
+                at,
+                recorded,
+                actual,
+                comparable: true,
+                ..Difference::of(call)
+            });
         }
         self.report.calls += 1;
         self.report.imports += outcome.n_imports;
@@ -347,109 +225,4 @@ impl<'a> Replayer<'a> {
             self.report.notes.push(note);
         }
     }
-}
-
-/// Returns a difference without content in a call.
-fn of(call: &Call) -> Difference {
-    Difference {
-        call: call.number,
-        instance: call.instance,
-        function: call.function.clone(),
-        import: None,
-        at: String::new(),
-        recorded: String::new(),
-        actual: String::new(),
-        comparable: true,
-    }
-}
-
-fn other_contract(call: &Call, what: &str, reason: &str) -> ReplayError {
-    ReplayError::OtherContract {
-        call: call.number,
-        function: call.function.clone(),
-        what: what.to_owned(),
-        reason: reason.to_owned(),
-    }
-}
-
-// === impl Player ===
-
-impl Player {
-    async fn start(&mut self, component: &Component, options: &Options) -> Ended {
-        self.replay.expect(&self.start, options);
-        let replay = self.replay.clone();
-        let log = GuestLog::new("replay".into(), 1, 0, Arc::new(NoLines));
-        let config = InstanceConfig {
-            config: Arc::new(Value::Null),
-            limits: self.limits.clone(),
-            access: KubeAccess::of(Arc::new(NoAccess)),
-            log: Arc::new(log),
-            metrics: Arc::new(GuestMetrics::new()),
-            usage: Usage::default(),
-            share: component.engine().share(DEFAULT_WEIGHT),
-            interception: Some(Interception::shared(replay)),
-        };
-        match Instance::new(component, config).await {
-            Ok(instance) => {
-                self.instance = Some(instance);
-                Ended::Answer(Value::Null)
-            }
-            Err(error) => Ended::from(Err(&error)),
-        }
-    }
-
-    async fn call(&mut self, call: &Call, options: &Options) -> Result<Ended, ReplayError> {
-        let Some(instance) = &mut self.instance else {
-            self.replay.expect(call, options);
-            return Ok(Ended::from(Err(&CallError::Dead)));
-        };
-        self.replay.expect(call, options);
-        let nothing = || Arc::new(NoObject) as Arc<dyn EventObject>;
-        let ended = match call.function.as_str() {
-            "on-add" => answer(&instance.on_add(&argument(call)?, nothing()).await),
-            "on-update" => answer(&instance.on_update(&argument(call)?, nothing(), nothing()).await),
-            "on-delete" => answer(&instance.on_delete(&argument(call)?, nothing()).await),
-            "on-synced" => answer(&instance.on_synced(&argument(call)?).await),
-            "reconcile" => answer(&instance.reconcile(&argument(call)?).await),
-            other => return Err(other_contract(call, "function", &format!("no function {other}"))),
-        };
-        if !instance.is_alive() {
-            self.instance = None;
-        }
-        Ok(ended)
-    }
-}
-
-fn argument<T: DeserializeOwned>(call: &Call) -> Result<T, ReplayError> {
-    T::deserialize(&call.argument).map_err(|error| other_contract(call, "argument", &error.to_string()))
-}
-
-fn answer<T: Serialize>(answer: &Result<T, CallError>) -> Ended {
-    answer.as_ref().map(intercept::value).into()
-}
-
-impl LogSink for NoLines {
-    fn enabled(&self, _: &str, _: Level) -> bool {
-        false
-    }
-
-    fn write(&self, _: LogLine<'_>) {}
-}
-
-impl EventObject for NoObject {
-    fn field(&self, _: &str) -> Result<Option<String>, Error> {
-        Err(no_object())
-    }
-
-    fn fields(&self, _: &[String]) -> Result<Vec<Option<String>>, Error> {
-        Err(no_object())
-    }
-
-    fn json(&self) -> Result<String, Error> {
-        Err(no_object())
-    }
-}
-
-fn no_object() -> Error {
-    Error::NotFound("a replay has no objects".to_owned())
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     Recorder,
     entry::{Call, Ended, Entry, Gone, Import, Start},
-    format::MAX_ENTRY,
+    format::{MAX_ENTRY, json_size},
     now_ms,
     redaction::Sources,
 };
@@ -150,17 +150,5 @@ fn size(ended: &Ended) -> usize {
         Ended::Answer(answer) => json_size(answer),
         Ended::Failed { message, .. } => message.len(),
         Ended::Cancelled => 0,
-    }
-}
-
-/// Returns about the length of the value as JSON. Quotes in texts count twice.
-fn json_size(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-        Value::String(text) => text.len() + memchr::memchr_iter(b'"', text.as_bytes()).count() + 3,
-        Value::Array(items) => items.iter().map(json_size).sum::<usize>() + 2,
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| name.len() + 4 + json_size(value)).sum::<usize>() + 2
-        }
     }
 }

@@ -182,6 +182,27 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
     Value::deserialize(from).map(Some)
 }
 
+// === impl Call ===
+
+impl Call {
+    /// Returns the call without its argument and imports.
+    pub(crate) fn without_content(&self) -> Self {
+        let Self { number, instance, time_ms, function, argument: _, imports: _, ended, lost_before, cut } =
+            self;
+        Self {
+            number: *number,
+            instance: *instance,
+            time_ms: *time_ms,
+            function: function.clone(),
+            argument: Value::Null,
+            imports: Vec::new(),
+            ended: ended.clone(),
+            lost_before: *lost_before,
+            cut: *cut,
+        }
+    }
+}
+
 // === impl Ended ===
 
 impl From<Result<Value, &CallError>> for Ended {

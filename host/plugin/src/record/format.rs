@@ -7,10 +7,14 @@
 //! ```
 //!
 //! A block is complete in itself, so a file that ends within a block, because the host ended, can be read up
-//! to there. A reader trusts no length: a block has at most 40 MiB packed and 64 MiB unpacked.
+//! to there. A reader trusts no length: a block has at most 40 MiB packed and 64 MiB unpacked, an entry at
+//! most 32 MiB, and 384 MiB in memory.
+
+mod memory;
 
 use std::io::{self, Read};
 
+pub(super) use self::memory::json_size;
 use super::entry::Entry;
 
 const MAGIC: &[u8; 8] = b"OARLKREC";
@@ -65,6 +69,8 @@ pub struct Reader<R> {
     block: Vec<u8>,
     /// The offset of the next line in the block.
     next: usize,
+    /// The length of the last entry.
+    entry_len: usize,
     is_truncated: bool,
 }
 
@@ -130,7 +136,7 @@ impl<R: Read> Reader<R> {
         if found != VERSION {
             return Err(Error::OtherVersion { found });
         }
-        Ok(Self { from, at: 12, block: Vec::new(), next: 0, is_truncated: n_read < head.len() })
+        Ok(Self { from, at: 12, block: Vec::new(), next: 0, entry_len: 0, is_truncated: n_read < head.len() })
     }
 
     /// Returns the next entry, or `None` at the end.
@@ -146,8 +152,21 @@ impl<R: Read> Reader<R> {
         }
         let rest = &self.block[self.next..];
         let line = memchr::memchr(b'\n', rest).map_or(rest, |end| &rest[..end]);
+        if line.len() > MAX_ENTRY || memory::of_text(line) > memory::MOST {
+            let n_bytes = line.len();
+            let most = memory::MOST >> 20;
+            return Err(self.damaged(format!(
+                "an entry of {n_bytes} bytes, which is larger than hosts write, or takes more than {most} MiB"
+            )));
+        }
         self.next += line.len() + 1;
+        self.entry_len = line.len();
         serde_json::from_slice(line).map(Some).map_err(|error| self.damaged(format!("an entry: {error}")))
+    }
+
+    /// Returns the length of the last entry's text.
+    pub(crate) fn entry_len(&self) -> usize {
+        self.entry_len
     }
 
     /// Returns whether the file ends within a block: the host was ended while it wrote.
@@ -204,6 +223,30 @@ fn read_up_to(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(n_read)
+}
+
+/// Returns a file with one block of this content.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn in_one_block(content: &[u8]) -> Vec<u8> {
+    let (mut encoder, mut file) = Encoder::new();
+    encoder.raw = content.to_vec();
+    file.extend(encoder.block().unwrap_or_default());
+    file
+}
+
+/// Returns a file with these entries.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn encoded(entries: &[Entry]) -> Vec<u8> {
+    let (mut encoder, mut file) = Encoder::new();
+    for entry in entries {
+        // A block that would become too large is written first.
+        if encoder.is_full() {
+            file.extend(encoder.block().unwrap_or_default());
+        }
+        let _ = encoder.add(entry);
+    }
+    file.extend(encoder.block().unwrap_or_default());
+    file
 }
 
 #[cfg(test)]

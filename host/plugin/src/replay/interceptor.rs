@@ -5,7 +5,7 @@ use std::{collections::VecDeque, panic};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{Difference, MOST_DIFFERENCES, Options, compare, of};
+use super::{Difference, MOST_DIFFERENCES, Options, compare};
 use crate::{
     CallError,
     intercept::Intercept,
@@ -57,11 +57,10 @@ impl CallReplay {
     /// Prepares the next call.
     pub(super) fn expect(&self, call: &Call, options: &Options) {
         let Options { until: _, keep_going, ignore } = options;
-        let mut imports: VecDeque<_> = call.imports.clone().into();
-        imports.retain(|import| !is_ignored(&import.function, ignore));
+        let imports = call.imports.iter().filter(|import| !is_ignored(&import.function, ignore));
         *self.state.lock() = State {
-            call: Some(Call { imports: Vec::new(), ..call.clone() }),
-            imports,
+            call: Some(call.without_content()),
+            imports: imports.cloned().collect(),
             n_passed: 0,
             ignored: ignore.clone(),
             keep_going: *keep_going,
@@ -172,7 +171,7 @@ impl State {
     fn differs(&mut self, at: String, recorded: String, actual: String, comparable: bool) {
         let Some(call) = &self.call else { return };
         let import = Some(self.n_passed.max(1));
-        let difference = Difference { import, at, recorded, actual, comparable, ..of(call) };
+        let difference = Difference { import, at, recorded, actual, comparable, ..Difference::of(call) };
         if self.outcome.differences.len() < MOST_DIFFERENCES {
             self.outcome.differences.push(difference);
         }

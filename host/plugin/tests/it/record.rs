@@ -241,3 +241,118 @@ fn edited(file: &[u8], mut edit: impl FnMut(&mut Entry)) -> Vec<u8> {
     let length = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
     [&file[..12], &length(packed.len()), &length(lines.len()), &packed].concat()
 }
+
+/// Decodes a record into its entries as JSON, has them changed, and encodes them again.
+fn rewritten(file: &[u8], change: impl FnOnce(&mut Vec<serde_json::Value>)) -> Vec<u8> {
+    let mut reader = Reader::new(file).unwrap();
+    let mut entries = Vec::new();
+    while let Some(entry) = reader.next_entry().unwrap() {
+        entries.push(serde_json::to_value(entry).unwrap());
+    }
+    change(&mut entries);
+    let length = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
+    let mut file = file[..12].to_vec();
+    for entry in entries {
+        let line = entry.to_string();
+        let packed = zstd::bulk::compress(line.as_bytes(), 1).unwrap();
+        file.extend([&length(packed.len())[..], &length(line.len()), &packed].concat());
+    }
+    file
+}
+
+#[tokio::test]
+async fn a_hostile_record_is_refused_or_replayed_in_part_and_never_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::new("hello-rust").await;
+    host.kube.put(&config_map("default", "a", 1));
+    let file = record(&host, folder.path(), lifetime).await;
+    let replayed = async |change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+        let file = rewritten(&file, change);
+        let options = Options { keep_going: true, ..Options::default() };
+        replay_with(&file, &host.component, &options).await
+    };
+    let refused =
+        async |change: &dyn Fn(&mut Vec<serde_json::Value>)| replayed(change).await.unwrap_err().to_string();
+    let at = |entries: &[serde_json::Value], kind: &str| {
+        entries.iter().position(|entry| entry["entry"] == kind).unwrap()
+    };
+
+    // Without its first entry, with entries in another order, and without any.
+    let changes: [&dyn Fn(&mut Vec<serde_json::Value>); 3] =
+        [&|entries| drop(entries.remove(0)), &|entries| entries.reverse(), &|entries| entries.clear()];
+    for change in changes {
+        let error = refused(change).await;
+        assert_eq!(error, "the record is damaged: its first entry does not say what it is");
+    }
+    // Calls of an instance that never started, and of one that is gone.
+    let report = replayed(&|entries| drop(entries.remove(at(entries, "start")))).await.unwrap();
+    assert_eq!((report.calls, report.skipped), (0, 4));
+    let report = replayed(&|entries| {
+        let gone = entries.remove(at(entries, "gone"));
+        entries.insert(at(entries, "call"), gone);
+    })
+    .await
+    .unwrap();
+    assert_eq!((report.calls, report.skipped), (1, 4));
+    // An instance that starts twice, a call that happens twice, a second head, and what follows the end.
+    let report = replayed(&|entries| {
+        let end = entries.len();
+        for index in 0..end {
+            entries.push(entries[index].clone());
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!((report.calls, report.skipped), (5, 0), "nothing follows the end");
+    let report = replayed(&|entries| {
+        for kind in ["file", "start", "call"] {
+            let index = at(entries, kind);
+            entries.insert(index + 1, entries[index].clone());
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!((report.calls, report.skipped), (7, 0));
+    // A function, an argument, an answer and limits that no host has written.
+    let call = |name: &'static str, value: serde_json::Value| {
+        move |entries: &mut Vec<serde_json::Value>| {
+            let index = at(entries, "call");
+            entries[index][name] = value.clone();
+        }
+    };
+    let error = refused(&call("function", json!("describe"))).await;
+    insta::assert_snapshot!(error, @"call 1, describe: the recorded function does not fit the contract of this oarlock: no function describe; replay it with the version that recorded it");
+    let error = refused(&call("argument", json!([1, 2]))).await;
+    insta::assert_snapshot!(error, @"call 1, on-add: the recorded argument does not fit the contract of this oarlock: invalid type: integer `1`, expected a string; replay it with the version that recorded it");
+    let error = refused(&|entries| {
+        let index = at(entries, "call");
+        entries[index]["imports"][0]["answer"] = json!(7);
+    })
+    .await;
+    assert!(error.starts_with("call 1, on-add: the recorded answer of import 1 does not fit"), "{error}");
+    let error = refused(&call("number", json!(-1))).await;
+    assert!(error.contains("is damaged at byte ") && error.contains("integer `-1`"), "{error}");
+    let error = refused(&|entries| {
+        let index = at(entries, "start");
+        entries[index]["limits"]["memory"] = json!(u64::MAX);
+    })
+    .await;
+    assert!(error.contains("damaged") && error.contains("limits"), "{error}");
+    // More instances than a host has, and starts that are kept and large.
+    let starts = |n: u64, argument: usize| {
+        move |entries: &mut Vec<serde_json::Value>| {
+            let mut start = entries[at(entries, "start")].clone();
+            start["call"]["cut"] = json!(true);
+            start["call"]["argument"] = json!("x".repeat(argument));
+            entries.truncate(1);
+            for instance in 0..n {
+                start["call"]["instance"] = json!(instance);
+                entries.push(start.clone());
+            }
+        }
+    };
+    let error = refused(&starts(2_000, 1)).await;
+    assert_eq!(error, "the record is damaged: more than 1024 instances are alive at once");
+    let error = refused(&starts(4, 20 << 20)).await;
+    insta::assert_snapshot!(error, @"the record is damaged: the starts of instances that are alive at once have more than 64 MiB");
+}

@@ -96,7 +96,56 @@ fn other_files_and_hostile_lengths_are_refused() {
     let lengths = [u32::try_from(bomb.len()).unwrap().to_le_bytes(), 100_u32.to_le_bytes()].concat();
     assert!(refused(&with(&[lengths, bomb].concat())).contains("cannot be unpacked"));
     // A block that is no list of entries.
-    let text = zstd::bulk::compress(br#"{"entry":"other"}"#, 3).unwrap();
-    let lengths = [u32::try_from(text.len()).unwrap().to_le_bytes(), 17_u32.to_le_bytes()].concat();
-    assert!(refused(&with(&[lengths, text].concat())).contains("unknown variant `other`"));
+    assert!(refused(&in_one_block(br#"{"entry":"other"}"#)).contains("unknown variant `other`"));
+}
+
+/// Returns a record with a call of this argument.
+fn with_argument(argument: &str) -> Vec<u8> {
+    let call = format!(
+        r#"{{"entry":"call","number":1,"instance":1,"time-ms":0,"function":"reconcile","argument":{argument},"imports":[],"ended":"cancelled"}}"#
+    );
+    in_one_block(call.as_bytes())
+}
+
+#[test]
+fn an_entry_that_would_take_more_memory_than_those_of_a_host_is_refused_before_it_is_decoded() {
+    let ended = |argument: &str| read(&with_argument(argument)).1;
+    for (value, n) in [("0,", 8 << 20), (r#"{"":0},"#, 2 << 20), ("[],", 4 << 20), (r#""",[[0]],"#, 1 << 20)]
+    {
+        let error = ended(&format!("[{}0]", value.repeat(n))).unwrap_err().to_string();
+        assert!(error.contains("takes more than 384 MiB"), "{value}: {error}");
+    }
+    let error = ended(&format!("\"{}\"", "x".repeat(33 << 20))).unwrap_err().to_string();
+    assert!(error.contains("larger than hosts write"), "{error}");
+    // The same characters within a text are no values.
+    for text in [r#"{\"\":[0,0]},"#, r"\\"] {
+        assert!(ended(&format!("\"{}\"", text.repeat(2 << 20))).is_ok(), "{text}");
+    }
+    // Deeper than the parser goes.
+    let error = ended(&"[".repeat(1 << 18)).unwrap_err().to_string();
+    assert!(error.contains("recursion limit"), "{error}");
+}
+
+/// The writer cuts a call at half of the maximum.
+#[test]
+fn what_a_host_writes_is_never_refused() {
+    for value in ["null", r#""""#, r#"{"":0}"#, "[]", "{}", r#"{"a":{"b":["c",1.5]}}"#, "[[[[]]]]", r#""\"""#]
+    {
+        let value: serde_json::Value = serde_json::from_str(value).unwrap();
+        let n = MAX_ENTRY / 2 / json_size(&value);
+        let entry = with_argument(&serde_json::Value::Array(vec![value.clone(); n]).to_string());
+        let (entries, ended) = read(&entry);
+        assert_eq!(entries.len(), 1, "{value}: {ended:?}");
+    }
+}
+
+#[test]
+fn garbage_after_a_whole_block_is_named_by_its_place() {
+    let whole = file();
+    let mut damaged = whole.clone();
+    damaged.extend(b"this is no block, but text");
+    let (entries, ended) = read(&damaged);
+    assert_eq!(entries.len(), 3, "what comes before it is read");
+    let error = ended.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("is damaged at byte {}", whole.len())), "{error}");
 }

@@ -132,7 +132,7 @@ impl LineReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Config, HostEvent, Level, Reporter, channel};
+    use super::super::{Config, HostEvent, Level, Pairs, Reporter, channel, weight, write_json};
     use super::*;
 
     fn reporter(level: Level) -> (Reporter, Reporter) {
@@ -191,5 +191,29 @@ mod tests {
         // A line that is too long on its own is not kept.
         log(&about, Level::Info, &"x".repeat(MAX_BYTES));
         assert_eq!((reader.read().skipped, reader.read().lines.len()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn promise_4_the_kept_lines_and_their_text_are_bounded_in_bytes_whatever_a_guest_logs() {
+        let texts = ["", "x", "\u{1}", "\"\\", "ä\u{1b}[31m", &"y".repeat(3_000), &"\u{7f}".repeat(700)];
+        let (reporter, about) = reporter(Level::Info);
+        let kept = reporter.kept_lines("p").unwrap();
+        for n in 0..2_000 {
+            let text = |n: usize| texts[n % texts.len()].to_owned();
+            let pairs = (0..n % 64).map(|m| (text(m), text(n + m))).collect();
+            let message = text(n / 7);
+            about.report(HostEvent::GuestLog { level: Level::Info, message, pairs: Pairs(pairs) });
+            let lines = kept.lines.lock();
+            let bytes: usize = lines.lines.iter().map(|(line, _)| weight::of(&line.event)).sum();
+            assert_eq!(bytes, lines.bytes);
+            assert!(bytes <= MAX_BYTES, "{bytes}");
+        }
+        let read = kept.reader(None).read();
+        assert!(!read.lines.is_empty());
+        // Six characters escape one.
+        let mut json = Vec::new();
+        read.lines.iter().for_each(|line| write_json(&mut json, line).unwrap());
+        let shown: usize = read.lines.iter().map(|line| line.to_string().len()).sum();
+        assert!(json.len() <= 6 * MAX_BYTES && shown <= 6 * MAX_BYTES, "{} {shown}", json.len());
     }
 }

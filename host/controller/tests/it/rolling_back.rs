@@ -1,8 +1,12 @@
 use std::fs;
+use std::path::Path;
 
+use oarlock_controller::control;
 use oarlock_controller::runtime::Config;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 
 use crate::received;
 use crate::rig::{Rig, guest_path, until_ok};
@@ -137,5 +141,58 @@ async fn a_host_whose_folder_for_state_cannot_be_used_reports_it_and_runs() {
     let trouble = rig.event("p", "state-trouble").await;
     assert!(trouble["message"].as_str().unwrap().contains("last-good"), "{trouble}");
     received::until_current(&rig, "p", 1).await;
+    rig.end().await;
+}
+
+/// Requests an operation of a plugin over the control socket, and returns the status and the body.
+async fn post(socket: &Path, plugin: &str, operation: &str) -> (String, String) {
+    let mut stream = UnixStream::connect(socket).await.unwrap();
+    let request = format!(
+        "POST /v1/plugins/{plugin}/{operation} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_comes_before_the_quarantine_was_read_releases_what_is_on_disk() {
+    let state = tempfile::tempdir().unwrap();
+    // A quarantine is that of a plugin's file, so both hosts have the same.
+    let folder = tempfile::tempdir().unwrap();
+    let sources = vec![folder.path().join("plugins")];
+    fs::create_dir(&sources[0]).unwrap();
+    let put = |file: &str, bytes: &[u8]| fs::write(folder.path().join(file), bytes).unwrap();
+    put("p.wasm", &fs::read(guest_path("hello-rust")).unwrap());
+    let mut file = probation("60s");
+    file["name"] = "p".into();
+    file["component"] = "../p.wasm".into();
+    file["serviceAccount"] = json!({"namespace": "default", "name": "p"});
+    put("plugins/p.yaml", file.to_string().as_bytes());
+
+    let state_dir = Some(state.path().to_owned());
+    let (of_host, kept) = (sources.clone(), state_dir.clone());
+    let rig = Rig::start_with(|config| Config { state_dir: kept, sources: of_host, ..config }).await;
+    rig.serves("p", 1).await;
+    for name in TRAPS {
+        rig.create(name).await;
+    }
+    put("p.wasm", &fs::read(guest_path("traps")).unwrap());
+    let back = rig.event("p", "plugin-rolled-back").await;
+    rig.end().await;
+
+    let socket = control::bind(&folder.path().join("run"), None).unwrap();
+    let path = socket.path().to_owned();
+    let rig = Rig::start_with(|config| Config { state_dir, control: Some(socket), sources, ..config }).await;
+    // Asked until the host knows the plugin, so that the first answer is as early as it can be.
+    let released = until_ok("the host knows the plugin", async || {
+        let (status, body) = post(&path, "p", "release").await;
+        if status.contains(" 200 ") { Ok(body) } else { Err((status, body)) }
+    })
+    .await;
+    assert_eq!(released.trim(), r#"{"released":1}"#);
+    rig.line(|line| line["event"] == "plugin-loaded" && line["digest"] == back["digest"]).await;
     rig.end().await;
 }

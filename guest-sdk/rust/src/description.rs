@@ -1,11 +1,11 @@
 //! The plugin's description of itself, built step by step.
 
 use oarlock_sdk_bindings::exports::oarlock::plugin::metadata as wit;
-pub use wit::{Index, Read, Request, Schedule};
+pub use wit::{Index, Read, Request};
 
 use crate::{
-    Content, Enqueue, FieldCondition, GroupVersionResource, NamedAt, Namespaces, OwnerKind, Scope, Test,
-    Trigger, WallTimes,
+    Content, Enqueue, FieldCondition, GroupVersionResource, NamedAt, Namespaces, ObjectKey, OwnerKind, Scope,
+    Test, Trigger, WallTimes, WorkKey,
 };
 
 /// Subscriptions, reads, indices, requests and schedules of a plugin. The host asks for it before it calls
@@ -70,7 +70,7 @@ impl Description {
 
     /// Adds a schedule; see [`every`] and [`at`].
     pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.0.schedules.push(schedule);
+        self.0.schedules.push(schedule.0);
         self
     }
 
@@ -157,6 +157,31 @@ impl Subscription {
     }
 }
 
+/// One schedule; see [`every`] and [`at`]. Its key has the kind of its name, and an empty object.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Schedule(wit::Schedule);
+
+// === impl Schedule ===
+
+impl Schedule {
+    fn new(name: &str, trigger: Trigger) -> Self {
+        Self(wit::Schedule { name: name.to_owned(), trigger, at_start: false, key: None })
+    }
+
+    /// Has it also fire when the plugin starts on a host, which catches up on missed times.
+    pub fn at_start(mut self) -> Self {
+        self.0.at_start = true;
+        self
+    }
+
+    /// Has it add the key of this kind and object.
+    pub fn key(mut self, kind: &str, object: ObjectKey) -> Self {
+        self.0.key = Some(WorkKey { kind: kind.to_owned(), object });
+        self
+    }
+}
+
 fn lister(name: &str, target: GroupVersionResource, wakes: bool) -> Read {
     Read { name: name.to_owned(), target, namespaces: Namespaces::All, content: Content::Full, wakes }
 }
@@ -168,20 +193,18 @@ fn lister(name: &str, target: GroupVersionResource, wakes: bool) -> Read {
 ///
 /// let description = Description::new("reaper", "0.1.0")
 ///     .schedule(every("expire", 60))
-///     .schedule(at("report", "0 6 * * mon-fri", "Europe/Berlin"));
+///     .schedule(at("report", "0 6 * * mon-fri", "Europe/Berlin").at_start());
 /// # drop(description);
 /// ```
-#[must_use]
 pub fn every(name: &str, seconds: u32) -> Schedule {
-    Schedule { name: name.to_owned(), trigger: Trigger::EverySeconds(seconds), at_start: false, key: None }
+    Schedule::new(name, Trigger::EverySeconds(seconds))
 }
 
 /// Returns a schedule that adds the key of its name at the times of a cron expression, in a time zone of the
 /// IANA database (empty for UTC).
-#[must_use]
 pub fn at(name: &str, cron: &str, time_zone: &str) -> Schedule {
     let times = WallTimes { cron: cron.to_owned(), time_zone: time_zone.to_owned() };
-    Schedule { name: name.to_owned(), trigger: Trigger::At(times), at_start: false, key: None }
+    Schedule::new(name, Trigger::At(times))
 }
 
 /// Returns the rule for the object that the string at a JSON pointer names, in the namespace of the object

@@ -24,6 +24,8 @@ mod hoarding;
 mod received;
 #[path = "it/recording.rs"]
 mod recording;
+#[path = "it/reloader.rs"]
+mod reloader;
 #[path = "it/repaired_files.rs"]
 mod repaired_files;
 #[path = "it/rig.rs"]

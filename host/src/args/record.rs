@@ -46,8 +46,11 @@ impl RecordArgs {
         if config.plugin.is_none() && !config.is_for_several() {
             let [only] = plugins else {
                 let path = config.path.display();
-                let error =
-                    anyhow::anyhow!("--record {path} is a file, and there are {} plugins", plugins.len());
+                let n = match plugins.len() {
+                    0 => "no plugin can be loaded now".to_owned(),
+                    n => format!("there are {n} plugins"),
+                };
+                let error = anyhow::anyhow!("--record {path} is a file, and {n}");
                 return Err(Failure::caller(error)
                     .hint("name a folder such as `--record records/`, or one plugin with --record-plugin"));
             };
@@ -77,6 +80,8 @@ mod tests {
         assert_eq!(plugin(args("x.record", None), &one).as_deref(), Some("a"));
         assert_eq!(plugin(args("x.record", Some("b")), &two).as_deref(), Some("b"));
         assert_eq!(plugin(args("x/", None), &two), None);
+        let refused = args("x.record", None).config(&[]).unwrap_err().text();
+        assert!(refused.contains("x.record is a file, and no plugin can be loaded now"), "{refused}");
         let refused = args("x.record", None).config(&two).unwrap_err().text();
         insta::assert_snapshot!(refused, @r"
         --record x.record is a file, and there are 2 plugins

@@ -65,7 +65,7 @@ pub(crate) async fn run(
         );
     }
     let real = if real { Some(RealConfig::find(environment, port, &fault)?) } else { None };
-    let prepared = hosting::prepare(&host).await?;
+    let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = StateDir::new(state_dir, environment)?;
     // From here on, a request to end also ends the servers and removes the files of this command.
     let mut requests = Requests::listen();

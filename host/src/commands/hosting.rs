@@ -7,10 +7,13 @@ use std::{
 };
 
 use oarlock_controller::{
-    admin, config,
+    account::Account,
+    admin,
+    config::{self, Circumstances},
     control::{self, ControlSocket},
     informers::Prunings,
     provision::Provision,
+    recordings::RecordConfig,
     report::{self, HostEvent, Reporter},
     runtime::{self, Election, RestartPolicy, RetryPolicy, Runtime, WallClock},
 };
@@ -47,16 +50,27 @@ pub(super) struct Job {
 pub(super) struct Prepared {
     admin: Option<TcpListener>,
     prunings: Prunings,
+    record: Option<RecordConfig>,
 }
 
-/// Binds the address for probes and metrics, and reads the fields to prune.
-pub(super) async fn prepare(host: &HostArgs) -> Result<Prepared, Failure> {
+/// Binds the address for probes and metrics, and reads the fields to prune and what to record.
+pub(super) async fn prepare(host: &HostArgs, plugins: &[PathBuf]) -> Result<Prepared, Failure> {
     let prunings = host.caches.prunings().map_err(Failure::caller)?;
+    let record = host.record.clone().config(&names(plugins))?;
     let admin = match host.admin_addr {
         Some(address) => Some(admin::bind(address).await.map_err(Failure::caller)?),
         None => None,
     };
-    Ok(Prepared { admin, prunings })
+    Ok(Prepared { admin, prunings, record })
+}
+
+/// Returns the names of the plugins that the host begins with. Where a component without a file is no plugin,
+/// the command has refused it already.
+fn names(plugins: &[PathBuf]) -> Vec<String> {
+    let any_account = |name: &str| Some(Account { namespace: "default".to_owned(), name: name.to_owned() });
+    let circumstances = Circumstances { owners: None, account_of: Some(&any_account) };
+    let loaded = config::load_paths_under(plugins, circumstances);
+    loaded.files.into_iter().map(|file| file.name).collect()
 }
 
 /// Runs the host until Ctrl-C or SIGTERM, or until the host or the future `beside` fails. When this returns,
@@ -75,10 +89,9 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         election,
         requests,
     } = job;
-    let Prepared { admin, prunings } = prepared;
-    let HostArgs { admin_addr: _, output, level, record, caches, fault_swallow, detect_inconsistency } = host;
-    let names: Vec<_> = config::load_paths(&plugins).files.into_iter().map(|file| file.name).collect();
-    let record = record.config(&names)?;
+    let Prepared { admin, prunings, record } = prepared;
+    let HostArgs { admin_addr: _, output, level, record: _, caches, fault_swallow, detect_inconsistency } =
+        host;
     let (reporter, reports) = report::channel(report::Config { level, ..report::Config::default() });
     let exposed =
         admin.as_ref().and_then(|it| it.local_addr().ok()).filter(|it| !it.ip().to_canonical().is_loopback());

@@ -32,7 +32,7 @@ pub(crate) async fn run(
         let bare = config::Error::BareComponent { path: component.clone() };
         return Err(Failure::caller(bare));
     }
-    let prepared = hosting::prepare(&host).await?;
+    let prepared = hosting::prepare(&host, &plugins).await?;
     let state_dir = state_folder::state_folder(state_dir, environment)?;
     let Connection { client, server } = connect::connect(&cluster, environment).await?;
     let election = candidacy(election, client.default_namespace(), environment)?;

@@ -228,3 +228,25 @@ fn a_schedule_of_a_suspended_plugin_adds_one_key_that_waits_for_the_end_of_the_s
     until_calls("suspended", n_before + 2);
     running.end("TERM");
 }
+
+#[test]
+fn a_component_without_a_file_is_recorded_and_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let guest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/traps.wasm");
+    assert!(guest.exists(), "{} is missing: run `cargo xtask guests` first", guest.display());
+    std::fs::copy(guest, folder.join("traps.wasm")).unwrap();
+    let args = ["dev", "--output", "json", "--level", "debug", "traps.wasm", "--record", "traps.record"];
+    let mut running = Running::start(command(folder, &args));
+    running.until("subscription-synced");
+    create_config_map(folder, "harmless");
+    running.until("delivered");
+    running.end("TERM");
+    let replayed = ask(folder, &["plugin", "replay", "traps.record", "traps.wasm"]);
+    assert_eq!(replayed.status.code(), Some(0), "{} {}", stdout(&replayed), stderr(&replayed));
+    // A mistake is found before an API server is started.
+    std::fs::write(folder.join("broken.yaml"), "name: [").unwrap();
+    let refused = ask(folder, &["dev", "broken.yaml", "--record", "broken.record"]);
+    assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""));
+    assert!(stderr(&refused).contains("no plugin can be loaded now"), "{}", stderr(&refused));
+}

@@ -47,6 +47,11 @@ pub struct Stamp {
 
 /// Reads a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    read_with_metadata(path, limit).map(|(bytes, _)| bytes)
+}
+
+/// Does the same as [`read`]; also returns the metadata after the last byte was read.
+pub fn read_with_metadata(path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata), Error> {
     // Check the kind before the file is opened: opening a device may have effects.
     check(&std::fs::metadata(path)?, limit)?;
     // The path may point to another file by now: with these flags opening a FIFO does not wait for a writer.
@@ -54,12 +59,13 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let before = file.metadata()?;
     check(&before, limit)?;
-    let mut bytes = Vec::new();
+    // One more byte, so that the end is found without growing.
+    let mut bytes = Vec::with_capacity(usize::try_from(before.len() + 1).unwrap_or_default());
     (&file).take(limit + 1).read_to_end(&mut bytes)?;
     let after = file.metadata()?;
     check(&after, limit)?;
     let is_whole = bytes.len() as u64 == after.len() && Stamp::from(&before) == Stamp::from(&after);
-    if is_whole { Ok(bytes) } else { Err(Error::Changing) }
+    if is_whole { Ok((bytes, after)) } else { Err(Error::Changing) }
 }
 
 fn check(metadata: &Metadata, limit: u64) -> Result<(), Error> {

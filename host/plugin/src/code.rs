@@ -19,25 +19,43 @@
 //! files, and can also change the host itself. Do not share the folder with users who are trusted less than
 //! the host. Root can always write to it.
 //!
+//! A third kind of file records which component a file has ([`known`]), so that a component whose code is
+//! stored is not read again at each load.
+//!
 //! A mapped file stays mapped after its removal. The store creates and removes files, and never changes one.
 
+mod disk;
+mod evict;
+mod known;
 mod mapped;
+mod part;
 
 use std::{
-    collections::{HashSet, hash_map::RandomState},
-    fs::{self, DirBuilder, File, OpenOptions},
+    collections::hash_map::RandomState,
+    fs::{self, DirBuilder, File},
     hash::{BuildHasher as _, Hasher as _},
     io::{self, Read as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, SystemTime},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
 };
 
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{compiler::EngineTag, component::Digest};
+use self::disk::{Disk, SystemDisk, is_full};
+pub(crate) use self::{
+    known::Known,
+    part::{InMemory, Part},
+};
+use crate::{
+    compiler::EngineTag,
+    component::{Digest, FileState},
+};
 
 /// The extension of a file of code.
 const CODE: &str = "code";
@@ -46,11 +64,11 @@ const SUM: &str = "sum";
 /// The extension of an unfinished file.
 const PART: &str = "part";
 
+/// How much is read or written at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
 /// The length of a digest in a file.
 const SUM_BYTES: usize = 32;
-
-/// The age at which an unfinished file counts as left over.
-const ABANDONED: Duration = Duration::from_secs(6 * 3600);
 
 /// The folder with compiled code.
 #[derive(Debug)]
@@ -60,16 +78,21 @@ pub(crate) struct CodeStore {
     temporary: Option<TempDir>,
     max_bytes: u64,
     engine_tag: EngineTag,
+    disk: Box<dyn Disk>,
+    /// The bytes of code in memory.
+    in_memory: Arc<AtomicU64>,
     parts: AtomicU64,
     /// How often code was read for its digest.
     n_digests: AtomicU64,
 }
 
-/// A file that code is written to. Dropping it removes the file.
-#[derive(Debug)]
-pub(crate) struct Part {
-    path: PathBuf,
-    file: File,
+/// Code that was written.
+pub(crate) struct Kept {
+    pub(crate) code: wasmtime::component::Component,
+    /// Why it is not stored, if it is not: the next host compiles it again.
+    pub(crate) trouble: Option<String>,
+    /// Its share of the memory for code, if it is not on disk.
+    pub(crate) in_memory: Option<InMemory>,
 }
 
 // === impl CodeStore ===
@@ -84,14 +107,7 @@ impl CodeStore {
         let folder = folder.join("code");
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| e.to_string())?;
         check_private(&folder)?;
-        Ok(Self {
-            folder,
-            temporary: None,
-            max_bytes,
-            engine_tag,
-            parts: AtomicU64::new(0),
-            n_digests: AtomicU64::new(0),
-        })
+        Ok(Self::new(folder, None, max_bytes, engine_tag))
     }
 
     /// Stores no code: each file is removed after it was mapped.
@@ -99,14 +115,20 @@ impl CodeStore {
         let temporary =
             tempfile::Builder::new().prefix("oarlock-code-").tempdir().map_err(|e| e.to_string())?;
         let folder = temporary.path().to_owned();
-        Ok(Self {
+        Ok(Self::new(folder, Some(temporary), 0, engine_tag))
+    }
+
+    fn new(folder: PathBuf, temporary: Option<TempDir>, max_bytes: u64, engine_tag: EngineTag) -> Self {
+        Self {
             folder,
-            temporary: Some(temporary),
-            max_bytes: 0,
+            temporary,
+            max_bytes,
             engine_tag,
+            disk: Box::new(SystemDisk),
+            in_memory: Arc::default(),
             parts: AtomicU64::new(0),
             n_digests: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Returns the folder, for messages.
@@ -133,52 +155,141 @@ impl CodeStore {
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(file = %path.display(), %error, "compiled code cannot be used; the component is compiled again");
-            self.remove(&path);
+            evict::remove(&path);
         }
         loaded.ok()
     }
 
-    /// Creates an unfinished file.
-    pub(crate) fn part(&self) -> io::Result<Part> {
-        let number = self.parts.fetch_add(1, Ordering::Relaxed);
-        // Another host may have the same process id: in containers each host has 1, and they may share the
-        // folder.
-        let random = RandomState::new().build_hasher().finish();
-        let path = self.folder.join(format!("{}-{number}-{random:016x}.{PART}", std::process::id()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(Part { path, file })
+    /// Writes code of this length to a file.
+    ///
+    /// On a full disk, code that is not `in_use` is removed once. If that does not help, the file is in
+    /// memory. The error is [`io::ErrorKind::UnexpectedEof`] if the code ends early.
+    pub(crate) fn receive(
+        &self,
+        length: u64,
+        code: &mut dyn io::Read,
+        in_use: &[Digest],
+    ) -> io::Result<Part> {
+        let mut part = self.part_for(length, in_use)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut left = length;
+        while left > 0 {
+            let most = usize::try_from(left).map_or(BUFFER_BYTES, |left| left.min(BUFFER_BYTES));
+            let n = code.read(&mut buffer[..most])?;
+            if n == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.append(&mut part, &buffer[..n], in_use)?;
+            left -= n as u64;
+        }
+        Ok(part)
     }
 
-    /// Maps code that was just written, and stores it unless the store is temporary. Then removes the least
-    /// recently used code beyond the limit, `in_use` last.
+    /// Creates a file for so many bytes.
+    fn part_for(&self, wanted: u64, in_use: &[Digest]) -> io::Result<Part> {
+        match self.part(wanted) {
+            Err(error) if is_full(&error) => {
+                let again = if self.make_room(wanted, in_use) { self.part(wanted) } else { Err(error) };
+                again.or_else(|_| Part::in_memory(wanted, &self.in_memory))
+            }
+            part => part,
+        }
+    }
+
+    fn append(&self, part: &mut Part, mut bytes: &[u8], in_use: &[Digest]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = match part.is_on_disk() {
+                true => self.disk.write(&part.file, bytes),
+                false => io::Write::write(&mut part.file, bytes),
+            };
+            match written {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => bytes = &bytes[n..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_full(&error) && part.is_on_disk() => self.free(part, in_use)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps code that was just written, and stores it unless the store is temporary or the disk is full. Then
+    /// removes the least recently used code beyond the limit, `in_use` last.
     pub(crate) fn keep(
         &self,
         engine: &wasmtime::Engine,
         component: &Digest,
         mut part: Part,
         in_use: &[Digest],
-    ) -> Result<wasmtime::component::Component, String> {
-        if self.temporary.is_some() {
-            return mapped::map(engine, &part.path).map_err(|e| format!("{e:#}"));
-        }
+    ) -> Result<Kept, String> {
         let path = self.path(component, CODE);
-        let kept = (|| {
-            let sum = self.sum(component, &mut part.file)?;
-            part.file.sync_all()?;
-            // First the code, which is not used without its digest. A rename changes the file's times.
-            fs::rename(&part.path, &path)?;
-            self.write_sum(component, &sum, &self.stamp(component, &part.file)?)
-        })();
-        let from = match &kept {
-            Ok(()) => &path,
-            Err(error) => {
-                tracing::warn!(folder = %self.folder.display(), %error, "compiled code cannot be stored");
-                if part.path.exists() { &part.path } else { &path }
+        let mut trouble = None;
+        if self.temporary.is_none() && part.is_on_disk() {
+            let sum = self.sum(component, &mut part.file).map_err(|error| error.to_string())?;
+            trouble = match self.store(component, &mut part, &sum, in_use) {
+                Ok(()) => None,
+                // Neither the disk nor the memory for code has a place for it.
+                Err(error) if is_full(&error) && part.is_on_disk() && part.path.exists() => {
+                    return Err(error.to_string());
+                }
+                Err(error) => Some(error.to_string()),
+            };
+            let is_whole = part.is_on_disk() || self.sum(component, &mut part.file).is_ok_and(|it| it == sum);
+            if !is_whole {
+                return Err("the disk is full, and has lost a part of the code".to_owned());
             }
-        };
+        }
+        if !part.is_on_disk() {
+            trouble = trouble.or_else(|| Some("the disk is full".to_owned()));
+        }
+        let from = if part.is_on_disk() && !part.path.exists() { &path } else { &part.path };
         let mapped = mapped::map(engine, from).map_err(|e| format!("{e:#}"));
-        self.evict(in_use);
-        mapped
+        if self.temporary.is_none() {
+            self.evict(in_use);
+        }
+        Ok(Kept { code: mapped?, trouble, in_memory: part.in_memory.take() })
+    }
+
+    /// Stores code under its component's digest, or moves it to memory if the disk is full.
+    fn store(
+        &self,
+        component: &Digest,
+        part: &mut Part,
+        sum: &[u8; SUM_BYTES],
+        in_use: &[Digest],
+    ) -> io::Result<()> {
+        while let Err(error) = self.disk.sync(&part.file) {
+            if !is_full(&error) {
+                return Err(error);
+            }
+            self.free(part, in_use)?;
+            if !part.is_on_disk() {
+                return Err(error);
+            }
+        }
+        // First the code, which is not used without its digest. A rename changes the file's times.
+        part.rename(&self.path(component, CODE))?;
+        self.write_sum(component, sum, &self.stamp(component, &part.file)?)
+    }
+
+    /// Makes room for a file on a full disk: removes code that is not in use, or moves the file to memory if
+    /// that was done before.
+    fn free(&self, part: &mut Part, in_use: &[Digest]) -> io::Result<()> {
+        if !std::mem::replace(&mut part.made_room, true) && self.make_room(part.wanted, in_use) {
+            return Ok(());
+        }
+        part.move_to_memory(&self.in_memory)
+    }
+
+    /// Creates a file on disk.
+    fn part(&self, wanted: u64) -> io::Result<Part> {
+        let number = self.parts.fetch_add(1, Ordering::Relaxed);
+        // Another host may have the same process id: in containers each host has 1, and they may share the
+        // folder.
+        let random = RandomState::new().build_hasher().finish();
+        let path = self.folder.join(format!("{}-{number}-{random:016x}.{PART}", std::process::id()));
+        let file = self.disk.create(&path)?;
+        Ok(Part::new(path, file, wanted))
     }
 
     fn load_from(
@@ -229,27 +340,18 @@ impl CodeStore {
 
     /// Writes the digest of the code, and the state of the file that has it.
     fn write_sum(&self, component: &Digest, sum: &[u8; SUM_BYTES], stamp: &[u8]) -> io::Result<()> {
-        let mut beside = self.part()?;
-        io::Write::write_all(&mut beside.file, sum)?;
-        io::Write::write_all(&mut beside.file, stamp)?;
-        fs::rename(&beside.path, self.path(component, SUM))
+        let beside = self.part(0)?;
+        let bytes = [sum.as_slice(), stamp].concat();
+        match self.disk.write(&beside.file, &bytes)? {
+            n if n == bytes.len() => beside.rename(&self.path(component, SUM)),
+            _ => Err(io::ErrorKind::StorageFull.into()),
+        }
     }
 
-    /// Returns the state of a component's file of code: its device, inode, size, time of modification and
-    /// time of change.
+    /// Returns the state of a component's file of code.
     fn stamp(&self, component: &Digest, file: &File) -> io::Result<Vec<u8>> {
-        let metadata = file.metadata()?;
-        let numbers = [
-            metadata.dev(),
-            metadata.ino(),
-            metadata.size(),
-            metadata.mtime().cast_unsigned(),
-            metadata.mtime_nsec().cast_unsigned(),
-            metadata.ctime().cast_unsigned(),
-            metadata.ctime_nsec().cast_unsigned(),
-        ];
-        let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
-        Ok(component.bytes().iter().chain(&self.engine_tag.0).copied().chain(numbers).collect())
+        let state = FileState::of(&file.metadata()?).bytes();
+        Ok(component.bytes().iter().chain(&self.engine_tag.0).copied().chain(state).collect())
     }
 
     /// Returns the digest of the code and its component.
@@ -259,7 +361,7 @@ impl CodeStore {
         let mut sum = Sha256::new();
         sum.update(component.bytes());
         sum.update(self.engine_tag.0);
-        let mut buffer = vec![0; 256 << 10];
+        let mut buffer = vec![0; BUFFER_BYTES];
         loop {
             match code.read(&mut buffer)? {
                 0 => return Ok(sum.finalize().into()),
@@ -274,64 +376,6 @@ impl CodeStore {
         name.update(self.engine_tag.0);
         let name: [u8; 32] = name.finalize().into();
         self.folder.join(format!("{}.{extension}", Digest::from_bytes(name)))
-    }
-
-    fn remove(&self, code: &Path) {
-        // Another process may have removed them.
-        let _ = fs::remove_file(code.with_extension(SUM));
-        let _ = fs::remove_file(code);
-    }
-
-    /// Removes the least recently used code until the rest is within the limit: of all versions of the
-    /// engine, and of all hosts that use the folder. Code in use is removed last; it stays mapped.
-    fn evict(&self, in_use: &[Digest]) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        let in_use: HashSet<_> = in_use.iter().map(|component| self.path(component, CODE)).collect();
-        let mut files = Vec::new();
-        for entry in entries.flatten() {
-            let path = entry.path();
-            let Ok(metadata) = entry.metadata() else { continue };
-            let modified = |path: &Path| fs::metadata(path).and_then(|it| it.modified());
-            let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            match path.extension().and_then(|it| it.to_str()) {
-                Some(CODE) => {
-                    let used = modified(&path.with_extension(SUM)).unwrap_or(used);
-                    files.push((in_use.contains(&path), used, metadata.len(), path));
-                }
-                Some(PART | SUM)
-                    if !path.with_extension(CODE).exists()
-                        && used.elapsed().is_ok_and(|age| age > ABANDONED) =>
-                {
-                    let _ = fs::remove_file(path);
-                }
-                _ => {}
-            }
-        }
-        let mut total: u64 = files.iter().map(|(_, _, bytes, _)| bytes).sum();
-        files.sort();
-        for (_, _, bytes, path) in files {
-            if total <= self.max_bytes {
-                return;
-            }
-            self.remove(&path);
-            total -= bytes;
-        }
-    }
-}
-
-// === impl Part ===
-
-impl Part {
-    /// Returns a handle of the file, for a child process to write to.
-    pub(crate) fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // It was renamed if the code is stored.
-        let _ = fs::remove_file(&self.path);
     }
 }
 

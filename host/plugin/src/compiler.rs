@@ -7,15 +7,19 @@
 //! allocation ends the child, and becomes the component's error.
 //!
 //! ```text
-//!   host ── component ──> stdin │ child │ stdout ──> a file in the code folder
+//!   host ── component ──> stdin │ child │ stdout ──> the host writes it to a file in the code folder
 //!                                   └ stderr ──> the reason of a failure
 //! ```
+//!
+//! While small components wait, one child compiles several of them in turn, each within limits of its own. A
+//! child that refused a component, or whose memory has grown, is replaced.
 //!
 //! The child has no network, no other files and no environment. It is not a sandbox against a component that
 //! exploits a bug of the compiler: the host runs the code that the child writes.
 
 mod child;
 mod process;
+mod protocol;
 mod queue;
 
 use std::{
@@ -31,7 +35,10 @@ pub use self::{
     child::run,
     queue::{Compilation, CompilationState},
 };
-pub(crate) use self::{process::compile, queue::Queue};
+pub(crate) use self::{
+    process::{Process, compile},
+    queue::{Queue, Turn},
+};
 
 /// The name of the default compiler, which tests and other users of this library use.
 const DEFAULT_PROGRAM: &str = "oarlock-compiler";

@@ -5,25 +5,30 @@
 
 pub(crate) mod bounds;
 mod check;
+mod digest;
 mod error;
+mod file;
+mod loaded;
 
 use std::{
-    fmt,
-    str::FromStr,
-    sync::{Arc, Weak},
+    fmt, io,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use sha2::{Digest as _, Sha256};
+use bytes::Bytes;
 use wasmtime::{
     Store,
     component::{Instance, InstancePre},
 };
 
-pub use self::error::Error;
+pub use self::{digest::Digest, error::Error, file::ComponentFile};
+
+pub(crate) use self::{file::FileState, loaded::Loaded};
 use crate::{
     bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
-    compiler,
+    code::{InMemory, Kept, Known},
+    compiler::{self, Process},
     engine::Engine,
     inspect::{self, Surface},
     state::StoreState,
@@ -39,30 +44,33 @@ pub struct Component {
     inner: Arc<Inner>,
 }
 
-/// The SHA-256 digest of a component's bytes. Displays as hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Digest([u8; 32]);
-
 /// A component whose names match the contract, and whose code is not loaded yet.
 struct Candidate {
-    bytes: Arc<[u8]>,
     digest: Digest,
+    /// The size of the component.
+    bytes: usize,
     surface: Surface,
     interfaces: check::Interfaces,
     began: Instant,
 }
-
-/// A loaded component, for as long as a plugin uses it.
-pub(crate) struct Loaded(Weak<Inner>);
 
 struct Inner {
     engine: Engine,
     digest: Digest,
     bytes: usize,
     compile_time: Duration,
-    imports: Vec<String>,
+    surface: Surface,
     imports_wasi: bool,
     exports: Exports,
+    stored: Stored,
+}
+
+/// Where the code of a component is.
+#[derive(Default)]
+struct Stored {
+    /// Why it is not on disk.
+    trouble: Option<String>,
+    _in_memory: Option<InMemory>,
 }
 
 /// The component with its imports linked, and the indices of its exports.
@@ -88,7 +96,7 @@ impl Component {
     /// # Errors
     ///
     /// When the bytes are not a plugin that this host can compile. The error says what to change.
-    pub async fn compile(engine: &Engine, bytes: impl Into<Arc<[u8]>>) -> Result<Self, Error> {
+    pub async fn compile(engine: &Engine, bytes: impl Into<Bytes>) -> Result<Self, Error> {
         Self::compile_for(engine, None, bytes).await
     }
 
@@ -104,30 +112,63 @@ impl Component {
     pub async fn compile_for(
         engine: &Engine,
         plugin: Option<Arc<str>>,
-        bytes: impl Into<Arc<[u8]>>,
+        bytes: impl Into<Bytes>,
     ) -> Result<Self, Error> {
         let bytes = bytes.into();
-        let candidate = blocking(move || Candidate::read(bytes)).await?;
-        let candidate = match find(engine, candidate).await? {
+        let read = bytes.clone();
+        let looks_up = engine.clone();
+        let found = blocking(move || {
+            let candidate = Candidate::read(&read)?;
+            find(&looks_up, candidate, &read)
+        });
+        let candidate = match found.await? {
             Ok(component) => return Ok(component),
             Err(candidate) => candidate,
         };
-        let (size, digest) = (candidate.bytes.len(), candidate.digest);
+        let (size, digest) = (candidate.bytes, candidate.digest);
         let turn = engine.queue().turn(plugin, size, digest).await;
         // Another plugin may have compiled the same component meanwhile.
-        let candidate = match find(engine, candidate).await? {
+        let (looks_up, read) = (engine.clone(), bytes.clone());
+        let candidate = match blocking(move || find(&looks_up, candidate, &read)).await? {
             Ok(component) => {
-                turn.succeeded();
+                turn.succeeded(None);
                 return Ok(component);
             }
             Err(candidate) => candidate,
         };
-        let compiled = compile_now(engine, candidate).await;
-        match &compiled {
-            Ok(_) => turn.succeeded(),
-            Err(error) => engine.failures().remember(digest, error),
+        let compiled = compile_now(engine, candidate, &bytes, &turn).await;
+        match compiled {
+            Ok((component, process)) => {
+                turn.succeeded(process);
+                Ok(component)
+            }
+            Err(error) => {
+                engine.failures().remember(digest, &error);
+                Err(error)
+            }
         }
-        compiled
+    }
+
+    /// Loads the component of a file, without reading the file, if this or an earlier host has
+    /// [noted](Self::note_file) the file in its present state, and the code is loaded or on disk.
+    ///
+    /// `None` says that the file has to be read. It also stands for every error.
+    pub async fn find(engine: &Engine, file: &ComponentFile) -> Option<Self> {
+        let (engine, file) = (engine.clone(), file.clone());
+        let find = move || match engine.code().known(&file) {
+            Some(known) => Ok(Candidate::known(known)?.find(&engine)?.ok()),
+            None => Ok(None),
+        };
+        // Reading the file leads to the same error, or to none.
+        blocking(find).await.ok().flatten()
+    }
+
+    /// Notes that this component was read from a file, which had this state before and after. A file that
+    /// changed a moment before is not noted, since a further change might leave no trace. Blocks.
+    pub fn note_file(&self, file: &ComponentFile) {
+        let Inner { digest, bytes, surface, .. } = &*self.inner;
+        let known = Known { digest: *digest, bytes: *bytes, surface: surface.clone() };
+        self.inner.engine.code().note(file, &known);
     }
 
     /// Returns the SHA-256 digest of its bytes.
@@ -176,7 +217,14 @@ impl Component {
     /// Returns the full names of its imports, such as `oarlock:plugin/events@0.1.0`.
     #[must_use]
     pub fn imports(&self) -> &[String] {
-        &self.inner.imports
+        &self.inner.surface.imports
+    }
+
+    /// Returns why its code could not be stored, if this host compiled it and could not. The next host
+    /// compiles it again.
+    #[must_use]
+    pub fn not_stored(&self) -> Option<&str> {
+        self.inner.stored.trouble.as_deref()
     }
 
     /// Notes that the code on disk is in use, so that other code is evicted first. Blocks.
@@ -193,39 +241,47 @@ impl Component {
     }
 }
 
-/// Looks up a component's code. Returns the candidate if it has to be compiled, and may be.
-async fn find(engine: &Engine, candidate: Candidate) -> Result<Result<Component, Candidate>, Error> {
-    let engine = engine.clone();
-    blocking(move || {
-        if let Some(component) = engine.loaded(&candidate.digest) {
-            return Ok(Ok(component));
-        }
-        if let Some(code) = engine.code().load(engine.wasmtime(), &candidate.digest) {
-            return candidate.link(&engine, &code).map(Ok);
-        }
-        engine.failures().recall(&candidate.digest)?;
-        bounds::check(&candidate.bytes)?;
-        Ok(Err(candidate))
-    })
-    .await
+/// Looks up a component's code. Returns the candidate if it has to be compiled, and may be. Blocks.
+fn find(engine: &Engine, candidate: Candidate, bytes: &[u8]) -> Result<Result<Component, Candidate>, Error> {
+    let candidate = match candidate.find(engine)? {
+        Ok(component) => return Ok(Ok(component)),
+        Err(candidate) => candidate,
+    };
+    engine.failures().recall(&candidate.digest)?;
+    bounds::check(bytes)?;
+    Ok(Err(candidate))
 }
 
-async fn compile_now(engine: &Engine, candidate: Candidate) -> Result<Component, Error> {
-    let broken = |engine: &Engine, reason: String| Error::Code {
-        folder: engine.code().folder().display().to_string(),
-        reason,
+/// Compiles a component. Returns with it the process, if it can compile another one.
+async fn compile_now(
+    engine: &Engine,
+    candidate: Candidate,
+    bytes: &Bytes,
+    turn: &compiler::Turn,
+) -> Result<(Component, Option<Process>), Error> {
+    let folder = engine.code().folder().display().to_string();
+    let broken = move |reason: String| Error::Code { folder: folder.clone(), reason };
+    let not_received = broken.clone();
+    let receives = engine.clone();
+    let receive = move |length, code: &mut dyn io::Read| {
+        receives.code().receive(length, code, &receives.loaded_digests())
     };
-    let store = engine.code();
-    let part = store.part().map_err(|error| broken(engine, error.to_string()))?;
-    let file = part.file().map_err(|error| broken(engine, error.to_string()))?;
-    compiler::compile(engine.compiler(), store.engine_tag(), &candidate.bytes, file).await?;
+    let (part, process) = compiler::compile(
+        engine.compiler(),
+        engine.code().engine_tag(),
+        bytes,
+        || turn.idle_process(),
+        receive,
+        move |error| not_received(error.to_string()),
+    )
+    .await?;
     let engine = engine.clone();
-    blocking(move || {
+    let kept = blocking(move || {
         let kept = engine.code().keep(engine.wasmtime(), &candidate.digest, part, &engine.loaded_digests());
-        let code = kept.map_err(|reason| broken(&engine, reason))?;
-        candidate.link(&engine, &code)
-    })
-    .await
+        let Kept { code, trouble, in_memory } = kept.map_err(broken)?;
+        candidate.link(&engine, &code, Stored { trouble, _in_memory: in_memory })
+    });
+    Ok((kept.await?, process))
 }
 
 /// Runs blocking work on a thread for blocking work. A panic in it becomes the component's error.
@@ -239,7 +295,7 @@ async fn blocking<T: Send + 'static>(
 
 impl Candidate {
     /// Reads the names of a component's imports and exports, and checks them.
-    fn read(bytes: Arc<[u8]>) -> Result<Self, Error> {
+    fn read(bytes: &[u8]) -> Result<Self, Error> {
         let began = Instant::now();
         if bytes.is_empty() {
             return Err(Error::Empty);
@@ -247,15 +303,38 @@ impl Candidate {
         if bytes.len() > MAX_COMPONENT_BYTES {
             return Err(Error::TooLarge { bytes: bytes.len(), limit: MAX_COMPONENT_BYTES });
         }
-        let surface = inspect::inspect(&bytes).map_err(|not_component| not_component.explain(&bytes))?;
+        let surface = inspect::inspect(bytes).map_err(|not_component| not_component.explain(bytes))?;
         let interfaces = check::check(&surface)?;
-        let digest = Digest::of(&bytes);
-        Ok(Self { bytes, digest, surface, interfaces, began })
+        Ok(Self { digest: Digest::of(bytes), bytes: bytes.len(), surface, interfaces, began })
+    }
+
+    /// Returns a candidate that was read before.
+    fn known(known: Known) -> Result<Self, Error> {
+        let Known { digest, bytes, surface } = known;
+        let interfaces = check::check(&surface)?;
+        Ok(Self { digest, bytes, surface, interfaces, began: Instant::now() })
+    }
+
+    /// Looks up its code: among the loaded components, then on disk. Returns the candidate if there is none.
+    /// Blocks.
+    fn find(self, engine: &Engine) -> Result<Result<Component, Self>, Error> {
+        if let Some(component) = engine.loaded(&self.digest) {
+            return Ok(Ok(component));
+        }
+        match engine.code().load(engine.wasmtime(), &self.digest) {
+            Some(code) => self.link(engine, &code, Stored::default()).map(Ok),
+            None => Ok(Err(self)),
+        }
     }
 
     /// Links compiled code to the host's functions.
-    fn link(self, engine: &Engine, code: &wasmtime::component::Component) -> Result<Component, Error> {
-        let Self { bytes, digest, surface, interfaces, began } = self;
+    fn link(
+        self,
+        engine: &Engine,
+        code: &wasmtime::component::Component,
+        stored: Stored,
+    ) -> Result<Component, Error> {
+        let Self { digest, bytes, surface, interfaces, began } = self;
         let pre = engine.linker(interfaces.wasi).instantiate_pre(code).map_err(check::mismatch)?;
         let exports = Exports {
             metadata: metadata::GuestIndices::new(&pre).map_err(check::mismatch)?,
@@ -273,28 +352,16 @@ impl Candidate {
             inner: Arc::new(Inner {
                 engine: engine.clone(),
                 digest,
-                bytes: bytes.len(),
+                bytes,
                 compile_time: began.elapsed(),
-                imports: surface.imports,
+                surface,
                 imports_wasi: interfaces.wasi,
                 exports,
+                stored,
             }),
         };
         engine.remember(&component);
         Ok(component)
-    }
-}
-
-// === impl Loaded ===
-
-impl Loaded {
-    pub(crate) fn of(component: &Component) -> Self {
-        Self(Arc::downgrade(&component.inner))
-    }
-
-    /// Returns the component, if a plugin still uses it.
-    pub(crate) fn component(&self) -> Option<Component> {
-        self.0.upgrade().map(|inner| Component { inner })
     }
 }
 
@@ -321,54 +388,5 @@ impl Exports {
             handler: handler.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,
             reconciler: reconciler.as_ref().map(|indices| indices.load(&mut *store, instance)).transpose()?,
         })
-    }
-}
-
-// === impl Digest ===
-
-impl Digest {
-    /// Returns the digest of these bytes.
-    #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-
-    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl FromStr for Digest {
-    type Err = ();
-
-    /// Parses what [`fmt::Display`] writes.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = text.as_bytes();
-        let digit = |digit: u8| char::from(digit).to_digit(16).filter(|_| !digit.is_ascii_uppercase());
-        let mut bytes = [0; 32];
-        if digits.len() != 2 * bytes.len() {
-            return Err(());
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let value = digit(pair[0]).zip(digit(pair[1])).ok_or(())?;
-            *byte = u8::try_from(value.0 * 16 + value.1).map_err(|_| ())?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

@@ -5,7 +5,7 @@
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 
 /// The full names of a component's imports and exports.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Surface {
     pub(crate) imports: Vec<String>,
     pub(crate) exports: Vec<String>,

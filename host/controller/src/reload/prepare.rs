@@ -15,7 +15,7 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_plugin::{Component, guest::GuestLog};
+use oarlock_plugin::{Component, component::ComponentFile, guest::GuestLog};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -58,7 +58,11 @@ pub(super) enum Origin {
 
 /// A component before and after it is compiled.
 enum Fetched {
-    Bytes(Vec<u8>),
+    Bytes {
+        bytes: Vec<u8>,
+        /// The file that they were read from, if it did not change meanwhile.
+        file: Option<ComponentFile>,
+    },
     Compiled(Component),
 }
 
@@ -89,9 +93,9 @@ pub(super) async fn prepare(
     let reporter = host.reporter.about(&slot.name, number);
     let preparation = Preparation { host, slot, file, number, began: Instant::now(), reporter };
     let (fetched, purpose) = match origin {
-        Origin::Newest => (Fetched::Bytes(preparation.fetch().await?), Purpose::Newest),
+        Origin::Newest => (preparation.fetch().await?, Purpose::Newest),
         Origin::Before(component) => (Fetched::Compiled(component), Purpose::Before),
-        Origin::LastGood(bytes) => (Fetched::Bytes(bytes), Purpose::LastGood),
+        Origin::LastGood(bytes) => (Fetched::Bytes { bytes, file: None }, Purpose::LastGood),
     };
     let progress = slot.generations.begin(purpose);
     let made = preparation.make(fetched, purpose, &progress).await;
@@ -146,7 +150,7 @@ impl Preparation<'_> {
     ) -> Result<(Plan, InstanceParts), Error> {
         let Self { host, slot, file, .. } = self;
         let component = match fetched {
-            Fetched::Bytes(bytes) => self.compile(bytes).await?,
+            Fetched::Bytes { bytes, file } => self.compile(bytes, file).await?,
             Fetched::Compiled(component) => component,
         };
         progress.compiled(component.digest().to_string());

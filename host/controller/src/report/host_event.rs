@@ -133,6 +133,11 @@ pub enum HostEvent {
         /// The error, with the path.
         message: String,
     },
+    /// The compiled code of the plugin's component cannot be stored. It runs all the same.
+    CodeNotStored {
+        /// The reason.
+        message: String,
+    },
     /// The host refuses a plugin's file or component. A generation that serves keeps serving.
     PluginRefused {
         /// The path of the plugin file or component.
@@ -429,6 +434,7 @@ impl HostEvent {
             | Self::InstanceLost { .. }
             | Self::PluginLastGood { .. }
             | Self::StateTrouble { .. }
+            | Self::CodeNotStored { .. }
             | Self::ResourceAbsent { .. }
             | Self::WatchTrouble { .. }
             | Self::FileWatchTrouble { .. } => Level::Warn,

@@ -78,6 +78,11 @@ impl Display for HostEvent {
             Self::StateTrouble { message } => {
                 write!(f, "{message}. The host runs on, but may not have this after a restart")
             }
+            Self::CodeNotStored { message } => write!(
+                f,
+                "its compiled code cannot be stored: {message}. It runs, but is compiled again after a restart of the \
+                 host (--cache-dir names the folder)"
+            ),
             Self::PluginRefused { file, message, hint, older_version_serves } => {
                 match message.strip_prefix(file.as_str()) {
                     // The message begins with the place in the file.

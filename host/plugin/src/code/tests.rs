@@ -1,7 +1,12 @@
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::{
+    fs::OpenOptions,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    time::Duration,
+};
 
-use super::*;
+use super::{part::MAX_IN_MEMORY, *};
 use crate::engine::wasmtime_config;
+use crate::{component::ComponentFile, inspect::Surface};
 
 /// A component with nothing in it.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -16,12 +21,124 @@ fn store(folder: &Path, engine: &wasmtime::Engine, max_bytes: u64) -> CodeStore 
 
 /// Stores the code of the empty component under the digest of a text.
 fn keep(store: &CodeStore, engine: &wasmtime::Engine, text: &str) -> Digest {
-    let digest = Digest::of(text.as_bytes());
-    let mut part = store.part().unwrap();
+    let kept = keep_beside(store, engine, text, &[]).unwrap();
+    assert_eq!(kept.trouble, None);
+    Digest::of(text.as_bytes())
+}
+
+/// The same while other components are in use.
+fn keep_beside(
+    store: &CodeStore,
+    engine: &wasmtime::Engine,
+    text: &str,
+    in_use: &[Digest],
+) -> Result<Kept, String> {
     let code = engine.precompile_component(EMPTY).unwrap();
-    io::Write::write_all(&mut part.file, &code).unwrap();
-    store.keep(engine, &digest, part, &[]).unwrap();
-    digest
+    let part = store.receive(code.len() as u64, &mut &*code, in_use).map_err(|error| error.to_string())?;
+    store.keep(engine, &Digest::of(text.as_bytes()), part, in_use)
+}
+
+/// A disk with a place for so many bytes.
+#[derive(Debug)]
+struct SmallDisk {
+    folder: PathBuf,
+    bytes: u64,
+    /// It notices only when a file is synchronised, as some file systems do.
+    is_late: bool,
+}
+
+// === impl SmallDisk ===
+
+impl SmallDisk {
+    fn check(&self, more: usize) -> io::Result<()> {
+        let used: u64 =
+            fs::read_dir(&self.folder).unwrap().map(|it| it.unwrap().metadata().unwrap().len()).sum();
+        if used + more as u64 > self.bytes { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+}
+
+impl Disk for SmallDisk {
+    fn create(&self, path: &Path) -> io::Result<File> {
+        SystemDisk.create(path)
+    }
+
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(1_000)];
+        if !self.is_late {
+            self.check(bytes.len())?;
+        }
+        SystemDisk.write(file, bytes)
+    }
+
+    fn sync(&self, _: &File) -> io::Result<()> {
+        self.check(0)
+    }
+}
+
+/// Returns a store whose disk has a place for as many files of code.
+fn store_on_small_disk(folder: &Path, engine: &wasmtime::Engine, n: u64, is_late: bool) -> CodeStore {
+    let mut store = store(folder, engine, u64::MAX);
+    let code = engine.precompile_component(EMPTY).unwrap().len() as u64;
+    let bytes = code * n + code / 2;
+    store.disk = Box::new(SmallDisk { folder: store.folder.clone(), bytes, is_late });
+    store
+}
+
+#[test]
+fn on_a_full_disk_the_least_recently_used_code_is_removed() {
+    for is_late in [false, true] {
+        let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+        let store = store_on_small_disk(dir.path(), &engine, 2, is_late);
+        let [a, b] = ["a", "b"].map(|name| keep(&store, &engine, name));
+        for (age, digest) in [(30, &a), (20, &b)] {
+            let file = File::open(store.path(digest, SUM)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        }
+        // The code in use keeps its place on the disk, whether its file has a name or not.
+        let kept = keep_beside(&store, &engine, "c", &[a]).unwrap();
+        assert_eq!((kept.trouble, kept.in_memory.is_none()), (None, true));
+        let there = [a, b, Digest::of(b"c")].map(|digest| store.path(&digest, CODE).exists());
+        assert_eq!(there, [true, false, true], "late: {is_late}");
+    }
+}
+
+#[test]
+fn code_that_the_disk_has_no_place_for_is_kept_in_memory() {
+    for is_late in [false, true] {
+        let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+        let store = store_on_small_disk(dir.path(), &engine, 1, is_late);
+        let a = keep(&store, &engine, "a");
+        let kept = keep_beside(&store, &engine, "b", &[a]).unwrap();
+        assert_eq!(
+            kept.trouble.as_deref(),
+            Some(if is_late { "no storage space" } else { "the disk is full" })
+        );
+        let bytes = store.in_memory.load(Ordering::Relaxed);
+        assert!(bytes > 0);
+        assert!(store.load(&engine, &a).is_some() && store.load(&engine, &Digest::of(b"b")).is_none());
+        let left: Vec<_> = fs::read_dir(&store.folder).unwrap().map(|it| it.unwrap().path()).collect();
+        assert_eq!(left.len(), 2, "the code and the digest of a: {left:?}");
+        drop(kept.in_memory);
+        assert_eq!(store.in_memory.load(Ordering::Relaxed), 0);
+
+        // The memory for code is bounded.
+        store.in_memory.store(MAX_IN_MEMORY - bytes + 1, Ordering::Relaxed);
+        let Err(error) = keep_beside(&store, &engine, "b", &[a]) else { panic!("more than the bound") };
+        assert_eq!(error, "the disk is full, and with it the 256 MiB of memory that replace it");
+        assert_eq!(fs::read_dir(&store.folder).unwrap().count(), 2, "late: {is_late}");
+        // It is tried again with the next component.
+        store.in_memory.store(0, Ordering::Relaxed);
+        assert_eq!(keep_beside(&store, &engine, "b", &[]).unwrap().trouble, None);
+    }
+}
+
+#[test]
+fn code_that_ends_early_is_not_kept() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let store = store(dir.path(), &engine, u64::MAX);
+    let error = store.receive(10, &mut &b"123456789"[..], &[]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!(fs::read_dir(&store.folder).unwrap().count(), 0);
 }
 
 #[test]
@@ -178,11 +295,80 @@ fn hosts_with_the_same_process_id_use_different_files() {
     let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
     // In containers that share the folder each host has the process id 1, and counts from zero.
     let stores = [store(dir.path(), &engine, 1 << 30), store(dir.path(), &engine, 1 << 30)];
-    let [mut one, other] = stores.each_ref().map(|store| store.part().unwrap());
+    let code = engine.precompile_component(EMPTY).unwrap();
+    let [one, other] =
+        stores.each_ref().map(|store| store.receive(code.len() as u64, &mut &*code, &[]).unwrap());
     assert_ne!(one.path, other.path);
     assert!(one.path.exists() && other.path.exists());
-    let code = engine.precompile_component(EMPTY).unwrap();
-    io::Write::write_all(&mut one.file, &code).unwrap();
     stores[0].keep(&engine, &Digest::of(b"a"), one, &[]).unwrap();
     assert!(other.path.exists(), "the file of the other host still exists");
+}
+
+#[test]
+fn a_file_that_was_read_is_known_until_it_changes() {
+    let (dir, engine) = (tempfile::tempdir().unwrap(), engine());
+    let path = dir.path().join("component.wasm");
+    fs::write(&path, "one").unwrap();
+    let look = || ComponentFile::new(&path, &fs::metadata(&path).unwrap());
+    let surface = Surface { imports: vec!["a:b/c@0.1.0".to_owned()], exports: vec!["d".to_owned()] };
+    let known = Known { digest: Digest::of(b"one"), bytes: 3, surface };
+    let one = store(dir.path(), &engine, u64::MAX);
+    one.note(&look(), &known);
+    assert_eq!(one.known(&look()), None, "it changed a moment ago, and may change again without a trace");
+    one.note(&look().seen_later(), &known);
+    assert_eq!(one.known(&look()), Some(known.clone()));
+    assert_eq!(store(dir.path(), &engine, u64::MAX).known(&look()), Some(known.clone()), "after a restart");
+    let other_engine = CodeStore::open(dir.path(), u64::MAX, EngineTag([0; 32])).unwrap();
+    assert_eq!(other_engine.known(&look()), None, "another version of the host may find something else");
+
+    type Change<'a> = (&'a str, &'a dyn Fn());
+    let record = || {
+        let mut entries = fs::read_dir(&one.folder).unwrap().map(|it| it.unwrap().path());
+        entries.find(|it| it.extension().is_some_and(|it| it == known::FILE)).unwrap()
+    };
+    let changes: [Change<'_>; 5] = [
+        ("the same length and times", &|| {
+            let modified = fs::metadata(&path).unwrap().modified().unwrap();
+            fs::write(&path, "two").unwrap();
+            File::open(&path).unwrap().set_modified(modified).unwrap();
+        }),
+        ("another file", &|| {
+            let beside = dir.path().join("beside");
+            fs::write(&beside, "two").unwrap();
+            fs::rename(&beside, &path).unwrap();
+        }),
+        ("a damaged record", &|| {
+            let text = fs::read_to_string(record()).unwrap();
+            fs::write(record(), text.replace("component.wasm", "componemt.wasm")).unwrap();
+        }),
+        ("a record that others can read", &|| {
+            fs::set_permissions(record(), fs::Permissions::from_mode(0o644)).unwrap();
+        }),
+        ("a record of another file", &|| {
+            let there = dir.path().join("there.wasm");
+            fs::rename(&path, &there).unwrap();
+            fs::write(&path, "two").unwrap();
+        }),
+    ];
+    for (what, change) in changes {
+        one.note(&look().seen_later(), &known);
+        assert_eq!(one.known(&look()), Some(known.clone()), "before {what}");
+        change();
+        assert_eq!(one.known(&look()), None, "{what}");
+    }
+}
+
+#[test]
+fn the_oldest_records_of_files_are_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let records: Vec<_> = (0..5_u64)
+        .map(|n| {
+            let path = dir.path().join(n.to_string());
+            fs::write(&path, "").unwrap();
+            (SystemTime::UNIX_EPOCH + Duration::from_secs((n + 2) % 5), path)
+        })
+        .collect();
+    known::evict(records, 2);
+    let there: Vec<_> = (0..5).map(|n| dir.path().join(n.to_string()).exists()).collect();
+    assert_eq!(there, [false, true, true, false, false]);
 }

@@ -1,23 +1,22 @@
-//! The parent's side: starts the child, sends it the component, and converts its exit status into a result.
+//! The host's side: starts compilers, sends them components, and converts what they answer, or how they end,
+//! into a result.
 
 use std::{
-    fs::File,
-    io,
+    io::{self, PipeReader, PipeWriter, Read, Write as _},
     os::unix::process::ExitStatusExt as _,
     path::{Path, absolute},
-    process::{ExitStatus, Stdio},
-    sync::{Arc, mpsc},
+    process::ExitStatus,
+    sync::mpsc,
     time::Duration,
 };
 
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
-    process::{ChildStdin, Command},
-};
+use bytes::Bytes;
+use tokio::process::{Child, Command};
 
 use super::{
     Compiler, EngineTag, ProcessLimits,
-    child::{self, EXIT_MISUSED, EXIT_OTHER_ENGINE, EXIT_REFUSED},
+    child::{self, EXIT_MISUSED, EXIT_OTHER_ENGINE, MAX_MESSAGE_BYTES},
+    protocol::{Answer, Kind, Request},
 };
 use crate::component::Error;
 
@@ -27,43 +26,88 @@ const MAX_OUTPUT: usize = 8 << 10;
 /// The maximum length of the child's output in an error.
 const MAX_SHOWN: usize = 1 << 10;
 
+/// The largest component that a process compiles after or before others. Starting a process takes as long as
+/// compiling a few hundred kilobytes.
+const MAX_SHARED: usize = 2 << 20;
+
 /// Signals whose numbers are the same on all supported systems.
 const SIGABRT: i32 = 6;
 const SIGKILL: i32 = 9;
 const SIGSEGV: i32 = 11;
 const SIGXCPU: i32 = 24;
-const SIGXFSZ: i32 = 25;
 
-/// Compiles a component into an empty file.
+/// A compiler's process between two components. Dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    pipes: Pipes,
+}
+
+#[derive(Debug)]
+struct Pipes {
+    stdin: PipeWriter,
+    stdout: PipeReader,
+    stderr: PipeReader,
+}
+
+/// The end of a compilation.
+enum Ended<T> {
+    /// The code was received.
+    Code {
+        received: T,
+        /// The process can compile another component.
+        goes_on: bool,
+    },
+    Refused(String),
+    TooMuchCode,
+    /// The code could not be received.
+    NotReceived(io::Error),
+    /// The process ended without an answer, and wrote this to its standard error.
+    Died(String),
+}
+
+/// Compiles a component. `receive` gets the length of the code and reads the code.
 ///
-/// Dropping the future kills the child. When this function returns, the child has ended.
-pub(crate) async fn compile(
+/// Returns what `receive` returned, and the process if it can compile another component. Takes an idle
+/// process, if there is one, for a small component. Dropping the future kills the process. After an error,
+/// the process has ended.
+pub(crate) async fn compile<T: Send + 'static>(
     compiler: &Compiler,
     engine_tag: EngineTag,
-    component: &Arc<[u8]>,
-    code: File,
-) -> Result<(), Error> {
+    component: &Bytes,
+    idle: impl FnOnce() -> Option<Process>,
+    receive: impl FnOnce(u64, &mut dyn Read) -> io::Result<T> + Send + 'static,
+    broken: impl FnOnce(io::Error) -> Error,
+) -> Result<(T, Option<Process>), Error> {
     let limits = compiler.allowance.of(component.len());
-    let program = compiler.program();
-    let program = absolute(&program).unwrap_or(program);
-    let mut child = Command::new(&program)
-        .args(&compiler.arguments)
-        .args(child::arguments(&limits, &engine_tag))
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::from(code))
-        .stderr(Stdio::piped())
-        // Ctrl-C in a terminal must reach the host only, which ends its children itself.
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| not_started(&program, &error))?;
-    let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+    let is_shared = component.len() <= MAX_SHARED;
+    let idle = if is_shared { idle() } else { None };
+    // It may have been killed meanwhile.
+    let idle = idle.and_then(|mut it| matches!(it.child.try_wait(), Ok(None)).then_some(it));
+    let Process { mut child, mut pipes } = match idle {
+        Some(process) => process,
+        None => start(compiler, engine_tag)?,
+    };
+    let component = component.clone();
     let work = async {
-        // The child ends when its input is closed, so the pipe stays open until the child has ended.
-        let (_open, output, status) = tokio::join!(send(stdin, component), read_output(stderr), child.wait());
-        status.map(|status| (status, output))
+        let job = move || {
+            let ended = pipes.compile(&limits, &component, receive);
+            (pipes, ended)
+        };
+        let (pipes, ended) =
+            tokio::task::spawn_blocking(job).await.map_err(|error| Error::Thread(error.to_string()))?;
+        match ended {
+            Ended::Died(output) => {
+                let status = child.wait().await;
+                let status =
+                    status.map_err(|error| Error::Compiler(format!("its exit status is unknown: {error}")));
+                Err(outcome(status?, &output, &limits))
+            }
+            Ended::Code { received, goes_on } => Ok((received, goes_on.then_some(pipes))),
+            Ended::Refused(text) => Err(Error::Compile(text)),
+            Ended::TooMuchCode => Err(over("compiled code", format!("{} MiB", limits.code >> 20), "")),
+            Ended::NotReceived(error) => Err(broken(error)),
+        }
     };
     let ended = tokio::select! {
         biased;
@@ -71,14 +115,42 @@ pub(crate) async fn compile(
         () = wall_time(limits.wall) => None,
     };
     match ended {
-        Some(Ok((status, output))) => outcome(status, &output, &limits),
-        Some(Err(error)) => Err(Error::Compiler(format!("its exit status is unknown: {error}"))),
-        None => {
+        Some(Ok((received, pipes))) => {
+            let process = pipes.filter(|_| is_shared).map(|pipes| Process { child, pipes });
+            Ok((received, process))
+        }
+        failed => {
             // Kills the child and waits for its end.
             let _ = child.kill().await;
-            Err(Error::OverAllowance { what: "time", allowance: seconds(limits.wall), said: String::new() })
+            match failed {
+                Some(Err(error)) => Err(error),
+                _ => Err(over("time", format!("{} s", limits.wall.as_secs()), "")),
+            }
         }
     }
+}
+
+fn start(compiler: &Compiler, engine_tag: EngineTag) -> Result<Process, Error> {
+    let program = compiler.program();
+    let program = absolute(&program).unwrap_or(program);
+    let started = || {
+        let ((child_stdin, stdin), (stdout, child_stdout), (stderr, child_stderr)) =
+            (io::pipe()?, io::pipe()?, io::pipe()?);
+        let child = Command::new(&program)
+            .args(&compiler.arguments)
+            .args(child::arguments(&engine_tag))
+            .env_clear()
+            .current_dir("/")
+            .stdin(child_stdin)
+            .stdout(child_stdout)
+            .stderr(child_stderr)
+            // Ctrl-C in a terminal must reach the host only, which ends its children itself.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(Process { child, pipes: Pipes { stdin, stdout, stderr } })
+    };
+    started().map_err(|error| not_started(&program, &error))
 }
 
 /// Waits for real time, which tokio's paused clock of a test is not. The thread ends with the future.
@@ -94,24 +166,47 @@ async fn wall_time(limit: Duration) {
     }
 }
 
-/// Sends the component. Errors are ignored: a child that ends early writes the reason to its standard error.
-async fn send(stdin: Option<ChildStdin>, component: &[u8]) -> Option<ChildStdin> {
-    let mut stdin = stdin?;
-    let length = u64::try_from(component.len()).unwrap_or(u64::MAX);
-    stdin.write_all(&length.to_le_bytes()).await.ok()?;
-    stdin.write_all(component).await.ok()?;
-    Some(stdin)
-}
+// === impl Pipes ===
 
-/// Reads the child's standard error to its end.
-async fn read_output(stderr: Option<impl AsyncRead + Unpin>) -> String {
-    let Some(stderr) = stderr else { return String::new() };
-    let mut output = Vec::new();
-    let mut stderr = stderr.take(MAX_OUTPUT as u64);
-    // Output that cannot be read is left out.
-    let _ = stderr.read_to_end(&mut output).await;
-    let _ = tokio::io::copy(&mut stderr.into_inner(), &mut tokio::io::sink()).await;
-    escaped(&String::from_utf8_lossy(&output))
+impl Pipes {
+    /// Sends a component and receives its code. Blocks until then, or until the process has ended.
+    fn compile<T>(
+        &mut self,
+        limits: &ProcessLimits,
+        component: &[u8],
+        receive: impl FnOnce(u64, &mut dyn Read) -> io::Result<T>,
+    ) -> Ended<T> {
+        // Errors are ignored: a child that ends early writes the reason to its standard error.
+        let _ =
+            Request::new(limits, component).write(&self.stdin).and_then(|()| self.stdin.write_all(component));
+        let Ok(Answer { kind, goes_on, length }) = Answer::read(&self.stdout) else {
+            return Ended::Died(self.output());
+        };
+        let mut answer = (&self.stdout).take(length);
+        match kind {
+            Kind::Refused => {
+                let mut text = Vec::new();
+                // A text that cannot be read is left out.
+                let _ = answer.take(MAX_MESSAGE_BYTES as u64).read_to_end(&mut text);
+                Ended::Refused(escaped(&String::from_utf8_lossy(&text)))
+            }
+            Kind::Code if length > limits.code => Ended::TooMuchCode,
+            Kind::Code => match receive(length, &mut answer) {
+                Ok(received) => Ended::Code { received, goes_on },
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ended::Died(self.output()),
+                Err(error) => Ended::NotReceived(error),
+            },
+        }
+    }
+
+    /// Reads the child's standard error to its end.
+    fn output(&mut self) -> String {
+        let mut output = Vec::new();
+        // Output that cannot be read is left out.
+        let _ = (&self.stderr).take(MAX_OUTPUT as u64).read_to_end(&mut output);
+        let _ = io::copy(&mut self.stderr, &mut io::sink());
+        escaped(&String::from_utf8_lossy(&output))
+    }
 }
 
 /// Returns the child's output on one line, escaped: the component may have influenced it.
@@ -127,28 +222,26 @@ fn escaped(output: &str) -> String {
     text
 }
 
-fn outcome(status: ExitStatus, output: &str, limits: &ProcessLimits) -> Result<(), Error> {
-    if status.success() {
-        return Ok(());
-    }
-    let over = |what, allowance| Err(Error::OverAllowance { what, allowance, said: output.to_owned() });
-    let memory = || format!("{} MiB", limits.memory >> 20);
+/// Returns why a process ended without an answer.
+fn outcome(status: ExitStatus, output: &str, limits: &ProcessLimits) -> Error {
     match (status.code(), status.signal()) {
-        (Some(code), _) if code == i32::from(EXIT_REFUSED) => Err(Error::Compile(output.to_owned())),
-        (Some(code), _) if code == i32::from(EXIT_OTHER_ENGINE) => Err(Error::Compiler(
-            "it has another version than the host: build or install both together".to_owned(),
-        )),
-        (Some(code), _) if code == i32::from(EXIT_MISUSED) => Err(Error::Compiler(output.to_owned())),
-        (_, Some(SIGXCPU)) => over("CPU time", format!("{} s", limits.cpu_seconds)),
-        (_, Some(SIGXFSZ)) => over("compiled code", format!("{} MiB", limits.code >> 20)),
+        (Some(code), _) if code == i32::from(EXIT_OTHER_ENGINE) => {
+            Error::Compiler("it has another version than the host: build or install both together".to_owned())
+        }
+        (Some(code), _) if code == i32::from(EXIT_MISUSED) => Error::Compiler(output.to_owned()),
+        (_, Some(SIGXCPU)) => over("CPU time", format!("{} s", limits.cpu_seconds), output),
         // A program in Rust ends this way after a failed allocation or a stack overflow.
-        (_, Some(SIGABRT | SIGSEGV)) => over("memory", memory()),
-        (_, Some(SIGKILL)) => Err(Error::CompilerDied {
+        (_, Some(SIGABRT | SIGSEGV)) => over("memory", format!("{} MiB", limits.memory >> 20), output),
+        (_, Some(SIGKILL)) => Error::CompilerDied {
             status: "killed, probably since memory is short".to_owned(),
             said: output.to_owned(),
-        }),
-        _ => Err(Error::CompilerDied { status: status.to_string(), said: output.to_owned() }),
+        },
+        _ => Error::CompilerDied { status: status.to_string(), said: output.to_owned() },
     }
+}
+
+fn over(what: &'static str, allowance: String, said: &str) -> Error {
+    Error::OverAllowance { what, allowance, said: said.to_owned() }
 }
 
 fn not_started(program: &Path, error: &io::Error) -> Error {
@@ -157,10 +250,6 @@ fn not_started(program: &Path, error: &io::Error) -> Error {
         _ => "",
     };
     Error::Compiler(format!("{} cannot be run: {error}{hint}", program.display()))
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs())
 }
 
 #[cfg(test)]

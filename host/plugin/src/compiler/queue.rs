@@ -16,6 +16,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
+use super::Process;
 use crate::component::Digest;
 
 /// The size beyond which a compilation may take long.
@@ -83,6 +84,8 @@ struct QueueState {
     running: BTreeMap<u64, Job>,
     waiting: BTreeMap<u64, (Job, oneshot::Sender<()>)>,
     debts: HashMap<Arc<str>, Debt>,
+    /// Processes that can compile another component. There are some only while components wait.
+    idle: Vec<Process>,
 }
 
 #[derive(Debug, Clone)]
@@ -243,18 +246,29 @@ impl Job {
 // === impl Turn ===
 
 impl Turn {
-    /// Ends the turn after a successful compilation.
-    pub(crate) fn succeeded(self) {
+    /// Returns a process that has compiled another component, if there is one.
+    pub(crate) fn idle_process(&self) -> Option<Process> {
+        self.queue.state.lock().idle.pop()
+    }
+
+    /// Ends the turn after a successful compilation. The next one gets the process.
+    pub(crate) fn succeeded(self, process: Option<Process>) {
+        self.queue.state.lock().idle.extend(process);
         self.end(true);
     }
 
     fn end(&self, succeeded: bool) {
         let mut state = self.queue.state.lock();
-        state.waiting.remove(&self.id);
-        if let Some(job) = state.running.remove(&self.id) {
-            state.ended(&job, succeeded);
+        let waited = state.waiting.remove(&self.id).is_some();
+        match state.running.remove(&self.id) {
+            Some(job) => state.ended(&job, succeeded),
+            None if waited => {}
+            // It has ended already: the idle processes are for the next turn.
+            None => return,
         }
+        let unneeded = if state.waiting.is_empty() { std::mem::take(&mut state.idle) } else { Vec::new() };
         drop(state);
+        drop(unneeded);
         self.queue.start();
     }
 }

@@ -1,17 +1,19 @@
-//! Reads and compiles a component, and reports while that takes long.
+//! Reads and compiles a component, and reports while that takes long. A file that was read before, and whose
+//! code is stored, is not read again.
 
+use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oarlock_plugin::component::MAX_COMPONENT_BYTES;
+use oarlock_plugin::component::{ComponentFile, MAX_COMPONENT_BYTES};
 use oarlock_plugin::{
     Component,
     compiler::{Compilation, CompilationState},
 };
 use tokio::time::Instant;
 
-use super::{Error, Preparation};
+use super::{Error, Fetched, Preparation};
 use crate::regular_file;
 use crate::reload::Host;
 use crate::report::HostEvent;
@@ -23,19 +25,34 @@ const CHECK_AGAIN: Duration = Duration::from_secs(1);
 // === impl Preparation ===
 
 impl Preparation<'_> {
-    /// Reads the component that the plugin's file names.
-    pub(super) async fn fetch(&self) -> Result<Vec<u8>, Error> {
+    /// Reads the component that the plugin's file names, or finds it without reading it.
+    pub(super) async fn fetch(&self) -> Result<Fetched, Error> {
         let Self { host, file, .. } = self;
         let path = file.component.clone();
-        host.tasks
-            .blocking(move || regular_file::read(&path, MAX_COMPONENT_BYTES as u64))
+        let look = move || fs::metadata(&path).ok().map(|metadata| ComponentFile::new(&path, &metadata));
+        let looked_at = host.tasks.blocking(look).await.flatten();
+        if let Some(file) = &looked_at
+            && let Some(component) = Component::find(&host.engine, file).await
+        {
+            return Ok(Fetched::Compiled(component));
+        }
+        let path = file.component.clone();
+        let (bytes, metadata) = host
+            .tasks
+            .blocking(move || regular_file::read_with_metadata(&path, MAX_COMPONENT_BYTES as u64))
             .await
             .unwrap_or_else(|| Err(io::Error::other("the reading thread ended").into()))
-            .map_err(|source| Error::Read { path: file.component.display().to_string(), source })
+            .map_err(|source| Error::Read { path: file.component.display().to_string(), source })?;
+        let file = looked_at.filter(|file| file.is_unchanged(&metadata));
+        Ok(Fetched::Bytes { bytes, file })
     }
 
     /// Compiles the component, or finds its code.
-    pub(super) async fn compile(&self, bytes: Vec<u8>) -> Result<Component, Error> {
+    pub(super) async fn compile(
+        &self,
+        bytes: Vec<u8>,
+        read_from: Option<ComponentFile>,
+    ) -> Result<Component, Error> {
         let Self { host, slot, file, reporter, .. } = self;
         let path = || file.component.display().to_string();
         let began = Instant::now();
@@ -45,7 +62,15 @@ impl Preparation<'_> {
             if let Ok(compiled) = tokio::time::timeout(CHECK_AGAIN, &mut compiling).await {
                 slot.status.update(|status| status.waits_for.clear());
                 host.metrics.compiled(&slot.name, began.elapsed());
-                return compiled.map_err(|source| Error::Component { path: path(), source });
+                let compiled = compiled.map_err(|source| Error::Component { path: path(), source })?;
+                if let Some(message) = compiled.not_stored() {
+                    reporter.report(HostEvent::CodeNotStored { message: message.to_owned() });
+                }
+                if let Some(file) = read_from {
+                    let component = compiled.clone();
+                    host.tasks.blocking(move || component.note_file(&file)).await;
+                }
+                return Ok(compiled);
             }
             let Some(compilation) = compilation_of(host, &slot.name) else { continue };
             let Compilation { plugin: _, bytes, state } = compilation;

@@ -38,6 +38,7 @@ fn examples() -> Vec<HostEvent> {
         },
         HostEvent::PluginLastGood { version: text("1.2.0"), digest: text("0123456789abcdef") },
         HostEvent::StateTrouble { message: text("/var/lib/oarlock/last-good cannot be written: disk full") },
+        HostEvent::CodeNotStored { message: text("the disk is full") },
         HostEvent::PluginRefused {
             file: text("hello.yaml"),
             message: text("hello.yaml:3: unknown key `nam`"),
@@ -179,6 +180,7 @@ fn has_example(event: &HostEvent) {
         | HostEvent::PluginRolledBack { .. }
         | HostEvent::PluginLastGood { .. }
         | HostEvent::StateTrouble { .. }
+        | HostEvent::CodeNotStored { .. }
         | HostEvent::PluginRefused { .. }
         | HostEvent::PluginCompiling { .. }
         | HostEvent::ComponentUnfinished { .. }
@@ -236,6 +238,7 @@ fn each_message_says_what_happened_what_the_host_does_and_how_to_fix_it() {
     error version 1.3.0 (abcdef012345) is rolled back to 1.2.0 (0123456789ab): it lost 4 instances within 60 s. The host does not try it again until its component or its file changes
     warn  loads the last good version, 1.2.0 (0123456789ab), since the newest one cannot be used
     warn  /var/lib/oarlock/last-good cannot be written: disk full. The host runs on, but may not have this after a restart
+    warn  its compiled code cannot be stored: the disk is full. It runs, but is compiled again after a restart of the host (--cache-dir names the folder)
     error refused: hello.yaml:3: unknown key `nam`. No version serves
     error hello.wasm refused: the component cannot be read: No such file or directory. The version before keeps serving. Fix: build it
     debug hello.wasm cannot be used: the file is empty. It has just changed, so the host reads it again

@@ -36,10 +36,10 @@ async fn small_components_are_compiled_first() {
             (1_000, CompilationState::Waiting { before: 2 }),
         ]
     );
-    first.succeeded();
+    first.succeeded(None);
     assert!(poll(&mut large).await.is_none());
-    poll(&mut small).await.unwrap().succeeded();
-    poll(&mut large).await.unwrap().succeeded();
+    poll(&mut small).await.unwrap().succeeded(None);
+    poll(&mut large).await.unwrap().succeeded(None);
     assert!(queue.compilations().is_empty());
 }
 
@@ -80,7 +80,7 @@ async fn promise_4_a_plugin_in_debt_waits_and_comes_after_all_others() {
     let running = poll(&mut hostile[0]).await.unwrap();
     assert!(poll(&mut hostile[1]).await.is_none(), "plugins in debt leave one slot free");
     assert!(poll(&mut wait(&queue, "good", 1_000)).await.is_some());
-    running.succeeded();
+    running.succeeded(None);
     assert!(poll(&mut hostile[1]).await.is_some());
 }
 
@@ -107,6 +107,6 @@ async fn one_component_is_compiled_for_one_plugin_at_a_time() {
     let first = poll(&mut turn("a")).await.unwrap();
     let mut second = turn("b");
     assert!(poll(&mut second).await.is_none());
-    first.succeeded();
+    first.succeeded(None);
     assert!(poll(&mut second).await.is_some());
 }

@@ -2,7 +2,7 @@
 //! new ones. Nothing is lost, in both modes: `replayed` gets every object again with each version,
 //! `taken-over` is stateless and goes on where the version before stopped.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use oarlock_tests::host_process::checkout;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The number of swaps of each plugin, without `OARLOCK_SWAPS`.
 const SWAPS: usize = 24;
 
-/// Changes between two swaps.
+/// Changes between two swaps, without `OARLOCK_SWAP_CHANGES`.
 const CHANGES: usize = 40;
 
 /// A version that replaces the one before.
@@ -32,7 +32,9 @@ const PLUGINS: [(&str, bool); 2] = [("replayed", false), ("taken-over", true)];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -> anyhow::Result<()> {
-    let swaps = std::env::var_os("OARLOCK_SWAPS").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(SWAPS);
+    let number = |name, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
+    let (swaps, changes) = (number("OARLOCK_SWAPS", SWAPS), number("OARLOCK_SWAP_CHANGES", CHANGES));
+    let (mut writing, mut latest) = (Duration::ZERO, Duration::ZERO);
     let guest = std::fs::read(checkout().join("target/guests/hostile.wasm"))?;
     let mut stage = Stage::start(&[]).await?;
     for swap in 0..=swaps {
@@ -46,7 +48,10 @@ async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -
         for (name, stateless) in PLUGINS {
             install(&stage, name, stateless, version, swap, &guest)?;
         }
-        stage.change(CHANGES, Duration::ZERO).await?;
+        // The swap happens while these events flow.
+        let begun = Instant::now();
+        stage.change(changes, Duration::ZERO).await?;
+        writing += begun.elapsed();
         // The host has taken note of the version: it serves, or is refused.
         for (name, _) in PLUGINS {
             let digest = format!("swap-{swap}");
@@ -61,8 +66,9 @@ async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -
                 })
                 .await?;
         }
+        latest = latest.max(begun.elapsed());
     }
-    stage.change(CHANGES, Duration::ZERO).await?;
+    stage.change(changes, Duration::ZERO).await?;
     stage.judge().await?;
     for (name, stateless) in PLUGINS {
         stage.judge_plugins(&[name], stateless).await?;
@@ -72,7 +78,15 @@ async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -
         ensure!(status[name]["phase"] == "serving", "{}", status[name]);
     }
     let received = stage.host().printed().received().len();
-    println!("{swaps} swaps of two plugins, {received} notifications");
+    let per_second = ((swaps + 1) * changes) as f64 / writing.as_secs_f64();
+    let result = json!({
+        "swaps": swaps,
+        "changes": (swaps + 2) * changes,
+        "changes_per_second": per_second.round(),
+        "notifications": received,
+        "longest_until_swapped_s": latest.as_secs_f64(),
+    });
+    println!("{result}");
     stage.end().await
 }
 

@@ -17,6 +17,9 @@ use tokio::task::JoinHandle;
 use crate::received::ReceivedNotification;
 use crate::wait::WAIT_LIMIT;
 
+/// The environment variable that names another binary of the host than the one beside the test.
+const HOST: &str = "OARLOCK_TESTS_HOST";
+
 /// A running host whose standard output is one JSON object a line. Killed when dropped.
 #[derive(Debug)]
 pub struct HostProcess {
@@ -38,12 +41,18 @@ pub struct Printed {
     pub errors: Vec<String>,
 }
 
-/// Returns the path of a binary that was built beside the one that runs.
+/// Returns the path of a binary that was built beside the one that runs, or of the host that the environment
+/// names.
 ///
 /// # Errors
 ///
 /// When it is not there.
 pub fn binary(name: &str) -> anyhow::Result<PathBuf> {
+    if name == "oarlock"
+        && let Some(host) = std::env::var_os(HOST)
+    {
+        return Ok(host.into());
+    }
     let own = std::env::current_exe()?;
     let folders = own.ancestors().skip(1).take(2);
     match folders.map(|folder| folder.join(name)).find(|path| path.is_file()) {

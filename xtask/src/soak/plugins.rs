@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::toolchain::command;
 use crate::{cargo, checkout, guests, progress};
 
 /// Runs mutated components in a host with three good plugins; records what the host did with them.
@@ -30,6 +29,13 @@ pub(crate) struct SwapsArgs {
     /// The number of swaps of each plugin.
     #[arg(long, default_value_t = 200)]
     count: u64,
+    /// The number of changes that are written, as fast as the API server takes them, during each swap.
+    #[arg(long, default_value_t = 2_000)]
+    changes: u64,
+    /// Swaps plugins in this binary of the host, such as a released one, instead of the one that is built for
+    /// tests.
+    #[arg(long, value_name = "FILE")]
+    host: Option<PathBuf>,
 }
 
 // === impl MutantsArgs ===
@@ -60,16 +66,26 @@ impl MutantsArgs {
 
 impl SwapsArgs {
     pub(crate) fn run(self) -> Result<()> {
-        let Self { count } = self;
+        let Self { count, changes, host } = self;
         guests::build(&["hostile", "hello-rust"].map(String::from))?;
         let binaries = cargo::build_tests()?;
         let whole = binaries.iter().find(|binary| binary.package == "oarlock-tests" && binary.target == "it");
         let whole = whole.context("the end-to-end tests were not built")?;
         let mut run = Command::new(&whole.executable);
         run.current_dir(&whole.folder).args(["promise_6_plugins_are_swapped", "--nocapture"]);
-        run.env("OARLOCK_SWAPS", count.to_string()).stdin(Stdio::null());
-        let passed = command::run(&mut run).inspect_err(|error| progress::say(format!("{error:#}"))).is_ok();
-        record(json!({"swaps": count}), passed)
+        run.env("OARLOCK_SWAPS", count.to_string()).env("OARLOCK_SWAP_CHANGES", changes.to_string());
+        if let Some(host) = &host {
+            run.env("OARLOCK_TESTS_HOST", std::path::absolute(host)?);
+        }
+        let output =
+            run.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot run the test")?;
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        stdout.lines().for_each(progress::say);
+        // The test prints its result when it has passed.
+        let result = stdout.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut line = result.unwrap_or_else(|| json!({"swaps": count, "changes": (count + 2) * changes}));
+        line["other_host"] = host.is_some().into();
+        record(line, output.status.success())
     }
 }
 

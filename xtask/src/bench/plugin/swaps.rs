@@ -10,6 +10,7 @@ use super::Bench;
 use super::host::pause;
 use super::runs::{PODS, in_seconds, measured};
 use crate::bench::figures::Figures;
+use crate::bench::plan::Server;
 
 /// Events a second.
 const RATE: u64 = 5_000;
@@ -20,21 +21,41 @@ const INTERVAL: Duration = Duration::from_millis(400);
 /// The version before the first event.
 const FIRST_VERSION: u64 = 1_000_000;
 
-/// Measures the longest latency of a notification around each swap, at a steady rate of events.
+/// Measures the longest latency of a notification around each swap, at a steady rate of events: of a
+/// stateless plugin, which takes over, and of one with state, which gets every object again.
 pub(super) fn swaps(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let n_swaps: u64 = if bench.is_quick { 10 } else { 50 };
     let seconds = 4 + n_swaps * u64::try_from(INTERVAL.as_millis())? / 1_000;
     let server = bench.server(PODS, RATE * seconds)?;
+    for (is_stateless, mode) in [(true, ""), (false, "_replay")] {
+        let Pauses { without, mut pauses } = measure(bench, &server, n_swaps, is_stateless)?;
+        pauses.sort_by(f64::total_cmp);
+        let rank = (pauses.len() * 99).div_ceil(100).saturating_sub(1);
+        Bench::note(figures, &format!("swap_pause{mode}_p50_ms"), pauses[pauses.len() / 2]);
+        Bench::note(figures, &format!("swap_pause{mode}_p99_ms"), pauses[rank]);
+        Bench::note(figures, &format!("latency_longest_ms_without_swap{mode}"), without);
+    }
+    Ok(())
+}
+
+/// The longest latencies, in milliseconds.
+struct Pauses {
+    /// Before the first swap.
+    without: f64,
+    /// Around each swap.
+    pauses: Vec<f64>,
+}
+
+fn measure(bench: &Bench, server: &Server, n_swaps: u64, is_stateless: bool) -> Result<Pauses> {
     let control = Control::new(server.url())?;
     let plan = control.prepare("pods", "json", None)?;
     let first = plan.last_resource_version.parse::<u64>().unwrap_or(FIRST_VERSION) - plan.events;
     let at_ms = in_seconds(20)?;
     let schedule = json!({"atMs": at_ms, "rate": RATE, "firstVersion": first});
-    // Another value of `gets` is another version of the plugin; it does not measure reads while it is 0, and
-    // `on-synced` is called only once.
+    // Another value of `version` is another version of the plugin.
     let version =
-        |n: u64| measured("swapped", json!({"stateless": true, "schedule": schedule, "version": n}));
-    let mut host = bench.start(&server, &[version(0)])?;
+        |n: u64| measured("swapped", json!({"stateless": is_stateless, "schedule": schedule, "version": n}));
+    let mut host = bench.start(server, &[version(0)])?;
     control.post(&format!("start?rate={RATE}&at={at_ms}"))?;
     pause(Duration::from_millis(at_ms.saturating_sub(in_seconds(0)?)) + Duration::from_secs(1));
     let longest = |host: &super::host::Host| -> Result<f64> {
@@ -50,10 +71,5 @@ pub(super) fn swaps(bench: &Bench, figures: &mut Figures) -> Result<()> {
         // The new instance has a histogram of its own, which begins with the notifications that waited.
         pauses.push(longest(&host)?);
     }
-    pauses.sort_by(f64::total_cmp);
-    let rank = (pauses.len() * 99).div_ceil(100).saturating_sub(1);
-    Bench::note(figures, "swap_pause_p50_ms", pauses[pauses.len() / 2]);
-    Bench::note(figures, "swap_pause_p99_ms", pauses[rank]);
-    Bench::note(figures, "latency_longest_ms_without_swap", without);
-    Ok(())
+    Ok(Pauses { without, pauses })
 }

@@ -49,6 +49,8 @@ const LINES: &[(&str, &str, &str)] = &[
     ("longest pause of a swap at 5,000 events a second, ms, p50", "swap_pause_p50_ms", ""),
     ("  p99", "swap_pause_p99_ms", "≤ 20"),
     ("  longest latency without a swap, ms", "latency_longest_ms_without_swap", ""),
+    ("  the same of a plugin with state, which gets every object again, p50", "swap_pause_replay_p50_ms", ""),
+    ("  p99", "swap_pause_replay_p99_ms", ""),
     ("p99 of good plugins beside hostile ones, against without", "hostile_p99_ratio", "≤ 2"),
     ("  p50 ms without hostile ones", "latency_p50_ms_without_hostile", ""),
     ("  p50 ms beside hostile ones", "latency_p50_ms_beside_hostile", ""),

@@ -52,7 +52,7 @@ impl Requester {
     ) -> Result<Written, Error> {
         let path = self.object_path(target, key, subresource).await?;
         let what = describe("apply", target, key);
-        let body = self.into_metadata(&what, json, preconditions).await?;
+        let body = self.add_to_metadata(&what, json, preconditions).await?;
         let query = [("fieldManager", &*self.plugin), ("force", if force { "true" } else { "false" })];
         let call = Call {
             query: &query,
@@ -78,13 +78,13 @@ impl Requester {
         let what = describe("patch", target, key);
         let (content_type, body) = match kind {
             PatchKind::JsonPatch => {
-                ("application/json-patch+json", self.into_operations(&what, body, preconditions)?)
+                ("application/json-patch+json", self.add_to_operations(&what, body, preconditions)?)
             }
             PatchKind::MergePatch => {
-                ("application/merge-patch+json", self.into_metadata(&what, body, preconditions).await?)
+                ("application/merge-patch+json", self.add_to_metadata(&what, body, preconditions).await?)
             }
             PatchKind::StrategicMergePatch => {
-                let body = self.into_metadata(&what, body, preconditions).await?;
+                let body = self.add_to_metadata(&what, body, preconditions).await?;
                 ("application/strategic-merge-patch+json", body)
             }
         };
@@ -145,7 +145,7 @@ impl Requester {
 impl Requester {
     /// Adds preconditions to the metadata of an object or a merge patch, where the API server reads them. It
     /// answers a wrong version with 409, and a wrong uid with 422, which the guest gets as a conflict.
-    async fn into_metadata(
+    async fn add_to_metadata(
         &self,
         what: &str,
         json: String,
@@ -161,7 +161,7 @@ impl Requester {
     }
 
     /// Adds preconditions to a JSON patch, as its last operations, so that no other operation can undo them.
-    fn into_operations(
+    fn add_to_operations(
         &self,
         what: &str,
         mut body: String,

@@ -278,7 +278,8 @@ async fn a_hostile_record_is_refused_or_replayed_in_part_and_never_more() {
     };
 
     // Without its first entry, with entries in another order, and without any.
-    let changes: [&dyn Fn(&mut Vec<serde_json::Value>); 3] =
+    type Change<'a> = &'a dyn Fn(&mut Vec<serde_json::Value>);
+    let changes: [Change<'_>; 3] =
         [&|entries| drop(entries.remove(0)), &|entries| entries.reverse(), &|entries| entries.clear()];
     for change in changes {
         let error = refused(change).await;

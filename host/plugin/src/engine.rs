@@ -46,7 +46,8 @@ pub struct EngineConfig {
     pub compile_slots: usize,
     /// The program that compiles, and the resources that it may use.
     pub compiler: Compiler,
-    /// The time that a guest computes before other tasks run.
+    /// The time that a guest computes before other tasks run. The first slice of a guest that begins while no
+    /// other runs may be four times as long.
     pub time_slice: Duration,
     /// The number of guests that may run at the same time: the number of the runtime's workers.
     pub concurrent_guests: usize,

@@ -14,8 +14,15 @@ use wasmtime::EngineWeak;
 
 use super::scheduler::Scheduler;
 
+/// Idle ticks after which the thread ticks more rarely.
+const TICKS_BEFORE_RARE: u32 = 2;
+
+/// The time between rare ticks, in ticks. Calls that are short but frequent, a thousand a second, would
+/// otherwise cost a tick each. The first time slice of a guest that begins meanwhile is up to this long.
+const RARE: u32 = 4;
+
 /// Idle ticks before the thread sleeps, so that a burst of calls does not wake it for each call.
-const TICKS_BEFORE_SLEEP: u32 = 50;
+const TICKS_BEFORE_SLEEP: u32 = 15;
 
 /// Advances the engine's epoch. The thread holds a weak reference, and ends with the engine.
 pub(super) struct Ticker {
@@ -73,7 +80,8 @@ impl TickerState {
     fn tick(&self, engine: &EngineWeak, tick: Duration) {
         let mut idle = 0;
         while !self.closed.load(Ordering::SeqCst) {
-            thread::park_timeout(tick);
+            let is_rare = idle >= TICKS_BEFORE_RARE;
+            thread::park_timeout(if is_rare { tick * RARE } else { tick });
             let Some(engine) = engine.upgrade() else { return };
             engine.increment_epoch();
             drop(engine);

@@ -183,6 +183,20 @@ impl Gate {
         within(&self.access(account, resource, &contract::Namespaces::All).await)
     }
 
+    /// Returns whether a decision that the gate has already made, and still uses, allows an account to list
+    /// and watch a resource in one namespace. If not, [`Gate::access_in`] decides.
+    pub(crate) fn is_known_to_allow(
+        &self,
+        account: &Account,
+        resource: &GroupVersionResource,
+        namespace: &str,
+    ) -> bool {
+        let key = AccessKey { resource: resource.clone(), namespace: None };
+        let allows =
+            |access: &Access| matches!(access, Access::Allowed(allowed) if allowed.contains(namespace));
+        self.cache_of(account).read_access(&key, allows).unwrap_or(false)
+    }
+
     /// Returns whether the ServiceAccount exists, by an answer no older than [`PRESENT_FOR`].
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use std::{
 
 use oarlock_json::PointerPattern;
 use oarlock_label_selector::LabelSelector;
+use parking_lot::Mutex;
 
 use oarlock_informer::{
     GroupVersionResource, SharedInformer,
@@ -39,6 +40,9 @@ const MOST_INDEX_VALUES_BYTES: usize = pages::PAGE_BYTES;
 /// How often a value's text is compared, about, when it is sorted among the others.
 const COMPARISONS: usize = 14;
 
+/// The longest pointers, together, of columns that are kept for the next read.
+const KEPT_POINTERS_BYTES: usize = 512;
+
 /// The number of values that are read under one lock of the cache.
 const VALUES_STEP: usize = 512;
 
@@ -63,6 +67,8 @@ pub(super) struct Cache {
     indices: BTreeMap<String, DeclaredIndex>,
     /// The versions that the API server returned to this plugin.
     pub(super) own_versions: OwnVersions,
+    /// The columns that `get` parsed last, if they are short.
+    last_columns: Mutex<Option<(Projection, Content, Arc<Columns>)>>,
 }
 
 struct DeclaredIndex {
@@ -70,6 +76,16 @@ struct DeclaredIndex {
     /// The name of the index in the shared cache, which contains plugin and generation.
     name: String,
     source: IndexSource,
+}
+
+/// Returns whether a projection is so short that its columns are kept.
+fn is_short(projection: &Projection) -> bool {
+    match projection {
+        Projection::Fields(pointers) => {
+            pointers.iter().map(String::len).sum::<usize>() <= KEPT_POINTERS_BYTES
+        }
+        Projection::Keys | Projection::Json => true,
+    }
 }
 
 // === impl Cache ===
@@ -98,7 +114,14 @@ impl Cache {
                 return Err(Error::Invalid(format!("index {name} is declared twice")));
             }
         }
-        Ok(Self { account, gate, readers, indices: declared, own_versions: OwnVersions::default() })
+        Ok(Self {
+            account,
+            gate,
+            readers,
+            indices: declared,
+            own_versions: OwnVersions::default(),
+            last_columns: Mutex::default(),
+        })
     }
 
     /// Builds the indices of the caches that exist already, so that no call has to wait for it.
@@ -120,14 +143,13 @@ impl Cache {
         projection: &Projection,
     ) -> Result<Row, Error> {
         let reader = self.reader(lister)?;
-        let columns = Columns::parse(projection, reader.content)?;
+        let columns = self.columns(projection, reader.content)?;
         let contract::ObjectKey { namespace, name } = key;
-        let wanted = self.narrow(lister, reader, &Namespaces::One(namespace.clone())).await?;
+        let may_read = self.is_known_to_allow(reader, namespace)
+            || self.narrow(lister, reader, &Namespaces::One(namespace.clone())).await?.contains(namespace);
         let informer = synced(lister, reader)?;
-        let object = wanted
-            .contains(namespace)
-            .then(|| ObjectKey::new(namespace, name))
-            .and_then(|key| informer.indexer().get(&key));
+        let object =
+            may_read.then(|| ObjectKey::new(namespace, name)).and_then(|key| informer.indexer().get(&key));
         let object = object.ok_or_else(|| Error::NotFound(format!("{lister} has no {namespace}/{name}")))?;
         columns.row(&object, &mut Slices::begin()).await
     }
@@ -213,6 +235,28 @@ impl Cache {
     pub(super) fn has_synced(&self, lister: &str) -> Result<bool, Error> {
         let reader = self.reader(lister)?;
         Ok(reader.handle.informer().is_some_and(|informer| informer.has_synced()))
+    }
+
+    /// Returns the columns of a projection. A guest asks for the same ones again and again.
+    fn columns(&self, projection: &Projection, content: Content) -> Result<Arc<Columns>, Error> {
+        let mut last = self.last_columns.lock();
+        if let Some((last_projection, last_content, columns)) = &*last
+            && *last_content == content
+            && last_projection == projection
+        {
+            return Ok(columns.clone());
+        }
+        let columns = Arc::new(Columns::parse(projection, content)?);
+        if is_short(projection) {
+            *last = Some((projection.clone(), content, columns.clone()));
+        }
+        Ok(columns)
+    }
+
+    /// Returns whether the account may read one namespace of a lister, by what the gate knows already.
+    fn is_known_to_allow(&self, reader: &Reader, namespace: &str) -> bool {
+        matches!(reader.namespaces, Namespaces::All)
+            && self.gate.is_known_to_allow(&self.account, &reader.target, namespace)
     }
 
     fn reader(&self, lister: &str) -> Result<&Reader, Error> {

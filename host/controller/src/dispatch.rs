@@ -61,6 +61,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
+use self::call::PreparedCall;
 pub(crate) use self::call::{MakeInstance, Maker};
 use self::calls::{Calls, Ended, EndedJob, Work};
 use self::commands::Command;
@@ -318,8 +319,9 @@ impl Dispatcher {
         if matches!(due, DueCall::Notification { .. }) && self.shared.fault.swallows() {
             return self.finish(active, &due, Outcome::Done, None);
         }
+        let id = due.id();
         if !calls.is_empty()
-            && let Some(id) = due.id()
+            && let Some(id) = id
             && calls.is_busy(id)
         {
             return calls.hold(id, due);
@@ -332,14 +334,14 @@ impl Dispatcher {
         }
         let began = Instant::now();
         active.note_time(began);
-        let call = self.prepare_call(active, &due, began);
-        if let DueCall::Synced { subscription } = due {
-            active.subscriptions[subscription].begin_synced();
-        }
         if active.exported.reconciler {
             self.queue.call_begins(due.is_replay());
         }
-        let job = active.job(taken, Some(Work { due, call, began }));
+        let call = self.prepare_call(active, due, began);
+        if let PreparedCall::Synced { subscription, .. } = call {
+            active.subscriptions[subscription].begin_synced();
+        }
+        let job = active.job(taken, Some(Work { id, call, began }));
         calls.begin(job, !active.lanes.are_several());
     }
 
@@ -351,7 +353,7 @@ impl Dispatcher {
         calls: &mut Calls,
         ended: Ended,
     ) {
-        let released = calls.free(&ended.what);
+        let released = calls.free(ended.id);
         let Some(active) = active else { return };
         if ended.generation == active.number {
             self.ended_in(active, ended);

@@ -8,6 +8,7 @@ mod check;
 mod digest;
 mod error;
 mod file;
+mod handler;
 mod loaded;
 
 use std::{
@@ -24,9 +25,13 @@ use wasmtime::{
 
 pub use self::{digest::Digest, error::Error, file::ComponentFile};
 
-pub(crate) use self::{file::FileState, loaded::Loaded};
+pub(crate) use self::{
+    file::FileState,
+    handler::{Handler, HandlerIndices},
+    loaded::Loaded,
+};
 use crate::{
-    bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
+    bindings::exports::oarlock::plugin::{metadata, reconciler},
     code::{InMemory, Kept, Known},
     compiler::{self, Process},
     engine::Engine,
@@ -77,14 +82,14 @@ struct Stored {
 pub(crate) struct Exports {
     pub(crate) pre: InstancePre<StoreState>,
     pub(crate) metadata: metadata::GuestIndices,
-    pub(crate) handler: Option<handler::GuestIndices>,
+    pub(crate) handler: Option<HandlerIndices>,
     pub(crate) reconciler: Option<reconciler::GuestIndices>,
 }
 
 /// The functions of one instance that the host can call.
 pub(crate) struct Guests {
     pub(crate) metadata: metadata::Guest,
-    pub(crate) handler: Option<handler::Guest>,
+    pub(crate) handler: Option<Handler>,
     pub(crate) reconciler: Option<reconciler::Guest>,
 }
 
@@ -340,7 +345,7 @@ impl Candidate {
             metadata: metadata::GuestIndices::new(&pre).map_err(check::mismatch)?,
             handler: interfaces
                 .handler
-                .then(|| handler::GuestIndices::new(&pre).map_err(check::mismatch))
+                .then(|| HandlerIndices::new(&pre).map_err(check::mismatch))
                 .transpose()?,
             reconciler: interfaces
                 .reconciler

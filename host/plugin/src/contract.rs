@@ -2,6 +2,11 @@
 //!
 //! Each type is generated from the WIT type of the same name, which documents it.
 
+mod arguments;
+
+pub use self::arguments::{
+    AddedArgument, DeletedArgument, FieldTexts, ObjectRefArgument, UpdatedArgument, field_texts,
+};
 pub use crate::bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
 pub use crate::bindings::exports::oarlock::plugin::metadata::{
     Content, Description, Enqueue, FieldCondition, Index, IndexSource, NamedAt, OwnerKind, Read, Request,

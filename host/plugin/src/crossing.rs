@@ -4,7 +4,10 @@
 //! allows. Memory is not the reason for this limit, since the host keeps no answer; it bounds how much a
 //! guest makes the host copy.
 
-use crate::contract::{Added, Deleted, Error, ObjectRef, Page, Row, Synced, Updated, WorkKey, Written};
+use crate::contract::{
+    AddedArgument, DeletedArgument, Error, FieldTexts, ObjectRef, ObjectRefArgument, Page, Row, Synced,
+    UpdatedArgument, WorkKey, Written,
+};
 
 /// The bytes that crossed during one call.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,8 +74,20 @@ impl<T: Crossing> Crossing for Vec<T> {
 
 impl Crossing for ObjectRef {
     fn bytes(&self) -> usize {
+        self.as_argument().bytes()
+    }
+}
+
+impl Crossing for ObjectRefArgument<'_> {
+    fn bytes(&self) -> usize {
         let Self { namespace, name, uid, resource_version } = self;
         namespace.len() + name.len() + uid.len() + resource_version.len()
+    }
+}
+
+impl Crossing for &FieldTexts<'_> {
+    fn bytes(&self) -> usize {
+        self.iter().flatten().map(|text| text.len()).sum()
     }
 }
 
@@ -97,21 +112,21 @@ impl Crossing for Written {
     }
 }
 
-impl Crossing for Added {
+impl Crossing for AddedArgument<'_> {
     fn bytes(&self) -> usize {
         let Self { subscription, object, is_in_initial_list: _, fields } = self;
         subscription.len() + object.bytes() + fields.bytes()
     }
 }
 
-impl Crossing for Updated {
+impl Crossing for UpdatedArgument<'_> {
     fn bytes(&self) -> usize {
         let Self { subscription, object, old, fields, old_fields } = self;
         subscription.len() + object.bytes() + old.bytes() + fields.bytes() + old_fields.bytes()
     }
 }
 
-impl Crossing for Deleted {
+impl Crossing for DeletedArgument<'_> {
     fn bytes(&self) -> usize {
         let Self { subscription, object, final_state_unknown: _, fields } = self;
         subscription.len() + object.bytes() + fields.bytes()

@@ -4,6 +4,7 @@ mod runner;
 
 use std::{
     future::poll_fn,
+    pin::pin,
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -16,10 +17,13 @@ use wasmtime::{Store, UpdateDeadline};
 use self::runner::Runner;
 use crate::{
     CallError, Component,
-    bindings::exports::oarlock::plugin::{handler, metadata, reconciler},
+    bindings::exports::oarlock::plugin::{metadata, reconciler},
     call_error::{self, DeadlinePassed, During},
-    component::Guests,
-    contract::{Added, Deleted, Description, Failure, Outcome, RetryInfo, Synced, Updated, WorkKey},
+    component::{Guests, Handler},
+    contract::{
+        AddedArgument, DeletedArgument, Description, Failure, Outcome, RetryInfo, Synced, UpdatedArgument,
+        WorkKey,
+    },
     crossing::{Crossed, Crossing},
     engine::{Share, Turn},
     guest::{GuestLog, GuestMetrics, Usage},
@@ -69,7 +73,7 @@ pub struct Instance {
     store: Store<StoreState>,
     runner: Runner,
     metadata: metadata::Guest,
-    handler: Option<handler::Guest>,
+    handler: Option<Handler>,
     reconciler: Option<reconciler::Guest>,
     call_deadline: Duration,
     start_deadline: Duration,
@@ -150,15 +154,18 @@ impl Instance {
     /// When the call ended without an answer.
     pub async fn on_add(
         &mut self,
-        event: &Added,
+        event: &AddedArgument<'_>,
         object: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
-        let guest = exported(self.handler.clone(), "handler")?;
+        let function = exported(self.handler.as_ref(), "handler")?.on_add;
         self.begin(self.call_deadline, None, Some(object))?;
         intercept::call_begins(self.store.data(), "on-add", event);
         self.passes(event);
-        let answer = self.runner.run(self.call_deadline, guest.call_on_add(&mut self.store, event)).await;
-        self.end(answer).map(cut_failure)
+        let answer = {
+            let call = pin!(function.call_async(&mut self.store, (event,)));
+            self.runner.run(self.call_deadline, call).await
+        };
+        self.end(answer.map(|(answer,)| answer)).map(cut_failure)
     }
 
     /// Calls `on-update`, with the old and the new object.
@@ -168,16 +175,19 @@ impl Instance {
     /// When the call ended without an answer.
     pub async fn on_update(
         &mut self,
-        event: &Updated,
+        event: &UpdatedArgument<'_>,
         old: Arc<dyn EventObject>,
         new: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
-        let guest = exported(self.handler.clone(), "handler")?;
+        let function = exported(self.handler.as_ref(), "handler")?.on_update;
         self.begin(self.call_deadline, Some(old), Some(new))?;
         intercept::call_begins(self.store.data(), "on-update", event);
         self.passes(event);
-        let answer = self.runner.run(self.call_deadline, guest.call_on_update(&mut self.store, event)).await;
-        self.end(answer).map(cut_failure)
+        let answer = {
+            let call = pin!(function.call_async(&mut self.store, (event,)));
+            self.runner.run(self.call_deadline, call).await
+        };
+        self.end(answer.map(|(answer,)| answer)).map(cut_failure)
     }
 
     /// Calls `on-delete`. `last` is the last known state of the object.
@@ -187,15 +197,18 @@ impl Instance {
     /// When the call ended without an answer.
     pub async fn on_delete(
         &mut self,
-        event: &Deleted,
+        event: &DeletedArgument<'_>,
         last: Arc<dyn EventObject>,
     ) -> Result<Result<(), Failure>, CallError> {
-        let guest = exported(self.handler.clone(), "handler")?;
+        let function = exported(self.handler.as_ref(), "handler")?.on_delete;
         self.begin(self.call_deadline, Some(last), None)?;
         intercept::call_begins(self.store.data(), "on-delete", event);
         self.passes(event);
-        let answer = self.runner.run(self.call_deadline, guest.call_on_delete(&mut self.store, event)).await;
-        self.end(answer).map(cut_failure)
+        let answer = {
+            let call = pin!(function.call_async(&mut self.store, (event,)));
+            self.runner.run(self.call_deadline, call).await
+        };
+        self.end(answer.map(|(answer,)| answer)).map(cut_failure)
     }
 
     /// Calls `on-synced`.
@@ -204,12 +217,15 @@ impl Instance {
     ///
     /// When the call ended without an answer.
     pub async fn on_synced(&mut self, event: &Synced) -> Result<Result<(), Failure>, CallError> {
-        let guest = exported(self.handler.clone(), "handler")?;
+        let function = exported(self.handler.as_ref(), "handler")?.on_synced;
         self.begin(self.call_deadline, None, None)?;
         intercept::call_begins(self.store.data(), "on-synced", event);
         self.passes(event);
-        let answer = self.runner.run(self.call_deadline, guest.call_on_synced(&mut self.store, event)).await;
-        self.end(answer).map(cut_failure)
+        let answer = {
+            let call = pin!(function.call_async(&mut self.store, (event,)));
+            self.runner.run(self.call_deadline, call).await
+        };
+        self.end(answer.map(|(answer,)| answer)).map(cut_failure)
     }
 
     /// Calls `reconcile` with a key.

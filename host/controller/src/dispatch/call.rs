@@ -6,26 +6,43 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use oarlock_informer::{Notification, Object, listener::NotificationFields};
-use oarlock_plugin::contract::{Added, Deleted, Failure, ObjectRef, Outcome, Synced, Updated, WorkKey};
+use oarlock_informer::object::ShortText;
+use oarlock_informer::{Notification, Object, listener::Delivery};
+use oarlock_plugin::contract::{
+    AddedArgument, DeletedArgument, Failure, ObjectRefArgument, Outcome, Synced, UpdatedArgument, WorkKey,
+};
 use oarlock_plugin::{CallError, Component, InstanceConfig, kube_access::EventObject};
 use tokio::time::Instant;
 
 use super::Dispatcher;
 use super::active_generation::ActiveGeneration;
-use super::declared_fields;
+use super::declared_fields::Values;
 use super::due_call::DueCall;
 use super::event_view::EventView;
+use super::queue::Key;
 use crate::plan::SubscriptionPlan;
 use crate::report::NotificationType;
 
 /// A function of the contract and its arguments.
-pub(crate) enum Call {
-    Add(Added, EventView),
-    Update(Updated, EventView, EventView),
-    Delete(Deleted, EventView),
-    Synced(Synced),
-    Reconcile(WorkKey),
+pub(crate) enum Call<'a> {
+    Notification(NotificationCall<'a>),
+    Synced(&'a Synced),
+    Reconcile(&'a WorkKey),
+}
+
+/// A notification, and the values of the declared fields in its states.
+pub(crate) struct NotificationCall<'a> {
+    plan: &'a SubscriptionPlan,
+    pub(super) notification: &'a Notification,
+    old: Values<'a>,
+    new: Values<'a>,
+}
+
+/// The texts of a state that its object does not store as text.
+struct StateTexts<'a> {
+    object: &'a Object,
+    uid: ShortText<'a>,
+    resource_version: ShortText<'a>,
 }
 
 /// A plugin's answer to a call that succeeded.
@@ -38,18 +55,28 @@ pub(crate) enum Answer {
 /// The answer to a call, or the loss of the instance.
 pub(crate) type Answering = Result<Result<Answer, Failure>, CallError>;
 
-/// The arguments of a call, as far as the dispatcher prepares them.
+/// A due call with its arguments, as far as the dispatcher prepares them.
 pub(super) enum PreparedCall {
-    Synced(Synced),
-    Reconcile(WorkKey),
     /// The declared fields are found as part of the call.
-    Notification(Arc<SubscriptionPlan>, Notification, NotificationFields),
+    Notification {
+        subscription: usize,
+        delivery: Delivery,
+        plan: Arc<SubscriptionPlan>,
+    },
+    Synced {
+        subscription: usize,
+        argument: Synced,
+    },
+    Key {
+        key: Key,
+        argument: WorkKey,
+    },
 }
 
 /// An instance of a plugin. It handles one call at a time, and is dead after an `Err`.
 #[async_trait]
 pub(crate) trait Instance: Send {
-    async fn call(&mut self, call: &Call) -> Answering;
+    async fn call(&mut self, call: &Call<'_>) -> Answering;
 
     /// Returns the size of its linear memory.
     fn memory_bytes(&self) -> u64;
@@ -71,25 +98,26 @@ pub(crate) struct Maker {
 
 impl Dispatcher {
     /// Prepares the arguments of a due call.
-    pub(super) fn prepare_call(
-        &self,
-        active: &ActiveGeneration,
-        due: &DueCall,
-        now: Instant,
-    ) -> PreparedCall {
+    pub(super) fn prepare_call(&self, active: &ActiveGeneration, due: DueCall, now: Instant) -> PreparedCall {
         match due {
             DueCall::Notification { subscription, delivery } => {
                 if delivery.attempts == 0 {
                     self.metrics.waited(now.saturating_duration_since(delivery.arrived));
                 }
-                let plan = active.subscriptions[*subscription].plan.clone();
-                PreparedCall::Notification(plan, delivery.notification.clone(), delivery.fields.clone())
+                let plan = active.subscriptions[subscription].plan.clone();
+                PreparedCall::Notification { subscription, delivery, plan }
             }
-            DueCall::Synced { subscription } => PreparedCall::Synced(Synced {
-                subscription: active.subscriptions[*subscription].plan.name.clone(),
-                remaining: active.n_not_synced().saturating_sub(1),
-            }),
-            DueCall::Key(key) => PreparedCall::Reconcile(key.to_contract()),
+            DueCall::Synced { subscription } => PreparedCall::Synced {
+                subscription,
+                argument: Synced {
+                    subscription: active.subscriptions[subscription].plan.name.clone(),
+                    remaining: active.n_not_synced().saturating_sub(1),
+                },
+            },
+            DueCall::Key(key) => {
+                let argument = key.to_contract();
+                PreparedCall::Key { key, argument }
+            }
         }
     }
 }
@@ -97,59 +125,93 @@ impl Dispatcher {
 // === impl PreparedCall ===
 
 impl PreparedCall {
-    pub(super) async fn into_call(self) -> Call {
+    /// Returns the call with all its arguments.
+    pub(super) async fn complete(&self) -> Call<'_> {
         match self {
-            Self::Synced(synced) => Call::Synced(synced),
-            Self::Reconcile(key) => Call::Reconcile(key),
-            Self::Notification(plan, notification, fields) => {
-                Call::notification(&plan, &notification, &fields).await
+            Self::Synced { argument, .. } => Call::Synced(argument),
+            Self::Key { argument, .. } => Call::Reconcile(argument),
+            Self::Notification { delivery, plan, .. } => {
+                let Delivery { notification, fields, .. } = delivery;
+                let old = Values::of(notification.old(), &plan.declared, fields.old.as_ref()).await;
+                let new = Values::of(notification.new(), &plan.declared, fields.new.as_ref()).await;
+                Call::Notification(NotificationCall { plan, notification, old, new })
+            }
+        }
+    }
+
+    /// Returns the due call that it is for.
+    pub(super) fn into_due(self) -> DueCall {
+        match self {
+            Self::Notification { subscription, delivery, .. } => {
+                DueCall::Notification { subscription, delivery }
+            }
+            Self::Synced { subscription, .. } => DueCall::Synced { subscription },
+            Self::Key { key, .. } => DueCall::Key(key),
+        }
+    }
+}
+
+// === impl NotificationCall ===
+
+impl NotificationCall<'_> {
+    /// Calls the function for the notification, with texts that the notification holds.
+    async fn make(&self, instance: &mut oarlock_plugin::Instance) -> Result<Result<(), Failure>, CallError> {
+        let Self { plan, notification, old: old_values, new: new_values } = self;
+        let subscription = plan.name.as_str();
+        let view = |object: &Object| -> Arc<dyn EventObject> {
+            Arc::new(EventView { object: object.clone(), content: plan.content })
+        };
+        match notification {
+            Notification::Added { object, is_in_initial_list } => {
+                let (texts, fields) = (StateTexts::of(object), new_values.texts());
+                let added = AddedArgument {
+                    subscription,
+                    object: texts.reference(),
+                    is_in_initial_list: *is_in_initial_list,
+                    fields: &fields,
+                };
+                instance.on_add(&added, view(object)).await
+            }
+            Notification::Updated { old, new } => {
+                let (texts, fields) = (StateTexts::of(new), new_values.texts());
+                let (old_texts, old_fields) = (StateTexts::of(old), old_values.texts());
+                let updated = UpdatedArgument {
+                    subscription,
+                    object: texts.reference(),
+                    old: old_texts.reference(),
+                    fields: &fields,
+                    old_fields: &old_fields,
+                };
+                instance.on_update(&updated, view(old), view(new)).await
+            }
+            Notification::Deleted { object, final_state_unknown } => {
+                let (texts, fields) = (StateTexts::of(object), old_values.texts());
+                let deleted = DeletedArgument {
+                    subscription,
+                    object: texts.reference(),
+                    final_state_unknown: *final_state_unknown,
+                    fields: &fields,
+                };
+                instance.on_delete(&deleted, view(object)).await
             }
         }
     }
 }
 
-// === impl Call ===
+// === impl StateTexts ===
 
-impl Call {
-    /// Creates the call for a notification, with the fields that the subscription declares.
-    pub(crate) async fn notification(
-        plan: &SubscriptionPlan,
-        notification: &Notification,
-        found: &NotificationFields,
-    ) -> Self {
-        let subscription = plan.name.clone();
-        let fields = &plan.declared;
-        let (old_found, new_found) = (found.old.as_ref(), found.new.as_ref());
-        let view = |object: &Object| EventView { object: object.clone(), content: plan.content };
-        match notification {
-            Notification::Added { object, is_in_initial_list } => {
-                let added = Added {
-                    subscription,
-                    object: reference(object),
-                    is_in_initial_list: *is_in_initial_list,
-                    fields: declared_fields::values(object, fields, new_found).await,
-                };
-                Self::Add(added, view(object))
-            }
-            Notification::Updated { old, new } => {
-                let updated = Updated {
-                    subscription,
-                    object: reference(new),
-                    old: reference(old),
-                    fields: declared_fields::values(new, fields, new_found).await,
-                    old_fields: declared_fields::values(old, fields, old_found).await,
-                };
-                Self::Update(updated, view(old), view(new))
-            }
-            Notification::Deleted { object, final_state_unknown } => {
-                let deleted = Deleted {
-                    subscription,
-                    object: reference(object),
-                    final_state_unknown: *final_state_unknown,
-                    fields: declared_fields::values(object, fields, old_found).await,
-                };
-                Self::Delete(deleted, view(object))
-            }
+impl<'a> StateTexts<'a> {
+    fn of(object: &'a Object) -> Self {
+        Self { object, uid: object.uid(), resource_version: object.resource_version() }
+    }
+
+    fn reference(&self) -> ObjectRefArgument<'_> {
+        let key = self.object.key();
+        ObjectRefArgument {
+            namespace: key.namespace(),
+            name: key.name(),
+            uid: &self.uid,
+            resource_version: &self.resource_version,
         }
     }
 }
@@ -160,15 +222,6 @@ pub(crate) fn type_of(notification: &Notification) -> NotificationType {
         Notification::Added { .. } => NotificationType::Add,
         Notification::Updated { .. } => NotificationType::Update,
         Notification::Deleted { .. } => NotificationType::Delete,
-    }
-}
-
-fn reference(object: &Object) -> ObjectRef {
-    ObjectRef {
-        namespace: object.key().namespace().to_owned(),
-        name: object.key().name().to_owned(),
-        uid: object.uid().to_owned(),
-        resource_version: object.resource_version().to_owned(),
     }
 }
 
@@ -188,11 +241,9 @@ impl Instance for oarlock_plugin::Instance {
         oarlock_plugin::Instance::memory_bytes(self)
     }
 
-    async fn call(&mut self, call: &Call) -> Answering {
+    async fn call(&mut self, call: &Call<'_>) -> Answering {
         let answer = match call {
-            Call::Add(event, object) => self.on_add(event, shared(object)).await?,
-            Call::Update(event, old, new) => self.on_update(event, shared(old), shared(new)).await?,
-            Call::Delete(event, last) => self.on_delete(event, shared(last)).await?,
+            Call::Notification(call) => call.make(self).await?,
             Call::Synced(event) => self.on_synced(event).await?,
             Call::Reconcile(key) => {
                 return Ok(self.reconcile(key).await?.map(|outcome| match outcome {
@@ -203,8 +254,4 @@ impl Instance for oarlock_plugin::Instance {
         };
         Ok(answer.map(|()| Answer::Done))
     }
-}
-
-fn shared(view: &EventView) -> Arc<dyn EventObject> {
-    Arc::new(view.clone())
 }

@@ -41,7 +41,8 @@ pub(super) struct Job {
 
 /// A call, and what it is for.
 pub(super) struct Work {
-    pub(super) due: DueCall,
+    /// The object or key that the call is about.
+    pub(super) id: Option<CallId>,
     pub(super) call: PreparedCall,
     pub(super) began: Instant,
 }
@@ -55,6 +56,8 @@ pub(super) struct Ended {
     /// The instance was made for this job.
     pub(super) is_fresh: bool,
     pub(super) at: Instant,
+    /// The object or key that the job was about.
+    pub(super) id: Option<CallId>,
     pub(super) what: EndedJob,
 }
 
@@ -103,7 +106,7 @@ impl Calls {
 
     /// Begins a job: within this task, or in a task of its own.
     pub(super) fn begin(&mut self, job: Job, is_inline: bool) {
-        self.busy.extend(job.work.as_ref().and_then(|work| work.due.id()));
+        self.busy.extend(job.work.as_ref().and_then(|work| work.id));
         if is_inline && !self.is_inline_busy {
             self.inline.set(job.run());
             self.is_inline_busy = true;
@@ -147,8 +150,8 @@ impl Calls {
 
     /// Notes that the call about an object or key has ended. Returns the due calls that waited
     /// for it.
-    pub(super) fn free(&mut self, ended: &EndedJob) -> Vec<DueCall> {
-        let Some(id) = ended.id() else { return Vec::new() };
+    pub(super) fn free(&mut self, id: Option<CallId>) -> Vec<DueCall> {
+        let Some(id) = id else { return Vec::new() };
         if let Some(index) = self.busy.iter().position(|busy| *busy == id) {
             self.busy.swap_remove(index);
         }
@@ -165,7 +168,9 @@ impl Job {
     async fn run(self) -> Ended {
         let Self { generation, lane, instance, maker, work } = self;
         let is_fresh = instance.is_none();
-        let ended = |instance, what| Ended { generation, lane, instance, is_fresh, at: Instant::now(), what };
+        let id = work.as_ref().and_then(|work| work.id);
+        let ended =
+            |instance, what| Ended { generation, lane, instance, is_fresh, at: Instant::now(), id, what };
         let made = match instance {
             Some(instance) => Ok(instance),
             None => maker.make().await,
@@ -173,28 +178,15 @@ impl Job {
         let mut instance = match made {
             Ok(instance) => instance,
             Err(error) => {
-                let due = work.map(|work| work.due);
+                let due = work.map(|work| work.call.into_due());
                 return ended(None, EndedJob::CannotStart { due, error });
             }
         };
-        let Some(Work { due, call, began }) = work else {
+        let Some(Work { call, began, .. }) = work else {
             return ended(Some(instance), EndedJob::Made);
         };
-        let result = instance.call(&call.into_call().await).await;
+        let result = instance.call(&call.complete().await).await;
         let instance = result.is_ok().then_some(instance);
-        ended(instance, EndedJob::Called { due, began, result })
-    }
-}
-
-// === impl EndedJob ===
-
-impl EndedJob {
-    /// Returns the object or key that the job was about.
-    pub(super) fn id(&self) -> Option<CallId> {
-        match self {
-            Self::Made => None,
-            Self::CannotStart { due, .. } => due.as_ref()?.id(),
-            Self::Called { due, .. } => due.id(),
-        }
+        ended(instance, EndedJob::Called { due: call.into_due(), began, result })
     }
 }

@@ -1,8 +1,8 @@
 //! The values of a subscription's declared fields, which each call of the handler carries.
 
-use oarlock_json::PointerSet;
+use oarlock_json::{Found, PointerSet};
 
-use oarlock_informer::{Object, listener::FieldValues};
+use oarlock_informer::{Object, listener::FieldValues, object::Json};
 
 /// The most bytes that the values of one state may have together. Pointers may overlap and repeat, so a few
 /// of them can be many times as long as the object.
@@ -12,32 +12,49 @@ const MOST_BYTES: usize = 1 << 20;
 /// work.
 const SLICE: usize = 1 << 20;
 
-/// Returns the JSON texts at the declared pointers, in their order; an empty list when they are too long
-/// together. `found` are the values that the listener found, which are never too long; without them the
-/// object's text is searched.
+/// The JSON texts at the declared pointers in one state of an object, in their order.
 ///
-/// The result depends on the object and the pointers alone, so a plugin receives for an old state the values
-/// that it received when the state was new.
-pub(super) async fn values(
-    object: &Object,
-    fields: &PointerSet,
-    found: Option<&FieldValues>,
-) -> Vec<Option<String>> {
-    if fields.is_empty() {
-        return Vec::new();
+/// They depend on the object and the pointers alone, so a plugin receives for an old state the values that it
+/// received when the state was new.
+pub(crate) enum Values<'a> {
+    /// No field is declared, or the texts are too long together, or there is no such state.
+    None,
+    /// The listener found them. Those are never too long.
+    Found(&'a FieldValues),
+    /// The object's text was searched.
+    Searched(Found<Json>),
+}
+
+// === impl Values ===
+
+impl<'a> Values<'a> {
+    /// Returns the values in a state. `found` are those that the listener found; without them the object's
+    /// text is searched.
+    pub(super) async fn of(
+        object: Option<&Object>,
+        fields: &PointerSet,
+        found: Option<&'a FieldValues>,
+    ) -> Self {
+        let Some(object) = object.filter(|_| !fields.is_empty()) else { return Self::None };
+        if let Some(found) = found {
+            return Self::Found(found);
+        }
+        let mut finding = object.finding(fields);
+        while !finding.advance(SLICE) {
+            tokio::task::yield_now().await;
+        }
+        let found = finding.finish();
+        if found.n_bytes() > MOST_BYTES { Self::None } else { Self::Searched(found) }
     }
-    if let Some(found) = found {
-        return found.iter().map(|value| value.map(str::to_owned)).collect();
+
+    /// Returns the texts; none for a field that the object lacks.
+    pub(super) fn texts(&self) -> Vec<Option<&str>> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Found(found) => found.iter().collect(),
+            Self::Searched(found) => found.iter().collect(),
+        }
     }
-    let mut finding = object.finding(fields);
-    while !finding.advance(SLICE) {
-        tokio::task::yield_now().await;
-    }
-    let found = finding.finish();
-    if found.n_bytes() > MOST_BYTES {
-        return Vec::new();
-    }
-    found.iter().map(|value| value.map(str::to_owned)).collect()
 }
 
 #[cfg(test)]
@@ -46,8 +63,8 @@ mod tests {
 
     async fn lengths(object: &Object, pointers: &[&str]) -> Vec<Option<usize>> {
         let pointers: Vec<_> = pointers.iter().map(|text| text.parse().unwrap()).collect();
-        let values = values(object, &PointerSet::new(&pointers), None).await;
-        values.into_iter().map(|value| value.map(|text| text.len())).collect()
+        let values = Values::of(Some(object), &PointerSet::new(&pointers), None).await;
+        values.texts().into_iter().map(|value| value.map(str::len)).collect()
     }
 
     #[tokio::test]

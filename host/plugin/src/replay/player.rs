@@ -9,7 +9,7 @@ use super::interceptor::CallReplay;
 use super::{Options, ReplayError};
 use crate::{
     CallError, Component, Instance, InstanceConfig, Interception, Limits,
-    contract::{Error, Level},
+    contract::{Added, Deleted, Error, Level, Updated, field_texts},
     describe::no_access::NoAccess,
     engine::DEFAULT_WEIGHT,
     guest::{GuestLog, GuestMetrics, LogLine, LogSink, Usage},
@@ -99,9 +99,21 @@ impl Player {
         self.replay.expect(call, options);
         let nothing = || Arc::new(NoObject) as Arc<dyn EventObject>;
         let ended = match call.function.as_str() {
-            "on-add" => answer(&instance.on_add(&argument(call)?, nothing()).await),
-            "on-update" => answer(&instance.on_update(&argument(call)?, nothing(), nothing()).await),
-            "on-delete" => answer(&instance.on_delete(&argument(call)?, nothing()).await),
+            "on-add" => {
+                let added: Added = argument(call)?;
+                let fields = field_texts(&added.fields);
+                answer(&instance.on_add(&added.as_argument(&fields), nothing()).await)
+            }
+            "on-update" => {
+                let updated: Updated = argument(call)?;
+                let (fields, old) = (field_texts(&updated.fields), field_texts(&updated.old_fields));
+                answer(&instance.on_update(&updated.as_argument(&fields, &old), nothing(), nothing()).await)
+            }
+            "on-delete" => {
+                let deleted: Deleted = argument(call)?;
+                let fields = field_texts(&deleted.fields);
+                answer(&instance.on_delete(&deleted.as_argument(&fields), nothing()).await)
+            }
             "on-synced" => answer(&instance.on_synced(&argument(call)?).await),
             "reconcile" => answer(&instance.reconcile(&argument(call)?).await),
             other => {

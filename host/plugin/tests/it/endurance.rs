@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use oarlock_plugin::{
     Limits,
-    contract::{Added, Deleted, Synced, Updated},
+    contract::{Added, Deleted, Synced, Updated, field_texts},
 };
 use serde_json::{Value, json};
 
@@ -97,7 +97,8 @@ async fn notify(
             is_in_initial_list: n < N_OBJECTS,
             fields: values(&old),
         };
-        instance.on_add(&added, Arc::clone(&old_object) as _).await.unwrap().unwrap();
+        let fields = field_texts(&added.fields);
+        instance.on_add(&added.as_argument(&fields), Arc::clone(&old_object) as _).await.unwrap().unwrap();
         host.kube.put(&new);
         let updated = Updated {
             subscription: "configmaps".into(),
@@ -106,8 +107,13 @@ async fn notify(
             fields: values(&new),
             old_fields: values(&old),
         };
+        let (fields, old_fields) = (field_texts(&updated.fields), field_texts(&updated.old_fields));
         instance
-            .on_update(&updated, Arc::clone(&old_object) as _, Arc::clone(&new_object) as _)
+            .on_update(
+                &updated.as_argument(&fields, &old_fields),
+                Arc::clone(&old_object) as _,
+                Arc::clone(&new_object) as _,
+            )
             .await
             .unwrap()
             .unwrap();
@@ -120,7 +126,12 @@ async fn notify(
                 final_state_unknown: n % 2 == 0,
                 fields: values(&new),
             };
-            instance.on_delete(&deleted, Arc::clone(&new_object) as _).await.unwrap().unwrap();
+            let fields = field_texts(&deleted.fields);
+            instance
+                .on_delete(&deleted.as_argument(&fields), Arc::clone(&new_object) as _)
+                .await
+                .unwrap()
+                .unwrap();
             done += 1;
         }
         for object in [old_object, new_object] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use oarlock_informer::shared_informer::Config;
 use oarlock_informer::testing::FakeListWatch;
-use oarlock_informer::{GroupVersionResource, SharedInformer, object::Namespaces};
+use oarlock_informer::{GroupVersionResource, Notification, Object, SharedInformer, object::Namespaces};
 use oarlock_plugin::CallError;
 use oarlock_plugin::contract::{self, Content, Enqueue, Failure};
 use parking_lot::Mutex;
@@ -397,16 +397,9 @@ impl Instance for Guest {
         *self.guests.memory_bytes.lock()
     }
 
-    async fn call(&mut self, call: &Call) -> Answering {
+    async fn call(&mut self, call: &Call<'_>) -> Answering {
         let text = match call {
-            Call::Add(added, _) => format!("add {}@{}", added.object.name, added.object.resource_version),
-            Call::Update(updated, ..) => format!(
-                "update {}@{}-{}",
-                updated.object.name, updated.old.resource_version, updated.object.resource_version
-            ),
-            Call::Delete(deleted, _) => {
-                format!("delete {}@{}", deleted.object.name, deleted.object.resource_version)
-            }
+            Call::Notification(call) => describe(call.notification),
             Call::Synced(synced) => format!("synced {}", synced.remaining),
             Call::Reconcile(key) => format!("reconcile {} {}", key.kind, key.object.name),
         };
@@ -429,6 +422,17 @@ impl Instance for Guest {
             tokio::time::sleep(*limit).await;
         }
         answer
+    }
+}
+
+fn describe(notification: &Notification) -> String {
+    let text = |object: &Object| format!("{}@{}", object.key().name(), object.resource_version());
+    match notification {
+        Notification::Added { object, .. } => format!("add {}", text(object)),
+        Notification::Updated { old, new } => {
+            format!("update {}@{}-{}", new.key().name(), old.resource_version(), new.resource_version())
+        }
+        Notification::Deleted { object, .. } => format!("delete {}", text(object)),
     }
 }
 

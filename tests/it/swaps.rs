@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use oarlock_tests::host_process::checkout;
 use oarlock_tests::hostile::{Plugin, Stage};
 use serde_json::{Value, json};
@@ -30,10 +30,16 @@ enum Version {
 
 const PLUGINS: [(&str, bool); 2] = [("replayed", false), ("taken-over", true)];
 
+/// Returns a number that the soak sets.
+fn setting<N: std::str::FromStr>(name: &str, default: N) -> anyhow::Result<N> {
+    let Some(text) = std::env::var_os(name) else { return Ok(default) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.with_context(|| format!("{name} is not a number: {}", text.display()))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_6_plugins_are_swapped_while_events_flow_and_nothing_is_lost() -> anyhow::Result<()> {
-    let number = |name, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
-    let (swaps, changes) = (number("OARLOCK_SWAPS", SWAPS), number("OARLOCK_SWAP_CHANGES", CHANGES));
+    let (swaps, changes) = (setting("OARLOCK_SWAPS", SWAPS)?, setting("OARLOCK_SWAP_CHANGES", CHANGES)?);
     let (mut writing, mut latest) = (Duration::ZERO, Duration::ZERO);
     let guest = std::fs::read(checkout().join("target/guests/hostile.wasm"))?;
     let mut stage = Stage::start(&[]).await?;

@@ -62,10 +62,10 @@ impl HandlerIndices {
         instance: &Instance,
     ) -> wasmtime::Result<Handler> {
         Ok(Handler {
-            on_add: instance.get_typed_func(&mut *store, &self.on_add)?,
-            on_update: instance.get_typed_func(&mut *store, &self.on_update)?,
-            on_delete: instance.get_typed_func(&mut *store, &self.on_delete)?,
-            on_synced: instance.get_typed_func(&mut *store, &self.on_synced)?,
+            on_add: instance.get_typed_func(&mut *store, self.on_add)?,
+            on_update: instance.get_typed_func(&mut *store, self.on_update)?,
+            on_delete: instance.get_typed_func(&mut *store, self.on_delete)?,
+            on_synced: instance.get_typed_func(&mut *store, self.on_synced)?,
         })
     }
 }

@@ -60,7 +60,7 @@ async fn a_shadow_that_writes_another_label_is_shown_by_path_and_never_writes() 
     rig.component("next", &mirror_with_another_label());
     let limits = json!({"tries": 1_000, "logLinesPerSecond": 100_000});
     rig.plugin_with("mirror", "mirror", json!({"shadow": "../next.wasm", "limits": limits}));
-    // Rights that are granted while the host asks for them are seen in part: of a plugin that sees no Namespace
+    // Rights that are granted while the host asks for them are seen in part. If a plugin sees no Namespace
     // yet, this source has no copy before the next resync.
     for plugin in ["mirror", "mirror.shadow"] {
         rig.line(|line| {

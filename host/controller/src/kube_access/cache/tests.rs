@@ -170,6 +170,32 @@ async fn promise_5_reads_fail_while_access_is_unknown_or_forbidden() {
     assert!(matches!(rig.list("pods", Namespaces::All, 100, "").await, Err(Error::Forbidden(_))));
 }
 
+/// `get` keeps the columns of the last projection.
+#[tokio::test(start_paused = true)]
+async fn each_get_returns_the_fields_of_its_own_projection() {
+    let rig = Rig::new(&[None]).await;
+    let fields = async |lister, pointers: &[&str]| {
+        let projection = Projection::Fields(pointers.iter().map(|&pointer| pointer.to_owned()).collect());
+        rig.cache.get(lister, &key("a", "one"), &projection).await.map(|row| row.fields)
+    };
+    let (app, name) = (Some("\"web\"".to_owned()), Some("\"one\"".to_owned()));
+    let long = format!("/spec/{}", "x".repeat(KEPT_POINTERS_BYTES));
+    for lister in ["pods", "ours", "pods"] {
+        assert_eq!(fields(lister, &["/metadata/labels/app"]).await, Ok(vec![app.clone()]));
+        assert_eq!(fields(lister, &["/metadata/name"]).await, Ok(vec![name.clone()]));
+        assert_eq!(
+            fields(lister, &["/metadata/name", "/metadata/labels/app"]).await,
+            Ok(vec![name.clone(), app.clone()])
+        );
+        assert_eq!(fields(lister, &[&long, "/metadata/name"]).await, Ok(vec![None, name.clone()]));
+        assert_eq!(fields(lister, &["/metadata/labels/app"]).await, Ok(vec![app.clone()]));
+        assert!(matches!(fields(lister, &["no-slash"]).await, Err(Error::Invalid(_))));
+        assert_eq!(fields(lister, &["/metadata/labels/app"]).await, Ok(vec![app.clone()]));
+        let whole = rig.cache.get(lister, &key("a", "one"), &Projection::Json).await.unwrap();
+        assert!(whole.fields.is_empty() && whole.json.is_some());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn undeclared_reads_and_namespaces_are_errors() {
     let rig = Rig::new(&[None]).await;

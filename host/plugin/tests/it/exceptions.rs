@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oarlock_plugin::{
     CallError, Instance,
-    contract::{Error, Failure},
+    contract::{Error, Failure, field_texts},
     kube_access::EventObject,
 };
 
@@ -16,7 +16,8 @@ async fn exception(name: &str, fields: &[&str]) -> CallError {
     let mut instance: Instance = host.instance().await.unwrap();
     let (mut event, object) = add("default", "web");
     event.fields = fields.iter().map(|field| Some((*field).to_owned())).collect();
-    let error = instance.on_add(&event.as_argument(&[]), object).await.unwrap_err();
+    let fields = field_texts(&event.fields);
+    let error = instance.on_add(&event.as_argument(&fields), object).await.unwrap_err();
     println!("{error}\n{}\n{}", error.output(), error.backtrace());
     drop(instance);
     let logged = host.lines();
@@ -131,14 +132,13 @@ async fn promise_4_a_panic_of_the_host_within_a_call_ends_only_the_instance() {
     let mut instance = host.instance().await.unwrap();
     let (mut event, object) = add("default", "web");
     event.fields = vec![None, None];
-    let error = instance.on_add(&event.as_argument(&[]), Arc::new(Bug)).await.unwrap_err();
+    let fields = field_texts(&event.fields);
+    let event = event.as_argument(&fields);
+    let error = instance.on_add(&event, Arc::new(Bug)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         r"the host panicked while it served the guest: a bug\n\u{1b}[2Jof the host; this is a bug of the host"
     );
-    assert_eq!(
-        instance.on_add(&event.as_argument(&[]), Arc::clone(&object) as _).await.unwrap_err(),
-        CallError::Dead
-    );
-    host.instance().await.unwrap().on_add(&event.as_argument(&[]), object).await.unwrap().unwrap();
+    assert_eq!(instance.on_add(&event, Arc::clone(&object) as _).await.unwrap_err(), CallError::Dead);
+    host.instance().await.unwrap().on_add(&event, object).await.unwrap().unwrap();
 }

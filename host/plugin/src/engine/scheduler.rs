@@ -1,15 +1,15 @@
 //! Decides which guests run: a weighted fair queue over the CPU time of plugins.
 //!
-//! A guest is polled only with a permit. There are as many permits as the runtime has workers, so that no
-//! more guests than that are ever in the runtime's queues, and the host's own tasks do not wait behind
-//! guests. While all permits are in use, guests wait here. A permit that becomes free goes to the plugin with
-//! the least *virtual time*: the CPU time that its guests had, divided by its weight. A plugin that was idle
-//! begins at the virtual time of the plugin that ran last, so idleness is no credit.
+//! A guest is polled with a permit. There are as many permits as the runtime has workers. While all of them
+//! are in use, guests wait here. A permit that becomes free goes to the plugin with the least *virtual time*:
+//! the CPU time that its guests had, divided by its weight. A plugin that was idle begins at the virtual time
+//! of the plugin that ran last, so idleness is no credit.
 //!
 //! A guest that usually runs for a short time, and whose plugin has used no more than the others, need not
-//! wait for a permit: a bounded number of such brief guests run beyond the permits. When the slice of one
+//! wait for a permit: as many such brief guests as there are permits run beyond them. When the slice of one
 //! ends, it is queued like any other. So a plugin that is called now and then does not wait behind those that
-//! always run.
+//! always run, and at most two guests for each worker are ever in the runtime's queues: the host's own tasks
+//! do not wait behind more.
 //!
 //! A permit is held during a poll, and while a guest with an ended time slice is in the runtime's queue;
 //! never during a wait for the host. Without contention a poll takes and returns a permit with atomics only.

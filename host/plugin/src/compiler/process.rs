@@ -2,16 +2,20 @@
 //! into a result.
 
 use std::{
+    convert::Infallible,
     io::{self, PipeReader, PipeWriter, Read, Write as _},
     os::unix::process::ExitStatusExt as _,
     path::{Path, absolute},
-    process::ExitStatus,
+    process::{ExitStatus, Stdio},
     sync::mpsc,
     time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::process::{Child, Command};
+use tokio::{
+    io::AsyncReadExt as _,
+    process::{Child, ChildStderr, Command},
+};
 
 use super::{
     Compiler, EngineTag, ProcessLimits,
@@ -20,7 +24,7 @@ use super::{
 };
 use crate::component::Error;
 
-/// The maximum length of the child's output that is read; the rest is ignored.
+/// The maximum length of the child's output that is kept; the rest is read and dropped.
 const MAX_OUTPUT: usize = 8 << 10;
 
 /// The maximum length of the child's output in an error.
@@ -41,13 +45,21 @@ const SIGXCPU: i32 = 24;
 pub(crate) struct Process {
     child: Child,
     pipes: Pipes,
+    output: Output,
 }
 
 #[derive(Debug)]
 struct Pipes {
     stdin: PipeWriter,
     stdout: PipeReader,
-    stderr: PipeReader,
+}
+
+/// The child's standard error. It is read while the child works, which would wait for a reader otherwise.
+#[derive(Debug)]
+struct Output {
+    from: ChildStderr,
+    /// The first bytes about the present component.
+    kept: Vec<u8>,
 }
 
 /// The end of a compilation.
@@ -62,8 +74,8 @@ enum Ended<T> {
     TooMuchCode,
     /// The code could not be received.
     NotReceived(io::Error),
-    /// The process ended without an answer, and wrote this to its standard error.
-    Died(String),
+    /// The process ended without an answer.
+    Died,
 }
 
 /// Compiles a component. `receive` gets the length of the code and reads the code.
@@ -84,24 +96,30 @@ pub(crate) async fn compile<T: Send + 'static>(
     let idle = if is_shared { idle() } else { None };
     // It may have been killed meanwhile.
     let idle = idle.and_then(|mut it| matches!(it.child.try_wait(), Ok(None)).then_some(it));
-    let Process { mut child, mut pipes } = match idle {
+    let Process { mut child, mut pipes, mut output } = match idle {
         Some(process) => process,
         None => start(compiler, engine_tag)?,
     };
+    output.kept.clear();
     let component = component.clone();
     let work = async {
-        let job = move || {
+        let job = tokio::task::spawn_blocking(move || {
             let ended = pipes.compile(&limits, &component, receive);
             (pipes, ended)
+        });
+        let ended = tokio::select! {
+            biased;
+            ended = job => ended,
+            never = output.read() => match never {},
         };
-        let (pipes, ended) =
-            tokio::task::spawn_blocking(job).await.map_err(|error| Error::Thread(error.to_string()))?;
+        let (pipes, ended) = ended.map_err(|error| Error::Thread(error.to_string()))?;
         match ended {
-            Ended::Died(output) => {
+            Ended::Died => {
+                output.read_to_end().await;
                 let status = child.wait().await;
                 let status =
                     status.map_err(|error| Error::Compiler(format!("its exit status is unknown: {error}")));
-                Err(outcome(status?, &output, &limits))
+                Err(outcome(status?, &output.text(), &limits))
             }
             Ended::Code { received, goes_on } => Ok((received, goes_on.then_some(pipes))),
             Ended::Refused(text) => Err(Error::Compile(text)),
@@ -116,7 +134,7 @@ pub(crate) async fn compile<T: Send + 'static>(
     };
     match ended {
         Some(Ok((received, pipes))) => {
-            let process = pipes.filter(|_| is_shared).map(|pipes| Process { child, pipes });
+            let process = pipes.filter(|_| is_shared).map(|pipes| Process { child, pipes, output });
             Ok((received, process))
         }
         failed => {
@@ -124,7 +142,7 @@ pub(crate) async fn compile<T: Send + 'static>(
             let _ = child.kill().await;
             match failed {
                 Some(Err(error)) => Err(error),
-                _ => Err(over("time", format!("{} s", limits.wall.as_secs()), "")),
+                _ => Err(over("time", format!("{} s", limits.wall.as_secs()), &output.text())),
             }
         }
     }
@@ -134,21 +152,22 @@ fn start(compiler: &Compiler, engine_tag: EngineTag) -> Result<Process, Error> {
     let program = compiler.program();
     let program = absolute(&program).unwrap_or(program);
     let started = || {
-        let ((child_stdin, stdin), (stdout, child_stdout), (stderr, child_stderr)) =
-            (io::pipe()?, io::pipe()?, io::pipe()?);
-        let child = Command::new(&program)
+        let ((child_stdin, stdin), (stdout, child_stdout)) = (io::pipe()?, io::pipe()?);
+        let mut child = Command::new(&program)
             .args(&compiler.arguments)
             .args(child::arguments(&engine_tag))
             .env_clear()
             .current_dir("/")
             .stdin(child_stdin)
             .stdout(child_stdout)
-            .stderr(child_stderr)
+            .stderr(Stdio::piped())
             // Ctrl-C in a terminal must reach the host only, which ends its children itself.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
-        Ok(Process { child, pipes: Pipes { stdin, stdout, stderr } })
+        let from = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let output = Output { from, kept: Vec::new() };
+        Ok(Process { child, pipes: Pipes { stdin, stdout }, output })
     };
     started().map_err(|error| not_started(&program, &error))
 }
@@ -180,7 +199,7 @@ impl Pipes {
         let _ =
             Request::new(limits, component).write(&self.stdin).and_then(|()| self.stdin.write_all(component));
         let Ok(Answer { kind, goes_on, length }) = Answer::read(&self.stdout) else {
-            return Ended::Died(self.output());
+            return Ended::Died;
         };
         let mut answer = (&self.stdout).take(length);
         match kind {
@@ -193,19 +212,34 @@ impl Pipes {
             Kind::Code if length > limits.code => Ended::TooMuchCode,
             Kind::Code => match receive(length, &mut answer) {
                 Ok(received) => Ended::Code { received, goes_on },
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ended::Died(self.output()),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ended::Died,
                 Err(error) => Ended::NotReceived(error),
             },
         }
     }
+}
 
-    /// Reads the child's standard error to its end.
-    fn output(&mut self) -> String {
-        let mut output = Vec::new();
+// === impl Output ===
+
+impl Output {
+    /// Reads what the child writes, for as long as this is polled.
+    async fn read(&mut self) -> Infallible {
+        self.read_to_end().await;
+        std::future::pending().await
+    }
+
+    /// Reads to the end, and keeps the beginning. Cancel-safe.
+    async fn read_to_end(&mut self) {
+        let mut buffer = [0; 4 << 10];
         // Output that cannot be read is left out.
-        let _ = (&self.stderr).take(MAX_OUTPUT as u64).read_to_end(&mut output);
-        let _ = io::copy(&mut self.stderr, &mut io::sink());
-        escaped(&String::from_utf8_lossy(&output))
+        while let Ok(n @ 1..) = self.from.read(&mut buffer).await {
+            let room = MAX_OUTPUT.saturating_sub(self.kept.len());
+            self.kept.extend_from_slice(&buffer[..n.min(room)]);
+        }
+    }
+
+    fn text(&self) -> String {
+        escaped(&String::from_utf8_lossy(&self.kept))
     }
 }
 

@@ -212,6 +212,24 @@ async fn one_process_compiles_the_small_components_that_wait() {
 }
 
 #[tokio::test]
+async fn a_compiler_that_prints_more_than_a_pipe_holds_is_not_held_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine_with = |name: &str, end: &str| {
+        let program = dir.path().join(name);
+        let script = format!("#!/bin/sh\nhead -c 1000000 /dev/zero | tr '\\0' x >&2\n{end}\n");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let compiler = Compiler { program: Some(program), ..Compiler::default() };
+        Engine::new(EngineConfig { compiler, ..EngineConfig::default() }).unwrap()
+    };
+    let engine = engine_with("compiles", &format!("exec {} \"$@\"", compiler().display()));
+    Component::compile(&engine, guest("traps")).await.unwrap();
+    let error = refusal(&engine_with("dies", "exit 7"), guest("traps")).await.to_string();
+    assert!(error.starts_with("it does not compile: the compiler failed (exit status: 7) (xxx"), "{error}");
+    assert!(error.len() < 2 << 10, "{} bytes", error.len());
+}
+
+#[tokio::test]
 async fn a_missing_or_broken_compiler_is_reported() {
     let error_with = async |program: PathBuf| {
         let compiler = Compiler { program: Some(program), ..Compiler::default() };

@@ -5,7 +5,7 @@
 mod arguments;
 
 pub use self::arguments::{
-    AddedArgument, DeletedArgument, FieldTexts, ObjectRefArgument, UpdatedArgument, field_texts,
+    AddedArgument, Borrowed, DeletedArgument, FieldTexts, ObjectRefArgument, UpdatedArgument,
 };
 pub use crate::bindings::exports::oarlock::plugin::handler::{Added, Deleted, Synced, Updated};
 pub use crate::bindings::exports::oarlock::plugin::metadata::{

@@ -73,10 +73,13 @@ pub struct DeletedArgument<'a> {
     pub fields: &'a FieldTexts<'a>,
 }
 
-/// Borrows the values of declared fields, for an argument.
-#[must_use]
-pub fn field_texts(fields: &[Option<String>]) -> Vec<Option<&str>> {
-    fields.iter().map(Option::as_deref).collect()
+/// A notification whose texts are borrowed, so that an argument has the values of its own fields.
+#[derive(Clone, Debug)]
+pub struct Borrowed<'a, N> {
+    notification: &'a N,
+    fields: Vec<Option<&'a str>>,
+    /// Of the old state; empty unless the notification is an update.
+    old_fields: Vec<Option<&'a str>>,
 }
 
 // === impl ObjectRef ===
@@ -93,39 +96,101 @@ impl ObjectRef {
 // === impl Added ===
 
 impl Added {
-    /// Borrows its texts. `fields` are those of [`field_texts`].
+    /// Borrows its texts, for an argument.
     #[must_use]
-    pub fn as_argument<'a>(&'a self, fields: &'a FieldTexts<'a>) -> AddedArgument<'a> {
-        let Self { subscription, object, is_in_initial_list, fields: _ } = self;
-        let object = object.as_argument();
-        AddedArgument { subscription, object, is_in_initial_list: *is_in_initial_list, fields }
+    pub fn borrowed(&self) -> Borrowed<'_, Self> {
+        Borrowed { notification: self, fields: texts(&self.fields), old_fields: Vec::new() }
     }
 }
 
 // === impl Updated ===
 
 impl Updated {
-    /// Borrows its texts. `fields` and `old_fields` are those of [`field_texts`].
+    /// Borrows its texts, for an argument.
     #[must_use]
-    pub fn as_argument<'a>(
-        &'a self,
-        fields: &'a FieldTexts<'a>,
-        old_fields: &'a FieldTexts<'a>,
-    ) -> UpdatedArgument<'a> {
-        let Self { subscription, object, old, fields: _, old_fields: _ } = self;
-        let (object, old) = (object.as_argument(), old.as_argument());
-        UpdatedArgument { subscription, object, old, fields, old_fields }
+    pub fn borrowed(&self) -> Borrowed<'_, Self> {
+        Borrowed { notification: self, fields: texts(&self.fields), old_fields: texts(&self.old_fields) }
     }
 }
 
 // === impl Deleted ===
 
 impl Deleted {
-    /// Borrows its texts. `fields` are those of [`field_texts`].
+    /// Borrows its texts, for an argument.
     #[must_use]
-    pub fn as_argument<'a>(&'a self, fields: &'a FieldTexts<'a>) -> DeletedArgument<'a> {
-        let Self { subscription, object, final_state_unknown, fields: _ } = self;
+    pub fn borrowed(&self) -> Borrowed<'_, Self> {
+        Borrowed { notification: self, fields: texts(&self.fields), old_fields: Vec::new() }
+    }
+}
+
+// === impl Borrowed ===
+
+impl Borrowed<'_, Added> {
+    /// Returns the argument of `on-add`.
+    #[must_use]
+    pub fn argument(&self) -> AddedArgument<'_> {
+        let Added { subscription, object, is_in_initial_list, fields: _ } = self.notification;
         let object = object.as_argument();
-        DeletedArgument { subscription, object, final_state_unknown: *final_state_unknown, fields }
+        AddedArgument { subscription, object, is_in_initial_list: *is_in_initial_list, fields: &self.fields }
+    }
+}
+
+impl Borrowed<'_, Updated> {
+    /// Returns the argument of `on-update`.
+    #[must_use]
+    pub fn argument(&self) -> UpdatedArgument<'_> {
+        let Updated { subscription, object, old, fields: _, old_fields: _ } = self.notification;
+        let (object, old) = (object.as_argument(), old.as_argument());
+        UpdatedArgument { subscription, object, old, fields: &self.fields, old_fields: &self.old_fields }
+    }
+}
+
+impl Borrowed<'_, Deleted> {
+    /// Returns the argument of `on-delete`.
+    #[must_use]
+    pub fn argument(&self) -> DeletedArgument<'_> {
+        let Deleted { subscription, object, final_state_unknown, fields: _ } = self.notification;
+        let (object, final_state_unknown) = (object.as_argument(), *final_state_unknown);
+        DeletedArgument { subscription, object, final_state_unknown, fields: &self.fields }
+    }
+}
+
+fn texts(fields: &[Option<String>]) -> Vec<Option<&str>> {
+    fields.iter().map(Option::as_deref).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(version: &str) -> ObjectRef {
+        let [namespace, name, uid, resource_version] = ["ns", "a", "u", version].map(str::to_owned);
+        ObjectRef { namespace, name, uid, resource_version }
+    }
+
+    /// Records hold notifications, and arguments as well: both serialise alike.
+    #[test]
+    fn an_argument_has_everything_that_its_notification_has() {
+        fn json(value: &impl Serialize) -> serde_json::Value {
+            serde_json::to_value(value).unwrap()
+        }
+        let (subscription, fields) = ("pods".to_owned(), vec![Some("\"1\"".to_owned()), None]);
+        let added = Added {
+            subscription: subscription.clone(),
+            object: object("1"),
+            is_in_initial_list: true,
+            fields: fields.clone(),
+        };
+        assert_eq!(json(&added.borrowed().argument()), json(&added));
+        let updated = Updated {
+            subscription: subscription.clone(),
+            object: object("2"),
+            old: object("1"),
+            fields: vec![Some("2".to_owned())],
+            old_fields: fields.clone(),
+        };
+        assert_eq!(json(&updated.borrowed().argument()), json(&updated));
+        let deleted = Deleted { subscription, object: object("2"), final_state_unknown: true, fields };
+        assert_eq!(json(&deleted.borrowed().argument()), json(&deleted));
     }
 }

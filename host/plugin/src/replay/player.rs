@@ -9,7 +9,7 @@ use super::interceptor::CallReplay;
 use super::{Options, ReplayError};
 use crate::{
     CallError, Component, Instance, InstanceConfig, Interception, Limits,
-    contract::{Added, Deleted, Error, Level, Updated, field_texts},
+    contract::{Added, Deleted, Error, Level, Updated},
     describe::no_access::NoAccess,
     engine::DEFAULT_WEIGHT,
     guest::{GuestLog, GuestMetrics, LogLine, LogSink, Usage},
@@ -101,18 +101,16 @@ impl Player {
         let ended = match call.function.as_str() {
             "on-add" => {
                 let added: Added = argument(call)?;
-                let fields = field_texts(&added.fields);
-                answer(&instance.on_add(&added.as_argument(&fields), nothing()).await)
+                answer(&instance.on_add(&added.borrowed().argument(), nothing()).await)
             }
             "on-update" => {
                 let updated: Updated = argument(call)?;
-                let (fields, old) = (field_texts(&updated.fields), field_texts(&updated.old_fields));
-                answer(&instance.on_update(&updated.as_argument(&fields, &old), nothing(), nothing()).await)
+                let updated = updated.borrowed();
+                answer(&instance.on_update(&updated.argument(), nothing(), nothing()).await)
             }
             "on-delete" => {
                 let deleted: Deleted = argument(call)?;
-                let fields = field_texts(&deleted.fields);
-                answer(&instance.on_delete(&deleted.as_argument(&fields), nothing()).await)
+                answer(&instance.on_delete(&deleted.borrowed().argument(), nothing()).await)
             }
             "on-synced" => answer(&instance.on_synced(&argument(call)?).await),
             "reconcile" => answer(&instance.reconcile(&argument(call)?).await),

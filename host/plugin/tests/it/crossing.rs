@@ -24,7 +24,12 @@ async fn cross(host: &Host, import: &str, times: u32) -> Result<(), Failure> {
         is_in_initial_list: false,
         fields: vec![],
     };
-    host.instance().await.unwrap().on_add(&event.as_argument(&[]), FakeObject::new(&object)).await.unwrap()
+    host.instance()
+        .await
+        .unwrap()
+        .on_add(&event.borrowed().argument(), FakeObject::new(&object))
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

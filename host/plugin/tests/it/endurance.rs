@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use oarlock_plugin::{
     Limits,
-    contract::{Added, Deleted, Synced, Updated, field_texts},
+    contract::{Added, Deleted, Synced, Updated},
 };
 use serde_json::{Value, json};
 
@@ -97,8 +97,7 @@ async fn notify(
             is_in_initial_list: n < N_OBJECTS,
             fields: values(&old),
         };
-        let fields = field_texts(&added.fields);
-        instance.on_add(&added.as_argument(&fields), Arc::clone(&old_object) as _).await.unwrap().unwrap();
+        instance.on_add(&added.borrowed().argument(), Arc::clone(&old_object) as _).await.unwrap().unwrap();
         host.kube.put(&new);
         let updated = Updated {
             subscription: "configmaps".into(),
@@ -107,10 +106,9 @@ async fn notify(
             fields: values(&new),
             old_fields: values(&old),
         };
-        let (fields, old_fields) = (field_texts(&updated.fields), field_texts(&updated.old_fields));
         instance
             .on_update(
-                &updated.as_argument(&fields, &old_fields),
+                &updated.borrowed().argument(),
                 Arc::clone(&old_object) as _,
                 Arc::clone(&new_object) as _,
             )
@@ -126,9 +124,8 @@ async fn notify(
                 final_state_unknown: n % 2 == 0,
                 fields: values(&new),
             };
-            let fields = field_texts(&deleted.fields);
             instance
-                .on_delete(&deleted.as_argument(&fields), Arc::clone(&new_object) as _)
+                .on_delete(&deleted.borrowed().argument(), Arc::clone(&new_object) as _)
                 .await
                 .unwrap()
                 .unwrap();

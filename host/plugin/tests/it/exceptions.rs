@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oarlock_plugin::{
     CallError, Instance,
-    contract::{Error, Failure, field_texts},
+    contract::{Error, Failure},
     kube_access::EventObject,
 };
 
@@ -16,8 +16,7 @@ async fn exception(name: &str, fields: &[&str]) -> CallError {
     let mut instance: Instance = host.instance().await.unwrap();
     let (mut event, object) = add("default", "web");
     event.fields = fields.iter().map(|field| Some((*field).to_owned())).collect();
-    let fields = field_texts(&event.fields);
-    let error = instance.on_add(&event.as_argument(&fields), object).await.unwrap_err();
+    let error = instance.on_add(&event.borrowed().argument(), object).await.unwrap_err();
     println!("{error}\n{}\n{}", error.output(), error.backtrace());
     drop(instance);
     let logged = host.lines();
@@ -132,13 +131,15 @@ async fn promise_4_a_panic_of_the_host_within_a_call_ends_only_the_instance() {
     let mut instance = host.instance().await.unwrap();
     let (mut event, object) = add("default", "web");
     event.fields = vec![None, None];
-    let fields = field_texts(&event.fields);
-    let event = event.as_argument(&fields);
-    let error = instance.on_add(&event, Arc::new(Bug)).await.unwrap_err();
+    let event = event.borrowed();
+    let error = instance.on_add(&event.argument(), Arc::new(Bug)).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         r"the host panicked while it served the guest: a bug\n\u{1b}[2Jof the host; this is a bug of the host"
     );
-    assert_eq!(instance.on_add(&event, Arc::clone(&object) as _).await.unwrap_err(), CallError::Dead);
-    host.instance().await.unwrap().on_add(&event, object).await.unwrap().unwrap();
+    assert_eq!(
+        instance.on_add(&event.argument(), Arc::clone(&object) as _).await.unwrap_err(),
+        CallError::Dead
+    );
+    host.instance().await.unwrap().on_add(&event.argument(), object).await.unwrap().unwrap();
 }

@@ -17,7 +17,7 @@ async fn other_instances_are_called_while_one_loops() {
     // Both tasks run on one thread. The loop has no await points except those of the epochs.
     let mut tasks = tokio::task::JoinSet::new();
     let loop_task = tasks.spawn(async move {
-        let _ = looping.on_add(&event.as_argument(&[]), object).await;
+        let _ = looping.on_add(&event.borrowed().argument(), object).await;
         "the loop"
     });
     tasks.spawn(async move {

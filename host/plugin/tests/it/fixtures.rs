@@ -331,7 +331,7 @@ async fn reconciles() {
     assert_eq!(*host.kube.queued.lock(), [(key("enqueue"), Some(Duration::from_millis(250)))]);
     assert_eq!(instance.reconcile(&key("fail")).await.unwrap(), Err(Failure::Terminal("as asked".into())));
     let (event, object) = add("default", "any");
-    let refused = instance.on_add(&event.as_argument(&[]), object).await.unwrap_err();
+    let refused = instance.on_add(&event.borrowed().argument(), object).await.unwrap_err();
     assert_eq!(refused, CallError::NotExported { interface: "handler" });
     assert!(instance.is_alive(), "the call did not reach the guest");
     assert!(matches!(instance.reconcile(&key("trap")).await, Err(CallError::Trap { .. })));

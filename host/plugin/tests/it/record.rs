@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use oarlock_plugin::{
     Component, Instance, InstanceConfig, Limits,
-    contract::{Added, Deleted, ObjectKey, Synced, Updated, WorkKey, field_texts},
+    contract::{Added, Deleted, ObjectKey, Synced, Updated, WorkKey},
     guest::{GuestMetrics, Usage},
     kube_access::KubeAccess,
     record::{Config, Ended, Entry, Reader, Recorder},
@@ -67,8 +67,7 @@ async fn lifetime(config: &InstanceConfig, component: &Component) {
     let mut instance = Instance::new(component, config.clone()).await.unwrap();
     let (added, object) = add("default", "a");
     let added = Added { fields: vec![Some("\"1\"".into()), None], ..added };
-    let fields = field_texts(&added.fields);
-    instance.on_add(&added.as_argument(&fields), object).await.unwrap().unwrap();
+    instance.on_add(&added.borrowed().argument(), object).await.unwrap().unwrap();
     let (old, new) = (config_map("default", "a", 1), config_map("default", "a", 2));
     let updated = Updated {
         subscription: "configmaps".into(),
@@ -78,15 +77,14 @@ async fn lifetime(config: &InstanceConfig, component: &Component) {
         old_fields: vec![Some("\"1\"".into()), None],
     };
     let (old, new) = (FakeObject::new(&old), FakeObject::new(&new));
-    let (fields, old_fields) = (field_texts(&updated.fields), field_texts(&updated.old_fields));
-    instance.on_update(&updated.as_argument(&fields, &old_fields), old, new.clone()).await.unwrap().unwrap();
+    instance.on_update(&updated.borrowed().argument(), old, new.clone()).await.unwrap().unwrap();
     let deleted = Deleted {
         subscription: "configmaps".into(),
         object: object_ref(&new.object),
         final_state_unknown: true,
         fields: vec![None, None],
     };
-    instance.on_delete(&deleted.as_argument(&[None, None]), new).await.unwrap().unwrap();
+    instance.on_delete(&deleted.borrowed().argument(), new).await.unwrap().unwrap();
     instance.on_synced(&Synced { subscription: "configmaps".into(), remaining: 0 }).await.unwrap().unwrap();
 }
 

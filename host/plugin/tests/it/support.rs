@@ -139,7 +139,7 @@ pub(super) trait Add {
 impl Add for Instance {
     async fn add(&mut self, namespace: &str, name: &str) -> Result<Result<(), Failure>, CallError> {
         let (event, object) = add(namespace, name);
-        self.on_add(&event.as_argument(&[]), object).await
+        self.on_add(&event.borrowed().argument(), object).await
     }
 }
 

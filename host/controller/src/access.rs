@@ -10,6 +10,7 @@
 //! - Callers that ask the same question at the same time share one review, or one look at the account.
 //! - When the API server cannot be asked, the decision is [`Access::Unknown`], never a guess.
 //! - A ServiceAccount that does not exist may do nothing, whatever RBAC still grants to its name.
+//! - About a cluster-scoped resource only the answer for the whole cluster counts.
 //! - Each account has a [rate](REVIEWS_PER_SECOND) of questions and a [number](MOST_ANSWERS) of cached
 //!   answers, so no plugin keeps the API server busy with resources and namespaces that it may not see.
 //!   Plugins that share an account share both limits. All accounts together have a
@@ -17,6 +18,7 @@
 //!
 //! Writes and live reads do not pass here: they impersonate the account, and the API server itself decides.
 
+mod cluster;
 mod decision;
 mod review;
 mod review_cache;
@@ -36,6 +38,7 @@ use oarlock_plugin::contract;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+pub(crate) use self::cluster::{KnownNamespaces, Scopes};
 pub(crate) use self::decision::{Access, Denial};
 pub(crate) use self::review::{AccountState, ApiReviewer, Error, Question, Reviewer};
 use self::review_cache::{CachedReview, PendingAccount, PendingReview, ReviewCache};
@@ -88,21 +91,11 @@ pub(crate) const PRESENT_FOR: Duration = Duration::from_secs(5);
 /// How long a ServiceAccount that was missing counts as missing.
 pub(crate) const MISSING_FOR: Duration = Duration::from_secs(1);
 
-/// The names of the existing namespaces.
-pub(crate) trait KnownNamespaces: Send + Sync {
-    /// Returns all names; `None` while they are not known yet.
-    fn names(&self) -> Option<BTreeSet<String>>;
-
-    /// Returns whether a namespace exists; `None` while that is not known.
-    fn has(&self, name: &str) -> Option<bool> {
-        self.names().map(|names| names.contains(name))
-    }
-}
-
 /// The gate. Everything that acts for a plugin shares it.
 pub(crate) struct Gate {
     reviewer: Arc<dyn Reviewer>,
     namespaces: Arc<dyn KnownNamespaces>,
+    scopes: Arc<dyn Scopes>,
     caches: Mutex<HashMap<Account, Arc<ReviewCache>>>,
     most_answers: usize,
     /// Reviews since the answers were counted last.
@@ -134,16 +127,25 @@ struct Answer {
 impl Gate {
     /// Creates the gate that asks the API server behind `client`, as the host.
     #[must_use]
-    pub(crate) fn new(client: kube::Client, namespaces: Arc<dyn KnownNamespaces>) -> Self {
-        Self::with_reviewer(Arc::new(ApiReviewer::new(client)), namespaces)
+    pub(crate) fn new(
+        client: kube::Client,
+        namespaces: Arc<dyn KnownNamespaces>,
+        scopes: Arc<dyn Scopes>,
+    ) -> Self {
+        Self::with_reviewer(Arc::new(ApiReviewer::new(client)), namespaces, scopes)
     }
 
     /// Creates a gate that asks another reviewer. For tests.
     #[must_use]
-    pub(crate) fn with_reviewer(reviewer: Arc<dyn Reviewer>, namespaces: Arc<dyn KnownNamespaces>) -> Self {
+    pub(crate) fn with_reviewer(
+        reviewer: Arc<dyn Reviewer>,
+        namespaces: Arc<dyn KnownNamespaces>,
+        scopes: Arc<dyn Scopes>,
+    ) -> Self {
         Self {
             reviewer,
             namespaces,
+            scopes,
             caches: Mutex::default(),
             most_answers: MOST_ANSWERS_IN_TOTAL,
             uncounted: AtomicUsize::new(0),
@@ -152,8 +154,9 @@ impl Gate {
 
     /// Decides in which of the given namespaces an account may both list and watch a resource.
     ///
-    /// One pair of reviews decides for an account with the right in all namespaces; other accounts cost one
-    /// pair for each known namespace. Cancel-safe: the next caller finishes the reviews that this one began.
+    /// One pair of reviews decides for an account with the right in all namespaces, and about a
+    /// cluster-scoped resource; other accounts cost one pair for each known namespace. Cancel-safe: the next
+    /// caller finishes the reviews that this one began.
     pub(crate) async fn access(
         &self,
         account: &Account,
@@ -238,15 +241,8 @@ impl Gate {
         let (granted, valid_until) = self.granted(&cache, account, resource, namespaces).await?;
         let (access, valid_until) = match granted {
             // An account without the right is denied, whether it exists or not.
-            Namespaces::Only(granted) if granted.is_empty() => {
-                let denial = Denial::NotGranted {
-                    account: account.clone(),
-                    resource: resource.clone(),
-                    namespaces: namespaces.clone(),
-                };
-                (Access::Forbidden(denial), valid_until)
-            }
-            granted => match self.account(account).await? {
+            Err(denial) => (Access::Forbidden(denial), valid_until),
+            Ok(granted) => match self.account(account).await? {
                 AccountState::Present { .. } => {
                     (Access::Allowed(granted), valid_until.min(Instant::now() + PRESENT_FOR))
                 }
@@ -260,27 +256,41 @@ impl Gate {
         Ok(access)
     }
 
-    /// Returns in which of the given namespaces RBAC grants both verbs, and until when that may be used.
+    /// Returns in which of the given namespaces RBAC grants both verbs, or that it does so in none; and until
+    /// when that may be used.
     async fn granted(
         &self,
         cache: &ReviewCache,
         account: &Account,
         resource: &GroupVersionResource,
         namespaces: &contract::Namespaces,
-    ) -> Result<(Namespaces, Instant), Error> {
+    ) -> Result<(Result<Namespaces, Denial>, Instant), Error> {
+        let not_granted = || Denial::NotGranted {
+            account: account.clone(),
+            resource: resource.clone(),
+            namespaces: namespaces.clone(),
+        };
         let everywhere = self.list_and_watch(cache, account, resource, None, DENIED_FOR).await?;
         if everywhere.allowed {
             let granted = match namespaces {
                 contract::Namespaces::All => Namespaces::All,
                 contract::Namespaces::One(namespace) => Namespaces::one(namespace),
             };
-            return Ok((granted, everywhere.valid_until));
+            return Ok((Ok(granted), everywhere.valid_until));
+        }
+        // RBAC also answers about a cluster-scoped resource in a namespace, where no object of it is.
+        let is_cluster_scoped = self.scopes.is_cluster_scoped(resource).await.map_err(|error| {
+            Error::Unavailable { account: account.clone(), reason: crate::chain::text(&error) }
+        })?;
+        if is_cluster_scoped {
+            let denial = Denial::NotGrantedInCluster { account: account.clone(), resource: resource.clone() };
+            return Ok((Err(denial), everywhere.valid_until));
         }
         let candidates = match namespaces {
             // An account without the right everywhere has none in a namespace that does not exist: a
             // namespace that a guest made up costs no review.
             contract::Namespaces::One(namespace) if self.namespaces.has(namespace) == Some(false) => {
-                return Ok((Namespaces::Only(BTreeSet::new()), Instant::now()));
+                return Ok((Err(not_granted()), Instant::now()));
             }
             contract::Namespaces::One(namespace) => [namespace.clone()].into(),
             contract::Namespaces::All => self.namespaces.names().ok_or_else(|| Error::Unavailable {
@@ -304,7 +314,8 @@ impl Gate {
                 granted.insert(namespace);
             }
         }
-        Ok((Namespaces::Only(granted), valid_until))
+        let granted = if granted.is_empty() { Err(not_granted()) } else { Ok(Namespaces::Only(granted)) };
+        Ok((granted, valid_until))
     }
 
     async fn list_and_watch(

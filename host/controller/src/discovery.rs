@@ -1,7 +1,7 @@
 //! Discovery: the kind, scope and verbs of the resources that the API server serves.
 //!
 //! A resource that is not served is not an error, because its CustomResourceDefinition may be created later.
-//! So absence is never cached, and presence only for [`KNOWN_FOR`].
+//! So presence is cached only for [`KNOWN_FOR`], and absence only for the question of the scope.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -92,17 +92,34 @@ impl Discovery {
         self.resolve_uncached(resource).await
     }
 
+    /// Returns whether a resource is namespaced; none if it is not served. The answer may be [`KNOWN_FOR`]
+    /// old, also that a resource is not served, and older while discovery fails.
+    pub async fn is_namespaced(&self, resource: &GroupVersionResource) -> Result<Option<bool>, Error> {
+        let known = self.known.lock().get(&resource.api_version().to_string()).map(|known| {
+            let served = known.resources.get(&*resource.resource);
+            (known.asked.elapsed() < KNOWN_FOR, served.map(|it| it.namespaced))
+        });
+        match known {
+            Some((true, namespaced)) => Ok(namespaced),
+            before => match (self.resolve_uncached(resource).await, before) {
+                (Ok(served), _) => Ok(served.map(|it| it.namespaced)),
+                (Err(_), Some((_, namespaced))) => Ok(namespaced),
+                (Err(error), None) => Err(error),
+            },
+        }
+    }
+
     /// Returns a resource without use of the cache; none if it is not served.
     pub async fn resolve_uncached(&self, resource: &GroupVersionResource) -> Result<Option<Served>, Error> {
         let group_version = resource.api_version().to_string();
         let asked = Instant::now();
-        let Some(list) = self.ask(&group_version).await? else {
-            self.known.lock().remove(&group_version);
-            return Ok(None);
-        };
-        let resources = Arc::new(tabulate(&group_version, list.resources));
+        let list = self.ask(&group_version).await?;
+        let resources = Arc::new(tabulate(&group_version, list.map(|it| it.resources).unwrap_or_default()));
         let served = resources.get(&*resource.resource).cloned();
-        self.known.lock().insert(group_version, KnownGroup { asked, resources });
+        let mut known = self.known.lock();
+        // Plugins can declare groups that do not exist, without end.
+        known.retain(|_, known| !known.resources.is_empty() || known.asked.elapsed() < KNOWN_FOR);
+        known.insert(group_version, KnownGroup { asked, resources });
         Ok(served)
     }
 
@@ -185,6 +202,30 @@ mod tests {
 
     fn deployments() -> GroupVersionResource {
         GroupVersionResource::new("apps", "v1", "deployments")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_scope_is_cached_for_a_while_and_known_while_discovery_fails() {
+        let state = Arc::new(AtomicUsize::new(404));
+        let api = FakeApi::new({
+            let state = Arc::clone(&state);
+            move |_| match state.load(Ordering::SeqCst) {
+                200 => Reply::json(200, APPS),
+                404 => Reply::status(404, "NotFound", "not here"),
+                _ => Reply::status(503, "ServiceUnavailable", "down"),
+            }
+        });
+        let discovery = Discovery::new(api.client());
+        let is_namespaced = async || discovery.is_namespaced(&deployments()).await.unwrap();
+        assert_eq!(is_namespaced().await, None);
+        state.store(200, Ordering::SeqCst);
+        assert_eq!((is_namespaced().await, api.requests().len()), (None, 1));
+        tokio::time::advance(KNOWN_FOR).await;
+        assert_eq!((is_namespaced().await, api.requests().len()), (Some(true), 2));
+        state.store(503, Ordering::SeqCst);
+        tokio::time::advance(KNOWN_FOR).await;
+        assert_eq!(is_namespaced().await, Some(true));
+        assert!(Discovery::new(api.client()).is_namespaced(&deployments()).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

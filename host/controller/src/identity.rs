@@ -157,7 +157,7 @@ mod tests {
     async fn promise_5_an_identity_ends_when_its_account_is_replaced() {
         let account: Account = "ns/p".parse().unwrap();
         let reviewer = Arc::new(FakeReviewer::default());
-        let gate = Arc::new(Gate::with_reviewer(reviewer.clone(), Arc::new(Known(None))));
+        let gate = Arc::new(Gate::with_reviewer(reviewer.clone(), Arc::new(Known(None)), reviewer.clone()));
         let (mut identity, follower) = Identity::new(account.clone(), "the-first");
         let other = Identity::new(account, "the-second").0;
         assert!(!identity.is(&other));

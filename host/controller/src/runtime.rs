@@ -153,7 +153,7 @@ impl Runtime {
         // this watch.
         let namespaces = GroupVersionResource::new("", "v1", "namespaces");
         let namespaces = informers.acquire(&namespaces, Purpose::Host, Content::Metadata)?;
-        let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces)));
+        let gate = Arc::new(Gate::new(client.clone(), Arc::new(namespaces), discovery.clone()));
         let statuses = StatusRegistry::default();
         let metrics = Metrics::new(statuses.clone(), informers.clone(), reporter.clone());
         let health = Health::new(informers.clone());

@@ -29,6 +29,17 @@ pub(crate) enum Denial {
         /// The namespaces that the gate asked about.
         namespaces: contract::Namespaces,
     },
+    /// Kubernetes grants `list` and `watch` of a cluster-scoped resource not in the whole cluster.
+    #[error(
+        "ServiceAccount {account} may not list and watch {resource}, which is cluster-scoped: a RoleBinding \
+         does not grant that, a ClusterRoleBinding does"
+    )]
+    NotGrantedInCluster {
+        /// On whose behalf the gate asked.
+        account: Account,
+        /// The resource.
+        resource: GroupVersionResource,
+    },
     /// The ServiceAccount does not exist, so it may do nothing, whatever RBAC grants to its name.
     #[error("the ServiceAccount {0} does not exist")]
     NoAccount(Account),

@@ -7,10 +7,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use oarlock_informer::GroupVersionResource;
 use parking_lot::Mutex;
 
-use super::{AccountState, Error, KnownNamespaces, Question, Reviewer};
+use super::{AccountState, Error, KnownNamespaces, Question, Reviewer, Scopes};
 use crate::account::Account;
+use crate::discovery;
 
 /// Allows what its list contains, counts the reviews, and fails or stalls on demand.
 #[derive(Default)]
@@ -21,6 +23,9 @@ pub(crate) struct FakeReviewer {
     pub(crate) looked: AtomicUsize,
     pub(crate) down: Mutex<bool>,
     pub(crate) stalls: Mutex<Option<Duration>>,
+    /// Whether all resources are cluster-scoped.
+    pub(crate) cluster_scoped: Mutex<bool>,
+    pub(crate) discovery_fails: Mutex<bool>,
     /// The account's state; without one, the account exists with the uid `the-first`.
     pub(crate) account: Mutex<Option<AccountState>>,
 }
@@ -65,6 +70,17 @@ impl Reviewer for FakeReviewer {
         }
         let first = || AccountState::Present { uid: "the-first".to_owned() };
         Ok(self.account.lock().clone().unwrap_or_else(first))
+    }
+}
+
+#[async_trait]
+impl Scopes for FakeReviewer {
+    async fn is_cluster_scoped(&self, resource: &GroupVersionResource) -> Result<bool, discovery::Error> {
+        if *self.discovery_fails.lock() {
+            let group_version = resource.api_version().to_string();
+            return Err(discovery::Error::Unavailable { group_version, reason: "down".to_owned() });
+        }
+        Ok(*self.cluster_scoped.lock())
     }
 }
 

@@ -13,7 +13,8 @@ fn secrets() -> GroupVersionResource {
 
 fn gate(known: Option<&'static [&'static str]>) -> (Arc<FakeReviewer>, Gate) {
     let reviewer = Arc::new(FakeReviewer::default());
-    (Arc::clone(&reviewer), Gate::with_reviewer(reviewer, Arc::new(Known(known))))
+    let gate = Gate::with_reviewer(reviewer.clone(), Arc::new(Known(known)), reviewer.clone());
+    (reviewer, gate)
 }
 
 /// Asks the gate one question about Secrets in all namespaces.
@@ -155,6 +156,31 @@ async fn access_needs_both_verbs_everywhere_or_in_the_namespace() {
     assert_eq!(access(&gate).await, Access::Allowed(Namespaces::All));
     assert_eq!(reviewer.asked(), before + 2, "the gate asks about no single namespace");
     assert_eq!(access_to_one(&gate, "b").await, allowed_in("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn promise_5_about_a_cluster_scoped_resource_only_the_right_in_the_whole_cluster_counts() {
+    let (reviewer, gate) = gate(Some(&["a", "b"]));
+    *reviewer.cluster_scoped.lock() = true;
+    reviewer.allow("list", Some("a"));
+    reviewer.allow("watch", Some("a"));
+    let Access::Forbidden(denial) = access(&gate).await else { panic!("it is allowed nowhere else") };
+    insta::assert_snapshot!(denial, @"ServiceAccount plugins/hello may not list and watch v1/secrets, which is cluster-scoped: a RoleBinding does not grant that, a ClusterRoleBinding does");
+    assert!(matches!(access_to_one(&gate, "a").await, Access::Forbidden(_)));
+    assert!(matches!(gate.access_in(&account(), &secrets(), "").await, Access::Forbidden(_)));
+    assert_eq!(reviewer.asked(), 1, "the gate asks about no single namespace");
+
+    tokio::time::advance(DENIED_FOR).await;
+    reviewer.allow("list", None);
+    reviewer.allow("watch", None);
+    assert_eq!(access(&gate).await, Access::Allowed(Namespaces::All));
+    // A right in the whole cluster needs no scope.
+    *reviewer.discovery_fails.lock() = true;
+    tokio::time::advance(ALLOWED_FOR).await;
+    assert_eq!(access(&gate).await, Access::Allowed(Namespaces::All));
+    reviewer.allowed.lock().clear();
+    tokio::time::advance(ALLOWED_FOR).await;
+    insta::assert_snapshot!(format!("{:?}", access(&gate).await), @r#"Unknown("the API server cannot be asked for the rights of plugins/hello: discovery of v1 failed: down")"#);
 }
 
 #[tokio::test(start_paused = true)]

@@ -288,7 +288,7 @@ impl Cache {
         };
         match self.access(reader, asked).await {
             Access::Allowed(namespaces) => Ok(namespaces),
-            Access::Forbidden(denial @ Denial::NotGranted { .. }) => {
+            Access::Forbidden(denial @ (Denial::NotGranted { .. } | Denial::NotGrantedInCluster { .. })) => {
                 Err(Error::Forbidden(denial.to_string()))
             }
             Access::Forbidden(denial) => Err(Error::Unavailable(denial.to_string())),

@@ -1,5 +1,5 @@
 use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use kube::api::{Api, DeleteParams, PostParams};
 use oarlock_controller::{admin, runtime::Config};
 use serde_json::{Value, json};
@@ -99,6 +99,41 @@ async fn promise_5_a_plugin_stops_when_its_account_is_deleted_and_is_loaded_agai
         })
         .collect();
     assert_eq!(adds, ["2 add a", "2 add b"], "new chains, all of them as the new account");
+    rig.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promise_5_a_right_in_one_namespace_opens_no_subscription_to_a_cluster_scoped_resource() {
+    let rig = Rig::start_with(|config| Config { provision: None, ..config }).await;
+    let account = json!({"metadata": {"name": "census"}});
+    let accounts: Api<ServiceAccount> = Api::namespaced(rig.client.clone(), "default");
+    accounts.create(&PostParams::default(), &serde_json::from_value(account).unwrap()).await.unwrap();
+    let role = json!({
+        "metadata": {"name": "census"},
+        "rules": [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]}],
+    });
+    let roles: Api<ClusterRole> = Api::all(rig.client.clone());
+    roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
+    let mut binding = json!({
+        "metadata": {"name": "census"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "census"},
+        "subjects": [{"kind": "ServiceAccount", "name": "census", "namespace": "default"}],
+    });
+    let bindings: Api<RoleBinding> = Api::namespaced(rig.client.clone(), "default");
+    let in_default = serde_json::from_value(binding.clone()).unwrap();
+    bindings.create(&PostParams::default(), &in_default).await.unwrap();
+
+    let config = json!({"config": {"resource": {"plural": "namespaces"}}});
+    rig.plugin_with("census", "census", config);
+    let waits_for = rig.event("census", "plugin-waiting").await["waits-for"].to_string();
+    assert!(waits_for.contains("v1/namespaces, which is cluster-scoped"), "{waits_for}");
+
+    binding["metadata"]["name"] = json!("census-everywhere");
+    let bindings: Api<ClusterRoleBinding> = Api::all(rig.client.clone());
+    let everywhere = serde_json::from_value(binding).unwrap();
+    bindings.create(&PostParams::default(), &everywhere).await.unwrap();
+    rig.serves("census", 1).await;
+    rig.line(|line| line["event"] == "delivered" && line["name"] == "default").await;
     rig.end().await;
 }
 

@@ -61,7 +61,8 @@ impl Rig {
             reviewer.allow("list", *namespace);
             reviewer.allow("watch", *namespace);
         }
-        let gate = Gate::with_reviewer(reviewer.clone(), Arc::new(Known(Some(&["a", "b", "c"]))));
+        let gate =
+            Gate::with_reviewer(reviewer.clone(), Arc::new(Known(Some(&["a", "b", "c"]))), reviewer.clone());
         let (tasks, _) = Tasks::new(CancellationToken::new());
         let (reporter, _) = report::channel(report::Config::default());
         let informers =
@@ -272,7 +273,8 @@ async fn the_indices_are_removed_with_the_plugin() {
 
 #[test]
 fn an_index_over_an_undeclared_read_is_an_error() {
-    let gate = Gate::with_reviewer(Arc::new(FakeReviewer::default()), Arc::new(Known(None)));
+    let reviewer = Arc::new(FakeReviewer::default());
+    let gate = Gate::with_reviewer(reviewer.clone(), Arc::new(Known(None)), reviewer);
     let index = Index {
         name: "by-app".to_owned(),
         lister: "pods".to_owned(),

@@ -20,6 +20,8 @@ mod events;
 mod faults;
 #[path = "it/hoarding.rs"]
 mod hoarding;
+#[path = "it/mirror.rs"]
+mod mirror;
 #[path = "it/received.rs"]
 mod received;
 #[path = "it/recording.rs"]

@@ -17,8 +17,8 @@ mod reconcile;
 mod source;
 
 use oarlock_sdk::{
-    Added, Deleted, Description, Failure, Handler, Notified, Plugin, Subscription, Synced, Test, Updated,
-    escape_pointer, event, gvr, pointer_index,
+    Added, Deleted, Description, Failure, Handler, Notified, Outcome, Plugin, Reconciler, Subscription,
+    Synced, Test, Updated, WorkKey, escape_pointer, event, gvr, key, pointer_index, work_queue,
 };
 
 use kind::Kind;
@@ -30,6 +30,10 @@ const NAMESPACES: &str = "namespaces";
 /// The interval in seconds at which a source is reconciled without an event: an object that prevented a copy
 /// may be gone.
 const RESYNC_SECONDS: u32 = 300;
+
+/// The delay in milliseconds after which all sources are reconciled for Namespaces that are delivered as
+/// initial adds, of which many follow each other.
+const ALL_SOURCES_AFTER_MS: u32 = 1_000;
 
 struct Mirror {
     exclusions: source::Exclusions,
@@ -74,9 +78,11 @@ impl Plugin for Mirror {
 impl Handler for Mirror {
     fn on_add(&mut self, added: &Added) -> Result<(), Failure> {
         match added.subscription.as_str() {
-            // Each source of the first list is delivered as an add as well.
-            NAMESPACES if added.is_in_initial_list => {}
-            NAMESPACES => self.namespace_appeared()?,
+            // The account may see Namespaces only now, after it was notified of the sources.
+            NAMESPACES if added.is_in_initial_list => {
+                work_queue::add_after(&all_sources(), ALL_SOURCES_AFTER_MS)?;
+            }
+            NAMESPACES => self.reconcile_all_sources()?,
             subscription => self.changed(subscription, &added.object, event::Version::New)?,
         }
         added.log(&[]);
@@ -111,6 +117,14 @@ impl Handler for Mirror {
     }
 }
 
+/// Its only key stands for all sources.
+impl Reconciler for Mirror {
+    fn reconcile(&mut self, _: &WorkKey) -> Result<Outcome, Failure> {
+        self.reconcile_all_sources()?;
+        Ok(Outcome::Done)
+    }
+}
+
 impl Mirror {
     /// Reconciles the source of a notification: the object itself, or the source that a copy names.
     fn changed(
@@ -134,8 +148,8 @@ impl Mirror {
         Ok(())
     }
 
-    /// Reconciles all sources, for a new namespace.
-    fn namespace_appeared(&self) -> Result<(), Failure> {
+    /// Reconciles all sources, for Namespaces that mirror did not know.
+    fn reconcile_all_sources(&self) -> Result<(), Failure> {
         for kind in Kind::ALL {
             for source in source::all(kind)? {
                 reconcile::reconcile(kind, &source, &self.exclusions)?;
@@ -155,4 +169,9 @@ impl Mirror {
     }
 }
 
-oarlock_sdk::export_handler!(Mirror);
+/// Returns the key of the work queue that stands for all sources.
+fn all_sources() -> WorkKey {
+    WorkKey { kind: "all-sources".to_owned(), object: key("", "") }
+}
+
+oarlock_sdk::export_plugin!(Mirror);

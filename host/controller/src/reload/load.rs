@@ -123,6 +123,28 @@ pub(super) async fn prepare_complete(
     }
 }
 
+/// Prepares a version, and switches to it. The token stops the preparation, then this returns `None`.
+///
+/// Nothing stops a switch that has begun: a version that was put in quarantine must not go on serving, and
+/// the task that loads the next version has to know which one serves. So `switch` gets a token of its own,
+/// which is never cancelled.
+pub(super) async fn prepare_and_switch<P, T, Switched: Future<Output = T>>(
+    token: &CancellationToken,
+    prepare: impl Future<Output = P>,
+    switch: impl FnOnce(P, CancellationToken) -> Switched,
+) -> Option<T> {
+    let prepared = tokio::select! {
+        biased;
+        () = token.cancelled() => return None,
+        prepared = prepare => prepared,
+    };
+    // The last poll of the preparation may have taken a while.
+    if token.is_cancelled() {
+        return None;
+    }
+    Some(switch(prepared, CancellationToken::new()).await)
+}
+
 /// Passes a generation to the dispatcher, and waits until it is active. Returns whether it is.
 pub(super) async fn switch_to(slot: &PluginSlot, generation: Generation, token: &CancellationToken) -> bool {
     let (switch, switched) = Switch::new(generation);
@@ -152,3 +174,6 @@ pub(super) fn report_example(host: &Host, slot: &PluginSlot) {
         host.reporter.about(&slot.name, active.number).report(HostEvent::PluginExample { text, command });
     }
 }
+
+#[cfg(test)]
+mod tests;

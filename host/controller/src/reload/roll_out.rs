@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::load::{prepare_complete, report_example, switch_to};
+use super::load::{prepare_and_switch, prepare_complete, report_example, switch_to};
 use super::prepare::{self, Origin, Prepared};
 use super::rollback::{RollbackError, RolledBack};
 use super::versions::Version;
@@ -143,15 +143,12 @@ impl RollOut {
     /// Loads the version that can serve while the newest one cannot: the one that serves for an account that
     /// is gone, or the last good one.
     async fn serve_last_good(&self, newest: &PluginFile) {
-        // A switch that has begun ends: what serves has to be known.
-        let found = tokio::select! {
-            biased;
-            () = self.token.cancelled() => return,
-            found = self.prepare_last_good(newest) => found,
-        };
-        if let Some((prepared, is_good)) = found {
-            self.serve(prepared, true, is_good, &self.token).await;
-        }
+        prepare_and_switch(&self.token, self.prepare_last_good(newest), |found, token| async move {
+            if let Some((prepared, is_good)) = found {
+                self.serve(prepared, true, is_good, &token).await;
+            }
+        })
+        .await;
     }
 
     /// Prepares that version. Returns with it whether it needs no probation.
@@ -197,16 +194,30 @@ impl RollOut {
             }
         };
         let file = PluginFile { suspend: serving.file.suspend, ..file };
-        let prepared = tokio::select! {
-            biased;
-            () = token.cancelled() => return Err(RollbackError::Interrupted),
-            prepared = prepare::prepare(host, slot, &file, origin) => prepared,
+        let prepare = prepare::prepare(host, slot, &file, origin);
+        let switch = |prepared: Result<Prepared, prepare::Error>, token| async move {
+            let prepared = prepared.map_err(|error| {
+                slot.generations.fail(GenerationState::Failed, &error.to_string());
+                slot.status.update(|status| status.waits_for.clear());
+                RollbackError::Failed(error.to_string())
+            })?;
+            self.leave(serving, from, prepared, is_good, message, &token).await
         };
-        let prepared = prepared.map_err(|error| {
-            slot.generations.fail(GenerationState::Failed, &error.to_string());
-            slot.status.update(|status| status.waits_for.clear());
-            RollbackError::Failed(error.to_string())
-        })?;
+        let switched = prepare_and_switch(token, prepare, switch).await;
+        switched.unwrap_or(Err(RollbackError::Interrupted))
+    }
+
+    /// Puts the version that serves in quarantine, and switches to a prepared one.
+    async fn leave(
+        &self,
+        serving: Version,
+        from: u64,
+        prepared: Prepared,
+        is_good: bool,
+        message: &str,
+        token: &CancellationToken,
+    ) -> Result<RolledBack, RollbackError> {
+        let Self { host, slot, .. } = self;
         let Prepared { generation, component, .. } = &prepared;
         let result = RolledBack {
             from,
@@ -214,10 +225,6 @@ impl RollOut {
             to_digest: component.digest().to_string(),
         };
         let digest = serving.component.digest().to_string();
-        // From here on nothing stops the switch: a version in quarantine must not go on serving.
-        if token.is_cancelled() {
-            return Err(RollbackError::Interrupted);
-        }
         self.quarantine(&serving, message).await;
         slot.generations.quarantine(from, message);
         let refused = format!("version {} ({digest}) was rolled back: {message}", serving.stated);
@@ -229,7 +236,7 @@ impl RollOut {
             to_version: result.to_version.clone(),
             to_digest: result.to_digest.clone(),
         });
-        let version = self.serve(prepared, true, is_good, &CancellationToken::new()).await;
+        let version = self.serve(prepared, true, is_good, token).await;
         let version = version.ok_or(RollbackError::Interrupted)?;
         slot.versions.lock().went_back(version);
         Ok(result)

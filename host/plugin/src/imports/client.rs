@@ -11,6 +11,7 @@ use crate::{
         Projection, Propagation, Written,
     },
     kube_access::Selectors,
+    replaceable::Head,
     state::StoreState,
 };
 
@@ -34,8 +35,16 @@ impl Host for StoreState {
         check_key(&key)?;
         check_subresource(&subresource)?;
         let client = Arc::clone(&self.access.client);
-        let json = self.waits_for("client.get", client.get(&target, &key, &subresource)).await?;
-        self.replaceable.fetched(&target, &key, &json);
+        let mut head = None;
+        let fetched = async {
+            let json = client.get(&target, &key, &subresource).await?;
+            head = Head::of(&json).await;
+            Ok(json)
+        };
+        let json = self.waits_for("client.get", fetched).await?;
+        if let Some(head) = head {
+            self.replaceable.fetched(&target, &key, head);
+        }
         Ok(json)
     }
 
@@ -132,9 +141,13 @@ impl Host for StoreState {
         check_subresource(&subresource)?;
         check_body(&json)?;
         self.takes(&json)?;
-        self.replaceable.check(&target, &key, &json)?;
+        let accepted = self.replaceable.accepted(&target, &key);
         let client = Arc::clone(&self.access.client);
-        self.waits_for("client.replace", client.replace(&target, &key, &subresource, json)).await
+        let replaced = async {
+            accepted.check(&target, &key, &json).await?;
+            client.replace(&target, &key, &subresource, json).await
+        };
+        self.waits_for("client.replace", replaced).await
     }
 
     async fn delete(

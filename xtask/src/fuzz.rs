@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: runs the decoders of external input on inputs from libFuzzer.
 //!
-//! The targets are in `host/informer/fuzz` and `host/plugin/fuzz`, in the layout of cargo-fuzz, which runs
-//! them with a nightly compiler and a sanitizer. This command uses the stable compiler; only the fuzzed
+//! The targets are in `host/informer/fuzz` and `host/record-format/fuzz`, in the layout of cargo-fuzz, which
+//! runs them with a nightly compiler and a sanitizer. This command uses the stable compiler; only the fuzzed
 //! crates and the targets are instrumented for coverage.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::cargo;
 use crate::{checkout, progress};
 
 /// The folders with targets, each a workspace of its own.
-const FOLDERS: [&str; 2] = ["host/informer/fuzz", "host/plugin/fuzz"];
+const FOLDERS: [&str; 2] = ["host/informer/fuzz", "host/record-format/fuzz"];
 
 /// A fuzz target, and its folder.
 struct Target {
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// The compiler's wrapper, which adds instrumentation to the fuzzed crates and the targets.
 const COMPILER: &str = r#"#!/bin/sh
 case " $* " in
-    *" --crate-name oarlock_informer "* | *" --crate-name oarlock_plugin "* | *" --crate-name "*" fuzz_targets/"*)
+    *" --crate-name oarlock_informer "* | *" --crate-name oarlock_record_format "* | *" --crate-name "*" fuzz_targets/"*)
         exec "$@" --cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
             -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
             -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 ;;

@@ -23,7 +23,7 @@ use crate::toolchain::command;
 pub(crate) struct Args {}
 
 /// Crates, and the dependencies that their manifests must not have.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     (
         "host/json",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
@@ -45,6 +45,10 @@ const ARROWS: [(&str, &[&str]); 9] = [
     (
         "host/plugin",
         &["kube", "k8s-openapi", "oarlock-informer", "oarlock-controller", "oarlock-dev-cluster"],
+    ),
+    (
+        "host/record-format",
+        &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
     ),
     ("host/dev-cluster", &["kube", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"]),
     ("guest-sdk/rust", &["kube", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"]),

@@ -43,8 +43,6 @@ pub mod kube_access;
 pub mod limits;
 pub mod record;
 pub mod replay;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 
 mod bindings;
 mod call_error;

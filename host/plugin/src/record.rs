@@ -11,8 +11,7 @@
 //! know them.
 
 mod call_log;
-mod entry;
-mod format;
+mod ended;
 mod pseudonyms;
 mod redaction;
 mod writer;
@@ -26,13 +25,14 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+pub use oarlock_record_format::entry::{
+    Call, End, EndReason, Ended, Entry, File, Generation, Gone, Import, Kind, Start,
+};
+pub use oarlock_record_format::file::{Error, Reader, VERSION};
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 
-pub use self::entry::{Call, End, EndReason, Ended, Entry, File, Generation, Gone, Import, Kind, Start};
-pub use self::format::{Error, Reader, VERSION};
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use self::format::{encoded, in_one_block};
+pub(crate) use self::ended::ended;
 pub use self::writer::Writer;
 use self::{call_log::CallLog, redaction::Sources};
 use crate::{Interception, component, contract::Description};

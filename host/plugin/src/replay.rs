@@ -14,7 +14,7 @@ use std::{collections::HashMap, io::Read};
 
 use self::player::Player;
 use crate::{
-    Component,
+    Component, Limits,
     record::{self, Call, Ended, Entry, File, Reader, Start},
 };
 
@@ -124,7 +124,9 @@ impl<'a> Replayer<'a> {
     ) -> Result<bool, ReplayError> {
         let Start { limits, call, generation: _ } = start;
         let id = call.instance;
-        limits.check().map_err(|reason| ReplayError::Limits { instance: id, reason })?;
+        let damaged = |reason: String| ReplayError::Limits { instance: id, reason };
+        let limits: Limits = serde_json::from_value(limits).map_err(|error| damaged(error.to_string()))?;
+        limits.check().map_err(|reason| damaged(reason.to_string()))?;
         if self.players.len() >= MOST_INSTANCES && !self.players.contains_key(&id) {
             return Err(ReplayError::TooManyInstances);
         }

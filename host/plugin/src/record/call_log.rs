@@ -2,17 +2,12 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+use oarlock_record_format::file::{MAX_ENTRY, json_size};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{
-    Recorder,
-    entry::{Call, Ended, Entry, Gone, Import, Start},
-    format::{MAX_ENTRY, json_size},
-    now_ms,
-    redaction::Sources,
-};
-use crate::{CallError, intercept::Intercept, limits::Limits};
+use super::{Call, Ended, Entry, Gone, Import, Recorder, Start, ended, now_ms, redaction::Sources};
+use crate::{CallError, intercept::Intercept};
 
 /// The interceptor of one instance.
 pub(super) struct CallLog {
@@ -54,8 +49,7 @@ impl CallLog {
             return;
         }
         let entry = if is_start {
-            let limits = serde_json::from_value(call.argument.take());
-            let limits = limits.unwrap_or_else(|_| Limits::default());
+            let limits = call.argument.take();
             Entry::Start(Start { generation: self.generation, limits, call })
         } else {
             Entry::Call(call)
@@ -122,7 +116,7 @@ impl Intercept for CallLog {
     }
 
     fn call_ends(&self, answer: Result<Value, &CallError>) {
-        self.end(answer.into());
+        self.end(ended(answer));
     }
 
     fn answer_is_invalid(&self, error: &serde_json::Error) -> ! {

@@ -22,10 +22,7 @@ use self::{
     known::Known,
     sources::{Subject, field_names},
 };
-use super::{
-    entry::{Call, Ended, Entry, Import, Start},
-    pseudonyms::Pseudonyms,
-};
+use super::{Call, Ended, Entry, Import, Start, pseudonyms::Pseudonyms};
 
 /// Replaces the values of Secrets in one file.
 pub(super) struct Redaction {

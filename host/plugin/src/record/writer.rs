@@ -8,15 +8,10 @@ use std::{
     time::Duration,
 };
 
+use oarlock_record_format::file::Encoder;
 use tokio::{sync::mpsc, time::MissedTickBehavior};
 
-use super::{
-    Message, Shared,
-    entry::{End, EndReason, Entry, File},
-    format::Encoder,
-    now_ms,
-    redaction::Redaction,
-};
+use super::{End, EndReason, Entry, File, Message, Shared, now_ms, redaction::Redaction};
 
 /// The interval after which a block is written, however small.
 const FLUSH: Duration = Duration::from_secs(1);

@@ -15,7 +15,7 @@ use crate::{
     guest::{GuestLog, GuestMetrics, LogLine, LogSink, Usage},
     intercept,
     kube_access::{EventObject, KubeAccess},
-    record::{Call, Ended},
+    record::{Call, Ended, ended},
 };
 
 /// A replay is given this many times the recorded time for a call, since the machine may be slower.
@@ -77,7 +77,7 @@ impl Player {
                 self.instance = Some(instance);
                 Ended::Answer(Value::Null)
             }
-            Err(error) => Ended::from(Err(&error)),
+            Err(error) => ended(Err(&error)),
         }
     }
 
@@ -94,7 +94,7 @@ impl Player {
         }
         let Some(instance) = &mut self.instance else {
             self.replay.expect(call, options);
-            return Ok(Ended::from(Err(&CallError::Dead)));
+            return Ok(ended(Err(&CallError::Dead)));
         };
         self.replay.expect(call, options);
         let nothing = || Arc::new(NoObject) as Arc<dyn EventObject>;
@@ -131,7 +131,7 @@ fn argument<T: DeserializeOwned>(call: &Call) -> Result<T, ReplayError> {
 }
 
 fn answer<T: Serialize>(answer: &Result<T, CallError>) -> Ended {
-    answer.as_ref().map(intercept::value).into()
+    ended(answer.as_ref().map(intercept::value))
 }
 
 impl LogSink for NoLines {

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::{MOST_INSTANCES, MOST_START_BYTES};
-use crate::limits;
 use crate::record::{self, Call, Ended};
 
 /// Configures a replay.
@@ -76,7 +75,7 @@ pub enum ReplayError {
         /// The instance.
         instance: u64,
         /// What is wrong.
-        reason: limits::OutOfRange,
+        reason: String,
     },
     /// More instances than a host has.
     #[error("the record is damaged: more than {MOST_INSTANCES} instances are alive at once")]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::json_text::{Place, place_of};
 use crate::{
     contract::{Description, GroupVersionResource, IndexSource},
-    record::entry::{Call, Import},
+    record::{Call, Import},
 };
 
 /// The declarations of a plugin that are about Secrets.

@@ -54,7 +54,8 @@ fn length_of_string(rest: &[u8]) -> usize {
 
 /// Returns about the length of a value as JSON, and no less than a twentieth of the memory that it takes.
 /// Quotes in texts count twice.
-pub(in crate::record) fn json_size(value: &Value) -> usize {
+#[must_use]
+pub fn json_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
         Value::String(text) => text.len() + memchr::memchr_iter(b'"', text.as_bytes()).count() + 8,

@@ -1,11 +1,12 @@
 //! The fuzz targets: the functions that read files which people hand to each other. Each target takes any
 //! bytes, and panics if a property does not hold.
 //!
-//! The programs of `host/plugin/fuzz` call these functions, and so do the tests that run the corpus.
+//! The programs of `host/record-format/fuzz` call these functions, and so do the tests that run the corpus.
 
 use std::io::{self, Read};
 
-use crate::record::{self, Entry, Reader};
+use crate::entry::Entry;
+use crate::file::{self, Reader};
 
 /// A fuzz target: takes any bytes, and panics if a property does not hold.
 pub type Target = fn(&[u8]);
@@ -22,10 +23,10 @@ struct Pieces<'a>(&'a [u8]);
 /// no mutation would get past the checksum.
 pub fn record(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else { return };
-    let file = if kind % 2 == 0 { data.to_vec() } else { record::in_one_block(data) };
-    let (entries, end) = read(&file[..]);
-    assert_eq!((entries.clone(), end), read(Pieces(&file)), "in one piece and in small ones");
-    let written = record::encoded(&entries);
+    let bytes = if kind % 2 == 0 { data.to_vec() } else { file::in_one_block(data) };
+    let (entries, end) = read(&bytes[..]);
+    assert_eq!((entries.clone(), end), read(Pieces(&bytes)), "in one piece and in small ones");
+    let written = file::encoded(&entries);
     let (again, end) = read(&written[..]);
     assert_eq!(again.len(), entries.len(), "{end:?}");
     for (entry, again) in entries.iter().zip(&again) {

@@ -1,7 +1,5 @@
-use super::{
-    super::entry::{Call, Ended, Gone},
-    *,
-};
+use super::*;
+use crate::entry::{Call, Ended, Gone};
 
 fn entries() -> Vec<Entry> {
     let call = |number: u64| Call {

@@ -1,4 +1,4 @@
-//! The format of a record's file.
+//! The file that holds a record.
 //!
 //! ```text
 //! "OARLKREC" version:u16 0:u16    the head; all numbers are little-endian
@@ -14,8 +14,8 @@ mod memory;
 
 use std::io::{self, Read};
 
-pub(super) use self::memory::json_size;
-use super::entry::Entry;
+pub use self::memory::json_size;
+use crate::entry::Entry;
 
 const MAGIC: &[u8; 8] = b"OARLKREC";
 
@@ -26,7 +26,7 @@ const MAX_PACKED: usize = 40 << 20;
 const MAX_RAW: usize = 64 << 20;
 
 /// The maximum size of one entry as JSON.
-pub(crate) const MAX_ENTRY: usize = 32 << 20;
+pub const MAX_ENTRY: usize = 32 << 20;
 
 /// The size at which a block is written.
 const BLOCK: usize = 256 << 10;
@@ -57,7 +57,8 @@ pub enum Error {
 }
 
 /// Collects entries in blocks.
-pub(crate) struct Encoder {
+#[derive(Debug)]
+pub struct Encoder {
     raw: Vec<u8>,
 }
 
@@ -78,7 +79,8 @@ pub struct Reader<R> {
 
 impl Encoder {
     /// Returns an encoder, and the head of the file.
-    pub(crate) fn new() -> (Self, Vec<u8>) {
+    #[must_use]
+    pub fn new() -> (Self, Vec<u8>) {
         let mut head = MAGIC.to_vec();
         head.extend(VERSION.to_le_bytes());
         head.extend([0, 0]);
@@ -86,7 +88,11 @@ impl Encoder {
     }
 
     /// Adds an entry. Returns false if it is larger than an entry may be.
-    pub(crate) fn add(&mut self, entry: &Entry) -> io::Result<bool> {
+    ///
+    /// # Errors
+    ///
+    /// When the entry cannot be written as JSON.
+    pub fn add(&mut self, entry: &Entry) -> io::Result<bool> {
         let before = self.raw.len();
         serde_json::to_writer(&mut self.raw, entry)?;
         if self.raw.len() - before > MAX_ENTRY {
@@ -97,12 +103,18 @@ impl Encoder {
         Ok(true)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
+    /// Returns whether the entries since the last block are worth one.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
         self.raw.len() >= BLOCK
     }
 
     /// Returns the block of all entries since the last one; empty without entries.
-    pub(crate) fn block(&mut self) -> io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be compressed.
+    pub fn block(&mut self) -> io::Result<Vec<u8>> {
         let raw = std::mem::take(&mut self.raw);
         if raw.is_empty() {
             return Ok(Vec::new());
@@ -165,7 +177,8 @@ impl<R: Read> Reader<R> {
     }
 
     /// Returns the length of the last entry's text.
-    pub(crate) fn entry_len(&self) -> usize {
+    #[must_use]
+    pub fn entry_len(&self) -> usize {
         self.entry_len
     }
 

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallError, limits::Limits};
-
 /// One entry of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "kebab-case")]
@@ -57,8 +55,8 @@ pub struct Generation {
 pub struct Start {
     /// The generation.
     pub generation: u64,
-    /// The limits of the instance.
-    pub limits: Limits,
+    /// The limits of the instance, as in its plugin's file.
+    pub limits: Value,
     /// The start as a call, of the function `start`.
     pub call: Call,
 }
@@ -119,10 +117,10 @@ pub enum Ended {
     Cancelled,
 }
 
-/// The kinds of [`CallError`].
+/// The kinds of failure, which are the errors of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "named as the variants of CallError")]
+#[allow(missing_docs, reason = "named as the variants of CallError, which documents them")]
 pub enum Kind {
     Trap,
     Exit,
@@ -186,7 +184,8 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
 
 impl Call {
     /// Returns the call without its argument and imports.
-    pub(crate) fn without_content(&self) -> Self {
+    #[must_use]
+    pub fn without_content(&self) -> Self {
         let Self { number, instance, time_ms, function, argument: _, imports: _, ended, lost_before, cut } =
             self;
         Self {
@@ -199,39 +198,6 @@ impl Call {
             ended: ended.clone(),
             lost_before: *lost_before,
             cut: *cut,
-        }
-    }
-}
-
-// === impl Ended ===
-
-impl From<Result<Value, &CallError>> for Ended {
-    fn from(answer: Result<Value, &CallError>) -> Self {
-        match answer {
-            Ok(answer) => Self::Answer(answer),
-            Err(error) => Self::Failed { kind: Kind::of(error), message: error.in_full() },
-        }
-    }
-}
-
-// === impl Kind ===
-
-impl Kind {
-    /// Returns the kind of an error.
-    #[must_use]
-    pub fn of(error: &CallError) -> Self {
-        match error {
-            CallError::Trap { .. } => Self::Trap,
-            CallError::Exit { .. } => Self::Exit,
-            CallError::DeadlineExceeded { .. } => Self::DeadlineExceeded,
-            CallError::MemoryLimit { .. } => Self::MemoryLimit,
-            CallError::TableLimit { .. } => Self::TableLimit,
-            CallError::InvalidData { .. } => Self::InvalidData,
-            CallError::NotExported { .. } => Self::NotExported,
-            CallError::Dead => Self::Dead,
-            CallError::Mismatch { .. } => Self::Mismatch,
-            CallError::HostPanicked { .. } => Self::HostPanicked,
-            CallError::CannotStart { .. } => Self::CannotStart,
         }
     }
 }

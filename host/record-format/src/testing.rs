@@ -1,0 +1,3 @@
+//! For tests and the programs of `host/record-format/fuzz` only.
+
+pub mod fuzz;

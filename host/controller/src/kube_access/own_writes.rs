@@ -14,6 +14,8 @@ use oarlock_informer::{
     listener::{Delivery, ListenerHandle, Outcome},
 };
 use oarlock_plugin::contract::{Error, GroupVersionResource, Written};
+use oarlock_plugin::guest::HostBytes;
+use oarlock_plugin::guest::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
 /// How many writes are known. The oldest is forgotten first.
@@ -21,6 +23,10 @@ const CAPACITY: usize = 4_096;
 
 /// The longest uid and resourceVersion that are stored.
 const LONGEST: usize = 128;
+
+/// The bytes of a known write beside its texts, of which there are two copies: its places in the table and in
+/// the order, and the allocations of the texts.
+const PER_WRITE: usize = 256;
 
 /// The writes of one plugin, by all its generations and instances. Clones share them.
 #[derive(Clone, Default)]
@@ -64,6 +70,8 @@ struct State {
     /// The uid and version of each write, with the number of lists of the informer when it began.
     known: HashMap<Version, u64>,
     order: VecDeque<Version>,
+    /// The charge of the known writes.
+    charge: Option<Charge>,
     in_flight: HashMap<ObjectName, usize>,
     /// The listeners with notifications that wait for the end of a write.
     held: Vec<ListenerHandle>,
@@ -77,6 +85,11 @@ type ObjectName = (String, String, String, String);
 // === impl OwnWrites ===
 
 impl OwnWrites {
+    /// Charges the known writes to an account. A write that the account has no room for is not known.
+    pub(crate) fn charge_to(&self, account: &HostBytes) {
+        self.state.lock().charge = account.charge(Use::OwnWrites, 0).ok();
+    }
+
     /// Sets the informers of the subscriptions of the next generation that ignore own writes. Without one no
     /// write is stored.
     pub(crate) fn set_informers(&self, informers: impl IntoIterator<Item = (Resource, SharedInformer)>) {
@@ -141,6 +154,30 @@ impl OwnWrites {
     }
 }
 
+// === impl State ===
+
+impl State {
+    fn know(&mut self, version: Version, n_lists: u64) {
+        if let Some(known) = self.known.get_mut(&version) {
+            *known = n_lists;
+            return;
+        }
+        if self.order.len() >= CAPACITY
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+            if let Some(charge) = &mut self.charge {
+                charge.shrink(cost(&oldest));
+            }
+        }
+        if self.charge.as_mut().is_some_and(|charge| charge.grow(cost(&version)).is_err()) {
+            return;
+        }
+        self.known.insert(version.clone(), n_lists);
+        self.order.push_back(version);
+    }
+}
+
 // === impl Before ===
 
 impl Before {
@@ -171,15 +208,7 @@ impl InFlight {
             return;
         }
         let version: Version = (uid.as_str().into(), resource_version.as_str().into());
-        let mut state = self.writes.state.lock();
-        if state.known.insert(version.clone(), n_lists).is_none() {
-            state.order.push_back(version);
-        }
-        if state.order.len() > CAPACITY
-            && let Some(oldest) = state.order.pop_front()
-        {
-            state.known.remove(&oldest);
-        }
+        self.writes.state.lock().know(version, n_lists);
     }
 }
 
@@ -206,6 +235,11 @@ impl Drop for InFlight {
             }
         }
     }
+}
+
+/// Returns the bytes that a known write is charged.
+fn cost((uid, resource_version): &Version) -> usize {
+    2 * (uid.len() + resource_version.len()) + PER_WRITE
 }
 
 fn is_one_change(old: &Object, new: &Object) -> bool {

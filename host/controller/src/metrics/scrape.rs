@@ -267,13 +267,24 @@ fn plugins(encoder: &mut DescriptorEncoder<'_>, plugins: &[PluginStatus]) -> Res
         "oarlock_plugin_host_bytes",
         "Bytes that the host keeps for the plugin, by use.",
         plugins.iter().flat_map(|plugin| {
-            let HostBytesView { work_queue, events, requests, metrics, read_sets, .. } = plugin.host_bytes;
+            let HostBytesView {
+                limit: _,
+                used: _,
+                work_queue,
+                events,
+                requests,
+                metrics,
+                read_sets,
+                own_writes,
+                refused: _,
+            } = plugin.host_bytes;
             let uses = [
                 ("work-queue", work_queue),
                 ("events", events),
                 ("requests", requests),
                 ("metrics", metrics),
                 ("read-sets", read_sets),
+                ("own-writes", own_writes),
             ];
             uses.map(|(of, bytes)| {
                 let mut labels = labels("plugin", &plugin.name);

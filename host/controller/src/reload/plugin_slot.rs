@@ -84,6 +84,7 @@ impl PluginSlot {
         let (dispatcher, handle) =
             Dispatcher::new(name.clone(), host.dispatch.clone(), status.clone(), queue.clone());
         let DispatcherHandle { switches, active, commands, own_writes } = handle;
+        own_writes.charge_to(&host_bytes);
         status.set_commands(commands);
         if shadow::serving_of(name).is_none() {
             status.set_shadow(host.shadows.of(name));

@@ -2,8 +2,8 @@
 //!
 //! The memory of the guest itself has a limit of its own (`limits.memory`). This account is for data that the
 //! host holds for the plugin: keys in its work queue, Events that wait to be written, bodies of requests
-//! under way, series of its metrics. They are charged before they are stored. A charge that exceeds the
-//! account returns `limit-exceeded` to the guest.
+//! under way, series of its metrics, the versions that it wrote. They are charged before they are stored. A
+//! charge that exceeds the account returns `limit-exceeded` to the guest; a version is then not stored.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::contract::Error;
 
 /// The size of one plugin's account: the shares of all uses together.
-pub const MOST_BYTES: u64 = 112 << 20;
+pub const MOST_BYTES: u64 = 115 << 20;
 
 /// The account of one plugin, for all its generations and instances. Cheap to clone; clones share the
 /// account.
@@ -37,6 +37,8 @@ pub enum Use {
     Metrics,
     /// What its keys read through listers that wake.
     ReadSets,
+    /// The versions that it wrote.
+    OwnWrites,
 }
 
 /// Charged bytes. Dropping it releases them.
@@ -66,6 +68,8 @@ pub struct HostBytesView {
     pub metrics: u64,
     /// The part of `used` for what keys read through listers that wake.
     pub read_sets: u64,
+    /// The part of `used` for the versions that it wrote.
+    pub own_writes: u64,
     /// The number of refused charges.
     pub refused: u64,
 }
@@ -74,7 +78,7 @@ pub struct HostBytesView {
 struct Account {
     limit: u64,
     used: AtomicU64,
-    by_use: [AtomicU64; 5],
+    by_use: [AtomicU64; 6],
     refused: AtomicU64,
 }
 
@@ -115,7 +119,7 @@ impl HostBytes {
     #[must_use]
     pub fn view(&self) -> HostBytesView {
         let Account { limit, used, by_use, refused } = &*self.shared;
-        let [work_queue, events, requests, metrics, read_sets] =
+        let [work_queue, events, requests, metrics, read_sets, own_writes] =
             by_use.each_ref().map(|it| it.load(Ordering::Relaxed));
         HostBytesView {
             limit: *limit,
@@ -125,6 +129,7 @@ impl HostBytes {
             requests,
             metrics,
             read_sets,
+            own_writes,
             refused: refused.load(Ordering::Relaxed),
         }
     }
@@ -189,6 +194,7 @@ impl Use {
             Self::Requests => 50 << 20,
             Self::Metrics => 2 << 20,
             Self::ReadSets => 16 << 20,
+            Self::OwnWrites => 3 << 20,
         }
     }
 
@@ -199,6 +205,7 @@ impl Use {
             Self::Requests => "requests",
             Self::Metrics => "metrics",
             Self::ReadSets => "read sets",
+            Self::OwnWrites => "own writes",
         }
     }
 }
@@ -234,6 +241,7 @@ mod tests {
             (Use::Requests, 50 << 20),
             (Use::Metrics, 2 << 20),
             (Use::ReadSets, 16 << 20),
+            (Use::OwnWrites, 3 << 20),
         ];
         let _all = uses.map(|(of, share)| account.charge(of, share).unwrap());
         assert_eq!(account.view().used, MOST_BYTES);

@@ -173,11 +173,36 @@ async fn promise_3_what_a_list_shows_is_delivered() {
 #[tokio::test(start_paused = true)]
 async fn promise_4_the_number_of_known_writes_is_bounded() {
     let rig = Rig::new().await;
-    for n in 0..2 * CAPACITY {
-        let written = Written { name: "a".into(), uid: "u".into(), resource_version: n.to_string() };
+    let account = HostBytes::default();
+    rig.own.charge_to(&account);
+    let write = |uid: &str, resource_version: String| {
+        let written = Written { name: "a".into(), uid: uid.into(), resource_version };
         rig.own.begins(&target(), "n", "a").ends(&Ok(written), &Before::NoObject);
+    };
+    for n in 0..2 * CAPACITY {
+        write("u", n.to_string());
     }
-    let state = rig.own.state.lock();
-    assert_eq!((state.known.len(), state.order.len()), (CAPACITY, CAPACITY));
-    assert!(state.in_flight.is_empty() && state.held.is_empty());
+    let n_known = || {
+        let state = rig.own.state.lock();
+        assert!(state.in_flight.is_empty() && state.held.is_empty());
+        assert_eq!(state.known.len(), state.order.len());
+        state.known.len()
+    };
+    assert_eq!(n_known(), CAPACITY);
+    // The longest texts do not exceed the share of the account.
+    for n in 0..CAPACITY {
+        write(&"u".repeat(LONGEST), format!("{n:0LONGEST$}"));
+    }
+    assert_eq!(n_known(), CAPACITY);
+    let most = (CAPACITY * (4 * LONGEST + PER_WRITE)) as u64;
+    assert_eq!((account.view().own_writes, account.view().refused), (most, 0));
+    // The same write once more.
+    write(&"u".repeat(LONGEST), format!("{:0LONGEST$}", CAPACITY - 1));
+    assert_eq!((n_known(), account.view().own_writes), (CAPACITY, most));
+
+    // Without room in the account it is not known, and its notification is delivered.
+    let mut rig = Rig::new().await;
+    rig.own.charge_to(&HostBytes::new(100));
+    rig.write("n/a", true);
+    assert_eq!(rig.next().await, Decision::Deliver);
 }

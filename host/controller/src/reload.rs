@@ -349,6 +349,9 @@ impl Reload {
             let path = error.path().to_owned();
             let recorded = RecordedError { time: Timestamp::now(), message: message.clone() };
             let plugin = self.plugins.values().find(|plugin| plugin.newest.0.path == path);
+            // The path may be that of a folder, whose plugins keep running.
+            let mut affected = self.plugins.values().filter(|it| it.newest.0.path.starts_with(&path));
+            let older_version_serves = affected.any(|it| it.slot.active.get().is_some());
             // An empty folder is worth a report only when the host starts.
             let was_emptied = matches!(error, config::Error::EmptyFolder { .. }) && self.has_read_files;
             if plugin.is_none() && !was_emptied {
@@ -363,7 +366,7 @@ impl Reload {
                     file: path.display().to_string(),
                     message: message.clone(),
                     hint: None,
-                    older_version_serves: plugin.is_some_and(|it| it.slot.active.get().is_some()),
+                    older_version_serves,
                 });
             }
             reported.insert(path, message);

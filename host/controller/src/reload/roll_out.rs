@@ -328,7 +328,8 @@ impl RollOut {
                 if watched.is_staged {
                     let state = host.state.clone();
                     let quarantine = slot.quarantine.lock().clone().unwrap_or_default();
-                    let promote = move || state.promote(&watched.version.file, &quarantine);
+                    let promote =
+                        move || state.promote(watched.version.id, &watched.version.file, &quarantine);
                     let promoted = host.tasks.blocking(promote).await;
                     self.report_trouble(promoted.and_then(Result::err));
                 }

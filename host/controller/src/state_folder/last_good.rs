@@ -118,14 +118,32 @@ impl StateFolder {
         files::write_checked(&path, &text)
     }
 
-    /// Makes the version that was staged last the last good one. The one before is kept, too, unless it is in
-    /// quarantine or cannot be read: then the good one before that stays.
-    pub(crate) fn promote(&self, file: &PluginFile, quarantine: &Quarantine) -> Result<(), Error> {
+    /// Makes the version that was staged last the last good one, if it is this one. The one before is kept,
+    /// too, unless it is in quarantine or cannot be read: then the good one before that stays.
+    pub(crate) fn promote(
+        &self,
+        id: VersionId,
+        file: &PluginFile,
+        quarantine: &Quarantine,
+    ) -> Result<(), Error> {
         let Some(place) = self.place(&file.name, &file.path) else { return Ok(()) };
         let [from, to, before] = [CANDIDATE, GOOD, PREVIOUS].map(|extension| place.manifest(extension));
-        let is_good = matches!(read_manifest(&to), Ok(Some((_, kept, digest)))
-            if quarantine.find(VersionId::of(digest, &kept)).is_none());
-        if is_good {
+        let id_in = |path: &Path| -> Result<Option<VersionId>, Error> {
+            Ok(read_manifest(path)?.map(|(_, kept, digest)| VersionId::of(digest, &kept)))
+        };
+        let good = id_in(&to).unwrap_or_default();
+        if good == Some(id) {
+            // By another host with the same folder.
+            return Ok(());
+        }
+        if id_in(&from)? != Some(id) {
+            return Err(Error::damaged(
+                &from,
+                "the version that passed its probation is not in it. Does another host use this folder? \
+                 Fix: name a folder of its own with --state-dir",
+            ));
+        }
+        if good.is_some_and(|good| quarantine.find(good).is_none()) {
             // An operator may go back to it. Without it the new one is still kept.
             let _ = fs::rename(&to, before);
         }

@@ -26,7 +26,7 @@ fn id_of(file: &PluginFile, bytes: &[u8]) -> VersionId {
 
 fn keep(state: &StateFolder, file: &PluginFile, bytes: &[u8]) {
     state.stage(file, "1.0.0", Digest::of(bytes), bytes).unwrap();
-    state.promote(file, &Quarantine::default()).unwrap();
+    state.promote(id_of(file, bytes), file, &Quarantine::default()).unwrap();
 }
 
 fn last_good(state: &StateFolder) -> Result<Option<LastGood>, Error> {
@@ -56,7 +56,7 @@ fn a_version_is_kept_with_its_file_and_only_after_its_probation() {
 
     state.stage(&file("a: 2"), "2.0.0", Digest::of(b"two"), b"two").unwrap();
     assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"one", "the other one is on probation");
-    state.promote(&file("a: 2"), &Quarantine::default()).unwrap();
+    state.promote(id_of(&file("a: 2"), b"two"), &file("a: 2"), &Quarantine::default()).unwrap();
     // As after a restart.
     let state = StateFolder::new(Some(dir.path().to_owned()));
     assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"two");
@@ -75,6 +75,32 @@ fn a_version_is_kept_with_its_file_and_only_after_its_probation() {
 }
 
 #[test]
+fn promise_6_two_hosts_with_one_folder_keep_the_good_version() {
+    let (_dir, state) = kept();
+    let promote = |bytes: &[u8]| {
+        let id = id_of(&file("a: 1"), bytes);
+        state.promote(id, &file("a: 1"), &Quarantine::default())
+    };
+    // Both stage the same version, and promote it one after the other.
+    for _ in 0..2 {
+        state.stage(&file("a: 1"), "2.0.0", Digest::of(b"two"), b"two").unwrap();
+    }
+    promote(b"two").unwrap();
+    promote(b"two").unwrap();
+    assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"two");
+    let two = id_of(&file("a: 1"), b"two");
+    let (before, _) = state.last_good("p", Path::new("plugins/p.yaml"), |id| id != two);
+    assert_eq!(before.unwrap().bytes, b"one");
+    // Another host staged another version meanwhile.
+    state.stage(&file("a: 1"), "3.0.0", Digest::of(b"three"), b"three").unwrap();
+    state.stage(&file("a: 1"), "4.0.0", Digest::of(b"four"), b"four").unwrap();
+    let error = promote(b"three").unwrap_err().to_string();
+    let why = error.split_once(".candidate").unwrap().1;
+    insta::assert_snapshot!(why, @" cannot be used: the version that passed its probation is not in it. Does another host use this folder? Fix: name a folder of its own with --state-dir");
+    assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"two");
+}
+
+#[test]
 fn promise_6_a_version_in_quarantine_does_not_replace_the_good_one_before() {
     let (_dir, state) = kept();
     keep(&state, &file("a: 1"), b"two");
@@ -82,7 +108,7 @@ fn promise_6_a_version_in_quarantine_does_not_replace_the_good_one_before() {
     let mut quarantine = Quarantine::default();
     quarantine.add(id_of(&file("a: 1"), b"two"), "2.0.0", "d", "an operator asked", "now".to_owned());
     state.stage(&file("a: 1"), "3.0.0", Digest::of(b"three"), b"three").unwrap();
-    state.promote(&file("a: 1"), &quarantine).unwrap();
+    state.promote(id_of(&file("a: 1"), b"three"), &file("a: 1"), &quarantine).unwrap();
     assert_eq!(last_good(&state).unwrap().unwrap().bytes, b"three");
     let bad = id_of(&file("a: 1"), b"three");
     let may_be_used = |id| id != bad && quarantine.find(id).is_none();

@@ -50,3 +50,22 @@ async fn a_plugin_loads_once_its_missing_component_exists() {
     rig.serves("hello", 2).await;
     rig.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plugins_whose_folder_is_gone_keep_running() {
+    let rig = Rig::start().await;
+    rig.plugin("hello", "hello-rust");
+    rig.serves("hello", 1).await;
+    rig.rename("plugins", "elsewhere");
+    let line = refused(&rig, "cannot be read").await;
+    assert!(line["file"].as_str().unwrap().ends_with("plugins"), "{line}");
+    assert_eq!(line["older-version-serves"], true);
+    rig.create("a").await;
+    received::until_current(&rig, "hello", 1).await;
+    rig.rename("elsewhere", "plugins");
+    rig.plugin("other", "hello-c");
+    rig.serves("other", 1).await;
+    let count = |event: &str| rig.lines().iter().filter(|line| line["event"] == event).count();
+    assert_eq!((count("plugin-loaded"), count("plugin-unloaded")), (2, 0));
+    rig.end().await;
+}

@@ -136,6 +136,12 @@ impl Rig {
         fs::remove_file(self.folder.path().join(format!("plugins/{name}.yaml"))).unwrap();
     }
 
+    /// Renames a file or folder beside the components.
+    pub(crate) fn rename(&self, from: &str, to: &str) {
+        let at = |name: &str| self.folder.path().join(name);
+        fs::rename(at(from), at(to)).unwrap();
+    }
+
     /// Waits for a line that satisfies the predicate, and returns the first such line.
     #[track_caller]
     pub(crate) fn line(&self, is_it: impl Fn(&Value) -> bool) -> impl Future<Output = Value> {

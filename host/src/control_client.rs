@@ -143,10 +143,7 @@ impl ControlClient {
         };
         let error = anyhow::anyhow!(error);
         let failure = if status.is_server_error() { Failure::running(error) } else { Failure::caller(error) };
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        failure.hint_if(hint)
     }
 
     fn parse<T: DeserializeOwned>(&self, answer: &[u8]) -> Result<T, Failure> {

@@ -58,6 +58,15 @@ impl Failure {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
+    /// Adds a hint, if there is one.
+    #[must_use]
+    pub(crate) fn hint_if(self, hint: Option<impl Display>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// Adds a context in front of the error.
     #[must_use]
     pub(crate) fn context(self, context: impl Display) -> Self {

@@ -3,7 +3,7 @@
 //! Other kinds of files are errors: opening a FIFO waits for another process, and `/dev/zero` has no end. A
 //! file system that does not respond still blocks, so call these functions outside the runtime's own threads.
 
-use std::fs::{FileType, Metadata, OpenOptions};
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -52,13 +52,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
 
 /// Does the same as [`read`]; also returns the metadata after the last byte was read.
 pub fn read_with_metadata(path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata), Error> {
-    // Check the kind before the file is opened: opening a device may have effects.
-    check(&std::fs::metadata(path)?, limit)?;
-    // The path may point to another file by now: with these flags opening a FIFO does not wait for a writer.
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let before = file.metadata()?;
-    check(&before, limit)?;
+    let (file, before) = open_bounded(path, limit)?;
     // One more byte, so that the end is found without growing.
     let mut bytes = Vec::with_capacity(usize::try_from(before.len() + 1).unwrap_or_default());
     (&file).take(limit + 1).read_to_end(&mut bytes)?;
@@ -66,6 +60,22 @@ pub fn read_with_metadata(path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata)
     check(&after, limit)?;
     let is_whole = bytes.len() as u64 == after.len() && Stamp::from(&before) == Stamp::from(&after);
     if is_whole { Ok((bytes, after)) } else { Err(Error::Changing) }
+}
+
+/// Opens a regular file of any length.
+pub fn open(path: &Path) -> Result<File, Error> {
+    open_bounded(path, u64::MAX).map(|(file, _)| file)
+}
+
+fn open_bounded(path: &Path, limit: u64) -> Result<(File, Metadata), Error> {
+    // Check the kind before the file is opened: opening a device may have effects.
+    check(&std::fs::metadata(path)?, limit)?;
+    // The path may point to another file by now: with these flags opening a FIFO does not wait for a writer.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    check(&metadata, limit)?;
+    Ok((file, metadata))
 }
 
 fn check(metadata: &Metadata, limit: u64) -> Result<(), Error> {
@@ -151,6 +161,8 @@ mod tests {
         assert_eq!(refusal(&at("socket")), "it is a socket, and only regular files are read");
         std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
         assert!(read(&at("dangling"), 4).unwrap_err().is_not_found());
+        assert!(matches!(open(&at("link")), Err(Error::NotRegular("a FIFO"))));
+        assert_eq!(open(&at("file")).unwrap().metadata().unwrap().len(), 5);
         // The metadata of this regular file has not its real length.
         assert!(matches!(read(Path::new("/proc/self/stat"), 1 << 20), Err(Error::Changing)));
     }

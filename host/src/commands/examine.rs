@@ -10,7 +10,7 @@ use oarlock_controller::{
 };
 use oarlock_plugin::{
     Component, Engine, EngineConfig, Limits,
-    component::MAX_COMPONENT_BYTES,
+    component::{self, MAX_COMPONENT_BYTES},
     contract::{Description, Level},
     describe::describe,
     guest,
@@ -18,6 +18,8 @@ use oarlock_plugin::{
 };
 
 use crate::failure::Failure;
+
+const NAME_A_COMPONENT: &str = "name a component, which is a .wasm file";
 
 /// A component and its description.
 pub(super) struct Examined {
@@ -43,6 +45,25 @@ pub(super) fn engine(config: EngineConfig) -> Result<Engine, Failure> {
     Engine::new(config).map_err(Failure::running)
 }
 
+/// Reads and compiles the component at a path.
+pub(super) async fn compile(engine: &Engine, path: &Path) -> Result<Component, Failure> {
+    let shown = path.display();
+    let bytes = regular_file::read(path, MAX_COMPONENT_BYTES as u64).map_err(|error| {
+        let hint = match &error {
+            regular_file::Error::NotRegular(_) => Some(NAME_A_COMPONENT),
+            error if error.is_not_found() => Some("build the component first, or check the path"),
+            _ => None,
+        };
+        let failure = Failure::caller(anyhow::Error::new(error).context(format!("{shown} cannot be read")));
+        failure.hint_if(hint)
+    })?;
+    Component::compile(engine, bytes).await.map_err(|error| {
+        // The other messages name the remedy.
+        let hint = matches!(error, component::Error::NotWasm { .. }).then_some(NAME_A_COMPONENT);
+        Failure::caller(anyhow::Error::new(error).context(shown.to_string())).hint_if(hint)
+    })
+}
+
 /// Compiles the component at a path and asks it for its description.
 pub(super) async fn examine(
     engine: &Engine,
@@ -52,17 +73,7 @@ pub(super) async fn examine(
     limits: Limits,
 ) -> Result<Examined, Failure> {
     let shown = component.display();
-    let bytes = regular_file::read(component, MAX_COMPONENT_BYTES as u64).map_err(|error| {
-        let hint = error.is_not_found().then_some("build the component first, or check the path");
-        let failure = Failure::caller(anyhow::Error::new(error).context(format!("{shown} cannot be read")));
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
-    })?;
-    let component = Component::compile(engine, bytes)
-        .await
-        .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
+    let component = compile(engine, component).await?;
     let log = Arc::new(GuestLog::new(Arc::from(name), 1, limits.log_lines_per_second, Arc::new(Stderr)));
     let description = describe(&component, Arc::new(config.into()), limits, log)
         .await

@@ -1,13 +1,12 @@
 //! `oarlock plugin replay`: runs a component as a record says, without a cluster.
 
-use std::{fs::File, io::Write as _, path::Path, time::Duration};
+use std::{io::Write as _, path::Path, time::Duration};
 
 use oarlock_controller::{regular_file, report::OneLine};
 use oarlock_plugin::{
-    Component, EngineConfig,
-    component::MAX_COMPONENT_BYTES,
-    record::{Call, Ended, Reader},
-    replay::{self, Difference, Options, Report, Step, shorten},
+    EngineConfig,
+    record::{self, Call, Ended, Reader},
+    replay::{self, Difference, Options, ReplayError, Report, Step, shorten},
 };
 
 use super::examine;
@@ -19,15 +18,10 @@ use crate::{
 pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded {
     let ReplayArgs { record, component, call, keep_going, ignore, print, output } = args;
     let engine = examine::engine(engine)?;
-    let unusable =
-        |path: &Path, error: anyhow::Error| Failure::caller(error.context(path.display().to_string()));
-    let file = File::open(&record).map_err(|error| unusable(&record, error.into()))?;
-    let mut reader =
-        Reader::new(std::io::BufReader::new(file)).map_err(|error| unusable(&record, error.into()))?;
-    let bytes = regular_file::read(&component, MAX_COMPONENT_BYTES as u64)
-        .map_err(|error| unusable(&component, error.into()))?;
-    let component =
-        Component::compile(&engine, bytes).await.map_err(|error| unusable(&component, error.into()))?;
+    let file = regular_file::open(&record).map_err(|error| unreadable(&record, error))?;
+    let mut reader = Reader::new(std::io::BufReader::new(file))
+        .map_err(|error| unusable(&record, ReplayError::Record(error)))?;
+    let component = examine::compile(&engine, &component).await?;
 
     let options = Options { until: call, keep_going, ignore };
     let mut text = String::new();
@@ -45,7 +39,7 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
     };
     let report = Box::pin(replay::replay(&mut reader, &component, &options, each))
         .await
-        .map_err(|error| unusable(&record, error.into()))?;
+        .map_err(|error| unusable(&record, error))?;
     match output {
         ReplayOutput::Human => text.push_str(&shown(&report)),
         ReplayOutput::Json => {
@@ -54,13 +48,61 @@ pub(crate) async fn run(args: ReplayArgs, engine: EngineConfig) -> CommandEnded 
         }
     }
     std::io::stdout().write_all(text.as_bytes()).map_err(Failure::running)?;
-    match report.differences.len() {
-        0 => Ok(()),
-        n => Err(Failure::running(anyhow::anyhow!(
-            "the component differs from the record in {n} {}",
-            if n == 1 { "place" } else { "places" }
-        ))),
-    }
+    differing(&report)
+}
+
+/// Returns the failure of a component that differs from its record.
+fn differing(report: &Report) -> CommandEnded {
+    let Some(first) = report.differences.first() else { return Ok(()) };
+    let n = report.differences.len();
+    let places = if n == 1 { "place" } else { "places" };
+    let error = anyhow::anyhow!("the component differs from the record in {n} {places}");
+    Err(Failure::running(error).hint_if(match first.call {
+        0 => None,
+        call => Some(format!("`--call {call}` prints everything about the first call that differs")),
+    }))
+}
+
+/// Returns the failure of a record that cannot be read.
+fn unreadable(path: &Path, error: regular_file::Error) -> Failure {
+    let hint = match &error {
+        regular_file::Error::NotRegular("a folder") => Some("name one of its files, such as NAME.record"),
+        regular_file::Error::NotRegular(_) => Some("name the file that a host wrote with --record"),
+        error if error.is_not_found() => {
+            Some("check the path; `oarlock dev PLUGIN --record FILE` writes a record")
+        }
+        _ => None,
+    };
+    let error = anyhow::Error::new(error).context(format!("the record {} cannot be read", path.display()));
+    Failure::caller(error).hint_if(hint)
+}
+
+/// Returns the failure of a record that cannot be replayed.
+fn unusable(path: &Path, error: ReplayError) -> Failure {
+    let hint = match &error {
+        ReplayError::Record(record::Error::NotARecord) => {
+            "name the record first and then the component: `oarlock plugin replay RECORD COMPONENT`"
+        }
+        ReplayError::Record(record::Error::OtherVersion { .. }) | ReplayError::OtherContract { .. } => {
+            "replay it with the version of oarlock that recorded it"
+        }
+        ReplayError::Record(record::Error::Io(_)) => "check the disk, or copy the record again",
+        ReplayError::Record(record::Error::Damaged { .. })
+        | ReplayError::NoFile
+        | ReplayError::Limits { .. }
+        | ReplayError::TooManyInstances
+        | ReplayError::StartsTooLarge => {
+            "copy the record again from where the host wrote it, or record again; `--call N` replays the \
+             calls before the damage"
+        }
+    };
+    let error = match error {
+        ReplayError::Record(error) => {
+            anyhow::anyhow!("the record {} {:#}", path.display(), anyhow::Error::new(error))
+        }
+        error => anyhow::Error::new(error).context(path.display().to_string()),
+    };
+    Failure::caller(error).hint(hint)
 }
 
 /// Returns one line about a call.
@@ -193,6 +235,38 @@ mod tests {
         report.notes.clear();
         report.skipped = 2;
         insta::assert_snapshot!(shown(&report), @"mirror: 7 calls, 31 imports: equal, 2 calls skipped: the record lacks a part of them");
+    }
+
+    #[test]
+    fn a_component_that_differs_is_an_error_that_says_how_to_see_more() {
+        let report = |differences| Report {
+            plugin: "mirror".to_owned(),
+            exact: true,
+            calls: 7,
+            imports: 31,
+            skipped: 0,
+            differences,
+            notes: Vec::new(),
+        };
+        let difference = |call| Difference {
+            call,
+            instance: 1,
+            function: "on-add".to_owned(),
+            import: None,
+            at: "answer".to_owned(),
+            recorded: "1".to_owned(),
+            actual: "2".to_owned(),
+            comparable: true,
+        };
+        assert!(differing(&report(Vec::new())).is_ok());
+        let said = |calls: &[u64]| {
+            differing(&report(calls.iter().map(|call| difference(*call)).collect())).unwrap_err().text()
+        };
+        insta::assert_snapshot!(said(&[7, 9]), @"
+        the component differs from the record in 2 places
+        hint: `--call 7` prints everything about the first call that differs
+        ");
+        insta::assert_snapshot!(said(&[0]), @"the component differs from the record in 1 place");
     }
 
     #[test]

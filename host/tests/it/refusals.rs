@@ -106,3 +106,59 @@ fn every_bad_file_is_reported() {
            ./b.toml:1:8: invalid type: integer `1`, expected a string
     ");
 }
+
+#[test]
+fn a_record_or_component_that_cannot_be_replayed_is_refused_with_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("text.txt", b"some text");
+    write("empty.record", b"OARLKREC\x01\0\0\0");
+    write("next.record", b"OARLKREC\x02\0\0\0");
+    write("damaged.record", b"OARLKREC\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff");
+    write("core.wasm", b"\0asm\x01\0\0\0");
+    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("fifo")).status().unwrap().success());
+    let traps = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/guests/traps.wasm");
+    assert!(traps.exists(), "{} is missing: run `cargo xtask guests` first", traps.display());
+    std::fs::copy(traps, folder.path().join("traps.wasm")).unwrap();
+    let mut errors = String::new();
+    for (record, component) in [
+        ("absent.record", "traps.wasm"),
+        (".", "traps.wasm"),
+        ("fifo", "traps.wasm"),
+        ("traps.wasm", "empty.record"),
+        ("next.record", "traps.wasm"),
+        ("damaged.record", "traps.wasm"),
+        ("empty.record", "traps.wasm"),
+        ("empty.record", "absent.wasm"),
+        ("empty.record", "."),
+        ("empty.record", "text.txt"),
+        ("empty.record", "core.wasm"),
+    ] {
+        let said = run(folder.path(), &["plugin", "replay", record, component]);
+        assert_eq!(said.code, Some(2), "{record} {component}: {}", said.stderr);
+        errors.push_str(&said.stderr);
+    }
+    insta::assert_snapshot!(errors, @r"
+    error: the record absent.record cannot be read: No such file or directory (os error 2)
+    hint:  check the path; `oarlock dev PLUGIN --record FILE` writes a record
+    error: the record . cannot be read: it is a folder, and only regular files are read
+    hint:  name one of its files, such as NAME.record
+    error: the record fifo cannot be read: it is a FIFO, and only regular files are read
+    hint:  name the file that a host wrote with --record
+    error: the record traps.wasm is not a record: it does not begin with OARLKREC
+    hint:  name the record first and then the component: `oarlock plugin replay RECORD COMPONENT`
+    error: the record next.record is a record in version 2 of the format; this oarlock reads version 1
+    hint:  replay it with the version of oarlock that recorded it
+    error: the record damaged.record is damaged at byte 12: a block of 4294967295 bytes, unpacked 4294967295
+    hint:  copy the record again from where the host wrote it, or record again; `--call N` replays the calls before the damage
+    error: empty.record: the record is damaged: its first entry does not say what it is
+    hint:  copy the record again from where the host wrote it, or record again; `--call N` replays the calls before the damage
+    error: absent.wasm cannot be read: No such file or directory (os error 2)
+    hint:  build the component first, or check the path
+    error: . cannot be read: it is a folder, and only regular files are read
+    hint:  name a component, which is a .wasm file
+    error: text.txt: not WebAssembly: the file does not begin with \0asm (it begins with some tex)
+    hint:  name a component, which is a .wasm file
+    error: core.wasm: a core WebAssembly module, not a component: build for the component model (link with wasm-component-ld, or run `wasm-tools component new` on it)
+    ");
+}

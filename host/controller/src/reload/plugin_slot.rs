@@ -157,7 +157,7 @@ impl PluginSlot {
         let event = HostEvent::PluginRefused {
             file: file.path.display().to_string(),
             message,
-            hint: error.hint(),
+            hint: error.hint(&self.name),
             older_version_serves: active.is_some(),
         };
         reporter.about(&self.name, number).report(event);

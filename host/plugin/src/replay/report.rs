@@ -86,12 +86,9 @@ pub enum ReplayError {
         MOST_START_BYTES >> 20
     )]
     StartsTooLarge,
-    /// The engine cannot link the component.
-    #[error("the component cannot be replayed: {0}")]
-    Component(String),
     /// A recorded value does not have the type of this contract.
     #[error(
-        "call {call}, {function}: the recorded {what} does not fit the contract of this oarlock: {reason}; replay it with the version that recorded it"
+        "call {call}, {function}: the recorded {what} does not fit the contract of this oarlock: {reason}"
     )]
     OtherContract {
         /// The number of the call.

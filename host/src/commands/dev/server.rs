@@ -179,8 +179,5 @@ fn explain(error: oarlock_control_plane::Error) -> Failure {
         Error::NotRunnable { .. } | Error::Missing { .. } | Error::PortInUse { .. } => Failure::caller(error),
         _ => Failure::running(error),
     };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    failure.hint_if(hint)
 }

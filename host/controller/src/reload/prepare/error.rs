@@ -5,7 +5,7 @@ use oarlock_plugin::{component, contract, describe::DescribeError};
 use crate::generations::GenerationState;
 use crate::informers::Refused;
 use crate::state_folder::Entry;
-use crate::{plan, provision, regular_file};
+use crate::{plan, provision, regular_file, shadow};
 
 /// Why a version of a plugin is not switched to.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +45,16 @@ pub(in crate::reload) enum Error {
 // === impl Error ===
 
 impl Error {
-    /// Returns what the operator can do about it, where the message does not say that already.
-    pub(in crate::reload) fn hint(&self) -> Option<String> {
+    /// Returns what the operator can do about it, where the message does not say that already. `plugin` is
+    /// the name of the plugin, or of its shadow.
+    pub(in crate::reload) fn hint(&self, plugin: &str) -> Option<String> {
         match self {
-            Self::Read { source, .. } if source.is_not_found() => Some(
-                "build it, or correct `component` in the plugin's file (a path relative to that file)"
-                    .to_owned(),
-            ),
+            Self::Read { source, .. } if source.is_not_found() => {
+                let key = if shadow::serving_of(plugin).is_some() { "shadow" } else { "component" };
+                Some(format!(
+                    "build it, or correct `{key}` in the plugin's file (a path relative to that file)"
+                ))
+            }
             Self::Describe(DescribeError::Refused(_)) => {
                 Some("correct `config` in the plugin's file".to_owned())
             }
@@ -105,5 +108,20 @@ fn message(error: &contract::Error) -> &str {
         | contract::Error::NotSynced(text)
         | contract::Error::LimitExceeded(text)
         | contract::Error::Suspended(text) => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn the_hint_for_a_missing_component_names_the_key_of_the_file_that_names_it() {
+        let missing = io::Error::from(io::ErrorKind::NotFound);
+        let error = Error::Read { path: "next.wasm".to_owned(), source: missing.into() };
+        insta::assert_snapshot!(error.hint("hello").unwrap(), @"build it, or correct `component` in the plugin's file (a path relative to that file)");
+        insta::assert_snapshot!(error.hint("hello.shadow").unwrap(), @"build it, or correct `shadow` in the plugin's file (a path relative to that file)");
     }
 }

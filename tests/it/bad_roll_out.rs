@@ -75,13 +75,12 @@ async fn event(host: &mut HostProcess, event: &str, is_it: impl Fn(&Value) -> bo
 /// Waits until a version with this digest serves and received this object.
 async fn serves(host: &mut HostProcess, digest: &Value, object: &str) -> anyhow::Result<()> {
     let loaded = event(host, "plugin-loaded", |line| line["digest"] == *digest).await?;
-    let is_received = |line: &Value| {
-        line["generation"] == loaded["generation"]
-            && line["message"] == "notified"
-            && line["pairs"]["name"] == object
-    };
-    event(host, "guest-log", is_received).await?;
-    Ok(())
+    let key = format!("default/{object}");
+    host.wait_for("the object", |printed| {
+        let mut reported = printed.notifications.iter().map(|it| &it.notification);
+        reported.find(|it| loaded["generation"] == it.generation && it.key == key).map(|_| ())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,15 +86,28 @@ pub enum ViolationKind {
     },
 }
 
+/// Where the chains of one subscription ended, when everything so far was checked. A check goes on from
+/// there, with later notifications only.
+#[derive(Clone, Debug, Default)]
+pub struct Ends(BTreeMap<String, End>);
+
+#[derive(Clone, Debug)]
+struct End {
+    generation: u64,
+    knows_object: bool,
+    /// The uid and resourceVersion of the newest version that the plugin ever received.
+    newest: (String, String),
+}
+
 /// The state of one chain.
 #[derive(Default)]
-struct Chain<'a> {
-    generation: u64,
+struct Chain {
+    /// The generation that received the last notification.
+    generation: Option<u64>,
     /// Index into the history of the version that the plugin knows, if it knows the object.
     known: Option<usize>,
     /// Index of the newest version that the plugin ever received.
     newest: Option<usize>,
-    last: Option<&'a ReceivedNotification>,
 }
 
 /// Returns every violation for one subscription; none if the plugin received what it should.
@@ -104,6 +117,21 @@ pub fn check(
     history: &History,
     received: &[ReceivedNotification],
 ) -> Vec<Violation> {
+    check_from(&Ends::default(), subscription, history, received).err().unwrap_or_default()
+}
+
+/// Goes on with a check. The history begins, for each object, at or before the version where its chain ended
+/// (see [`since_creation`]).
+///
+/// # Errors
+///
+/// Every violation.
+pub fn check_from(
+    ends: &Ends,
+    subscription: &Subscription<'_>,
+    history: &History,
+    received: &[ReceivedNotification],
+) -> Result<Ends, Vec<Violation>> {
     let violation = |key: &str, kind: ViolationKind| Violation {
         plugin: subscription.plugin.to_owned(),
         subscription: subscription.name.to_owned(),
@@ -111,19 +139,22 @@ pub fn check(
         kind,
     };
     let mut violations = Vec::new();
-    let mut chains: BTreeMap<&str, Chain<'_>> = BTreeMap::new();
+    let versions_of = |key: &str| history.get(key).map(Vec::as_slice).unwrap_or_default();
+    let mut chains: BTreeMap<&str, Chain> =
+        ends.0.iter().map(|(key, end)| (key.as_str(), Chain::after(end, versions_of(key)))).collect();
     let is_of_subscription = |received: &&ReceivedNotification| {
         received.plugin == subscription.plugin && received.subscription == subscription.name
     };
     let received = || received.iter().filter(is_of_subscription);
-    let newest_generation = received().map(|received| received.generation).max().unwrap_or(0);
+    let before = chains.values().filter_map(|chain| chain.generation).max();
+    let newest_generation = received().map(|received| received.generation).max().max(before);
     for received in received() {
         let chain = chains.entry(&received.key).or_default();
-        let versions = history.get(&received.key).map(Vec::as_slice).unwrap_or_default();
-        if let Err(kind) = chain.follow(subscription, versions, received) {
+        if let Err(kind) = chain.follow(subscription, versions_of(&received.key), received) {
             violations.push(violation(&received.key, kind));
         }
     }
+    let mut new_ends = Ends::default();
     for (key, versions) in history {
         let chain = chains.remove(key.as_str()).unwrap_or_default();
         let end = versions.last().filter(|end| !end.deleted && (subscription.matches)(&end.object));
@@ -134,9 +165,19 @@ pub fn check(
         if expected != known {
             violations.push(violation(key, ViolationKind::WrongEnd { expected, known }));
         }
+        new_ends.0.extend(chain.end(versions).map(|end| (key.clone(), end)));
     }
     violations.extend(chains.into_keys().map(|key| violation(key, ViolationKind::UnknownObject)));
-    violations
+    if violations.is_empty() { Ok(new_ends) } else { Err(violations) }
+}
+
+/// Returns the index of the version that created the object as it is now, or as it was last.
+///
+/// When all chains have ended at the last version, a check that goes on needs no version before this one.
+#[must_use]
+pub fn since_creation(versions: &[Version]) -> usize {
+    let last = versions.last().map(Version::uid);
+    versions.iter().position(|version| Some(version.uid()) == last).unwrap_or(0)
 }
 
 // === impl Violation ===
@@ -191,19 +232,37 @@ impl fmt::Display for ViolationKind {
 
 // === impl Chain ===
 
-impl<'a> Chain<'a> {
+impl Chain {
+    /// Returns the chain that ended there.
+    fn after(end: &End, versions: &[Version]) -> Self {
+        let End { generation, knows_object, newest: (uid, resource_version) } = end;
+        let is_it =
+            |it: &Version| (it.uid(), it.resource_version()) == (uid.as_str(), resource_version.as_str());
+        let newest = versions.iter().position(is_it);
+        Self { generation: Some(*generation), known: newest.filter(|_| *knows_object), newest }
+    }
+
+    fn end(&self, versions: &[Version]) -> Option<End> {
+        let newest = versions.get(self.newest?)?;
+        Some(End {
+            generation: self.generation?,
+            knows_object: self.known.is_some(),
+            newest: (newest.uid().to_owned(), newest.resource_version().to_owned()),
+        })
+    }
+
     /// Adds the next notification of the object.
     fn follow(
         &mut self,
         subscription: &Subscription<'_>,
         versions: &[Version],
-        notification: &'a ReceivedNotification,
+        notification: &ReceivedNotification,
     ) -> Result<(), ViolationKind> {
-        if self.generation != notification.generation && !subscription.stateless {
+        let before = self.generation.replace(notification.generation);
+        let is_another = before != Some(notification.generation);
+        if is_another && !subscription.stateless {
             self.known = None;
         }
-        self.generation = notification.generation;
-        let before = self.last.replace(notification);
         let received = notification.resource_version.clone();
         let index = self.find(versions, notification)?;
         let matches = versions
@@ -218,7 +277,8 @@ impl<'a> Chain<'a> {
                 let (old, known) = (notification.old_resource_version.clone(), known.map(str::to_owned));
                 return Err(ViolationKind::BrokenChain { received, old, known });
             }
-            Kind::Delete if self.known.is_none() && !self.may_be_left_over(before, notification) => {
+            // A delete of an object that this generation does not know may have waited for an older one.
+            Kind::Delete if self.known.is_none() && !(is_another && self.newest.is_some()) => {
                 return Err(ViolationKind::DeleteOfUnknownObject { received });
             }
             Kind::Add { .. } | Kind::Update if !matches => {
@@ -229,16 +289,6 @@ impl<'a> Chain<'a> {
         }
         self.newest = Some(index);
         Ok(())
-    }
-
-    /// Returns whether a delete of an object that this generation does not know waited for an older
-    /// generation.
-    fn may_be_left_over(
-        &self,
-        before: Option<&ReceivedNotification>,
-        notification: &ReceivedNotification,
-    ) -> bool {
-        self.newest.is_some() && before.is_some_and(|before| before.generation != notification.generation)
     }
 
     /// Finds the version of a notification, at or after the newest version received so far.

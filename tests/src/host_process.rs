@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -25,6 +25,8 @@ const HOST: &str = "OARLOCK_TESTS_HOST";
 pub struct HostProcess {
     child: Child,
     printed: watch::Receiver<Arc<Printed>>,
+    /// Owned by the readers, so that the channel closes when they end.
+    sender: Weak<watch::Sender<Arc<Printed>>>,
     readers: [JoinHandle<()>; 2],
     /// What the host keeps, unless a test names a folder with `--state-dir`.
     _state: TempDir,
@@ -33,12 +35,21 @@ pub struct HostProcess {
 /// The output of a host so far.
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
-    /// Lines of standard output.
+    /// Lines of standard output, without the notifications that guests report.
     pub lines: Vec<Arc<Value>>,
-    /// When each of these lines was read.
-    pub read_at: Vec<Instant>,
+    /// The notifications that guests report.
+    pub notifications: Vec<Arc<Reported>>,
     /// Lines of standard error.
     pub errors: Vec<String>,
+}
+
+/// A notification that a guest reported.
+#[derive(Clone, Debug)]
+pub struct Reported {
+    /// The notification.
+    pub notification: ReceivedNotification,
+    /// When the line was read.
+    pub read_at: Instant,
 }
 
 /// Returns the path of a binary that was built beside the one that runs, or of the host that the environment
@@ -107,28 +118,45 @@ impl HostProcess {
         let stderr = child.stderr.take().context("stderr is piped")?;
         let (sender, printed) = watch::channel(Arc::new(Printed::default()));
         let sender = Arc::new(sender);
-        let errors = sender.clone();
+        let (errors, weak) = (sender.clone(), Arc::downgrade(&sender));
         let readers = [
             each_line(stdout, move |line| {
                 // A line that is not JSON is kept as text, so that a test can show it.
                 let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                let read_at = Instant::now();
+                // Millions of notifications are kept, so they are not kept as JSON.
+                let received = ReceivedNotification::parse(&value);
+                let reported = received.map(|notification| Arc::new(Reported { notification, read_at }));
                 sender.send_modify(|printed| {
                     let printed = Arc::make_mut(printed);
-                    printed.lines.push(Arc::new(value));
-                    printed.read_at.push(Instant::now());
+                    match reported {
+                        Some(reported) => printed.notifications.push(reported),
+                        None => printed.lines.push(Arc::new(value)),
+                    }
                 });
             }),
             each_line(stderr, move |line| {
                 errors.send_modify(|printed| Arc::make_mut(printed).errors.push(line));
             }),
         ];
-        Ok(Self { child, printed, readers, _state: state })
+        Ok(Self { child, printed, sender: weak, readers, _state: state })
     }
 
     /// Returns the output so far.
     #[must_use]
     pub fn printed(&self) -> Arc<Printed> {
         self.printed.borrow().clone()
+    }
+
+    /// Forgets the first `n` notifications, so that a long run needs no more memory than a short one.
+    pub fn forget_notifications(&self, n: usize) {
+        // Without the readers the host has ended, and prints no more.
+        if let Some(sender) = self.sender.upgrade() {
+            sender.send_modify(|printed| {
+                let notifications = &mut Arc::make_mut(printed).notifications;
+                notifications.drain(..n.min(notifications.len()));
+            });
+        }
     }
 
     /// Waits until `found` returns something for the output so far.
@@ -220,7 +248,7 @@ impl Printed {
     /// Returns the notifications that the guests report.
     #[must_use]
     pub fn received(&self) -> Vec<ReceivedNotification> {
-        self.lines.iter().filter_map(|line| ReceivedNotification::parse(line)).collect()
+        self.notifications.iter().map(|reported| reported.notification.clone()).collect()
     }
 
     /// Returns the lines with this value of `event`.

@@ -14,6 +14,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use crate::chain_check::since_creation;
+
 /// The versions of each object, in the order of the watch.
 pub type History = BTreeMap<String, Vec<Version>>;
 
@@ -87,6 +89,17 @@ impl Recorder {
         match &recorded.failure {
             Some(failure) => bail!("the recorder lost its watch: {failure}"),
             None => Ok(recorded.history.clone()),
+        }
+    }
+
+    /// Forgets what nobody needs who has checked this history: the versions before the last creation of each
+    /// object. Later versions stay.
+    pub fn forget(&self, checked: &History) {
+        let mut recorded = self.recorded.lock();
+        for (key, versions) in checked {
+            if let Some(recorded) = recorded.history.get_mut(key) {
+                recorded.drain(..since_creation(versions).min(recorded.len()));
+            }
         }
     }
 }

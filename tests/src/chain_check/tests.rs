@@ -117,3 +117,62 @@ fn a_new_generation_must_receive_every_object_again_unless_it_is_stateless() {
     let stateless = Subscription { stateless: true, ..subscription() };
     assert_eq!(check(&stateless, &history, &taken_over), []);
 }
+
+#[test]
+fn a_check_goes_on_where_it_ended() {
+    let all = history(&[("1", false), ("2", false), ("3", true)]);
+    let to_two = history(&[("1", false), ("2", false)]);
+    let go_on = |ends: &Ends, history: &History, received: &[ReceivedNotification]| {
+        let kinds = |violations: Vec<Violation>| violations.into_iter().map(|it| it.kind).collect::<Vec<_>>();
+        check_from(ends, &subscription(), history, received).map_err(kinds)
+    };
+    let first = [received(1, ADD, "1", None), received(1, Kind::Update, "2", Some("1"))];
+    let ends = go_on(&Ends::default(), &to_two, &first).expect("the first part is whole");
+
+    // Nothing more was received, and nothing more happened.
+    assert!(go_on(&ends, &to_two, &[]).is_ok());
+    let missing = ViolationKind::WrongEnd { expected: None, known: Some(text("2")) };
+    assert_eq!(go_on(&ends, &all, &[]).err(), Some(vec![missing]));
+    let gap = [received(1, Kind::Update, "2", Some("1"))];
+    assert!(matches!(
+        go_on(&ends, &to_two, &gap).err().as_deref(),
+        Some([ViolationKind::BrokenChain { .. }])
+    ));
+    let again = [received(1, ADD, "2", None)];
+    let known = ViolationKind::AddOfKnownObject { received: text("2") };
+    assert_eq!(go_on(&ends, &to_two, &again).err(), Some(vec![known]));
+
+    let deleted = go_on(&ends, &all, &[received(1, Kind::Delete, "3", None)]).expect("the rest is whole");
+    // Left over of the generation before; nothing else may come of an object that is gone.
+    assert!(go_on(&deleted, &all, &[received(2, Kind::Delete, "3", None)]).is_ok());
+    assert!(go_on(&deleted, &all, &[received(1, Kind::Delete, "3", None)]).is_err());
+}
+
+#[test]
+fn a_new_generation_must_receive_every_object_again_also_where_a_check_goes_on() {
+    let mut history = history(&[("1", false)]);
+    let of_b =
+        Version { deleted: false, object: json!({"metadata": {"uid": "b", "resourceVersion": "2"}}).into() };
+    history.insert("n/b".to_owned(), vec![of_b]);
+    let b = |generation: u64| ReceivedNotification {
+        key: "n/b".into(),
+        uid: "b".into(),
+        ..received(generation, INITIAL, "2", None)
+    };
+    let first = [received(1, ADD, "1", None), b(1)];
+    let ends = check_from(&Ends::default(), &subscription(), &history, &first).expect("it is whole");
+    let half = check_from(&ends, &subscription(), &history, &[b(2)]).expect_err("n/a is missing");
+    assert_eq!(half.iter().map(|it| it.key.as_str()).collect::<Vec<_>>(), ["n/a"]);
+    let whole = [b(2), received(2, INITIAL, "1", None)];
+    assert!(check_from(&ends, &subscription(), &history, &whole).is_ok());
+}
+
+#[test]
+fn versions_before_the_last_creation_are_not_needed() {
+    let version =
+        |uid: &str, deleted: bool| Version { deleted, object: json!({"metadata": {"uid": uid}}).into() };
+    let versions = [version("a", false), version("a", true), version("b", false), version("b", true)];
+    assert_eq!(since_creation(&versions), 2);
+    assert_eq!(since_creation(&versions[..2]), 0);
+    assert_eq!(since_creation(&[]), 0);
+}

@@ -1,12 +1,14 @@
 //! A host process with three good plugins over an embedded API server, and the writes and the judge.
 
+mod judge;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use futures::{StreamExt, TryStreamExt};
 use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
@@ -22,9 +24,9 @@ use tokio::task::JoinHandle;
 use super::cases::Case;
 use super::process::Resources;
 use super::troubles;
-use crate::chain_check::{Subscription, Violation, ViolationKind, check};
+use crate::chain_check::Ends;
 use crate::cluster::Cluster;
-use crate::host_process::{HostProcess, binary, checkout};
+use crate::host_process::{HostProcess, Reported, binary, checkout};
 use crate::recorder::Recorder;
 use crate::wait::wait_until;
 
@@ -36,9 +38,6 @@ const SAMPLE: Duration = Duration::from_millis(50);
 
 /// How long the status may take to name every reason.
 const REASONS_LIMIT: Duration = Duration::from_secs(300);
-
-/// How long good plugins may take to report what was changed.
-const JUDGE_LIMIT: Duration = Duration::from_secs(300);
 
 /// Objects that the writer changes.
 const OBJECTS: usize = 40;
@@ -69,6 +68,8 @@ pub struct Stage {
     /// When each write was begun, by the resourceVersion that it returned.
     written: HashMap<String, Instant>,
     n_changes: usize,
+    /// Where the chains of each plugin ended at the last [`Stage::checkpoint`].
+    ends: HashMap<String, Ends>,
 }
 
 /// A plugin's file.
@@ -139,8 +140,19 @@ impl Stage {
         let peak = Arc::new(Mutex::new(Resources::default()));
         let sampler = sample(host.id().context("the host has ended")?, peak.clone());
         let written = HashMap::new();
-        let mut stage =
-            Self { server, cluster, host, admin, folder, recorder, peak, sampler, written, n_changes: 0 };
+        let mut stage = Self {
+            server,
+            cluster,
+            host,
+            admin,
+            folder,
+            recorder,
+            peak,
+            sampler,
+            written,
+            n_changes: 0,
+            ends: HashMap::new(),
+        };
         stage.grant("good", None).await?;
         stage.grant("hostile", None).await?;
         let hello = checkout().join("target/guests/hello-rust.wasm");
@@ -389,12 +401,11 @@ impl Stage {
         self.judge().await?;
         let printed = self.host.printed();
         let mut millis: Vec<f64> = Vec::new();
-        for (line, read_at) in printed.lines.iter().zip(&printed.read_at) {
-            if line["event"] != "guest-log" || !GOOD.iter().any(|name| line["plugin"] == *name) {
-                continue;
-            }
-            let version = line["pairs"]["resource-version"].as_str().unwrap_or_default();
-            if let Some(begun) = self.written.get(version) {
+        for reported in &printed.notifications {
+            let Reported { notification, read_at } = reported.as_ref();
+            if let Some(begun) = self.written.get(&notification.resource_version)
+                && GOOD.contains(&notification.plugin.as_str())
+            {
                 millis.push(read_at.saturating_duration_since(*begun).as_secs_f64() * 1_000.0);
             }
         }
@@ -404,56 +415,6 @@ impl Stage {
             millis.get(index.min(millis.len().saturating_sub(1))).copied().unwrap_or_default()
         };
         Ok(Latencies { count: millis.len(), p50_ms: at(0.5), p99_ms: at(0.99) })
-    }
-
-    /// Waits until each good plugin has received what the history says, and nothing else.
-    ///
-    /// # Errors
-    ///
-    /// At once when something was repeated, reordered or invented, and after a long time when something is
-    /// missing.
-    pub async fn judge(&self) -> anyhow::Result<()> {
-        self.judge_plugins(&GOOD, false).await
-    }
-
-    /// The same for these plugins.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Stage::judge`].
-    pub async fn judge_plugins(&self, plugins: &[&str], stateless: bool) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        loop {
-            let violations = self.violations(plugins, stateless)?;
-            // The recorder may be behind the host.
-            let is_new = |violation: &Violation| {
-                matches!(violation.kind, ViolationKind::UnknownVersion { .. } | ViolationKind::UnknownObject)
-            };
-            if violations.is_empty() {
-                return Ok(());
-            }
-            let may_resolve = violations.iter().any(is_new) || violations.iter().all(Violation::may_resolve);
-            if !may_resolve || begun.elapsed() > JUDGE_LIMIT {
-                let violations: Vec<_> = violations.iter().map(ToString::to_string).collect();
-                bail!("notifications differ from the history: {violations:#?}");
-            }
-            // Each check reads all notifications so far.
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    }
-
-    fn violations(&self, plugins: &[&str], stateless: bool) -> anyhow::Result<Vec<Violation>> {
-        let matches = |object: &Value| object["metadata"]["labels"]["app"] == "hello";
-        // First what was received, then the history: the recorder is seldom behind.
-        let received = self.host.printed().received();
-        let mut history = self.recorder.history()?;
-        history.retain(|_, versions| versions.iter().any(|version| matches(&version.object)));
-        let mut violations = Vec::new();
-        for plugin in plugins {
-            let subscription = Subscription { plugin, name: "configmaps", matches: &matches, stateless };
-            violations.extend(check(&subscription, &history, &received));
-        }
-        Ok(violations)
     }
 
     /// Returns the status of every plugin, by name.

@@ -67,3 +67,8 @@ pub use plugin::{Handler, Plugin, Reconciler};
 
 #[doc(hidden)]
 pub use export::__private;
+
+/// Its code is 7 KiB smaller than that of the standard library's, and the host compiles all code of a plugin.
+#[cfg(all(feature = "allocator", target_family = "wasm"))]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();

@@ -5,6 +5,7 @@
 //! the cache, the configuration and the log.
 
 mod bindings;
+mod json;
 
 use std::sync::{LazyLock, Once};
 
@@ -15,6 +16,11 @@ use bindings::oarlock::plugin::types::{
 use bindings::oarlock::plugin::{cache, config, event, log};
 use handler::{Added, Deleted, Synced, Updated};
 use metadata::{Content, Description, Enqueue, Read, Subscription};
+
+/// Its code is 7 KiB smaller than that of the standard library's. `oarlock-sdk` sets it by itself.
+#[cfg(target_family = "wasm")]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
 
 const NAME: &str = "configmaps";
 
@@ -36,8 +42,8 @@ impl metadata::Guest for Hello {
         log_panics();
         let configmaps =
             GroupVersionResource { group: String::new(), version: "v1".into(), plural: "configmaps".into() };
-        let label_selector = match config::get("/labelSelector").map_err(|error| format!("{error:?}"))? {
-            Some(json) => text(&json).ok_or("labelSelector in the configuration is not a string")?,
+        let label_selector = match config::get("/labelSelector").map_err(message)? {
+            Some(text) => json::string(&text).ok_or("labelSelector in the configuration is not a string")?,
             None => "app=hello".into(),
         };
         Ok(Description {
@@ -151,7 +157,7 @@ impl Notice {
 
     /// Adds the string value of a field, if it has one.
     fn text_pair(&mut self, name: &str, json: Option<&str>) {
-        if let Some(value) = json.and_then(text) {
+        if let Some(value) = json.and_then(json::string) {
             self.pair(name, value);
         }
     }
@@ -167,17 +173,31 @@ impl Notice {
 fn is_cached(object: &ObjectRef) -> Result<bool, Failure> {
     let key = ObjectKey { namespace: object.namespace.clone(), name: object.name.clone() };
     match cache::get(NAME, &key, &Projection::Fields(vec!["/metadata/uid".into()])) {
-        Ok(row) => Ok(row.fields[0].as_deref().and_then(text).as_ref() == Some(&object.uid)),
+        Ok(row) => Ok(row.fields[0].as_deref().and_then(json::string).as_ref() == Some(&object.uid)),
         Err(Error::NotFound(_)) => Ok(false),
         Err(error) => Err(retry(error)),
     }
 }
 
-/// Returns the string in a JSON text, if the text is a string.
-fn text(json: &str) -> Option<String> {
-    serde_json::from_str(json).ok()
+fn retry(error: Error) -> Failure {
+    Failure::Retry(message(error))
 }
 
-fn retry(error: Error) -> Failure {
-    Failure::Retry(format!("{error:?}"))
+/// Returns the text of an error.
+fn message(error: Error) -> String {
+    match error {
+        Error::Throttled(info) => info.message,
+        Error::NotFound(text)
+        | Error::AlreadyExists(text)
+        | Error::Conflict(text)
+        | Error::Forbidden(text)
+        | Error::Invalid(text)
+        | Error::Unavailable(text)
+        | Error::Timeout(text)
+        | Error::Gone(text)
+        | Error::NotDeclared(text)
+        | Error::NotSynced(text)
+        | Error::LimitExceeded(text)
+        | Error::Suspended(text) => text,
+    }
 }

@@ -11,12 +11,16 @@ use super::host::pause;
 use super::runs::{PODS, in_seconds, measured};
 use crate::bench::figures::Figures;
 use crate::bench::plan::Server;
+use crate::progress;
 
 /// Events a second.
 const RATE: u64 = 5_000;
 
 /// The time between two swaps.
 const INTERVAL: Duration = Duration::from_millis(400);
+
+/// The time for which events flow for each swap: the interval, and the time until the new version serves.
+const FLOW: Duration = Duration::from_millis(600);
 
 /// The version before the first event.
 const FIRST_VERSION: u64 = 1_000_000;
@@ -25,10 +29,12 @@ const FIRST_VERSION: u64 = 1_000_000;
 /// stateless plugin, which takes over, and of one with state, which gets every object again.
 pub(super) fn swaps(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let n_swaps: u64 = if bench.is_quick { 10 } else { 50 };
-    let seconds = 4 + n_swaps * u64::try_from(INTERVAL.as_millis())? / 1_000;
+    let seconds = 4 + n_swaps * u64::try_from(FLOW.as_millis())? / 1_000;
     let server = bench.server(PODS, RATE * seconds)?;
     for (is_stateless, mode) in [(true, ""), (false, "_replay")] {
         let Pauses { without, mut pauses } = measure(bench, &server, n_swaps, is_stateless)?;
+        let shown: Vec<_> = pauses.iter().map(|pause| format!("{pause:.1}")).collect();
+        progress::say(format!("  the pauses in order, in ms: {}", shown.join(" ")));
         pauses.sort_by(f64::total_cmp);
         let rank = (pauses.len() * 99).div_ceil(100).saturating_sub(1);
         Bench::note(figures, &format!("swap_pause{mode}_p50_ms"), pauses[pauses.len() / 2]);

@@ -1,8 +1,9 @@
 //! Compresses the objects of a cache that were not replaced for a while.
 //!
 //! The compactor has no task and reads no clock. The informer calls [`Compactor::tick`] periodically, and
-//! [`Compactor::compact_slice`] until no work is left. It processes events between the slices. Objects from a
-//! list are compressed as they arrive.
+//! [`Compactor::compact_slice`] until no work is left. It processes events between the slices, and while a
+//! dictionary is trained on another thread ([`Compactor::due_training`]). Objects from a list are compressed
+//! as they arrive.
 
 mod training;
 
@@ -16,6 +17,7 @@ use super::slots::Slot;
 use crate::object::{Dictionary, Labels, Object};
 
 use self::training::Training;
+pub(crate) use self::training::{DueTraining, Trained};
 
 /// How many ticks after its last write an object is compressed.
 const MIN_AGE: u32 = 4;
@@ -69,21 +71,34 @@ impl Compactor {
         self.indexer.state.read().memory.plain > self.hot_bytes
     }
 
-    /// Advances the age of the objects by one tick. Trains a dictionary if that is due.
+    /// Advances the age of the objects by one tick.
     pub(crate) fn tick(&self) {
         self.indexer.state.write().compression_queue.tick();
-        self.train_if_due();
     }
 
-    fn train_if_due(&self) {
-        let (view, memory) = {
-            let state = self.indexer.state.read();
-            (state.view(), state.memory())
-        };
-        let mut training = self.training.lock();
-        training.train_if_due(&view, &memory);
-        let dictionaries = training.size();
-        drop(training);
+    /// Returns the training of a dictionary, if one is due: after a tick, and when the dictionary
+    /// [compresses worse](Self::compresses_worse).
+    pub(crate) fn due_training(&self) -> Option<DueTraining> {
+        let memory = self.indexer.state.read().memory();
+        let is_due = self.training.lock().is_due(&memory);
+        self.record_dictionaries();
+        is_due.then(|| DueTraining::new(self.indexer.state.read().view(), memory))
+    }
+
+    /// Adopts a dictionary that was trained, if it is better.
+    pub(crate) fn end_training(&self, trained: Trained) {
+        self.training.lock().conclude(trained);
+        self.record_dictionaries();
+    }
+
+    /// Whether the dictionary compresses worse than expected. A better one now saves compressing objects
+    /// twice.
+    pub(crate) fn compresses_worse(&self) -> bool {
+        self.training.lock().compresses_worse()
+    }
+
+    fn record_dictionaries(&self) {
+        let dictionaries = self.training.lock().size();
         self.indexer.state.write().memory.dictionaries = dictionaries;
     }
 
@@ -91,10 +106,6 @@ impl Compactor {
     pub(crate) fn compact_slice(&self) -> bool {
         if self.indexer.state.read().may_retry_left_out() && self.indexer.retry_left_out() {
             return true;
-        }
-        if self.training.lock().compresses_worse() {
-            // A better dictionary now saves compressing objects twice.
-            self.train_if_due();
         }
         let Some(dictionary) = self.training.lock().dictionary() else {
             // The cache has too little text for a dictionary: the objects stay hot.
@@ -193,8 +204,7 @@ impl Compactor {
         self.is_idle.store(true, Ordering::Relaxed);
         dictionary.release_contexts();
         Labels::release_unused();
-        let dictionaries = self.training.lock().size();
-        self.indexer.state.write().memory.dictionaries = dictionaries;
+        self.record_dictionaries();
     }
 }
 

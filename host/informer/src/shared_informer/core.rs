@@ -190,9 +190,26 @@ impl Core {
             }
             tokio::time::sleep(COMPACT_PERIOD).await;
             self.compactor.tick();
+            self.train_if_due().await;
             while self.compactor.compact_slice() {
+                if self.compactor.compresses_worse() {
+                    self.train_if_due().await;
+                }
                 tokio::task::yield_now().await;
             }
+        }
+    }
+
+    /// Trains a dictionary on a thread for blocking work, if that is due: it takes too long for a worker.
+    async fn train_if_due(&self) {
+        let Some(due) = self.compactor.due_training() else { return };
+        match tokio::task::spawn_blocking(|| due.train()).await {
+            Ok(trained) => self.compactor.end_training(trained),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is ending.
+                Err(_) => std::future::pending().await,
+            },
         }
     }
 }

@@ -97,12 +97,45 @@ fn compact_for_a_second(compactor: &Compactor) -> usize {
     let mut n_slices = 0;
     for _ in 0..=MIN_AGE {
         compactor.tick();
+        train_if_due(compactor);
         while compactor.compact_slice() {
+            if compactor.compresses_worse() {
+                train_if_due(compactor);
+            }
             n_slices += 1;
             assert!(n_slices < 10_000, "the compactor has done 10,000 slices and is not done");
         }
     }
     n_slices
+}
+
+fn train_if_due(compactor: &Compactor) {
+    if let Some(due) = compactor.due_training() {
+        compactor.end_training(due.train());
+    }
+}
+
+#[test]
+fn objects_are_written_and_compressed_while_a_dictionary_is_trained() {
+    let (mut writer, compactor) = filled(200);
+    let indexer = writer.indexer().clone();
+    compact_for_a_second(&compactor);
+    for i in 200..1000 {
+        writer.put(pod(i, 0));
+    }
+    let due = compactor.due_training().expect("the cache has five times as many objects");
+    writer.put(pod(5, 1));
+    for _ in 0..=MIN_AGE {
+        compactor.tick();
+        while compactor.compact_slice() {}
+    }
+    assert_eq!(indexer.memory().plain, 0);
+    compactor.end_training(due.train());
+    assert!(compactor.due_training().is_none(), "the training has ended");
+    compact_for_a_second(&compactor);
+    let pods = indexer.snapshot(&Namespaces::All);
+    let changed = pods.iter().find(|it| it.key() == pod(5, 0).key()).expect("it is in the cache");
+    assert_eq!(*changed.json(), *pod(5, 1).json());
 }
 
 #[test]
@@ -256,7 +289,7 @@ fn a_dictionary_of_the_first_objects_is_replaced_by_one_of_all() {
         );
         writer.put(compactor.intern(Object::parse(text.as_bytes(), None).unwrap()));
     }
-    compactor.tick();
+    train_if_due(&compactor);
     let first = compactor.training.lock().dictionary().unwrap();
     for i in 0..2500 {
         writer.put(compactor.intern(pod(i, 0)));

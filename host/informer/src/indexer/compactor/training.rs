@@ -64,6 +64,19 @@ pub(super) struct Training {
     worse: Option<f64>,
 }
 
+/// A dictionary that is to be trained. Training takes up to a tenth of a second.
+pub(crate) struct DueTraining {
+    view: View,
+    memory: Memory,
+}
+
+/// A dictionary that was trained, if there is one, and how it does.
+pub(crate) struct Trained {
+    dictionary: Option<(Arc<Dictionary>, Trial)>,
+    /// Of the cache when the training was due.
+    memory: Memory,
+}
+
 /// The result of compressing some objects with a new dictionary.
 #[derive(Default)]
 struct Trial {
@@ -125,15 +138,15 @@ impl Training {
         self.worse.is_some() && self.recompress_from.is_none()
     }
 
-    /// Trains a dictionary from the cached objects, if that is due, and adopts it if it is better.
-    pub(super) fn train_if_due(&mut self, view: &View, memory: &Memory) {
+    /// Returns whether a dictionary is to be trained from the cached objects.
+    pub(super) fn is_due(&mut self, memory: &Memory) -> bool {
         // No first list is arriving any more.
         self.early = Vec::new();
         self.early_bytes = 0;
         self.older.retain(|older| older.strong_count() > 0);
         if memory.objects == 0 {
             *self = Self { older: std::mem::take(&mut self.older), ..Self::default() };
-            return;
+            return false;
         }
         let is_enough = memory.objects >= MIN_OBJECTS && memory.text >= EARLY_BYTES;
         let is_due = match &self.dictionary {
@@ -142,19 +155,21 @@ impl Training {
         };
         if !is_enough || !is_due {
             self.worse = self.worse.filter(|_| is_enough);
-            return;
         }
-        let objects = || view.objects(&crate::namespaces::Namespaces::All);
-        let trained = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
+        is_enough && is_due
+    }
+
+    /// Adopts a dictionary if it is better.
+    pub(super) fn conclude(&mut self, trained: Trained) {
+        let Trained { dictionary, memory } = trained;
         self.trained_at = memory.objects;
-        let Some(trained) = trained else { return self.keep_dictionary(memory) };
-        let trial = Trial::of(&trained, objects(), memory.objects);
-        if self.dictionary.is_none() || trial.is_better() {
-            self.adopt(trained, memory.objects);
-            self.expected = trial.ratio();
-            self.recompress_from = Some(0);
-        } else {
-            self.keep_dictionary(memory);
+        match dictionary {
+            Some((dictionary, trial)) if self.dictionary.is_none() || trial.is_better() => {
+                self.adopt(dictionary, memory.objects);
+                self.expected = trial.ratio();
+                self.recompress_from = Some(0);
+            }
+            _ => self.keep_dictionary(&memory),
         }
     }
 
@@ -193,6 +208,26 @@ impl Training {
 /// Returns the texts of `wanted` objects, evenly spread over all.
 fn samples<'o>(objects: impl Iterator<Item = &'o Object>, n_objects: usize, wanted: usize) -> Vec<Json> {
     objects.step_by(n_objects.div_ceil(wanted).max(1)).map(Object::json).collect()
+}
+
+// === impl DueTraining ===
+
+impl DueTraining {
+    pub(super) fn new(view: View, memory: Memory) -> Self {
+        Self { view, memory }
+    }
+
+    /// Trains a dictionary, and tries it. Needs no lock.
+    pub(crate) fn train(self) -> Trained {
+        let Self { view, memory } = self;
+        let objects = || view.objects(&crate::namespaces::Namespaces::All);
+        let trained = Dictionary::train(&samples(objects(), memory.objects, SAMPLES)).map(Arc::new);
+        let tried = |dictionary| {
+            let trial = Trial::of(&dictionary, objects(), memory.objects);
+            (dictionary, trial)
+        };
+        Trained { dictionary: trained.map(tried), memory }
+    }
 }
 
 // === impl Trial ===

@@ -92,8 +92,8 @@ impl Recorder {
         }
     }
 
-    /// Forgets what nobody needs who has checked this history: the versions before the last creation of each
-    /// object. Later versions stay.
+    /// Forgets the versions before the last creation of each object in this history, which was checked. Later
+    /// versions stay.
     pub fn forget(&self, checked: &History) {
         let mut recorded = self.recorded.lock();
         for (key, versions) in checked {

@@ -56,13 +56,13 @@ impl<'t> Walk<'t> {
     }
 
     fn object(&mut self, cursor: &mut Cursor<'t>, open: &[Open<'_>]) -> Option<()> {
-        let n_before: Vec<usize> = open.iter().map(|(idx, _)| self.found[*idx].len()).collect();
+        let mut has_been = vec![false; open.len()];
         cursor.object(|cursor, _, key| {
             let mut under = Vec::new();
-            for ((idx, rest), n_before) in open.iter().zip(&n_before) {
-                if rest.first().is_some_and(|segment| is_named(segment, key)) {
-                    // Of a repeated key the last value counts.
-                    self.found[*idx].truncate(*n_before);
+            for ((idx, rest), has_been) in open.iter().zip(&mut has_been) {
+                // Of a repeated key the first value counts.
+                if !*has_been && rest.first().is_some_and(|segment| is_named(segment, key)) {
+                    *has_been = true;
                     under.push((*idx, &rest[1..]));
                 }
             }

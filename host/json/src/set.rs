@@ -9,7 +9,7 @@ use crate::walk::{Span, Walk};
 
 /// Pointers as a tree, so that one walk over a text finds the values of all.
 ///
-/// Equal pointers share a node. The cost of a walk depends on the text only: for each name of an object it
+/// Equal pointers share a node. The cost of a walk does not grow with the set: for each name of an object it
 /// makes one lookup.
 #[derive(Clone)]
 pub struct PointerSet {
@@ -17,6 +17,8 @@ pub struct PointerSet {
     nodes: Box<[Node]>,
     /// The node of each pointer, in the order of the pointers.
     places: Box<[u32]>,
+    /// The number of different pointers.
+    n_ends: usize,
 }
 
 /// The result of a walk: the values at the pointers of a [`PointerSet`], as parts of the text.
@@ -37,6 +39,8 @@ struct Node {
     lengths: u64,
     /// The first node after those below this one.
     end: u32,
+    /// A pointer ends here.
+    is_end: bool,
 }
 
 /// A tree during its construction.
@@ -65,7 +69,8 @@ impl PointerSet {
         let mut set = (Vec::new(), vec![0; n_pointers]);
         root.arrange(&mut set);
         let (nodes, places) = set;
-        Self { nodes: nodes.into(), places: places.into() }
+        let n_ends = nodes.iter().filter(|node: &&Node| node.is_end).count();
+        Self { nodes: nodes.into(), places: places.into(), n_ends }
     }
 
     /// Returns the number of pointers, equal ones counted each.
@@ -102,6 +107,16 @@ impl PointerSet {
     #[must_use]
     pub fn end(&self, node: u32) -> u32 {
         self.nodes[node as usize].end
+    }
+
+    /// Returns the number of different pointers.
+    pub(crate) fn n_ends(&self) -> usize {
+        self.n_ends
+    }
+
+    /// Returns whether a pointer ends at this node.
+    pub(crate) fn is_end(&self, node: u32) -> bool {
+        self.nodes[node as usize].is_end
     }
 
     pub(crate) fn has_names(&self, node: u32) -> bool {
@@ -164,7 +179,7 @@ impl Draft {
         for pointer in &self.pointers {
             set.1[*pointer] = place;
         }
-        set.0.push(Node::default());
+        set.0.push(Node { is_end: !self.pointers.is_empty(), ..Node::default() });
         let (mut by_name, mut by_index, mut lengths) = (Vec::new(), Vec::new(), 0);
         for (segment, below) in self.below {
             let child = below.arrange(set);

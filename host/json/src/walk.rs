@@ -1,7 +1,10 @@
 //! One walk over a JSON text that finds the values of a set of pointers, in slices of bounded work.
 //!
-//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. In a text that
-//! is not JSON it finds any values or none; it never panics, and goes no deeper than the longest pointer.
+//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. It ends as soon as
+//! each pointer has its value. In a text that is not JSON it finds any values or none; it never panics, and
+//! goes no deeper than the longest pointer.
+//!
+//! Of a repeated key the first value counts. No API server sends one.
 
 use crate::scan::Cursor;
 use crate::set::{Found, PointerSet};
@@ -25,6 +28,8 @@ pub struct Walk {
     open: Vec<OpenValue>,
     position: usize,
     next: Next,
+    /// The number of nodes at which pointers end and that have no value yet.
+    n_missing: usize,
 }
 
 /// A walk over one text, a slice of work at a time.
@@ -89,6 +94,7 @@ impl Walk {
         self.open.clear();
         self.position = 0;
         self.next = Next::Value(0);
+        self.n_missing = set.n_ends();
     }
 
     /// Continues for about `n_left` bytes, and subtracts the work done; returns true when the walk has ended.
@@ -100,12 +106,11 @@ impl Walk {
         }
         loop {
             let before = cursor.position();
-            // Malformed JSON has no more values.
-            let n_cleared = self.step(set, &mut cursor).unwrap_or_else(|| {
+            if self.step(set, &mut cursor).is_none() {
+                // Malformed JSON has no more values.
                 self.next = Next::End;
-                0
-            });
-            *n_left = n_left.saturating_sub(STEP + n_cleared + (cursor.position() - before));
+            }
+            *n_left = n_left.saturating_sub(STEP + (cursor.position() - before));
             if matches!(self.next, Next::End) {
                 return true;
             }
@@ -121,9 +126,9 @@ impl Walk {
         self.spans[node as usize]
     }
 
-    /// Takes one step, and returns its cost in addition to the bytes.
+    /// Takes one step; none if the text is malformed.
     #[inline]
-    fn step(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>) -> Option<usize> {
+    fn step(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>) -> Option<()> {
         match self.next {
             Next::Value(node) => self.value(set, cursor, node)?,
             Next::Key => {
@@ -132,15 +137,12 @@ impl Walk {
                 cursor.blanks();
                 cursor.take(b':')?;
                 cursor.blanks();
-                match set.named(object, key) {
+                match set.named(object, key).filter(|node| self.span(*node) == Span::NOTHING) {
                     None => {
                         cursor.skip_value()?;
                         self.next = Next::After;
                     }
-                    Some(node) => {
-                        self.next = Next::Value(node);
-                        return Some(self.forget(set, node));
-                    }
+                    Some(node) => self.next = Next::Value(node),
                 }
             }
             Next::Element => {
@@ -153,10 +155,10 @@ impl Walk {
                     Some(node) => self.next = Next::Value(node),
                 }
             }
-            Next::After => self.after(cursor)?,
+            Next::After => self.after(set, cursor)?,
             Next::End => {}
         }
-        Some(0)
+        Some(())
     }
 
     fn value(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>, node: u32) -> Option<()> {
@@ -166,14 +168,14 @@ impl Walk {
             Some(b'[') if set.has_indices(node) => (b']', Some(0)),
             _ => {
                 cursor.skip_value()?;
-                self.end(node, start, cursor);
+                self.end(set, node, start, cursor);
                 return Some(());
             }
         };
         cursor.take(if closing == b'}' { b'{' } else { b'[' })?;
         cursor.blanks();
         if cursor.take_if(closing) {
-            self.end(node, start, cursor);
+            self.end(set, node, start, cursor);
         } else {
             self.open.push(OpenValue { node, start, element });
             self.next = if element.is_some() { Next::Element } else { Next::Key };
@@ -181,7 +183,7 @@ impl Walk {
         Some(())
     }
 
-    fn after(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+    fn after(&mut self, set: &PointerSet, cursor: &mut Cursor<'_>) -> Option<()> {
         let Some(open) = self.open.last_mut() else {
             self.next = Next::End;
             return Some(());
@@ -201,24 +203,19 @@ impl Walk {
         cursor.take(if open.element.is_some() { b']' } else { b'}' })?;
         let (node, start) = (open.node, open.start);
         self.open.pop();
-        self.end(node, start, cursor);
+        self.end(set, node, start, cursor);
         Some(())
     }
 
-    fn end(&mut self, node: u32, start: u32, cursor: &Cursor<'_>) {
+    fn end(&mut self, set: &PointerSet, node: u32, start: u32, cursor: &Cursor<'_>) {
         self.spans[node as usize] = Span { start, end: cursor.position() as u32 };
         self.next = Next::After;
-    }
-
-    /// Forgets the values of a repeated key and those below it: the last one counts. Returns the cost.
-    fn forget(&mut self, set: &PointerSet, node: u32) -> usize {
-        let first = node as usize;
-        if self.spans[first] == Span::NOTHING {
-            return 0;
+        if set.is_end(node) {
+            self.n_missing -= 1;
+            if self.n_missing == 0 {
+                self.next = Next::End;
+            }
         }
-        let end = set.end(node) as usize;
-        self.spans[first..end].fill(Span::NOTHING);
-        (end - first) * size_of::<Span>()
     }
 }
 

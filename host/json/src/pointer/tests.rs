@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::{PointerSet, Walk, extract};
+use crate::{Finding, PointerSet, Walk, extract};
 
 fn find(json: &str, pointer: &str) -> Option<String> {
     let pointer: JsonPointer = pointer.parse().unwrap();
@@ -62,18 +62,32 @@ fn values_keep_the_bytes_of_the_text() {
 }
 
 #[test]
-fn the_last_value_of_a_repeated_key_counts() {
-    assert_eq!(find(r#"{"a":1,"a":2}"#, "/a").as_deref(), Some("2"));
-    assert_eq!(find(r#"{"a":{"b":1},"a":{"c":2}}"#, "/a/b"), None);
-    assert_eq!(find(r#"{"a":{"b":1},"a":3}"#, "/a/b"), None);
-    assert_eq!(find_all(r#"{"a":[1,2],"a":[3]}"#, "/a/*"), ["3"]);
-    let both = ["/a", "/a/b", "/a/c"];
+fn the_first_value_of_a_repeated_key_counts() {
+    assert_eq!(find(r#"{"a":1,"a":2}"#, "/a").as_deref(), Some("1"));
+    assert_eq!(find(r#"{"a":{"b":1},"a":{"c":2}}"#, "/a/c"), None);
+    assert_eq!(find(r#"{"a":3,"a":{"b":1}}"#, "/a/b"), None);
+    assert_eq!(find_all(r#"{"a":[1,2],"a":[3]}"#, "/a/*"), ["1", "2"]);
+    let more = ["/a", "/a/b", "/a/c", "/z"];
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
-        find_together(r#"{"a":{"b":1},"a":{"c":2}}"#, &both, 1),
-        [text(r#"{"c":2}"#), None, text("2")]
+        find_together(r#"{"a":{"b":1},"a":{"c":2}}"#, &more, 1),
+        [text(r#"{"b":1}"#), text("1"), None, None]
     );
-    assert_eq!(find_together(r#"{"a":{"b":1},"a":3}"#, &both, 1), [text("3"), None, None]);
+    assert_eq!(find_together(r#"{"a":3,"a":{"b":1}}"#, &more, 1), [text("3"), None, None, None]);
+}
+
+#[test]
+fn a_walk_ends_when_each_pointer_has_its_value() {
+    let json = format!(r#"{{"a":{{"b":1,"c":2}},"long":"{}"}}"#, "x".repeat(1 << 20));
+    let ends_early = |pointers: &[&str]| {
+        let pointers: Vec<JsonPointer> = pointers.iter().map(|text| text.parse().unwrap()).collect();
+        Finding::new(&PointerSet::new(&pointers), &json).advance(1_000)
+    };
+    assert!(ends_early(&["/a/c", "/a/b", "/a/c"]));
+    assert!(ends_early(&["/a"]));
+    assert!(ends_early(&["/a", "/a/b"]));
+    assert!(!ends_early(&["/a/b", "/none"]));
+    assert!(!ends_early(&["/a/b", ""]));
 }
 
 #[test]
@@ -113,7 +127,9 @@ fn promise_4_the_cost_of_a_walk_does_not_depend_on_the_number_of_pointers() {
         walk.begin(&set);
         (1..).find(|_| walk.advance(&set, &json, &mut 1_000)).unwrap()
     };
-    let pointers: Vec<JsonPointer> = (0..2_048).map(|n| format!("/data/key-{n}").parse().unwrap()).collect();
+    // With the last key, since a walk ends when all are found.
+    let pointers: Vec<JsonPointer> =
+        (2_952..5_000).rev().map(|n| format!("/data/key-{n}").parse().unwrap()).collect();
     let (one, all) = (n_slices(&pointers[..1]), n_slices(&pointers));
     assert!(one > 100 && all < 2 * one, "{one} slices of work for one pointer, {all} for all");
 }

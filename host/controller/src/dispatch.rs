@@ -48,6 +48,7 @@ mod queue;
 mod read_sets;
 mod retry;
 mod settle;
+mod slice;
 mod waking;
 
 use std::future::poll_fn;
@@ -78,6 +79,7 @@ pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
 pub(crate) use self::read_sets::{Read, ReadSets, Run, WakingLister};
 pub use self::retry::{RestartPolicy, RetryPolicy};
+use self::slice::Slice;
 use crate::kube_access::OwnWrites;
 use crate::metrics::{Metrics, PluginMetrics};
 use crate::report::{HostEvent, Mode};
@@ -188,13 +190,19 @@ impl Dispatcher {
         let mut active: Option<ActiveGeneration> = None;
         let mut draining: Vec<DrainingGeneration> = Vec::new();
         let mut calls = Calls::new(self.shared.tasks.clone());
+        let mut slice = Slice::default();
         loop {
-            // A busy plugin never waits; other tasks of this worker get their turn all the same.
-            tokio::task::coop::consume_budget().await;
-            let next = poll_fn(|cx| self.poll_next(cx, cancelled.as_mut(), active.as_mut(), &mut calls));
+            let next = poll_fn(|cx| {
+                let polled = self.poll_next(cx, cancelled.as_mut(), active.as_mut(), &mut calls);
+                slice.turned(polled.is_pending());
+                polled
+            });
             match next.await {
                 Next::Stop => break,
-                Next::Ended(ended) => self.ended(active.as_mut(), &mut draining, &mut calls, ended),
+                Next::Ended(ended) => {
+                    slice.reached(ended.at);
+                    self.ended(active.as_mut(), &mut draining, &mut calls, ended);
+                }
                 Next::Step(step) => {
                     if let Some(active) = &mut active {
                         self.take_step(active, &mut calls, step);
@@ -216,6 +224,7 @@ impl Dispatcher {
                     }
                 }
             }
+            slice.end_if_due().await;
         }
         let ending = async {
             while !calls.is_empty() {

@@ -143,7 +143,12 @@ impl Scheduler {
         if self.n_waiting.load(SeqCst) == 0 {
             self.runs(share.virtual_time());
             turn.set_state(TurnState::Granted);
-            self.wake_after_driver(waker);
+            if share.is_brief() {
+                // The tick came during a short call. Nothing waits for long behind such a guest.
+                waker.wake_by_ref();
+            } else {
+                self.wake_after_driver(waker);
+            }
             return;
         }
         turn.wakes(waker);

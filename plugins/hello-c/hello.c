@@ -248,7 +248,7 @@ bool exports_oarlock_plugin_handler_on_add(exports_oarlock_plugin_handler_added_
 
 bool exports_oarlock_plugin_handler_on_update(exports_oarlock_plugin_handler_updated_t *updated, failure_t *err) {
     notice_t notice = begin("update", updated->subscription, &updated->object);
-    pair(&notice, "old-resource-version", updated->old.resource_version);
+    pair(&notice, "old-resource-version", updated->old_resource_version);
     text_pair(&notice, "old-greeting", &updated->old_fields.ptr[GREETING]);
     bool done = finish(&notice, OARLOCK_PLUGIN_EVENT_VERSION_NEW, &updated->object, &updated->fields, err);
     exports_oarlock_plugin_handler_updated_free(updated);

@@ -74,7 +74,7 @@ class Handler(exports.Handler):
 
     def on_update(self, updated: Updated) -> None:
         notice = Notice("update", updated.subscription, updated.object)
-        notice.pair("old-resource-version", updated.old.resource_version)
+        notice.pair("old-resource-version", updated.old_resource_version)
         notice.text_pair("old-greeting", updated.old_fields[GREETING])
         notice.finish(Version.NEW, updated.object, updated.fields)
 

@@ -74,7 +74,7 @@ export const handler = {
 
   onUpdate(updated: Updated): void {
     const notice = new Notice("update", updated.subscription, updated.object);
-    notice.pair("old-resource-version", updated.old.resourceVersion);
+    notice.pair("old-resource-version", updated.oldResourceVersion);
     notice.textPair("old-greeting", updated.oldFields[GREETING]);
     notice.finish("new", updated.object, updated.fields);
   },

@@ -25,7 +25,7 @@ impl Notified for Added {
 
 impl Notified for Updated {
     fn log(&self, pairs: &[(&str, &dyn Display)]) {
-        let old = &self.old.resource_version;
+        let old = &self.old_resource_version;
         line("update", &self.subscription, Some(&self.object), ("old-resource-version", old), pairs);
     }
 }

@@ -121,8 +121,9 @@ impl Crossing for AddedArgument<'_> {
 
 impl Crossing for UpdatedArgument<'_> {
     fn bytes(&self) -> usize {
-        let Self { subscription, object, old, fields, old_fields } = self;
-        subscription.len() + object.bytes() + old.bytes() + fields.bytes() + old_fields.bytes()
+        let Self { subscription, object, old_resource_version, old_uid, fields, old_fields } = self;
+        let old = old_resource_version.len() + old_uid.map_or(0, str::len);
+        subscription.len() + object.bytes() + old + fields.bytes() + old_fields.bytes()
     }
 }
 

@@ -87,7 +87,7 @@ impl handler::Guest for Hello {
     fn on_update(updated: Updated) -> Result<(), Failure> {
         log_panics();
         let mut notice = Notice::new("update", &updated.subscription, &updated.object);
-        notice.pair("old-resource-version", &updated.old.resource_version);
+        notice.pair("old-resource-version", &updated.old_resource_version);
         notice.text_pair("old-greeting", updated.old_fields[1].as_deref());
         notice.finish(event::Version::New, &updated.object, &updated.fields)
     }

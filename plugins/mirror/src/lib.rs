@@ -93,7 +93,7 @@ impl Handler for Mirror {
         if updated.subscription != NAMESPACES {
             // A copy whose annotation a user changed belongs to another source now: both sources are
             // reconciled.
-            self.changed(&updated.subscription, &updated.old, event::Version::Old)?;
+            self.changed(&updated.subscription, &updated.object, event::Version::Old)?;
             self.changed(&updated.subscription, &updated.object, event::Version::New)?;
         }
         updated.log(&[]);

@@ -178,7 +178,8 @@ impl NotificationCall<'_> {
                 let updated = UpdatedArgument {
                     subscription,
                     object: texts.reference(),
-                    old: old_texts.reference(),
+                    old_resource_version: &old_texts.resource_version,
+                    old_uid: (*old_texts.uid != *texts.uid).then_some(&*old_texts.uid),
                     fields: &fields,
                     old_fields: &old_fields,
                 };

@@ -49,8 +49,12 @@ pub struct UpdatedArgument<'a> {
     pub subscription: &'a str,
     /// The new state.
     pub object: ObjectRefArgument<'a>,
-    /// The old state.
-    pub old: ObjectRefArgument<'a>,
+    /// The resourceVersion of the old state.
+    #[component(name = "old-resource-version")]
+    pub old_resource_version: &'a str,
+    /// The uid of the old state, if it differs.
+    #[component(name = "old-uid")]
+    pub old_uid: Option<&'a str>,
     /// The values of the declared fields in the new state.
     pub fields: &'a FieldTexts<'a>,
     /// Those in the old state.
@@ -139,9 +143,11 @@ impl Borrowed<'_, Updated> {
     /// Returns the argument of `on-update`.
     #[must_use]
     pub fn argument(&self) -> UpdatedArgument<'_> {
-        let Updated { subscription, object, old, fields: _, old_fields: _ } = self.notification;
-        let (object, old) = (object.as_argument(), old.as_argument());
-        UpdatedArgument { subscription, object, old, fields: &self.fields, old_fields: &self.old_fields }
+        let Updated { subscription, object, old_resource_version, old_uid, fields: _, old_fields: _ } =
+            self.notification;
+        let (object, old_uid) = (object.as_argument(), old_uid.as_deref());
+        let (fields, old_fields) = (&*self.fields, &*self.old_fields);
+        UpdatedArgument { subscription, object, old_resource_version, old_uid, fields, old_fields }
     }
 }
 

@@ -102,7 +102,8 @@ async fn notify(
         let updated = Updated {
             subscription: "configmaps".into(),
             object: object_ref(&new),
-            old: object_ref(&old),
+            old_resource_version: object_ref(&old).resource_version,
+            old_uid: None,
             fields: values(&new),
             old_fields: values(&old),
         };

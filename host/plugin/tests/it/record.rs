@@ -72,7 +72,8 @@ async fn lifetime(config: &InstanceConfig, component: &Component) {
     let updated = Updated {
         subscription: "configmaps".into(),
         object: object_ref(&new),
-        old: object_ref(&old),
+        old_resource_version: object_ref(&old).resource_version,
+        old_uid: None,
         fields: vec![Some("\"2\"".into()), None],
         old_fields: vec![Some("\"1\"".into()), None],
     };

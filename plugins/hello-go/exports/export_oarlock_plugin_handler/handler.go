@@ -35,7 +35,7 @@ func OnAdd(added handler.Added) result {
 func OnUpdate(updated handler.Updated) result {
 	defer gc.Collect()
 	notice := newNotice("update", updated.Subscription, updated.Object)
-	notice.pair("old-resource-version", updated.Old.ResourceVersion)
+	notice.pair("old-resource-version", updated.OldResourceVersion)
 	notice.textPair("old-greeting", updated.OldFields[hello.Greeting])
 	return answer(notice.finish(event.Version_New, updated.Object, updated.Fields))
 }

@@ -78,9 +78,7 @@ impl Known {
                 {
                     self.public.insert(text.clone());
                 }
-                Value::Object(_) if matches!(name.as_str(), "object" | "key" | "old") => {
-                    self.publish_names(value)
-                }
+                Value::Object(_) if matches!(name.as_str(), "object" | "key") => self.publish_names(value),
                 _ => {}
             }
         }

@@ -33,9 +33,9 @@ use crate::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// After how many polls of tasks a worker polls its sockets and timers, also while it has tasks to run. With
-/// tokio's default of 61, they would wait for 60 ms beside guests that use their whole time slices. The poll is
-/// one system call.
+/// After how many turns a worker polls its sockets and timers, also while it has tasks to run. With tokio's
+/// default of 61, they would wait for 60 ms beside guests that use their whole time slices. The poll is one
+/// system call.
 const EVENT_INTERVAL: u32 = 8;
 
 fn main() -> ExitCode {

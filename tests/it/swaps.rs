@@ -17,8 +17,8 @@ const SWAPS: usize = 24;
 /// Changes between two swaps, without `OARLOCK_SWAP_CHANGES`.
 const CHANGES: usize = 40;
 
-/// After so many swaps it is checked that nothing was lost so far. The last of them is a [`Version::Good`],
-/// since a version that crashes reports nothing.
+/// After so many swaps it is checked that nothing was lost so far. Then a version serves that reports what it
+/// receives: no multiple of this number is the swap to one that crashes.
 const SWAPS_BETWEEN_CHECKPOINTS: usize = 10;
 
 /// A version that replaces the one before.

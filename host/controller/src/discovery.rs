@@ -92,15 +92,15 @@ impl Discovery {
         self.resolve_uncached(resource).await
     }
 
-    /// Returns whether a resource is namespaced; none if it is not served. The answer may be [`KNOWN_FOR`]
-    /// old, also that a resource is not served, and older while discovery fails.
+    /// Returns whether a resource is namespaced; none if it is not served, which may be [`KNOWN_FOR`] old.
+    /// The scope of a resource does not change, so it is asked for once.
     pub async fn is_namespaced(&self, resource: &GroupVersionResource) -> Result<Option<bool>, Error> {
         let known = self.known.lock().get(&resource.api_version().to_string()).map(|known| {
             let served = known.resources.get(&*resource.resource);
             (known.asked.elapsed() < KNOWN_FOR, served.map(|it| it.namespaced))
         });
         match known {
-            Some((true, namespaced)) => Ok(namespaced),
+            Some((true, namespaced) | (false, namespaced @ Some(_))) => Ok(namespaced),
             before => match (self.resolve_uncached(resource).await, before) {
                 (Ok(served), _) => Ok(served.map(|it| it.namespaced)),
                 (Err(_), Some((_, namespaced))) => Ok(namespaced),

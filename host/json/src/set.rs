@@ -27,6 +27,7 @@ pub struct Found<T> {
     text: T,
     /// In the order of the pointers of the set.
     spans: Box<[Span]>,
+    has_repeated: bool,
 }
 
 /// A node of the tree: the end of a pointer, or a step to one.
@@ -204,7 +205,14 @@ impl Draft {
 impl<T: AsRef<str>> Found<T> {
     pub(crate) fn new(set: &PointerSet, text: T, walk: &Walk) -> Self {
         let spans = set.places().iter().map(|place| walk.span(*place)).collect();
-        Self { text, spans }
+        Self { text, spans, has_repeated: walk.has_repeated() }
+    }
+
+    /// Returns whether an object has a key twice that leads to a pointer, of which the first counts. Only the
+    /// text that was read is known: all of it, if one of the pointers is that of the whole text.
+    #[must_use]
+    pub fn has_repeated(&self) -> bool {
+        self.has_repeated
     }
 
     /// Returns the value at a pointer, by its index in the set, as it is in the text; none if the text has no

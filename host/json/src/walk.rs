@@ -1,10 +1,10 @@
 //! One walk over a JSON text that finds the values of a set of pointers, in slices of bounded work.
 //!
-//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. It ends as soon as
+//! The walk skips values that no pointer leads into, in blocks (`scan`), and copies nothing. It ends when
 //! each pointer has its value. In a text that is not JSON it finds any values or none; it never panics, and
 //! goes no deeper than the longest pointer.
 //!
-//! Of a repeated key the first value counts. No API server sends one.
+//! Of a repeated key the first value counts. No API server sends one, but a guest may.
 
 use crate::scan::Cursor;
 use crate::set::{Found, PointerSet};
@@ -30,6 +30,8 @@ pub struct Walk {
     next: Next,
     /// The number of nodes at which pointers end and that have no value yet.
     n_missing: usize,
+    /// A key that leads to a pointer came twice in an object.
+    has_repeated: bool,
 }
 
 /// A walk over one text, a slice of work at a time.
@@ -95,6 +97,7 @@ impl Walk {
         self.position = 0;
         self.next = Next::Value(0);
         self.n_missing = set.n_ends();
+        self.has_repeated = false;
     }
 
     /// Continues for about `n_left` bytes, and subtracts the work done; returns true when the walk has ended.
@@ -121,6 +124,11 @@ impl Walk {
         }
     }
 
+    /// Returns whether an object in the text that the walk has read has a key twice that leads to a pointer.
+    pub(crate) fn has_repeated(&self) -> bool {
+        self.has_repeated
+    }
+
     /// Returns the position of the value of a node, after the end of the walk.
     pub fn span(&self, node: u32) -> Span {
         self.spans[node as usize]
@@ -137,12 +145,13 @@ impl Walk {
                 cursor.blanks();
                 cursor.take(b':')?;
                 cursor.blanks();
-                match set.named(object, key).filter(|node| self.span(*node) == Span::NOTHING) {
-                    None => {
+                match set.named(object, key) {
+                    Some(node) if self.span(node) == Span::NOTHING => self.next = Next::Value(node),
+                    known => {
+                        self.has_repeated |= known.is_some();
                         cursor.skip_value()?;
                         self.next = Next::After;
                     }
-                    Some(node) => self.next = Next::Value(node),
                 }
             }
             Next::Element => {

@@ -60,7 +60,8 @@ pub(crate) struct Head {
 // === impl Head ===
 
 impl Head {
-    /// Reads the metadata of an object, in slices; `None` if the text is not an object with metadata.
+    /// Reads the metadata of an object, in slices; `None` if the text is not an object with metadata, or a
+    /// key of that is repeated.
     pub(crate) async fn of(text: &str) -> Option<Self> {
         let mut finding = Finding::new(&POINTERS, text);
         while !finding.advance(SLICE) {
@@ -68,7 +69,7 @@ impl Head {
         }
         let found = finding.finish();
         let object = found.get(OBJECT).filter(|it| it.len() == text.trim_ascii().len());
-        if !object?.starts_with('{') || !found.get(METADATA)?.starts_with('{') {
+        if found.has_repeated() || !object?.starts_with('{') || !found.get(METADATA)?.starts_with('{') {
             return None;
         }
         let string = |place: usize| -> String {

@@ -29,7 +29,8 @@ static POINTERS: LazyLock<PointerSet> = LazyLock::new(|| {
     ])
 });
 
-/// The metadata of an object's text.
+/// The metadata of an object's text. It has no values if a key is repeated: the API server would take another
+/// of them, or refuse the text.
 pub(super) struct Head<'t> {
     found: Found<&'t str>,
     text: &'t str,
@@ -75,6 +76,7 @@ impl<'t> Head<'t> {
 
     fn string(&self, place: usize) -> String {
         let value = self.found.get(place).filter(|value| value.len() <= LONGEST);
+        let value = value.filter(|_| !self.found.has_repeated());
         value.and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default()
     }
 
@@ -83,6 +85,9 @@ impl<'t> Head<'t> {
         let Preconditions { uid, resource_version } = preconditions;
         if !self.is_object() {
             return Err("the text is not a JSON object");
+        }
+        if self.found.has_repeated() {
+            return Err("metadata, or a key in it, is repeated");
         }
         let metadata = self.found.get(METADATA);
         if metadata.is_some_and(|it| !it.starts_with('{')) {
@@ -154,7 +159,6 @@ mod tests {
             r#"{"metadata":{"uid":"other","name":"a","resourceVersion":"7"}}"#,
             r#"{"metadata":{"resourceVersion":null,"uid":{"a":["}"]}},"x":"ä}"}"#,
             r#"{"metad\u0061ta":{"ui\u0064":1}}"#,
-            r#"{"metadata":1,"metadata":{"name":"b"}}"#,
         ] {
             let changed = with(text).await.unwrap();
             let mut expected: Value = serde_json::from_str(text).unwrap();
@@ -171,6 +175,14 @@ mod tests {
         }
         for text in [r#"{"metadata":null}"#, r#"{"metadata":[]}"#, r#"{"metadata":"{}"}"#] {
             assert_eq!(with(text).await, Err("metadata is not a JSON object"), "{text}");
+        }
+        for text in [
+            r#"{"metadata":{},"metadata":{"resourceVersion":"1"}}"#,
+            r#"{"metadata":{"resourceVersion":"1","resourceVersion":"2"}}"#,
+            r#"{"metadata":{"uid":"1"},"data":{},"met\u0061data":1}"#,
+        ] {
+            assert_eq!(with(text).await, Err("metadata, or a key in it, is repeated"), "{text}");
+            assert_eq!(Head::of(text).await.resource_version(), "", "{text}");
         }
     }
 

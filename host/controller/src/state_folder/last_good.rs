@@ -133,7 +133,7 @@ impl StateFolder {
         };
         let good = id_in(&to).unwrap_or_default();
         if good == Some(id) {
-            // By another host with the same folder.
+            // Another host with the same folder has done it. The next candidate replaces this one.
             return Ok(());
         }
         if id_in(&from)? != Some(id) {

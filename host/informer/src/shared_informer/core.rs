@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::coop;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -200,8 +200,15 @@ impl Core {
         }
     }
 
-    /// Trains a dictionary on a thread for blocking work, if that is due: it takes too long for a worker.
+    /// Trains a dictionary on a thread for blocking work, if that is due: it takes too long for a worker. One
+    /// informer at a time does, since the samples take memory.
     async fn train_if_due(&self) {
+        static TURN: Semaphore = Semaphore::const_new(1);
+        if self.compactor.due_training().is_none() {
+            return;
+        }
+        // The semaphore is never closed.
+        let _turn = TURN.acquire().await;
         let Some(due) = self.compactor.due_training() else { return };
         match tokio::task::spawn_blocking(|| due.train()).await {
             Ok(trained) => self.compactor.end_training(trained),

@@ -74,6 +74,15 @@ fn the_first_value_of_a_repeated_key_counts() {
         [text(r#"{"b":1}"#), text("1"), None, None]
     );
     assert_eq!(find_together(r#"{"a":3,"a":{"b":1}}"#, &more, 1), [text("3"), None, None, None]);
+    for (json, is_repeated) in [
+        (r#"{"a":{"b":1},"a":2}"#, true),
+        (r#"{"a":{"b":1,"b":1}}"#, true),
+        (r#"{"a":{"x":1,"x":1},"y":1,"y":1}"#, false),
+        (r#"{"a":{"b":1},"c":{"b":1}}"#, false),
+    ] {
+        let set = PointerSet::new(&["", "/a", "/a/b"].map(|pointer| pointer.parse().unwrap()));
+        assert_eq!(Finding::new(&set, json).finish().has_repeated(), is_repeated, "{json}");
+    }
 }
 
 #[test]

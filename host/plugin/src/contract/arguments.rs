@@ -191,7 +191,8 @@ mod tests {
         let updated = Updated {
             subscription: subscription.clone(),
             object: object("2"),
-            old: object("1"),
+            old_resource_version: "1".to_owned(),
+            old_uid: Some("v".to_owned()),
             fields: vec![Some("2".to_owned())],
             old_fields: fields.clone(),
         };

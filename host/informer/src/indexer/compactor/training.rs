@@ -64,7 +64,7 @@ pub(super) struct Training {
     worse: Option<f64>,
 }
 
-/// A dictionary that is to be trained. Training takes up to a tenth of a second.
+/// A dictionary that is to be trained. Training and trial take up to a tenth of a second.
 pub(crate) struct DueTraining {
     view: View,
     memory: Memory,

@@ -99,6 +99,7 @@ mod tests {
 
     /// Four polls of these two per slice; with `yield_now` of tokio it would be some 240.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    #[expect(clippy::disallowed_methods, reason = "the tasks end with the test")]
     async fn promise_4_a_busy_dispatcher_runs_as_often_as_an_informer_and_its_connection() {
         const SLICES: u32 = 100;
         let (there, back) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -133,7 +134,8 @@ mod tests {
         .await
         .unwrap();
         is_over.store(true, Relaxed);
-        (there.notify_one(), back.notify_one());
+        there.notify_one();
+        back.notify_one();
         for player in players {
             player.await.unwrap();
         }

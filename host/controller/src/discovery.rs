@@ -92,15 +92,18 @@ impl Discovery {
         self.resolve_uncached(resource).await
     }
 
-    /// Returns whether a resource is namespaced; none if it is not served, which may be [`KNOWN_FOR`] old.
-    /// The scope of a resource does not change, so it is asked for once.
+    /// Returns whether a resource is namespaced; none if it is not served.
+    ///
+    /// The answer may be [`KNOWN_FOR`] old. That a resource is namespaced may be older, since the answer then
+    /// waits for no request: a resource that was made again in the other scope shows no objects. All answers
+    /// may be older while discovery fails.
     pub async fn is_namespaced(&self, resource: &GroupVersionResource) -> Result<Option<bool>, Error> {
         let known = self.known.lock().get(&resource.api_version().to_string()).map(|known| {
             let served = known.resources.get(&*resource.resource);
             (known.asked.elapsed() < KNOWN_FOR, served.map(|it| it.namespaced))
         });
         match known {
-            Some((true, namespaced) | (false, namespaced @ Some(_))) => Ok(namespaced),
+            Some((true, namespaced) | (false, namespaced @ Some(true))) => Ok(namespaced),
             before => match (self.resolve_uncached(resource).await, before) {
                 (Ok(served), _) => Ok(served.map(|it| it.namespaced)),
                 (Err(_), Some((_, namespaced))) => Ok(namespaced),
@@ -206,11 +209,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_scope_is_cached_for_a_while_and_known_while_discovery_fails() {
+        const IN_CLUSTER: usize = 201;
         let state = Arc::new(AtomicUsize::new(404));
         let api = FakeApi::new({
             let state = Arc::clone(&state);
             move |_| match state.load(Ordering::SeqCst) {
                 200 => Reply::json(200, APPS),
+                IN_CLUSTER => Reply::json(200, APPS.replace("true", "false")),
                 404 => Reply::status(404, "NotFound", "not here"),
                 _ => Reply::status(503, "ServiceUnavailable", "down"),
             }
@@ -218,13 +223,19 @@ mod tests {
         let discovery = Discovery::new(api.client());
         let is_namespaced = async || discovery.is_namespaced(&deployments()).await.unwrap();
         assert_eq!(is_namespaced().await, None);
-        state.store(200, Ordering::SeqCst);
+        state.store(IN_CLUSTER, Ordering::SeqCst);
         assert_eq!((is_namespaced().await, api.requests().len()), (None, 1));
         tokio::time::advance(KNOWN_FOR).await;
-        assert_eq!((is_namespaced().await, api.requests().len()), (Some(true), 2));
+        assert_eq!((is_namespaced().await, api.requests().len()), (Some(false), 2));
         state.store(503, Ordering::SeqCst);
         tokio::time::advance(KNOWN_FOR).await;
-        assert_eq!(is_namespaced().await, Some(true));
+        assert_eq!(is_namespaced().await, Some(false));
+        state.store(200, Ordering::SeqCst);
+        assert_eq!(is_namespaced().await, Some(true), "made again in the other scope");
+        let n_requests = api.requests().len();
+        state.store(503, Ordering::SeqCst);
+        tokio::time::advance(KNOWN_FOR).await;
+        assert_eq!((is_namespaced().await, api.requests().len()), (Some(true), n_requests));
         assert!(Discovery::new(api.client()).is_namespaced(&deployments()).await.is_err());
     }
 

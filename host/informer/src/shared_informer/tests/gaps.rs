@@ -20,14 +20,15 @@ fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// Takes notifications until that of `last` and checks that each object has a chain without gaps; returns the
-/// resulting objects.
+/// Takes notifications until that of `last` and all initial adds are taken, and checks that each object has a
+/// chain without gaps; returns the resulting objects.
 ///
+/// New work goes before initial adds, so `last` may come before some of them.
 /// If notifications merge, an initial add and its delete become a delete of an object that the consumer does
 /// not know.
 fn fold(listener: &mut Listener, last: &ObjectKey, merges: bool) -> BTreeMap<ObjectKey, String> {
     let mut view = BTreeMap::new();
-    while !view.contains_key(last) {
+    while !view.contains_key(last) || !listener.has_synced() {
         let next = async { tokio::time::timeout(Duration::from_secs(60), listener.next()).await };
         let delivery = block_on(next).unwrap_or_else(|_| panic!("{last} did not come: {view:?}")).unwrap();
         let key = delivery.key.clone();
@@ -91,7 +92,13 @@ fn handlers_registered_under_load_receive_all_objects_of_the_store_si_10() {
                 }
             }
             load.join().unwrap();
+            // For the last listener, all other objects are initial adds when `last` comes.
+            fake.put("ns/last-of-load");
+            block_on(informer.wait_until_seen(&fake.resource_version())).unwrap();
+            let config = ListenerConfig { backlog_limit, ..ListenerConfig::default() };
+            listeners.push(informer.add_listener(config).unwrap());
             fake.put("ns/last");
+            block_on(informer.wait_until_seen(&fake.resource_version())).unwrap();
             let expected: BTreeMap<_, _> = fake
                 .objects()
                 .iter()

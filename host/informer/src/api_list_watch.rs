@@ -23,7 +23,7 @@ use crate::list_watch::{
     ApiError, ItemHook, ListOptions, ListPage, ListWatch, WatchEvent, WatchOptions, WatchStream,
 };
 use crate::names::{GroupVersionResource, TypeMeta};
-use crate::object::{Content, Pruning};
+use crate::object::{Content, Pruning, SharedPointers};
 use answer::Chunks;
 use lines::Lines;
 pub use page::PageDecoder;
@@ -126,11 +126,11 @@ impl ListWatch for ApiListWatch {
             .get(&request::watch(&self.config, &options), request::watch_accept(self.config.content))
             .await?;
         let lines = Lines::new(Chunks::new(body), self.config.max_object_bytes);
-        let state = Some((lines, self.config.clone()));
+        let state = Some((lines, self.config.clone(), options.copied));
         let events = stream::unfold(state, async |state| {
-            let (mut lines, config) = state?;
-            match next_event(&mut lines, &config).await? {
-                Ok(event) => Some((Ok(event), Some((lines, config)))),
+            let (mut lines, config, copied) = state?;
+            match next_event(&mut lines, &config, copied.as_ref()).await? {
+                Ok(event) => Some((Ok(event), Some((lines, config, copied)))),
                 // An error is the last item.
                 Err(error) => Some((Err(error), None)),
             }
@@ -140,12 +140,16 @@ impl ListWatch for ApiListWatch {
 }
 
 /// Returns the next event of a watch; none at its end.
-async fn next_event(lines: &mut Lines, config: &Config) -> Option<Result<WatchEvent, ApiError>> {
+async fn next_event(
+    lines: &mut Lines,
+    config: &Config,
+    copied: Option<&SharedPointers>,
+) -> Option<Result<WatchEvent, ApiError>> {
     let line = match lines.next().await? {
         Ok(line) => line,
         Err(error) => return Some(Err(error)),
     };
-    match event::decode(&line.bytes, config) {
+    match event::decode(&line.bytes, config, copied) {
         // The connection ended within an event. The watch ends; the next watch brings the event again.
         Err(_) | Ok(WatchEvent::Undecodable { .. }) if !line.is_whole => None,
         result => Some(result.map_err(ApiError::from)),

@@ -56,7 +56,6 @@ pub use self::notification::{Delivery, Notification, Outcome};
 pub(crate) use self::shared::ListenerShared;
 use self::shared::SyncState;
 use self::snapshot::SLICE;
-pub(crate) use self::values::StateValues;
 pub use self::values::{FieldValues, NotificationFields};
 
 /// The consumer's end of a listener, which takes notifications. It dereferences to the [`ListenerHandle`],

@@ -15,6 +15,7 @@
 mod body;
 mod compression;
 mod content;
+mod copied_values;
 mod decode;
 mod dictionary;
 mod edit;
@@ -39,6 +40,8 @@ pub use crate::names::{Error as NameError, ObjectKey, TypeMeta, TypeNames};
 pub use crate::namespaces::Namespaces;
 pub use crate::resource_version::{NotComparable, ResourceVersion};
 pub use content::Content;
+pub use copied_values::SharedPointers;
+pub(crate) use copied_values::{CopiedPointers, MAX_POINTERS, StateValues};
 pub(crate) use dictionary::Dictionary;
 pub use edit::EditError;
 pub use json::Json;
@@ -150,7 +153,23 @@ impl Object {
         pruning: &Pruning,
         content: Content,
     ) -> Result<Self, Error> {
-        decode::decode(bytes, type_meta, pruning, content)
+        decode::decode(bytes, type_meta, pruning, content, None)
+    }
+
+    /// Decodes an object like [`parse_content`](Self::parse_content), and copies the values at these
+    /// pointers, if they are short. [`copied_values`](Self::copied_values) has them while the object is hot.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse).
+    pub(crate) fn parse_copying(
+        bytes: &[u8],
+        type_meta: Option<&TypeMeta>,
+        pruning: &Pruning,
+        content: Content,
+        pointers: Option<&CopiedPointers>,
+    ) -> Result<Self, Error> {
+        decode::decode(bytes, type_meta, pruning, content, pointers)
     }
 
     fn new(decoded: DecodedObject<'_>) -> Self {
@@ -183,8 +202,14 @@ impl Object {
             length: text.json.len() as u32,
             generation: small_generation.unwrap_or_default() | metadata_only,
             metadata_start: u16::try_from(text.metadata_start).unwrap_or_default(),
-            body: Mutex::new(Body::hot(text.json.into_boxed_str())),
+            body: Mutex::new(Body::hot(text.json.into_boxed_str(), decoded.values)),
         }))
+    }
+
+    /// Returns the values that the decoder copied at the pointers with this number. None if it copied none
+    /// there, or the object is cold.
+    pub(crate) fn copied_values(&self, pointers: u32) -> Option<StateValues> {
+        self.0.body.lock().values().filter(|values| values.are_of(pointers)).cloned()
     }
 
     /// Returns the object's namespace and name.

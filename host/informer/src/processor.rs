@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use crate::delta_fifo::DeltaFifo;
 use crate::indexer::{Indexer, IndexerWriter};
 use crate::listener::{DeclaredFields, Listener, ListenerConfig, ListenerShared};
+use crate::object::SharedPointers;
 
 pub(crate) use self::delta_handler::{DeltaHandler, SLICE};
 #[cfg(test)]
@@ -33,6 +34,8 @@ pub(crate) struct Processor {
     indexer: Indexer,
     /// Knows whether the first list was processed.
     fifo: Arc<DeltaFifo>,
+    /// The pointers of the listeners, for the decoder of the watch.
+    pub(crate) copied: SharedPointers,
     /// Incremented at every registration and removal, while deltas are blocked.
     registrations_version: AtomicU64,
     /// Written while deltas are blocked.
@@ -79,6 +82,7 @@ impl Processor {
             block_deltas: Mutex::new(state),
             indexer,
             fifo,
+            copied: SharedPointers::default(),
             registrations_version: AtomicU64::new(0),
             lifecycle: watch::channel(Lifecycle::Created).0,
         }

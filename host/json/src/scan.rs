@@ -33,6 +33,11 @@ struct Strings {
 // === impl Nesting ===
 
 impl Nesting {
+    /// Returns the state within so many brackets, outside of a string.
+    fn within(depth: usize) -> Self {
+        Self { depth, strings: Strings::default() }
+    }
+
     /// Returns the position behind the bracket that closes the first one; none if the piece ends before it.
     pub fn end_in(&mut self, piece: &[u8]) -> Option<usize> {
         let (blocks, rest) = piece.as_chunks::<BLOCK>();
@@ -107,6 +112,14 @@ impl Strings {
 #[inline]
 fn end_of_nested(bytes: &[u8], start: usize) -> Option<usize> {
     Nesting::default().end_in(bytes.get(start..)?).map(|end| start + end)
+}
+
+/// Returns the position behind the bracket that closes the outermost of the `depth` brackets around `start`.
+fn end_of_outer(bytes: &[u8], start: usize, depth: usize) -> Option<usize> {
+    if depth == 0 {
+        return Some(start);
+    }
+    Nesting::within(depth).end_in(bytes.get(start..)?).map(|end| start + end)
 }
 
 /// Returns the position behind the string whose opening quote is before `start`.

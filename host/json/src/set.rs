@@ -110,13 +110,28 @@ impl PointerSet {
         self.nodes[node as usize].end
     }
 
+    /// Returns the node at these names; none if no pointer leads there. No names are the whole text, whose
+    /// node is 0.
+    #[must_use]
+    pub fn node_at(&self, names: &[&str]) -> Option<u32> {
+        names.iter().try_fold(0, |node, name| self.nodes[node as usize].named(name))
+    }
+
+    /// Returns whether a pointer leads to the entry `key` of the object at a node.
+    #[inline]
+    #[must_use]
+    pub fn leads_to(&self, node: u32, key: Quoted<'_>) -> bool {
+        self.named(node, key).is_some()
+    }
+
     /// Returns the number of different pointers.
     pub(crate) fn n_ends(&self) -> usize {
         self.n_ends
     }
 
     /// Returns whether a pointer ends at this node.
-    pub(crate) fn is_end(&self, node: u32) -> bool {
+    #[must_use]
+    pub fn is_end(&self, node: u32) -> bool {
         self.nodes[node as usize].is_end
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Of a repeated key the first value counts. No API server sends one, but a guest may.
 
-use crate::scan::Cursor;
+use crate::scan::{Cursor, Quoted};
 use crate::set::{Found, PointerSet};
 
 /// The cost of one key or element, in addition to its bytes.
@@ -120,6 +120,41 @@ impl Walk {
             if *n_left == 0 {
                 self.position = cursor.position();
                 return false;
+            }
+        }
+    }
+
+    /// Passes over one entry of the object at `node`, whose value is at the cursor, and finds the values that
+    /// pointers lead to. Returns none if the entry is malformed; the position is then anywhere.
+    ///
+    /// This is for a caller that passes over the text itself. The walk must have [begun](Self::begin), and is
+    /// not [advanced](Self::advance).
+    #[inline]
+    pub fn entry(
+        &mut self,
+        set: &PointerSet,
+        node: u32,
+        key: Quoted<'_>,
+        cursor: &mut Cursor<'_>,
+    ) -> Option<()> {
+        match set.named(node, key) {
+            Some(below) if self.n_missing > 0 && self.span(below) == Span::NOTHING => {
+                self.value_of_entry(set, below, cursor)
+            }
+            _ => cursor.skip_value(),
+        }
+    }
+
+    fn value_of_entry(&mut self, set: &PointerSet, node: u32, cursor: &mut Cursor<'_>) -> Option<()> {
+        self.open.clear();
+        self.next = Next::Value(node);
+        loop {
+            self.step(set, cursor)?;
+            match self.next {
+                // Each pointer has its value.
+                Next::End => return cursor.leave(self.open.len()),
+                Next::After if self.open.is_empty() => return Some(()),
+                _ => {}
             }
         }
     }

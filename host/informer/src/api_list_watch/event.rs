@@ -10,7 +10,7 @@ use super::identity::{ObjectIdentity, has_no_identity};
 use super::{Config, answer};
 use crate::list_watch::{Bookmark, DecodeError, WatchEvent};
 use crate::names::TypeMeta;
-use crate::object::{self, Object};
+use crate::object::{self, Object, SharedPointers};
 
 const WHAT: &str = "watch event";
 
@@ -76,9 +76,14 @@ impl Frame<'_> {
     }
 }
 
-/// Decodes a line of a watch.
-pub(super) fn decode(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeError> {
-    if let Some(event) = decode_common(line, config) {
+/// Decodes a line of a watch. `copied` are the pointers whose values are copied, in lines in the usual
+/// spelling.
+pub(super) fn decode(
+    line: &[u8],
+    config: &Config,
+    copied: Option<&SharedPointers>,
+) -> Result<WatchEvent, DecodeError> {
+    if let Some(event) = decode_common(line, config, copied) {
         return Ok(event);
     }
     let text = match std::str::from_utf8(line) {
@@ -124,12 +129,13 @@ pub(super) fn decode(line: &[u8], config: &Config) -> Result<WatchEvent, DecodeE
 
 /// Decodes a valid line in the spelling of API servers, without a scan of its frame; none if it is not one.
 /// The object's decoder rejects anything after the end of the object.
-fn decode_common(line: &[u8], config: &Config) -> Option<WatchEvent> {
+fn decode_common(line: &[u8], config: &Config, copied: Option<&SharedPointers>) -> Option<WatchEvent> {
     let strip = |(prefix, event): &LinePrefix| Some((line.strip_prefix(*prefix)?, *event));
     let (object, event) = LINE_PREFIXES.iter().find_map(strip)?;
     let object = object.trim_ascii_end().strip_suffix(b"}")?;
     let Config { type_meta, pruning, content, .. } = config;
-    Object::parse_content(object, type_meta.as_ref(), pruning, *content).ok().map(event)
+    let copied = copied.and_then(SharedPointers::get);
+    Object::parse_copying(object, type_meta.as_ref(), pruning, *content, copied.as_deref()).ok().map(event)
 }
 
 fn decode_bookmark(partial: Partial) -> Result<Bookmark, DecodeError> {

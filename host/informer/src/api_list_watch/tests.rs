@@ -265,7 +265,7 @@ fn a_watch_line_decodes_in_every_spelling_of_its_json() {
         format!(r#"{{"type":"ADDED","object":{object},"extra":{{}}}}"#),
         format!(r#"{{"type":"\u0041DDED","object":{object}}}"#),
     ] {
-        let event = event::decode(line.as_bytes(), &pods());
+        let event = event::decode(line.as_bytes(), &pods(), None);
         assert!(
             matches!(&event, Ok(WatchEvent::Added(added)) if &*added.json() == object),
             "{line}: {event:?}"
@@ -276,7 +276,7 @@ fn a_watch_line_decodes_in_every_spelling_of_its_json() {
         format!(r#"{{"type":"ADDED","object":{object}}}}}"#),
         format!(r#"{{"type":"ADDED","object":{object}}}{{}}"#),
     ] {
-        assert!(event::decode(line.as_bytes(), &pods()).is_err(), "{line}");
+        assert!(event::decode(line.as_bytes(), &pods(), None).is_err(), "{line}");
     }
 }
 
@@ -351,7 +351,7 @@ proptest::proptest! {
         if text.as_bytes().chunks(chunk_size).try_for_each(|chunk| decoder.push(chunk)).is_ok() {
             let _ = decoder.finish();
         }
-        let _ = event::decode(text.as_bytes(), &config);
+        let _ = event::decode(text.as_bytes(), &config, None);
         let _ = answer::status_of(500, &http::HeaderMap::new(), text.as_bytes());
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use oarlock_label_selector::LabelSelector;
 
+use crate::object::SharedPointers;
+
 /// The options of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
@@ -49,6 +51,9 @@ pub struct WatchOptions {
     pub label_selector: LabelSelector,
     /// As in [`ListOptions`].
     pub field_selector: String,
+    /// The pointers whose values a source may copy while it decodes an object, for the informer. No source
+    /// has to.
+    pub copied: Option<SharedPointers>,
 }
 
 // === impl ListOptions ===
@@ -73,6 +78,7 @@ impl ListOptions {
             send_initial_events: true,
             label_selector: label_selector.clone(),
             field_selector: field_selector.clone(),
+            copied: None,
         })
     }
 }

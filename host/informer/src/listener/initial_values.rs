@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use oarlock_json::{JsonPointer, PointerSet};
+use oarlock_json::JsonPointer;
 use parking_lot::Mutex;
 
 use super::notification::{Delivery, Notification};
-use super::values::{FieldValues, Selection, StateValues};
-use crate::object::Object;
+use super::values::{FieldValues, Selection};
+use crate::object::{CopiedPointers, Object, StateValues};
 
 /// How many objects are remembered.
 const N_RECENT: usize = 256;
@@ -23,7 +23,7 @@ const MAX_TEXT: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct DeclaredFields {
     pointers: Vec<JsonPointer>,
-    set: PointerSet,
+    copied: CopiedPointers,
     selection: Selection,
     /// By the hash of the key. Empty if no values are remembered.
     recent: Mutex<Vec<Option<(Object, StateValues)>>>,
@@ -37,7 +37,7 @@ impl DeclaredFields {
         let indices: Vec<_> = (0..pointers.len() as u32).collect();
         (!pointers.is_empty()).then(|| Self {
             pointers: pointers.to_vec(),
-            set: PointerSet::new(pointers),
+            copied: CopiedPointers::new(pointers),
             selection: Selection::new(&indices),
             recent: Mutex::default(),
         })
@@ -72,9 +72,9 @@ impl DeclaredFields {
         if object.json_length() > MAX_TEXT {
             return None;
         }
-        let found = object.find(&self.set);
-        let found = (0..self.set.len()).map(|field| found.get(field));
-        let values = StateValues::copy(found, &mut Vec::new())?;
+        let found = object.find(self.copied.set());
+        let found = (0..self.copied.set().len()).map(|field| found.get(field));
+        let values = StateValues::copy(self.copied.number(), found, &mut Vec::new())?;
         // Nothing is remembered for one listener.
         if Arc::strong_count(self) > 1 {
             let mut recent = self.recent.lock();

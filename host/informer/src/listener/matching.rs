@@ -2,8 +2,9 @@
 //!
 //! A [`MatchPlan`] merges equal selectors, conditions and declared fields of several listeners, and all
 //! pointers into one set. So a [`ChangeCheck`] walks over the new text once, however many listeners there
-//! are. It copies short values, for the notifications and for the next change. So it reads the old text only
-//! if its values were not kept, and otherwise compares the copies.
+//! are, or not at all if the decoder has copied its values. It copies short values, for the notifications and
+//! for the next change. So it reads the old text only if its values were not kept, and otherwise compares the
+//! copies.
 //!
 //! **Slices.** A text may be long and the listeners many, so the work is done in slices
 //! ([`ChangeCheck::advance`]), without the lock that registrations and snapshots take.
@@ -12,14 +13,16 @@ mod check;
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
-use oarlock_json::{JsonPointer, PointerSet};
+use oarlock_json::JsonPointer;
 use oarlock_label_selector::LabelSelector;
 
 use crate::selector::{FieldCondition, FieldTest};
 
 use super::filter::Filter;
-use super::values::{MAX_POINTERS, Selection};
+use super::values::Selection;
+use crate::object::{CopiedPointers, MAX_POINTERS};
 pub(crate) use check::ChangeCheck;
 
 /// The filters of several listeners, merged. A registration or removal needs a new plan.
@@ -33,8 +36,8 @@ pub(crate) struct MatchPlan {
     /// The pointers of all conditions and declared fields, sorted and without duplicates. Values are numbered
     /// in this order.
     pointers: Box<[JsonPointer]>,
-    /// The same pointers, for a walk.
-    set: PointerSet,
+    /// The same pointers, for a walk and for the decoder.
+    copied: Arc<CopiedPointers>,
     /// By pointer: the first pointer after those below it.
     ends: Box<[u32]>,
 }
@@ -118,7 +121,8 @@ impl MatchPlan {
                 fields: fields.into(),
             })
             .collect();
-        let set = PointerSet::new(pointers.iter().copied());
+        let copied = CopiedPointers::new(pointers.iter().copied());
+        let set = copied.set();
         let ends = (0..pointers.len())
             .map(|pointer| {
                 let end = set.end(set.place(pointer));
@@ -131,7 +135,7 @@ impl MatchPlan {
             selectors: selectors.in_order().into(),
             conditions: distinct.into(),
             pointers: pointers.into_iter().cloned().collect(),
-            set,
+            copied: Arc::new(copied),
             ends,
         }
     }
@@ -141,10 +145,19 @@ impl MatchPlan {
         self.interests.iter().all(Interest::matches_everything)
     }
 
-    /// Returns whether both plans have the same pointers, so that the values found for one are those of the
-    /// other.
-    pub(crate) fn has_pointers_of(&self, other: &Self) -> bool {
-        self.pointers == other.pointers
+    /// Takes the pointers of the plan before, if they are the same, so that the values found for it are those
+    /// of this plan as well. Returns whether they are.
+    pub(crate) fn continue_from(&mut self, before: &Self) -> bool {
+        let are_same = self.pointers == before.pointers;
+        if are_same {
+            self.copied = before.copied.clone();
+        }
+        are_same
+    }
+
+    /// Returns the pointers whose values the decoder is to copy.
+    pub(crate) fn to_copy(&self) -> Option<Arc<CopiedPointers>> {
+        Some(&self.copied).filter(|copied| copied.can_decode()).cloned()
     }
 
     /// Returns whether the values at the pointers are few enough to be copied.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use triomphe::ThinArc;
 
 use super::Json;
+use super::copied_values::StateValues;
 use super::dictionary::Dictionary;
 
 /// Shorter texts are not compressed.
@@ -14,16 +15,23 @@ const MIN_LENGTH: usize = 256;
 #[derive(Clone)]
 pub(super) enum Body {
     /// The uncompressed text.
-    Hot(triomphe::Arc<Box<str>>),
+    Hot(triomphe::Arc<HotText>),
     /// The text compressed with a dictionary.
     Cold(ThinArc<Arc<Dictionary>, u8>),
+}
+
+/// An uncompressed text.
+pub(super) struct HotText {
+    text: Box<str>,
+    /// The values that the decoder copied.
+    values: Option<StateValues>,
 }
 
 // === impl Body ===
 
 impl Body {
-    pub(super) fn hot(text: Box<str>) -> Self {
-        Self::Hot(triomphe::Arc::new(text))
+    pub(super) fn hot(text: Box<str>, values: Option<StateValues>) -> Self {
+        Self::Hot(triomphe::Arc::new(HotText { text, values }))
     }
 
     /// Compresses a text. Returns `None` when that fails, or saves too little.
@@ -46,6 +54,14 @@ impl Body {
         }
     }
 
+    /// Returns the values that the decoder copied, if the text is hot.
+    pub(super) fn values(&self) -> Option<&StateValues> {
+        match self {
+            Self::Hot(text) => text.values.as_ref(),
+            Self::Cold(_) => None,
+        }
+    }
+
     pub(super) fn is_compressed_with(&self, dictionary: &Arc<Dictionary>) -> bool {
         matches!(self, Self::Cold(cold) if Arc::ptr_eq(&cold.header.header, dictionary))
     }
@@ -56,6 +72,16 @@ impl Body {
             Self::Hot(_) => None,
             Self::Cold(cold) => Some(cold.slice.len()),
         }
+    }
+}
+
+// === impl HotText ===
+
+impl std::ops::Deref for HotText {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
     }
 }
 

@@ -12,8 +12,9 @@ mod fast;
 mod strict;
 
 use super::content::{Content, is_partial};
+use super::copied_values::{CopiedPointers, StateValues};
 use super::metadata::Error;
-use super::pruning::Pruned;
+use super::pruning::{Fields, Pruned};
 use super::{Labels, Object, Pruning};
 use crate::names::TypeMeta;
 
@@ -31,6 +32,8 @@ pub(super) struct DecodedObject<'a> {
     pub(super) labels: Labels,
     pub(super) text: KeptText,
     pub(super) content: Content,
+    /// The values at the pointers to copy. None from the strict decoder.
+    pub(super) values: Option<StateValues>,
 }
 
 /// The text that an object keeps.
@@ -48,6 +51,8 @@ struct Options<'a> {
     type_meta: Option<&'a TypeMeta>,
     pruning: &'a Pruning,
     content: Content,
+    /// The pointers whose values are copied, if that is possible.
+    copied: Option<&'a CopiedPointers>,
 }
 
 /// An object's type, and the parts of it that its text lacks.
@@ -63,12 +68,16 @@ pub(super) fn decode(
     type_meta: Option<&TypeMeta>,
     pruning: &Pruning,
     content: Content,
+    copied: Option<&CopiedPointers>,
 ) -> Result<Object, Error> {
     let source = utf8(bytes)?.trim_ascii();
     if u32::try_from(source.len()).is_err() {
         return Err(Error::TooLarge(source.len()));
     }
-    let options = Options { type_meta, pruning, content };
+    // The text that is kept has no other values than the received one.
+    let keeps_values = content == Content::Full && pruning.fields == Fields::all();
+    let copied = copied.filter(|pointers| keeps_values && pointers.can_decode());
+    let options = Options { type_meta, pruning, content, copied };
     match fast::decode(source, options) {
         Some(object) => Ok(object),
         None => strict::decode(source, options),

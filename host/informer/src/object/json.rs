@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
+use super::body::HotText;
+
 /// The JSON text of an object. Dereferences to `str`.
 ///
 /// It shares the text of a hot object and keeps that text alive. For a cold object it owns the decompressed
@@ -12,14 +14,14 @@ pub struct Json(JsonText);
 
 #[derive(Clone)]
 enum JsonText {
-    Shared(triomphe::Arc<Box<str>>),
+    Shared(triomphe::Arc<HotText>),
     Owned(Box<str>),
 }
 
 // === impl Json ===
 
 impl Json {
-    pub(super) fn shared(text: triomphe::Arc<Box<str>>) -> Self {
+    pub(super) fn shared(text: triomphe::Arc<HotText>) -> Self {
         Self(JsonText::Shared(text))
     }
 

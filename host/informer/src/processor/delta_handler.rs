@@ -95,7 +95,7 @@ impl DeltaHandler {
                 let version = version();
                 let listeners = state.registrations.iter().map(|it| it.listener.clone()).collect();
                 drop(state);
-                matcher.plan(listeners, version);
+                matcher.plan(listeners, version, &processor.copied);
             }
             matcher.free_some();
             if let Some(size) = matcher.new_kept_size() {

@@ -1,6 +1,6 @@
 //! The values of declared fields that the matcher keeps of cached objects, by the slot of the object.
 
-use crate::listener::StateValues;
+use crate::object::StateValues;
 
 /// Longer values are not kept: at the object's next change its old text is read again.
 const MAX_KEPT: usize = 1 << 10;

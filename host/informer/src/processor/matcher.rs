@@ -5,9 +5,8 @@ use std::slice;
 use std::sync::Arc;
 
 use super::kept_values::KeptValues;
-use crate::listener::{
-    Change, ChangeCheck, Decision, ListenerShared, MatchPlan, NotificationFields, StateValues,
-};
+use crate::listener::{Change, ChangeCheck, Decision, ListenerShared, MatchPlan, NotificationFields};
+use crate::object::{SharedPointers, StateValues};
 
 /// How often a change is matched again because listeners were registered meanwhile. After that, listeners
 /// that the plan does not have are checked one by one while deltas are blocked.
@@ -88,13 +87,20 @@ impl Matcher {
         self.job.is_some() && self.n_retries >= MAX_RETRIES
     }
 
-    /// Makes the plan for these listeners. The matching of the current change restarts.
-    pub(super) fn plan(&mut self, listeners: Vec<Arc<ListenerShared>>, version: u64) {
-        let plan = ListenerShared::plan(&listeners);
+    /// Makes the plan for these listeners, and sets the pointers that the decoder copies. The matching of the
+    /// current change restarts.
+    pub(super) fn plan(
+        &mut self,
+        listeners: Vec<Arc<ListenerShared>>,
+        version: u64,
+        copied: &SharedPointers,
+    ) {
+        let mut plan = ListenerShared::plan(&listeners);
         self.matches_everything = plan.matches_everything();
-        if self.plan.as_ref().is_some_and(|before| !plan.has_pointers_of(before)) {
+        if self.plan.as_ref().is_some_and(|before| !plan.continue_from(before)) {
             self.kept.forget_all();
         }
+        copied.set(plan.to_copy());
         (self.plan, self.listeners, self.version) = (Some(plan), listeners, version);
         self.n_retries += usize::from(self.job.take().is_some());
     }

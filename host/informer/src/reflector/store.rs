@@ -2,7 +2,7 @@
 
 use super::SourceGeneration;
 use crate::names::ObjectKey;
-use crate::object::Object;
+use crate::object::{Object, SharedPointers};
 
 /// Why a store rejected a call.
 pub type StoreError = Box<dyn std::error::Error + Send + Sync>;
@@ -41,6 +41,11 @@ pub trait ReflectorStore: Send + Sync {
     /// decoded and transformed. The result is an item of the next [`replace`](Self::replace).
     fn intern(&self, object: Object) -> Object {
         object
+    }
+
+    /// Returns the pointers whose values the source may copy while it decodes an event.
+    fn copied_pointers(&self) -> Option<SharedPointers> {
+        None
     }
 
     /// Notes that all following calls are about another [source](super::Sources). The contents from the

@@ -50,6 +50,7 @@ impl ActiveReflector<'_> {
             resource_version,
             timeout: self.watch_timeout(),
             allow_bookmarks: true,
+            copied: self.store.copied_pointers(),
             send_initial_events: true,
             ..WatchOptions::default()
         };

@@ -67,6 +67,7 @@ impl ActiveReflector<'_> {
             resource_version,
             timeout: self.watch_timeout(),
             allow_bookmarks: true,
+            copied: self.store.copied_pointers(),
             ..WatchOptions::default()
         };
         let stream = self.requests().watch(options).await?;

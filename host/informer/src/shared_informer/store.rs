@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::delta_fifo::{self, Delta, DeltaFifo, DeltaObject, TransformError, Transformer};
 use crate::indexer::Compactor;
 use crate::names::ObjectKey;
-use crate::object::Object;
+use crate::object::{Object, SharedPointers};
 use crate::processor::Processor;
 use crate::reflector::{ReflectorStore, SourceGeneration, StoreError};
 use crate::toolkit::metrics::Publisher;
@@ -74,6 +74,10 @@ impl ReflectorStore for InformerStore {
 
     fn should_resync(&self) -> bool {
         self.processor.should_resync(Instant::now())
+    }
+
+    fn copied_pointers(&self) -> Option<SharedPointers> {
+        Some(self.processor.copied.clone())
     }
 
     fn intern(&self, object: Object) -> Object {

@@ -7,6 +7,7 @@ mod json;
 
 use std::convert::Infallible;
 use std::io;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -20,7 +21,7 @@ use oarlock_label_selector::LabelSelector;
 use crate::api_list_watch::{ApiListWatch, Config};
 use crate::list_watch::{ListOptions, ListWatch, WatchOptions};
 use crate::names::{GroupVersionResource, TypeMeta};
-use crate::object::{Object, Pruning, StringMap};
+use crate::object::{Content, CopiedPointers, Object, Pruning, StringMap};
 
 /// A fuzz target: takes any bytes, and panics if a property does not hold.
 pub type Target = fn(&[u8]);
@@ -72,12 +73,14 @@ pub fn list_page(data: &[u8]) {
     }
 }
 
-/// A decoded object has the metadata that a JSON parser finds, and its text decodes to itself.
+/// A decoded object has the metadata that a JSON parser finds, and its text decodes to itself. The values that
+/// the decoder copies are those of that text.
 pub fn object(data: &[u8]) {
     let pod = TypeMeta::new("v1", "Pod");
     for (type_meta, pruning) in [(None, Pruning::none()), (Some(&pod), Pruning::default())] {
         let Ok(object) = Object::parse_pruned(data, type_meta, &pruning) else { continue };
         decodes_to_itself(&object.json());
+        copies_what_it_keeps(data, type_meta, &pruning, &object);
         let Some(tree) = json::tree(data) else { continue };
         let metadata = &tree["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
@@ -135,6 +138,29 @@ pub fn json_pointer(data: &[u8]) {
     let Some(tree) = json::tree(json.as_bytes()) else { return };
     let found = found.map(|text| json::tree(text.as_bytes()).unwrap_or_else(|| panic!("found {text:?}")));
     assert_eq!(found.as_ref(), tree.pointer(&pointer.to_string()));
+}
+
+fn copies_what_it_keeps(data: &[u8], type_meta: Option<&TypeMeta>, pruning: &Pruning, object: &Object) {
+    static POINTERS: LazyLock<CopiedPointers> = LazyLock::new(|| {
+        let pointers: [JsonPointer; 6] = [
+            ["spec", "nodeName"].into(),
+            ["status", "phase"].into(),
+            ["metadata", "resourceVersion"].into(),
+            ["metadata", "labels", "app"].into(),
+            ["metadata", "annotations", "a"].into(),
+            ["data", "0", "a"].into(),
+        ];
+        CopiedPointers::new(&pointers)
+    });
+    let copying = Object::parse_copying(data, type_meta, pruning, Content::Full, Some(&POINTERS));
+    let values = copying.map(|copying| {
+        assert_eq!(*copying.json(), *object.json());
+        copying.copied_values(POINTERS.number())
+    });
+    if let Some(values) = values.unwrap_or_else(|error| panic!("not decoded: {error}")) {
+        let found = object.find(POINTERS.set());
+        (0..POINTERS.set().len()).for_each(|index| assert_eq!(values.get(index), found.get(index)));
+    }
 }
 
 fn decodes_to_itself(text: &str) {

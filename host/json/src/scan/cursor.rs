@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::block::n_plain;
-use super::{end_of_nested, end_of_string};
+use super::{end_of_nested, end_of_outer, end_of_string};
 
 /// A position in a JSON text.
 ///
@@ -192,6 +192,13 @@ impl<'t> Cursor<'t> {
             b'n' => self.word("null"),
             _ => self.number(),
         }
+    }
+
+    /// Skips the rest of the `depth` innermost arrays and objects around the position.
+    #[inline]
+    pub fn leave(&mut self, depth: usize) -> Option<()> {
+        self.position = end_of_outer(self.text.as_bytes(), self.position, depth)?;
+        Some(())
     }
 
     /// Skips `null` if it is next, and returns true then.

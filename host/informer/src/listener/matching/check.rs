@@ -8,8 +8,8 @@ use oarlock_json::Walk;
 use super::{Condition, Interest, MatchPlan, Planned};
 use crate::listener::change::Change;
 use crate::listener::decision::{Decision, decide};
-use crate::listener::values::{FieldValues, NotificationFields, StateValues};
-use crate::object::{Json, LabelView, Object};
+use crate::listener::values::{FieldValues, NotificationFields};
+use crate::object::{Json, LabelView, Object, StateValues};
 
 /// A slice in which many labels were parsed does at least this much work besides.
 const MIN_AFTER_LABELS: usize = 1 << 16;
@@ -74,7 +74,8 @@ struct InterestResult {
 #[derive(Debug, Default)]
 struct Side {
     object: Option<Object>,
-    /// The values, if they were kept from an earlier change. No walk is necessary then.
+    /// The values, if they were kept from an earlier change, or copied by the decoder. No walk is necessary
+    /// then.
     kept: Option<StateValues>,
     /// None until the walk has begun.
     text: Option<Json>,
@@ -110,7 +111,8 @@ impl ChangeCheck {
         };
         let is_of_new = old.is_none();
         let [new_side, old_side] = &mut self.sides;
-        new_side.begin(plan, Some(new), kept.clone().filter(|_| is_of_new));
+        let copied = || new.copied_values(plan.copied.number());
+        new_side.begin(plan, Some(new), kept.clone().filter(|_| is_of_new).or_else(copied));
         old_side.begin(plan, old, kept.filter(|_| !is_of_new));
         self.results.clear();
         self.results.resize(plan.interests.len(), InterestResult::default());
@@ -248,15 +250,14 @@ impl ChangeCheck {
         let mut copy = |side: &Side| match &side.kept {
             Some(kept) => Some(kept.clone()),
             None => {
-                StateValues::copy((0..plan.pointers.len()).map(|pointer| side.value(plan, pointer)), buffer)
+                let values = (0..plan.pointers.len()).map(|pointer| side.value(plan, pointer));
+                StateValues::copy(plan.copied.number(), values, buffer)
             }
         };
         let old_copy = if old.object.is_some() { copy(old) } else { None };
         let is_same = old_copy.as_ref().is_some_and(|old| {
             (0..plan.pointers.len()).all(|pointer| {
-                same[pointer].unwrap_or_else(|| {
-                    new.value(plan, pointer).unwrap_or_default().as_bytes() == old.bytes(pointer)
-                })
+                same[pointer].unwrap_or_else(|| new.bytes(plan, pointer) == old.bytes(pointer))
             })
         });
         *copies = match old_copy {
@@ -302,8 +303,8 @@ impl ChangeCheck {
         interest.fields.iter().any(|pointer| {
             let is_same = same[*pointer as usize].unwrap_or_else(|| {
                 let pointer = *pointer as usize;
-                let (new, old) = (new.value(plan, pointer), old.value(plan, pointer));
-                *n_left = n_left.saturating_sub(new.map_or(0, str::len) / COMPARED_PER_UNIT);
+                let (new, old) = (new.bytes(plan, pointer), old.bytes(plan, pointer));
+                *n_left = n_left.saturating_sub(new.len() / COMPARED_PER_UNIT);
                 let is_same = new == old;
                 if is_same {
                     // So are all values within it.
@@ -350,20 +351,28 @@ impl Side {
         let text = match &mut self.text {
             Some(text) => text,
             none => {
-                self.walk.begin(&plan.set);
+                self.walk.begin(plan.copied.set());
                 *n_walks += 1;
                 none.insert(object.json())
             }
         };
-        self.walk.advance(&plan.set, text, n_left)
+        self.walk.advance(plan.copied.set(), text, n_left)
     }
 
     /// Returns the value at a pointer of the plan, after the walk.
     fn value(&self, plan: &MatchPlan, pointer: usize) -> Option<&str> {
         match (&self.kept, &self.text) {
             (Some(kept), _) => kept.get(pointer),
-            (None, Some(text)) => self.walk.span(plan.set.place(pointer)).of(text),
+            (None, Some(text)) => self.walk.span(plan.copied.set().place(pointer)).of(text),
             (None, None) => None,
+        }
+    }
+
+    /// Returns the value at a pointer of the plan as bytes, after the walk; empty if it does not exist.
+    fn bytes(&self, plan: &MatchPlan, pointer: usize) -> &[u8] {
+        match &self.kept {
+            Some(kept) => kept.bytes(pointer),
+            None => self.value(plan, pointer).unwrap_or_default().as_bytes(),
         }
     }
 

@@ -170,6 +170,41 @@ async fn an_update_walks_the_new_text_only_and_carries_the_values_for_all_listen
     assert_eq!(carried(&mut one), [r#"add a@1: - → """#, r#"update a@1→2: "" → "n""#, "delete a@5: - → -"]);
 }
 
+/// A watch copies the values while it decodes an event.
+#[tokio::test(start_paused = true)]
+async fn an_update_whose_values_the_decoder_copied_walks_no_text() {
+    let mut bench = Bench::new();
+    let config = |fields| ListenerConfig { fields, ..ListenerConfig::default() };
+    let mut first = bench.listen(config(two_fields()));
+    bench.put(pod("Pending", "", 0));
+    let decoded = |bench: &Bench, draft: Draft, version: u32| {
+        let (text, pruning) = (at(&draft, version).json(), Pruning::none());
+        let pointers = bench.processor.copied.get();
+        Object::parse_copying(text.as_bytes(), None, &pruning, Content::Full, pointers.as_deref()).unwrap()
+    };
+    let walks = |bench: &Bench, object: Object| {
+        let before = bench.tally();
+        bench.update(object);
+        bench.cost_since(before).walks
+    };
+    let running = decoded(&bench, pod("Running", "n", 1), 2);
+    assert_eq!(walks(&bench, running), 0);
+    let unchanged = decoded(&bench, pod("Running", "n", 2), 3);
+    assert_eq!(walks(&bench, unchanged), 0, "a skipped update");
+    let last = decoded(&bench, pod("Running", "m", 3), 4);
+    let mut other = bench.listen(config(vec!["/status/other".parse().unwrap()]));
+    assert_eq!(walks(&bench, last), 2, "the values that were copied and kept lack the new field");
+    assert_eq!(
+        carried(&mut first),
+        [
+            r#"add a@1: - → "Pending" """#,
+            r#"update a@1→2: "Pending" "" → "Running" "n""#,
+            r#"update a@3→4: "Running" "n" → "Running" "m""#,
+        ]
+    );
+    assert_eq!(carried(&mut other), ["add a@3 (initial): - → 2", "update a@3→4: 2 → 3"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn values_are_not_kept_over_a_change_of_the_declared_fields() {
     let mut bench = Bench::new();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use oarlock_json::scan::{Cursor, Quoted};
 
+use super::super::copied_values::Finder;
 use super::super::pruning::FieldReader;
 use super::super::{Labels, Object};
 use super::{DecodedObject, Options};
@@ -25,11 +26,13 @@ struct Fields<'t> {
     labels: Option<Labels>,
     /// Set when they were checked.
     owner_references: Option<()>,
+    finder: Option<Finder<'t>>,
 }
 
 /// Decodes an object. Returns `None` when something in it is unusual or wrong.
 pub(super) fn decode(source: &str, options: Options<'_>) -> Option<Object> {
-    let mut fields = Fields::default();
+    let finder = options.copied.map(|pointers| Finder::new(pointers, source));
+    let mut fields = Fields { finder, ..Fields::default() };
     let pruned = options.pruning.prune(source, options.content, &mut fields)?;
     let resolved = options.resolve_type(fields.api_version.as_deref(), fields.kind.as_deref()).ok()?;
     let (namespace, name) = (text(fields.namespace), text(fields.name));
@@ -49,6 +52,7 @@ pub(super) fn decode(source: &str, options: Options<'_>) -> Option<Object> {
         labels: fields.labels.unwrap_or_default(),
         text: kept_text,
         content: options.content,
+        values: fields.finder.and_then(Finder::finish),
     }))
 }
 
@@ -60,12 +64,16 @@ impl<'t> FieldReader<'t> for Fields<'t> {
         match key.plain()? {
             "kind" => set(&mut self.kind, cursor.string()?.text()?),
             "apiVersion" => set(&mut self.api_version, cursor.string()?.text()?),
-            _ => cursor.skip_value(),
+            _ => match &mut self.finder {
+                Some(finder) => finder.field(cursor, key),
+                None => cursor.skip_value(),
+            },
         }
     }
 
     #[inline]
     fn metadata_field(&mut self, cursor: &mut Cursor<'t>, key: Quoted<'t>) -> Option<()> {
+        let start = cursor.position();
         match key.plain()? {
             "name" => set(&mut self.name, string(cursor)?),
             "namespace" => set(&mut self.namespace, string(cursor)?),
@@ -81,13 +89,22 @@ impl<'t> FieldReader<'t> for Fields<'t> {
                 set(&mut self.owner_references, ())
             }
             _ => cursor.skip_value(),
+        }?;
+        if let Some(finder) = &mut self.finder {
+            finder.metadata_field(start, key);
         }
+        Some(())
     }
 
     #[inline]
     fn annotation(&mut self, cursor: &mut Cursor<'t>, key: Quoted<'t>) -> Option<()> {
         key.plain()?;
-        cursor.string().map(|_| ())
+        let start = cursor.position();
+        cursor.string()?;
+        if let Some(finder) = &mut self.finder {
+            finder.annotation(start, key);
+        }
+        Some(())
     }
 
     fn pruned_metadata_field(&mut self, pruned: &str, key: Quoted<'t>) -> Option<()> {

@@ -58,6 +58,7 @@ pub(super) fn decode(source: &str, options: Options<'_>) -> Result<Object, Error
         labels,
         text: kept_text,
         content: options.content,
+        values: None,
     }))
 }
 

@@ -1,6 +1,6 @@
 //! Compares the fast decoder with the strict one, and both with a tree of values.
 
-use oarlock_json::PointerPattern;
+use oarlock_json::{JsonPointer, PointerPattern};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -50,11 +50,11 @@ fn pod() -> TypeMeta {
 type Settings = (Pruning, Content);
 
 fn fast(text: &str, (pruning, content): &Settings) -> Option<Object> {
-    fast::decode(text, Options { type_meta: Some(&pod()), pruning, content: *content })
+    fast::decode(text, Options { type_meta: Some(&pod()), pruning, content: *content, copied: None })
 }
 
 fn strict(text: &str, (pruning, content): &Settings) -> Result<Object, Error> {
-    strict::decode(text, Options { type_meta: Some(&pod()), pruning, content: *content })
+    strict::decode(text, Options { type_meta: Some(&pod()), pruning, content: *content, copied: None })
 }
 
 fn prunings() -> impl Strategy<Value = Pruning> {
@@ -130,19 +130,20 @@ fn a_fault_inside_of_a_skipped_value_is_accepted() {
         Some(&pod()),
         &Pruning::none(),
         Content::Full,
+        None,
     );
     assert!(object.is_ok());
     // The object's own text is accepted again, whatever its type.
     let odd = TypeMeta::new("v1", "P\"d\n");
     let text = br#"{"metadata":{"name":"a"},"spec":{"a":tru,}}"#;
-    let object = decode(text, Some(&odd), &Pruning::none(), Content::Full).unwrap();
-    let again = decode(object.json().as_bytes(), None, &Pruning::none(), Content::Full).unwrap();
+    let object = decode(text, Some(&odd), &Pruning::none(), Content::Full, None).unwrap();
+    let again = decode(object.json().as_bytes(), None, &Pruning::none(), Content::Full, None).unwrap();
     assert_eq!(Seen::of(&again), Seen::of(&object));
     // A fault that leaves a value open is refused.
     for text in [r#"{"metadata":{"name":"a"},"spec":{"a":"}}"#, r#"{"metadata":{"name":"a"},"spec":{"a":[}}"#]
     {
         assert!(matches!(
-            decode(text.as_bytes(), Some(&pod()), &Pruning::none(), Content::Full),
+            decode(text.as_bytes(), Some(&pod()), &Pruning::none(), Content::Full, None),
             Err(Error::Json(_))
         ));
     }
@@ -232,7 +233,8 @@ fn a_duplicate_field_is_refused_even_if_pruning_empties_it() {
     for last in ["{}", r#"{"kubectl.kubernetes.io/last-applied-configuration":"{}"}"#] {
         let text =
             format!(r#"{{"metadata":{{"annotations":{{"a":"b"}},"name":"n","annot\u0061tions":{last}}}}}"#);
-        let refused = decode(text.as_bytes(), Some(&pod()), &Pruning::default(), Content::Full).unwrap_err();
+        let refused =
+            decode(text.as_bytes(), Some(&pod()), &Pruning::default(), Content::Full, None).unwrap_err();
         assert!(format!("{refused:?}").contains("duplicate field `annotations`"), "{refused:?}");
     }
 }
@@ -267,8 +269,99 @@ fn pruned_fields_are_removed_in_the_same_walk_as_the_metadata_is_read() {
     insta::assert_snapshot!(&*object.json(), @r#"{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"b":"y"},"name":"n"},"spec":{"a":[{"c":2}]}}"#);
 }
 
+/// Pointers as listeners declare them.
+fn declared() -> impl Strategy<Value = Vec<JsonPointer>> {
+    let pointers = [
+        "/spec/metadata/name",
+        "/spec/metadata",
+        "/spec",
+        "/n",
+        "/status/phase",
+        "/metadata/name",
+        "/metadata/resourceVersion",
+        "/metadata/labels",
+        "/metadata/labels/app",
+        "/metadata/managedFields",
+        "/metadata/managedFields/0",
+        "/metadata/annotations/a",
+        "/metadata/annotations/é",
+        "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
+        "/metadata/ownerReferences/0/uid",
+        "/metadata/annotations",
+        "/metadata",
+        "/kind",
+        "",
+    ];
+    prop::sample::subsequence(pointers.map(|pointer| pointer.parse().unwrap()).to_vec(), 0..6)
+}
+
+/// Checks that the decoder copies the values that the text of the object has, and changes nothing else.
+fn copies_what_it_keeps(
+    text: &str,
+    (pruning, content): &Settings,
+    pointers: &[JsonPointer],
+) -> Result<(), TestCaseError> {
+    let pointers = CopiedPointers::new(pointers);
+    let decode = |copied| decode(text.as_bytes(), Some(&pod()), pruning, *content, copied);
+    let (Ok(plain), Ok(copying)) = (decode(None), decode(Some(&pointers))) else {
+        prop_assert_eq!(decode(None).is_ok(), decode(Some(&pointers)).is_ok());
+        return Ok(());
+    };
+    prop_assert_eq!(Seen::of(&copying), Seen::of(&plain));
+    prop_assert!(copying.copied_values(pointers.number() + 1).is_none(), "values of other pointers");
+    if let Some(values) = copying.copied_values(pointers.number()) {
+        let found = plain.find(pointers.set());
+        for index in 0..pointers.set().len() {
+            prop_assert_eq!(values.get(index), found.get(index), "{}", index);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn values_at_pointers_are_copied_from_what_api_servers_usually_write() {
+    let text = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"app":"x"},"annotations":{"a":"b"},"managedFields":[1],"resourceVersion":"7"},"spec":{"containers":[{"image":"i"}],"nodeName":"n"},"status":{"phase":"Running"}}"#;
+    let copied = |text: &str, pointers: &[&str]| {
+        let pointers: Vec<JsonPointer> = pointers.iter().map(|pointer| pointer.parse().unwrap()).collect();
+        let pointers = CopiedPointers::new(&pointers);
+        let pruning = Pruning::default();
+        let object = decode(text.as_bytes(), None, &pruning, Content::Full, Some(&pointers)).unwrap();
+        let values = object.copied_values(pointers.number())?;
+        Some((0..pointers.set().len()).map(|index| values.get(index).map(str::to_owned)).collect::<Vec<_>>())
+    };
+    let of = |values: &[Option<&str>]| Some(values.iter().map(|value| value.map(str::to_owned)).collect());
+    assert_eq!(
+        copied(text, &["/spec/nodeName", "/metadata/resourceVersion", "/spec/containers/0/image"]),
+        of(&[Some("\"n\""), Some("\"7\""), Some("\"i\"")])
+    );
+    assert_eq!(
+        copied(text, &["/metadata/annotations/a", "/metadata/labels/app", "/metadata/managedFields"]),
+        of(&[Some("\"b\""), Some("\"x\""), None]),
+        "a pruned field has no value"
+    );
+    assert_eq!(copied(text, &["/metadata"]), None, "the text that is kept has another value");
+    assert_eq!(copied(text, &["/kind"]), None, "the received text may lack it");
+    let long = text.replace("Running", &"x".repeat(2 << 10));
+    assert_eq!(copied(&long, &["/status/phase"]), None, "a long value");
+    assert_eq!(copied(&long, &["/spec/nodeName"]), of(&[Some("\"n\"")]));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn copied_values_are_those_of_the_text(text in documents(), settings in settings(), pointers in declared()) {
+        copies_what_it_keeps(&text, &settings, &pointers)?;
+    }
+
+    #[test]
+    fn copied_values_are_those_of_a_damaged_text(text in documents(), settings in settings(), pointers in declared(), at in any::<prop::sample::Index>(), n_removed in 0..3_usize, added in r#"[{}\[\]",:\\ a1n\n]{0,2}"#) {
+        let (at, mut text) = (at.index(text.len()), text.into_bytes());
+        text.splice(at..text.len().min(at + n_removed), added.bytes());
+        if let Ok(text) = std::str::from_utf8(&text) {
+            copies_what_it_keeps(text.trim_ascii(), &settings, &pointers)?;
+        }
+    }
 
     #[test]
     fn both_decoders_agree(text in documents(), settings in settings()) {
@@ -286,7 +379,7 @@ proptest! {
 
     #[test]
     fn an_object_has_the_fields_of_a_tree(text in documents(), pruning in prunings()) {
-        let Ok(object) = decode(text.as_bytes(), Some(&pod()), &pruning, Content::Full) else { return Ok(()) };
+        let Ok(object) = decode(text.as_bytes(), Some(&pod()), &pruning, Content::Full, None) else { return Ok(()) };
         // A pruned annotation may have been malformed.
         let Ok(tree) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
         let metadata = &tree["metadata"];

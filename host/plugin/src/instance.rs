@@ -110,8 +110,12 @@ impl Instance {
         store.epoch_deadline_callback({
             let turn = Arc::clone(&turn);
             move |_| {
-                if turn.time_left(Duration::ZERO, Instant::now()).is_zero() {
+                let now = Instant::now();
+                if turn.time_left(Duration::ZERO, now).is_zero() {
                     return Err(DeadlinePassed.into());
+                }
+                if !turn.is_slice_over(now) {
+                    return Ok(UpdateDeadline::Continue(1));
                 }
                 turn.end_slice();
                 // The runner wakes the task, when it is the guest's turn again.

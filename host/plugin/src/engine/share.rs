@@ -15,7 +15,7 @@ pub const DEFAULT_WEIGHT: u32 = 100;
 pub const MAX_WEIGHT: u32 = 1_000;
 
 /// The average length of the polls of a plugin below which its guests are brief.
-const BRIEF: Duration = Duration::from_micros(250);
+pub(super) const BRIEF: Duration = Duration::from_micros(250);
 
 /// A plugin's share of the CPU time that guests get, for all its generations and instances. Cheap to clone;
 /// clones share one share.

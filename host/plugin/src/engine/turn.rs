@@ -8,6 +8,8 @@ use std::{
 
 use futures::task::AtomicWaker;
 
+use super::share::BRIEF;
+
 /// The part of an instance that the scheduler and the guest's own time slices share.
 #[derive(Debug)]
 pub(crate) struct Turn {
@@ -18,6 +20,8 @@ pub(crate) struct Turn {
     /// Its poll is beyond the number of permits.
     is_beyond: AtomicBool,
     made: Instant,
+    /// When its poll began, in nanoseconds since `made`.
+    poll_began: AtomicU64,
     /// The time at which the call must end, in nanoseconds since `made`.
     deadline: AtomicU64,
 }
@@ -48,6 +52,7 @@ impl Turn {
             slice_ended: AtomicBool::new(false),
             is_beyond: AtomicBool::new(false),
             made,
+            poll_began: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
         }
     }
@@ -92,6 +97,20 @@ impl Turn {
         self.waker.take()
     }
 
+    /// Notes that a poll begins.
+    pub(crate) fn begin_poll(&self, now: Instant) {
+        self.poll_began.store(nanos(now.saturating_duration_since(self.made)), Ordering::Relaxed);
+    }
+
+    /// Returns whether a tick at this time ends the guest's time slice. The ticks are those of all guests:
+    /// one that comes soon after the begin of a poll does not, so that a brief call is not interrupted by
+    /// chance.
+    pub(crate) fn is_slice_over(&self, now: Instant) -> bool {
+        let ran = nanos(now.saturating_duration_since(self.made))
+            .saturating_sub(self.poll_began.load(Ordering::Relaxed));
+        ran >= nanos(BRIEF)
+    }
+
     /// Notes that the guest's time slice ended.
     pub(crate) fn end_slice(&self) {
         self.slice_ended.store(true, Ordering::Relaxed);
@@ -122,4 +141,23 @@ impl Turn {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promise_4_a_tick_at_the_begin_of_a_poll_does_not_end_the_time_slice() {
+        let made = Instant::now();
+        let turn = Turn::made_at(made);
+        let mut began = made + Duration::from_secs(5);
+        for _ in 0..3 {
+            turn.begin_poll(began);
+            assert!(!turn.is_slice_over(began));
+            assert!(!turn.is_slice_over(began + BRIEF - Duration::from_nanos(1)));
+            assert!(turn.is_slice_over(began + BRIEF));
+            began += BRIEF;
+        }
+    }
 }

@@ -127,6 +127,7 @@ impl<F> Run<'_, F> {
             turn.extend_deadline(now.saturating_duration_since(since));
             self.timer = None;
         }
+        turn.begin_poll(now);
         engine.wake_ticker();
         Poll::Ready(now)
     }

@@ -62,3 +62,23 @@ async fn promise_4_a_call_that_waits_ends_a_grace_after_its_deadline_also_under_
     assert!(error.is::<DeadlinePassed>(), "{error:?}");
     assert!(waited >= LIMIT + GRACE && waited < LIMIT + GRACE + 2 * WAIT_FOR_THE_HOST, "{waited:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn promise_4_each_poll_of_a_call_begins_a_time_slice() {
+    const LONG: Duration = Duration::from_millis(10);
+    let engine = engine();
+    let runner = runner(&engine);
+    let turn = Arc::clone(&runner.turn);
+    for _ in 0..2 {
+        tokio::time::advance(LONG).await;
+        let call = async {
+            for _ in 0..2 {
+                assert!(!turn.is_slice_over(paused_clock()), "a poll begins");
+                tokio::time::sleep(LONG).await;
+            }
+            Ok(())
+        };
+        runner.run(LIMIT, call).await.unwrap();
+        assert!(turn.is_slice_over(paused_clock() + LONG));
+    }
+}

@@ -3,11 +3,10 @@
 //! It belongs to the plugin, not to one of its generations: keys that wait survive a trap and a swap, since a
 //! key holds nothing that could be outdated.
 
+mod key;
 mod order;
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use oarlock_plugin::guest::HostBytes;
 use oarlock_plugin::guest::host_bytes::{Charge, Use};
 use parking_lot::Mutex;
 
+pub(crate) use self::key::Key;
 use self::order::{InitialKeys, NewKeysFirst};
 use super::due_call::Outcome;
 use super::read_sets::ReadSets;
@@ -26,9 +26,6 @@ use crate::status::{PARKED_SHOWN, QueueStats};
 
 /// The most keys that a queue may hold: waiting, delayed, parked or being worked on.
 const LIMIT: usize = 100_000;
-
-/// About how many bytes a key takes beside its texts, which all the places that hold the key share.
-const KEY_COST: usize = 384;
 
 /// A handle on one plugin's queue. Clones are handles on the same queue.
 #[derive(Clone)]
@@ -40,17 +37,6 @@ pub(crate) struct PluginQueue {
     events: Arc<AtomicUsize>,
     initial_keys: InitialKeys,
     read_sets: ReadSets,
-}
-
-/// A key to reconcile: the contract's work key, usable as a key of maps.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Key(Arc<KeyTexts>);
-
-#[derive(Debug, Eq, Hash, PartialEq)]
-pub(crate) struct KeyTexts {
-    pub(crate) kind: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
 }
 
 /// Changes with every event of a key, but not with a replay.
@@ -368,48 +354,6 @@ impl PluginQueueState {
         if self.held.is_empty() {
             self.held = HashSet::new();
         }
-    }
-}
-
-// === impl Key ===
-
-impl Key {
-    pub(super) fn to_contract(&self) -> WorkKey {
-        let KeyTexts { kind, namespace, name } = &*self.0;
-        let object = contract::ObjectKey { namespace: namespace.clone(), name: name.clone() };
-        WorkKey { kind: kind.clone(), object }
-    }
-
-    /// Returns about how many bytes the key takes.
-    fn cost(&self) -> usize {
-        KEY_COST + self.n_bytes()
-    }
-
-    /// Returns the length of its texts.
-    pub(super) fn n_bytes(&self) -> usize {
-        self.kind.len() + self.namespace.len() + self.name.len()
-    }
-}
-
-impl Deref for Key {
-    type Target = KeyTexts;
-
-    fn deref(&self) -> &KeyTexts {
-        &self.0
-    }
-}
-
-impl From<WorkKey> for Key {
-    fn from(key: WorkKey) -> Self {
-        let WorkKey { kind, object: contract::ObjectKey { namespace, name } } = key;
-        Self(Arc::new(KeyTexts { kind, namespace, name }))
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KeyTexts { kind, namespace, name } = &*self.0;
-        if namespace.is_empty() { write!(f, "{kind} {name}") } else { write!(f, "{kind} {namespace}/{name}") }
     }
 }
 

@@ -73,6 +73,19 @@ pub(crate) fn build_programs() -> Result<()> {
     run(cargo("build").args(["--workspace", "--bins"]))
 }
 
+/// Builds these programs, with the features that the whole workspace selects. With `--package` cargo would
+/// select those of one package, and compile wasmtime again.
+pub(crate) fn build_some(programs: &[&str], is_for_release: bool) -> Result<()> {
+    let mut cargo = cargo("build");
+    cargo.arg("--workspace").args(programs.iter().flat_map(|name| ["--bin", name]));
+    run(cargo.args(is_for_release.then_some("--release")))
+}
+
+/// Builds an example, with the features that the whole workspace selects.
+pub(crate) fn build_example(name: &str) -> Result<()> {
+    run(cargo("build").args(["--workspace", "--example", name]))
+}
+
 /// Builds all tests and the programs that they run, and returns the test binaries.
 pub(crate) fn build_tests() -> Result<Vec<TestBinary>> {
     let mut cargo = cargo("build");

@@ -59,14 +59,7 @@ pub(crate) fn start() -> Result<Running> {
     let assets = build()?;
     let program = env::current_exe()?;
     let target = program.parent().and_then(Path::parent).context("xtask is not in a target directory")?;
-    progress::step("the program that starts the real API server", || {
-        cargo::run(cargo::cargo("build").args([
-            "--package",
-            "oarlock-control-plane",
-            "--example",
-            "control_plane",
-        ]))
-    })?;
+    progress::step("the program that starts the real API server", || cargo::build_example("control_plane"))?;
     progress::step("starting the real API server", || {
         Running::start(Command::new(target.join("debug/examples/control_plane")).arg(assets))
     })

@@ -48,9 +48,7 @@ impl Programs {
         let host = match host {
             Some(host) => host.canonicalize().with_context(|| format!("cannot find {}", host.display()))?,
             None => {
-                progress::step("the host, for release", || {
-                    cargo::run(cargo::cargo("build").args(["--release", "--package", "oarlock"]))
-                })?;
+                progress::step("the host, for release", || cargo::build_some(&["oarlock"], true))?;
                 release.join("oarlock")
             }
         };
@@ -60,9 +58,7 @@ impl Programs {
 
     /// Builds only our programs.
     pub(crate) fn build_oarlock() -> Result<PathBuf> {
-        progress::step("our informer, for release", || {
-            cargo::run(cargo::cargo("build").args(["--release", "--package", "oarlock-bench"]))
-        })?;
+        progress::step("our informer, for release", || cargo::build_some(&["oarlock-bench"], true))?;
         Ok(target()?.join("release/oarlock-bench"))
     }
 

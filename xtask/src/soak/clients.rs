@@ -193,14 +193,7 @@ impl Programs {
             }
             command::run(go().args(["build", "-trimpath", "-o"]).arg(folder.join(CHECKS)).arg("./checks"))
         })?;
-        progress::step("the embedded API server", || {
-            cargo::run(cargo::cargo("build").args([
-                "--package",
-                "oarlock-dev-cluster",
-                "--example",
-                "dev_cluster",
-            ]))
-        })?;
+        progress::step("the embedded API server", || cargo::build_example("dev_cluster"))?;
         control_plane::build()?;
         let sources = command::output(go().args(["list", "-m", "-f", "{{.Dir}}", MODULE]))?;
         let embedded = target.join("debug/examples/dev_cluster");

@@ -44,7 +44,10 @@ impl MutantsArgs {
     pub(crate) fn run(self) -> Result<()> {
         let Self { count, from, host } = self;
         guests::build(&["hostile", "declares-the-most", "traps", "hello-c", "hello-rust"].map(String::from))?;
-        progress::step("the host", cargo::build_programs)?;
+        match &host {
+            Some(_) => progress::step("the suite", || cargo::build_some(&["oarlock-hostile"], false))?,
+            None => progress::step("the host", cargo::build_programs)?,
+        }
         let mut run = Command::new(checkout::program("oarlock-hostile")?);
         run.args(["--mutants", &count.to_string(), "--from", &from.to_string()]);
         if let Some(host) = host {

@@ -20,9 +20,7 @@ const PACE_MS: u64 = 10;
 /// Measures the p99 of good plugins without and beside 25 hostile ones.
 pub(super) fn hostile(bench: &Bench, figures: &mut Figures) -> Result<()> {
     guests::build(&GUESTS.map(str::to_owned))?;
-    progress::step("the hostile suite, for release", || {
-        cargo::run(cargo::cargo("build").args(["--release", "--package", "oarlock-tests", "--bins"]))
-    })?;
+    progress::step("the hostile suite, for release", || cargo::build_some(&["oarlock-hostile"], true))?;
     let program = checkout::target()?.join("release/oarlock-hostile");
     let changes: u64 = if bench.is_quick { 1_000 } else { 3_000 };
     for _ in 0..bench.rounds {

@@ -26,47 +26,68 @@ pub const COMPILE_SLOTS: u64 = 3 * 2 * 64 * MIB;
 /// What a guest and the host copy between each other (`limits.hostcall`, 8 MiB each way), for each guest that
 /// runs. There are as many as there are workers, and as many brief ones.
 pub const CROSSING: u64 = 2 * 8 * MIB;
-/// For each plugin, whatever it does: its tasks, its status, its metrics.
-pub const PLUGIN: u64 = 2 * MIB;
-/// For each plugin: what the host keeps outside of its account, which `docs/limits.md` lists: versions that
-/// were fetched and seen, the event recorder, notes on what is parked.
-pub const OUTSIDE: u64 = 10 * MIB;
-/// For each plugin: the answer of an import that waits until the guest goes on. A plugin with state has one
-/// instance in a call.
+/// For each plugin, whatever it does: its tasks, its status, its metrics, the newest lines of its log, the
+/// pages of stack and tables that an ordinary guest touches. Twice what was measured.
+pub const PLUGIN: u64 = 512 << 10;
+/// What the host keeps outside of a plugin's account about its newest requests, which `docs/limits.md` lists:
+/// versions that were fetched and seen, and the event recorder.
+pub const REQUESTS: u64 = 9 * MIB;
+/// The number of requests about which the host keeps something.
+const KEPT_REQUESTS: u64 = 1_024;
+/// The note on a parked object or key.
+pub const NOTE: u64 = 1 << 10;
+/// The answer of an import that waits until the guest goes on. A plugin with state has one instance in a
+/// call.
 pub const ANSWER: u64 = 4 * MIB;
-/// For each plugin: the stacks and the tables of its instance, and of one that is being replaced.
+/// The stacks and the tables of an instance that fills them, and of one that is being replaced.
 pub const STACKS: u64 = 2 * (3 + 2) * MIB;
 /// The program.
 pub const PROGRAM: u64 = 256 * MIB;
 /// The compiled code of a component of up to 1 MiB: 16 MiB for every component, and 16 bytes for each byte.
 pub const CODE: u64 = 32 * MIB;
 
-/// Returns the bound for these plugins and the three good ones. The account and the linear memory of each
-/// plugin count with what was charged to it, and with its peak. The host bounds them by 115 MiB and by
-/// `limits.memory`, but plugins rarely use that.
+/// Returns the bound for these plugins and the three good ones, of what they have used: the account and the
+/// linear memory of each plugin count with what was charged to it, and with its peak; its other parts count
+/// with its requests, parked objects and copied bytes. The host bounds them by 115 MiB, by `limits.memory`
+/// and by the constants here, but plugins rarely use that.
 #[must_use]
 pub fn of(cases: &[Case], metrics: &str) -> Bound {
-    let of_all = |name: &str| -> u64 {
+    let each = |name: &str| -> Vec<u64> {
         let samples = metrics.lines().filter(|line| line.starts_with(&format!("{name}{{")));
-        let values = samples.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
-        values.sum::<f64>() as u64
+        samples.filter_map(|line| Some(line.rsplit_once(' ')?.1.parse::<f64>().ok()? as u64)).collect()
     };
-    let used = of_all("oarlock_plugin_host_bytes") + of_all("oarlock_plugin_linear_memory_peak_bytes");
-    let Bound { anonymous, file_mapped } = of_plugins(cases.len() as u64, 0);
-    Bound { anonymous: anonymous + used, file_mapped }
+    let sum = |name: &str| -> u64 { each(name).iter().sum() };
+    let used = sum("oarlock_plugin_host_bytes") + sum("oarlock_plugin_linear_memory_peak_bytes");
+    let requests: u64 = each("oarlock_plugin_requests_total")
+        .iter()
+        .map(|requests| REQUESTS / KEPT_REQUESTS * requests.min(&KEPT_REQUESTS))
+        .sum();
+    // Of both directions, which is more than the answers.
+    let answers: u64 = each("oarlock_plugin_copied_bytes_total").iter().map(|bytes| bytes.min(&ANSWER)).sum();
+    let notes = NOTE * sum("oarlock_plugin_parked");
+    let stacks = STACKS * cases.iter().filter(|case| case.fills_stack_or_tables()).count() as u64;
+    let n = cases.len() as u64;
+    Bound {
+        anonymous: of_host() + (n + 3) * PLUGIN + used + requests + answers + notes + stacks,
+        file_mapped: file_mapped(n),
+    }
 }
 
-/// Returns the bound for this number of plugins and the three good ones, without their accounts. `memory` is
-/// the linear memory of each.
+/// Returns the bound for this number of plugins and the three good ones, of all that they may use but their
+/// accounts. `memory` is the linear memory of each.
 #[must_use]
 pub fn of_plugins(n: u64, memory: u64) -> Bound {
-    let n = n + 3;
+    let each = PLUGIN + REQUESTS + KEPT_REQUESTS * NOTE + ANSWER + STACKS + memory;
+    Bound { anonymous: of_host() + (n + 3) * each, file_mapped: file_mapped(n) }
+}
+
+fn of_host() -> u64 {
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    let of_host = BASE + CACHES + COMPILE_SLOTS + 2 * workers * CROSSING;
-    Bound {
-        anonymous: of_host + n * (PLUGIN + OUTSIDE + ANSWER + STACKS + memory),
-        file_mapped: PROGRAM + n * CODE,
-    }
+    BASE + CACHES + COMPILE_SLOTS + 2 * workers * CROSSING
+}
+
+fn file_mapped(n: u64) -> u64 {
+    PROGRAM + (n + 3) * CODE
 }
 
 // === impl Bound ===
@@ -83,5 +104,32 @@ impl Bound {
             "the host used {peak:?}, its bound is {self:?}"
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::cases;
+
+    #[test]
+    fn plugins_that_do_nothing_have_a_small_bound() {
+        let busy: Vec<_> = cases::at_work().into_iter().take(6).collect();
+        let none = of(&[], "").anonymous;
+        assert_eq!(of(&busy, "").anonymous - none, 6 * PLUGIN);
+        assert!(PLUGIN < MIB, "a leak of a megabyte for each plugin is seen");
+    }
+
+    #[test]
+    fn what_a_plugin_has_used_is_in_its_bound_up_to_what_it_may_use() {
+        let bound = |metrics: &str| of(&[], metrics).anonymous - of(&[], "").anonymous;
+        assert_eq!(bound("oarlock_plugin_host_bytes{plugin=\"a\",use=\"events\"} 700\n"), 700);
+        assert_eq!(bound("oarlock_plugin_linear_memory_peak_bytes{plugin=\"a\"} 1e6"), 1_000_000);
+        assert_eq!(bound("oarlock_plugin_requests_total{plugin=\"a\"} 1.0"), REQUESTS / KEPT_REQUESTS);
+        assert_eq!(bound("oarlock_plugin_requests_total{plugin=\"a\"} 5000.0"), REQUESTS);
+        assert_eq!(bound("oarlock_plugin_parked{plugin=\"a\"} 3"), 3 * NOTE);
+        let copied = "oarlock_plugin_copied_bytes_total{plugin=\"a\",direction=\"to-guest\"}";
+        assert_eq!(bound(&format!("{copied} 8")), 8);
+        assert_eq!(bound(&format!("{copied} 1e12")), ANSWER);
     }
 }

@@ -203,6 +203,11 @@ pub fn some(n: usize) -> Vec<Case> {
 // === impl Case ===
 
 impl Case {
+    /// Returns whether the plugin touches all of its stack, or makes its tables as large as they may be.
+    pub(super) fn fills_stack_or_tables(&self) -> bool {
+        ["recurse", "recurse-without-frames", "grow-table"].contains(&self.name)
+    }
+
     /// Returns the path of the component if other plugins share it.
     pub(super) fn shared_component(&self) -> Option<PathBuf> {
         let guest = match self.component {

@@ -1,7 +1,7 @@
 //! Mutated components, and others that only damage makes.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -110,6 +110,9 @@ pub struct Outcome {
     pub bound: Bound,
 }
 
+/// After so many mutants a line says how far the run is.
+const PROGRESS: u64 = 500;
+
 /// Runs mutants of real components beside three good plugins, `BATCH` at a time. `host` is the program; the
 /// seed of the first mutant is `from`.
 ///
@@ -135,8 +138,10 @@ pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outco
         bound: super::bound::of_plugins(BATCH, super::cases::MEMORY),
         ..Outcome::default()
     };
+    let begun = Instant::now();
     let mut number = from;
     while number < from + mutants {
+        let n_done = number - from;
         // Earlier lines are about earlier mutants, and there are many.
         let n_before = stage.host().printed().lines.len();
         let batch: Vec<String> =
@@ -177,6 +182,9 @@ pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outco
         stage.change(16, Duration::ZERO).await?;
         stage.expect_health().await?;
         stage.remove_all(batch.iter().map(String::as_str)).await?;
+        if (number - from) / PROGRESS > n_done / PROGRESS {
+            super::say(&outcome.progress(number - from, begun.elapsed()));
+        }
     }
     stage.judge().await?;
     outcome.peak = stage.peak();
@@ -186,9 +194,37 @@ pub async fn run(host: Command, mutants: u64, from: u64) -> anyhow::Result<Outco
     Ok(outcome)
 }
 
+// === impl Outcome ===
+
+impl Outcome {
+    /// Returns how far the run is after `n_done` mutants.
+    fn progress(&self, n_done: u64, elapsed: Duration) -> String {
+        let Self { mutants, refused, served, waited, .. } = self;
+        let n_left = mutants.saturating_sub(n_done);
+        let left = elapsed.as_secs_f64() * n_left as f64 / n_done.max(1) as f64;
+        format!(
+            "{n_done} of {mutants} mutants: {refused} refused, {served} served, {waited} waited; about {left:.0} s left"
+        )
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Served,
     Refused,
     Waited,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_progress_names_all_verdicts_and_the_time_that_is_left() {
+        let outcome = Outcome { mutants: 2_000, refused: 390, served: 109, waited: 1, ..Outcome::default() };
+        assert_eq!(
+            outcome.progress(500, Duration::from_secs(30)),
+            "500 of 2000 mutants: 390 refused, 109 served, 1 waited; about 90 s left"
+        );
+    }
 }

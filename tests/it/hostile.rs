@@ -14,6 +14,10 @@ const MUTANTS: u64 = 160;
 /// Plugins that always have work.
 const BUSY: usize = 1_000;
 
+/// The memory of a busy plugin with its instance, of a guest with little in its linear memory: twice what was
+/// measured.
+const BUSY_BYTES: u64 = 256 << 10;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn promise_4_hostile_plugins_harm_only_themselves() -> anyhow::Result<()> {
     let cases = cases::all();
@@ -42,6 +46,7 @@ async fn promise_4_mutated_components_harm_only_themselves() -> anyhow::Result<(
 async fn promise_4_busy_plugins_starve_neither_good_ones_nor_the_host() -> anyhow::Result<()> {
     let lease = ["--leader-elect", "--leader-elect-resource-namespace", "default"];
     let mut stage = Stage::start(&lease).await?;
+    let before = stage.resources()?;
     let component = checkout().join("target/guests/hostile.wasm");
     let names: Vec<String> = (0..BUSY).map(|n| format!("busy-{n}")).collect();
     for name in &names {
@@ -73,5 +78,8 @@ async fn promise_4_busy_plugins_starve_neither_good_ones_nor_the_host() -> anyho
     let status = stage.status().await?;
     let serving = names.iter().filter(|name| status[*name]["phase"] == "serving").count();
     ensure!(serving == BUSY, "{serving} of {BUSY} busy plugins serve");
+    let each = stage.peak().anonymous.saturating_sub(before.anonymous) / BUSY as u64;
+    println!("{each} bytes for each busy plugin");
+    ensure!(each <= BUSY_BYTES, "each busy plugin takes {each} bytes, its bound is {BUSY_BYTES}");
     stage.end().await
 }

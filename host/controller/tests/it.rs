@@ -22,6 +22,8 @@ mod faults;
 mod hoarding;
 #[path = "it/mirror.rs"]
 mod mirror;
+#[path = "it/pod_doctor.rs"]
+mod pod_doctor;
 #[path = "it/received.rs"]
 mod received;
 #[path = "it/recording.rs"]

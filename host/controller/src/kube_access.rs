@@ -22,7 +22,7 @@ mod testing;
 mod waking;
 mod write;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use oarlock_plugin::{
@@ -36,8 +36,8 @@ use oarlock_plugin::{
 
 use self::{cache::Cache, events::Emitter, own_writes::Before, request::Requester};
 pub(crate) use self::{
-    cache::{Reader, index_source},
-    events::Recorder,
+    cache::{Reader, Readers, index_source},
+    events::StartRecording,
     own_writes::{Decision as OwnWriteDecision, OwnWrites},
     rate::Rate,
     waking::Waking,
@@ -59,7 +59,7 @@ pub(crate) struct Parts {
     /// Resolves resources.
     pub(crate) discovery: Arc<Discovery>,
     /// The declared reads, by name.
-    pub(crate) readers: BTreeMap<String, Reader>,
+    pub(crate) readers: Readers,
     /// The declared indices.
     pub(crate) indices: Vec<Index>,
     /// The plugin's work queue.
@@ -72,6 +72,8 @@ pub(crate) struct Parts {
     pub(crate) writes: Writes,
     /// Its own writes, of which subscriptions may skip the notifications.
     pub(crate) own_writes: OwnWrites,
+    /// Starts the task that records its Events.
+    pub(crate) record: StartRecording,
     /// Whether writes fail with `suspended`.
     pub(crate) suspended: bool,
 }
@@ -89,12 +91,12 @@ pub(crate) struct PluginAccess {
 // === impl PluginAccess ===
 
 impl PluginAccess {
-    /// Returns the access, and the recorder of its Events, which has to run on a task.
+    /// Returns the access.
     ///
     /// # Errors
     ///
     /// If an index is declared over an undeclared read, or with a malformed pointer.
-    pub(crate) fn new(parts: Parts) -> Result<(Self, Recorder), Error> {
+    pub(crate) fn new(parts: Parts) -> Result<Self, Error> {
         let Parts {
             plugin,
             generation,
@@ -109,14 +111,15 @@ impl PluginAccess {
             host_bytes,
             writes,
             own_writes,
+            record,
             suspended,
         } = parts;
         let account = identity.account().clone();
         let requester = Requester::new(client, discovery, Arc::clone(&plugin), identity, rate, writes);
         let requester = Arc::new(requester.charged_to(host_bytes));
-        let (emitter, recorder) = events::channel(Arc::clone(&requester));
+        let emitter = Emitter::new(Arc::clone(&requester), record);
         let cache = Cache::new(&format!("{plugin}#{generation}"), account, gate, readers, indices)?;
-        Ok((Self { cache, requester, emitter, queue, own_writes, suspended }, recorder))
+        Ok(Self { cache, requester, emitter, queue, own_writes, suspended })
     }
 
     /// Builds the declared indices of caches that exist already. Otherwise the first read through an index

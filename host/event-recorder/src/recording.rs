@@ -85,7 +85,8 @@ impl<S: EventSink<Event>> Recording<S> {
         let recording = async {
             let closing = self.watch.closing();
             while let Some(event) = self.watch.next().await {
-                self.record(&event, &closing).await;
+                // In a box, so that a task that waits for an Event is small.
+                Box::pin(self.record(&event, &closing)).await;
             }
         };
         token.run_until_cancelled(recording).await;

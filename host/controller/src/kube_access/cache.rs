@@ -58,11 +58,14 @@ pub(crate) struct Reader {
     pub(crate) handle: InformerHandle,
 }
 
+/// The declared reads, by the plugin's names for them. In boxes, since a map has room for eleven entries.
+pub(crate) type Readers = BTreeMap<String, Box<Reader>>;
+
 /// The declared reads and indices of one generation of a plugin.
 pub(super) struct Cache {
     account: Account,
     gate: Arc<Gate>,
-    readers: BTreeMap<String, Reader>,
+    readers: Readers,
     /// By the plugin's own names.
     indices: BTreeMap<String, DeclaredIndex>,
     /// The versions that the API server returned to this plugin.
@@ -95,7 +98,7 @@ impl Cache {
         owner: &str,
         account: Account,
         gate: Arc<Gate>,
-        readers: BTreeMap<String, Reader>,
+        readers: Readers,
         indices: Vec<Index>,
     ) -> Result<Self, Error> {
         let mut declared = BTreeMap::new();
@@ -262,6 +265,7 @@ impl Cache {
     fn reader(&self, lister: &str) -> Result<&Reader, Error> {
         self.readers
             .get(lister)
+            .map(|reader| &**reader)
             .ok_or_else(|| Error::NotDeclared(format!("`describe` declares no read named {lister:?}")))
     }
 

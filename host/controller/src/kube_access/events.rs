@@ -4,7 +4,7 @@
 //! The crate `oarlock-event-recorder` counts equal Events, combines similar ones and drops spam. An Event may
 //! be lost, but a plugin never waits for one.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use http::Method;
@@ -33,9 +33,15 @@ const EVENT_COST: usize = 1_536;
 
 /// Takes the Events of a plugin.
 pub(super) struct Emitter {
-    recorder: EventRecorder,
+    /// Made for the first Event: most plugins emit none.
+    recorder: OnceLock<EventRecorder>,
+    requester: Arc<Requester>,
     account: HostBytes,
+    record: StartRecording,
 }
+
+/// Starts the task that a [`Recorder`] runs on.
+pub(crate) type StartRecording = Box<dyn Fn(Recorder) + Send + Sync>;
 
 /// Sends Events to the API server. Runs on a task of its own.
 pub(crate) struct Recorder {
@@ -47,21 +53,30 @@ struct PluginSink {
     requester: Arc<Requester>,
 }
 
-/// Returns the two ends. Events that wait are charged to the plugin's host bytes.
-pub(super) fn channel(requester: Arc<Requester>) -> (Emitter, Recorder) {
-    let account = requester.account.clone();
-    let broadcaster = Broadcaster::new();
-    let watch = broadcaster.watch();
-    let recorder = EventRecorder::new(broadcaster, &requester.plugin, "").with_instance("oarlock");
-    let correlator = correlator::Config { lru_cache_size: REMEMBERED, ..correlator::Config::default() };
-    let config = RecordingConfig { correlator, ..RecordingConfig::default() };
-    let recording = Recording::new(watch, PluginSink { requester }, config);
-    (Emitter { recorder, account }, Recorder { recording })
-}
-
 // === impl Emitter ===
 
 impl Emitter {
+    /// Returns an emitter. Its first Event starts the recording. Events that wait are charged to the plugin's
+    /// host bytes.
+    pub(super) fn new(requester: Arc<Requester>, record: StartRecording) -> Self {
+        let account = requester.account.clone();
+        Self { recorder: OnceLock::new(), requester, account, record }
+    }
+
+    fn recorder(&self) -> &EventRecorder {
+        self.recorder.get_or_init(|| {
+            let requester = self.requester.clone();
+            let broadcaster = Broadcaster::new();
+            let watch = broadcaster.watch();
+            let recorder = EventRecorder::new(broadcaster, &requester.plugin, "").with_instance("oarlock");
+            let correlator =
+                correlator::Config { lru_cache_size: REMEMBERED, ..correlator::Config::default() };
+            let config = RecordingConfig { correlator, ..RecordingConfig::default() };
+            (self.record)(Recorder { recording: Recording::new(watch, PluginSink { requester }, config) });
+            recorder
+        })
+    }
+
     pub(super) fn emit(&self, event: GuestEvent) -> Result<(), Error> {
         let charge = self.account.charge(Use::Events, cost(&event))?;
         let GuestEvent { target, regarding, kind, event_type, reason, note } = event;
@@ -82,7 +97,7 @@ impl Emitter {
             contract::EventType::Normal => EventType::Normal,
             contract::EventType::Warning => EventType::Warning,
         };
-        self.recorder.event_holding(regarding, event_type, &reason, &note, charge).map_err(|dropped| {
+        self.recorder().event_holding(regarding, event_type, &reason, &note, charge).map_err(|dropped| {
             match dropped {
                 Dropped::Full => Error::LimitExceeded(format!(
                     "the queue is full: {} Events wait to be recorded",

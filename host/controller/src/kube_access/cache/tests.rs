@@ -74,9 +74,9 @@ impl Rig {
                 .unwrap();
             Reader { target, namespaces, content: Content::Full, handle }
         };
-        let readers: BTreeMap<String, Reader> = [
-            ("pods".to_owned(), reader(Namespaces::All)),
-            ("ours".to_owned(), reader(Namespaces::One("a".to_owned()))),
+        let readers: Readers = [
+            ("pods".to_owned(), Box::new(reader(Namespaces::All))),
+            ("ours".to_owned(), Box::new(reader(Namespaces::One("a".to_owned())))),
         ]
         .into();
         readers["pods"].handle.synced().await;

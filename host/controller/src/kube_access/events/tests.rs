@@ -1,6 +1,8 @@
 use oarlock_fake_api::{FakeApi, Reply};
 use oarlock_plugin::contract::{EventType, ObjectRef};
 
+use parking_lot::Mutex;
+
 use super::*;
 use crate::kube_access::testing::{core_v1, requester};
 
@@ -31,14 +33,23 @@ fn api() -> FakeApi {
     })
 }
 
+/// Returns an emitter, and the recorders that it has started.
+fn emitter(api: &FakeApi) -> (Emitter, Arc<Mutex<Vec<Recorder>>>) {
+    let started = Arc::<Mutex<Vec<_>>>::default();
+    let starts = started.clone();
+    let record = Box::new(move |recorder| starts.lock().push(recorder));
+    (Emitter::new(Arc::new(requester(api)), record), started)
+}
+
 /// Emits Events, runs the recorder until the queue is empty, and returns method, path and body of each
 /// request.
 async fn sent(api: &FakeApi, events: Vec<GuestEvent>) -> Vec<(String, String, serde_json::Value)> {
-    let (emitter, recorder) = channel(Arc::new(requester(api)));
+    let (emitter, started) = emitter(api);
     for event in events {
         emitter.emit(event).unwrap();
     }
     drop(emitter);
+    let recorder = started.lock().pop().unwrap();
     recorder.run(CancellationToken::new()).await;
     let requests = api.requests().into_iter().filter(|it| it.path != "/api/v1");
     requests.map(|it| (it.method.to_string(), it.path, serde_json::from_str(&it.body).unwrap())).collect()
@@ -116,9 +127,18 @@ async fn an_event_is_sent_again_while_the_api_server_is_unavailable() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_is_an_error() {
-    let (emitter, _recorder) = channel(Arc::new(requester(&api())));
+    let (emitter, _started) = emitter(&api());
     for _ in 0..Broadcaster::<Event>::QUEUE {
         emitter.emit(event("a")).unwrap();
     }
     assert!(matches!(emitter.emit(event("a")), Err(Error::LimitExceeded(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_event_starts_the_recording() {
+    let (emitter, started) = emitter(&api());
+    assert!(started.lock().is_empty());
+    emitter.emit(event("a")).unwrap();
+    emitter.emit(event("b")).unwrap();
+    assert_eq!(started.lock().len(), 1);
 }

@@ -1,7 +1,6 @@
 //! The maker of a new generation's instances: their access to the cluster, and the task that records their
 //! Events.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oarlock_plugin::{
@@ -13,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Error, Preparation};
 use crate::dispatch::Maker;
 use crate::identity::Identity;
-use crate::kube_access::{self, PluginAccess, Rate, Reader, Waking};
+use crate::kube_access::{self, PluginAccess, Rate, Readers, StartRecording, Waking};
 use crate::plan::Plan;
 use crate::reload::load;
 
@@ -34,10 +33,11 @@ impl Preparation<'_> {
         parts: &InstanceParts,
         plan: &Plan,
         identity: &Identity,
-        readers: BTreeMap<String, Reader>,
+        readers: Readers,
     ) -> Result<(Arc<Maker>, DropGuard), Error> {
         let Self { host, slot, file, number, .. } = self;
-        let (access, recorder) = PluginAccess::new(kube_access::Parts {
+        let recording = CancellationToken::new();
+        let access = PluginAccess::new(kube_access::Parts {
             plugin: slot.name.clone(),
             generation: *number,
             identity: identity.clone(),
@@ -51,6 +51,7 @@ impl Preparation<'_> {
             host_bytes: slot.host_bytes.clone(),
             writes: host.metrics.writes(&slot.name),
             own_writes: slot.own_writes.clone(),
+            record: self.start_recording(recording.clone()),
             suspended: file.suspend,
         })
         .map_err(Error::Access)?;
@@ -60,25 +61,6 @@ impl Preparation<'_> {
         if !listers.is_empty() {
             access.cache = Arc::new(Waking::new(access.cache, listers, slot.queue.read_sets().clone()));
         }
-        let recording = CancellationToken::new();
-        let ended = recording.clone();
-        let record = |token: CancellationToken| async move {
-            let either = async {
-                tokio::select! {
-                    () = token.cancelled() => {}
-                    () = ended.cancelled() => {}
-                }
-            };
-            let end = CancellationToken::new();
-            tokio::join!(recorder.run(end.clone()), async {
-                either.await;
-                end.cancel();
-            });
-        };
-        let (panicked_host, name) = ((*host).clone(), slot.name.clone());
-        host.tasks.spawn_contained(format!("events of {name}#{number}"), record, move |message| {
-            load::report_panic(&panicked_host, &name, "recording its Events", &message);
-        });
         let InstanceParts { component, config, log, description } = parts;
         slot.share.set_weight(file.weight);
         let maker = Maker {
@@ -98,5 +80,24 @@ impl Preparation<'_> {
             },
         };
         Ok((Arc::new(maker), recording.drop_guard()))
+    }
+
+    /// Returns what starts the recording of the generation's Events, until the token is cancelled.
+    fn start_recording(&self, ended: CancellationToken) -> StartRecording {
+        let (host, plugin, number) = (self.host.clone(), self.slot.name.clone(), self.number);
+        Box::new(move |recorder| {
+            let ended = ended.clone();
+            let record = |token: CancellationToken| async move {
+                tokio::select! {
+                    biased;
+                    () = token.cancelled() => {}
+                    () = recorder.run(ended) => {}
+                }
+            };
+            let (panicked_host, name) = (host.clone(), plugin.clone());
+            host.tasks.spawn_contained(format!("events of {plugin}#{number}"), record, move |message| {
+                load::report_panic(&panicked_host, &name, "recording its Events", &message);
+            });
+        })
     }
 }

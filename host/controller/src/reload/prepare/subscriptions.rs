@@ -1,6 +1,5 @@
 //! The informers and the access that a new generation's subscriptions and reads need.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use super::{Error, Preparation};
 use crate::dispatch::{GenerationSubscription, GenerationView};
 use crate::identity::Identity;
 use crate::informers::{InformerHandle, Purpose, Refused};
-use crate::kube_access::Reader;
+use crate::kube_access::{Reader, Readers};
 use crate::plan::{self, Plan, ReadPlan, SubscriptionPlan};
 use crate::subscriptions::{self, FollowedAccess};
 
@@ -21,7 +20,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 pub(super) struct Acquired {
     pub(super) subscriptions: Vec<PendingSubscription>,
     /// The readers of the declared reads, by the plugin's name for them.
-    pub(super) readers: BTreeMap<String, Reader>,
+    pub(super) readers: Readers,
 }
 
 /// A subscription before its listener is open.
@@ -65,7 +64,7 @@ impl Preparation<'_> {
         };
         let reader = |(read, handle): (ReadPlan, Option<InformerHandle>)| {
             let ReadPlan { name, resource, namespaces, content, wakes: _ } = read;
-            Some((name, Reader { target: resource, namespaces, content, handle: handle? }))
+            Some((name, Box::new(Reader { target: resource, namespaces, content, handle: handle? })))
         };
         Acquired {
             subscriptions: plan.subscriptions.iter().cloned().zip(handles).map(pending).collect(),

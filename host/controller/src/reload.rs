@@ -80,7 +80,7 @@ pub(crate) struct Host {
 
 /// Keeps the loaded plugins equal to what the files say.
 pub(crate) struct Reload {
-    host: Host,
+    host: Arc<Host>,
     health: Health,
     sources: Vec<PathBuf>,
     plugins: BTreeMap<Arc<str>, Plugin>,
@@ -105,7 +105,7 @@ struct ReadFiles {
 struct Plugin {
     slot: Arc<PluginSlot>,
     /// The file and the component's stamp of the newest version, whether it came to serve or not.
-    newest: (PluginFile, Option<Stamp>),
+    newest: (Arc<PluginFile>, Option<Stamp>),
     preparing: Task,
     dispatcher: Task,
     /// When its dispatcher panicked.
@@ -117,7 +117,7 @@ struct Plugin {
 impl Reload {
     /// Creates the reload of the plugins in these files and folders.
     pub(crate) fn new(
-        host: Host,
+        host: Arc<Host>,
         health: Health,
         sources: Vec<PathBuf>,
         requests: mpsc::Receiver<Request>,
@@ -231,7 +231,7 @@ impl Reload {
         for file in files {
             let stamp = stamps.get(&file.component).copied();
             let path = file.path.clone();
-            if let Some(unchanged) = self.load(file, stamp)
+            if let Some(unchanged) = self.load(Arc::new(file), stamp)
                 && repaired.contains(&path)
             {
                 let refused = unchanged.refused.lock().clone();
@@ -283,7 +283,7 @@ impl Reload {
     }
 
     /// Begins to load a version. Returns the plugin if its newest version is this one already.
-    fn load(&mut self, file: PluginFile, stamp: Option<Stamp>) -> Option<Arc<PluginSlot>> {
+    fn load(&mut self, file: Arc<PluginFile>, stamp: Option<Stamp>) -> Option<Arc<PluginSlot>> {
         let name: Arc<str> = file.name.as_str().into();
         let newest = (file.clone(), stamp);
         if let Some(plugin) = self.plugins.get(&name).filter(|plugin| plugin.dispatcher.is_gone()) {

@@ -191,7 +191,7 @@ impl Runtime {
             let (operations, reporter) = (control::all(control), reporter.clone());
             tasks.spawn("control", Criticality::Essential, |token| socket.serve(operations, reporter, token));
         }
-        let host = Host {
+        let host = Arc::new(Host {
             tasks: tasks.clone(),
             reporter: reporter.clone(),
             engine,
@@ -207,7 +207,7 @@ impl Runtime {
             shadows: Shadows::default(),
             dispatch,
             state: StateFolder::new(state_dir),
-        };
+        });
         let failure = Arc::new(Mutex::new(None));
         if let Some(election) = election {
             let candidate = Candidate {

@@ -23,9 +23,9 @@ const SETTLED: Duration = Duration::from_secs(2);
 
 /// Spawns the task that loads a version. It cancels the task before it first.
 pub(super) fn begin(
-    host: &Host,
+    host: &Arc<Host>,
     slot: &Arc<PluginSlot>,
-    file: PluginFile,
+    file: Arc<PluginFile>,
     stamp: Option<Stamp>,
     before: Option<Task>,
 ) -> Task {
@@ -41,19 +41,25 @@ pub(super) fn begin(
         }
     };
     let load = |token: CancellationToken| async move {
-        if let Some(before) = before {
-            before.cancel();
-            before.gone().await;
-        }
-        slot.status.update(|status| {
-            status.file = file.path.display().to_string();
-            status.component = file.component.display().to_string();
-            status.service_account = file.service_account.to_string();
-            status.waits_for.clear();
-        });
         let roll_out = RollOut { host, slot, token };
-        roll_out.read_quarantine(&file).await;
-        roll_out.newest(&file, stamp).await;
+        // In a box that ends before the probation: a task that only watches is small.
+        let load = async {
+            if let Some(before) = before {
+                before.cancel();
+                before.gone().await;
+            }
+            roll_out.slot.status.update(|status| {
+                status.file = file.path.display().to_string();
+                status.component = file.component.display().to_string();
+                status.service_account = file.service_account.to_string();
+                status.waits_for.clear();
+            });
+            roll_out.read_quarantine(&file).await;
+            roll_out.newest(&file, stamp).await
+        };
+        if Box::pin(load).await.is_continue() {
+            roll_out.watch().await;
+        }
     };
     tasks.spawn_contained(format!("loading {name}"), load, on_panic)
 }
@@ -61,9 +67,9 @@ pub(super) fn begin(
 /// Spawns the task that goes back to the version before the one that serves. It cancels the task before it
 /// first, and goes on with its work when it does not go back.
 pub(super) fn begin_rollback(
-    host: &Host,
+    host: &Arc<Host>,
     slot: &Arc<PluginSlot>,
-    file: PluginFile,
+    file: Arc<PluginFile>,
     before: Task,
     reply: Reply<RolledBack>,
 ) -> Task {
@@ -72,18 +78,21 @@ pub(super) fn begin_rollback(
     let on_panic = move |message: String| report_panic(&panicked_host, &of, "its rollback", &message);
     let (host, slot) = (host.clone(), slot.clone());
     let go_back = |token: CancellationToken| async move {
-        let was_busy = !before.is_gone();
-        before.cancel();
-        before.gone().await;
         let roll_out = RollOut { host, slot, token };
-        roll_out.read_quarantine(&file).await;
-        let result = roll_out.go_back("an operator asked for it").await;
-        if result.is_err() && was_busy {
-            // The version that was being loaded is loaded again.
-            roll_out.slot.load_again.store(true, Ordering::Release);
-        }
-        // The operator may have gone.
-        let _ = reply.send(result);
+        let go_back = async {
+            let was_busy = !before.is_gone();
+            before.cancel();
+            before.gone().await;
+            roll_out.read_quarantine(&file).await;
+            let result = roll_out.go_back("an operator asked for it").await;
+            if result.is_err() && was_busy {
+                // The version that was being loaded is loaded again.
+                roll_out.slot.load_again.store(true, Ordering::Release);
+            }
+            // The operator may have gone.
+            let _ = reply.send(result);
+        };
+        Box::pin(go_back).await;
         roll_out.watch().await;
     };
     tasks.spawn_contained(format!("rolling back {name}"), go_back, on_panic)
@@ -91,9 +100,9 @@ pub(super) fn begin_rollback(
 
 /// Prepares a version, and prepares it again for as long as its component is being written.
 pub(super) async fn prepare_complete(
-    host: &Host,
+    host: &Arc<Host>,
     slot: &Arc<PluginSlot>,
-    file: &PluginFile,
+    file: &Arc<PluginFile>,
     mut stamp: Option<Stamp>,
 ) -> Result<Prepared, prepare::Error> {
     let component = file.component.display().to_string();

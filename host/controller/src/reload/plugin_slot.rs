@@ -58,7 +58,7 @@ pub(super) struct PluginSlot {
 /// The parts that a version is made of. Two versions with equal parts are the same version.
 #[derive(Clone, PartialEq)]
 pub(super) struct MadeOf {
-    pub(super) file: PluginFile,
+    pub(super) file: Arc<PluginFile>,
     pub(super) digest: component::Digest,
     pub(super) account_uid: Arc<str>,
 }

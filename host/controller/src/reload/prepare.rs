@@ -68,9 +68,9 @@ enum Fetched {
 
 /// One version on its way.
 struct Preparation<'a> {
-    host: &'a Host,
+    host: &'a Arc<Host>,
     slot: &'a Arc<PluginSlot>,
-    file: &'a PluginFile,
+    file: &'a Arc<PluginFile>,
     number: u64,
     began: Instant,
     reporter: Reporter,
@@ -84,9 +84,9 @@ enum Attempt {
 
 /// Makes a generation of the current file and component.
 pub(super) async fn prepare(
-    host: &Host,
+    host: &Arc<Host>,
     slot: &Arc<PluginSlot>,
-    file: &PluginFile,
+    file: &Arc<PluginFile>,
     origin: Origin,
 ) -> Result<Prepared, Error> {
     let number = slot.next_number();
@@ -280,7 +280,7 @@ impl Preparation<'_> {
             progress: progress.clone(),
             guards: vec![Box::new(recording)],
         };
-        let made_of = MadeOf { file: (*file).clone(), digest, account_uid };
+        let made_of = MadeOf { file: Arc::clone(file), digest, account_uid };
         let component = parts.component.clone();
         let id = VersionId::of(digest, file);
         Ok(Attempt::Ready(Box::new(Prepared { generation, made_of, component, id })))

@@ -4,6 +4,7 @@
 //! there is a version to go back to: the one before, or the last good one on disk. Without one it stays, and
 //! its lost instances are replaced as always.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -32,7 +33,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 /// The work on the versions of one plugin, until the token is cancelled.
 pub(super) struct RollOut {
-    pub(super) host: Host,
+    pub(super) host: Arc<Host>,
     pub(super) slot: Arc<PluginSlot>,
     pub(super) token: CancellationToken,
 }
@@ -73,8 +74,9 @@ impl RollOut {
         self.slot.quarantine.lock().get_or_insert(quarantine);
     }
 
-    /// Loads the newest version, and watches its probation, or that of the version that serves meanwhile.
-    pub(super) async fn newest(&self, file: &PluginFile, stamp: Option<Stamp>) {
+    /// Loads the newest version, and watches the probation of the version that serves meanwhile. Continues if
+    /// a version that serves now is to be [watched](Self::watch).
+    pub(super) async fn newest(&self, file: &Arc<PluginFile>, stamp: Option<Stamp>) -> ControlFlow<()> {
         let Self { host, slot, token } = self;
         let prepare = || Box::pin(prepare_complete(host, slot, file, stamp));
         let mut preparing = prepare();
@@ -84,7 +86,7 @@ impl RollOut {
                 biased;
                 () = token.cancelled() => {
                     *slot.on_probation.lock() = watched;
-                    return;
+                    return ControlFlow::Break(());
                 }
                 prepared = &mut preparing => break prepared,
                 verdict = self.verdict_if_any(watched.as_mut()) => verdict,
@@ -103,7 +105,7 @@ impl RollOut {
             Ok(prepared) => drop(self.serve(prepared, false, false, token).await),
             Err(prepare::Error::Unchanged) => slot.accept(&host.reporter, &file.component, None),
             // The host is ending.
-            Err(prepare::Error::Stopped { .. }) => return,
+            Err(prepare::Error::Stopped { .. }) => return ControlFlow::Break(()),
             Err(error) => {
                 slot.refuse(&host.reporter, file, &error);
                 if slot.active.get().is_none() || slot.has_lost_its_account() {
@@ -112,13 +114,13 @@ impl RollOut {
                 if slot.has_lost_its_account() {
                     tokio::select! {
                         biased;
-                        () = token.cancelled() => return,
+                        () = token.cancelled() => return ControlFlow::Break(()),
                         () = tokio::time::sleep(AFTER_FAILURE) => slot.load_again.store(true, Ordering::Release),
                     }
                 }
             }
         }
-        self.watch().await;
+        ControlFlow::Continue(())
     }
 
     /// Watches the version on probation, and the one that the host goes back to, until none is on probation.
@@ -131,7 +133,8 @@ impl RollOut {
                 verdict = self.verdict(&mut watched) => Some(verdict),
             };
             match verdict {
-                Some(verdict) => self.conclude(watched, verdict).await,
+                // In a box, so that a task that waits for the verdict is small.
+                Some(verdict) => Box::pin(self.conclude(watched, verdict)).await,
                 None => {
                     *self.slot.on_probation.lock() = Some(watched);
                     return;
@@ -161,11 +164,11 @@ impl RollOut {
                 let LastGood { file, version, digest, bytes } = self.read_last_good(newest, |_| true).await?;
                 let event = HostEvent::PluginLastGood { version, digest: digest.to_string() };
                 host.reporter.about(&slot.name, slot.next_number()).report(event);
-                (file, Origin::LastGood(bytes), true)
+                (Arc::new(file), Origin::LastGood(bytes), true)
             }
         };
         // The operator's newest word on writes counts, whichever version serves.
-        let file = PluginFile { suspend: newest.suspend, ..file };
+        let file = with_suspend(file, newest.suspend);
         match prepare::prepare(host, slot, &file, origin).await {
             Ok(prepared) => Some((prepared, is_good)),
             Err(error) => {
@@ -190,10 +193,10 @@ impl RollOut {
                 let left = serving.id;
                 let found = self.read_last_good(&serving.file, move |id| id != left).await;
                 let LastGood { file, bytes, .. } = found.ok_or(RollbackError::NothingToGoBackTo)?;
-                (file, Origin::LastGood(bytes), true)
+                (Arc::new(file), Origin::LastGood(bytes), true)
             }
         };
-        let file = PluginFile { suspend: serving.file.suspend, ..file };
+        let file = with_suspend(file, serving.file.suspend);
         let prepare = prepare::prepare(host, slot, &file, origin);
         let switch = |prepared: Result<Prepared, prepare::Error>, token| async move {
             let prepared = prepared.map_err(|error| {
@@ -293,11 +296,12 @@ impl RollOut {
     /// Waits for the end of the period that runs. Cancel-safe.
     async fn verdict(&self, watched: &mut OnProbation) -> Verdict {
         let Probation { time, max_losses } = watched.version.file.probation;
-        if watched.ends_at.is_none() && self.is_good(&watched.version).await {
+        // In boxes, so that a task that waits for the end of the period is small.
+        if watched.ends_at.is_none() && Box::pin(self.is_good(&watched.version)).await {
             return Verdict::Passed;
         }
         if !watched.is_staged && watched.ends_at.is_none() {
-            watched.is_staged = self.stage(&watched.version).await;
+            watched.is_staged = Box::pin(self.stage(&watched.version)).await;
         }
         if time.is_zero() {
             return Verdict::Passed;
@@ -434,4 +438,12 @@ impl RollOut {
         let number = self.slot.active.get().map_or_else(|| self.slot.next_number(), |active| active.number);
         self.host.reporter.about(&self.slot.name, number).report(event);
     }
+}
+
+/// Returns the settings of a version, with its writes suspended or not.
+fn with_suspend(mut file: Arc<PluginFile>, suspend: bool) -> Arc<PluginFile> {
+    if file.suspend != suspend {
+        Arc::make_mut(&mut file).suspend = suspend;
+    }
+    file
 }

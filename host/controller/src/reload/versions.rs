@@ -1,5 +1,7 @@
 //! The versions of one plugin that the host can go back to without reading them again.
 
+use std::sync::Arc;
+
 use oarlock_plugin::Component;
 
 use crate::config::PluginFile;
@@ -9,7 +11,7 @@ use crate::state_folder::VersionId;
 #[derive(Clone)]
 pub(super) struct Version {
     pub(super) id: VersionId,
-    pub(super) file: PluginFile,
+    pub(super) file: Arc<PluginFile>,
     pub(super) component: Component,
     /// The version that the component states.
     pub(super) stated: String,

@@ -39,7 +39,7 @@ pub struct Election {
 
 /// A host that takes part in an election.
 pub(super) struct Candidate {
-    pub(super) host: Host,
+    pub(super) host: Arc<Host>,
     pub(super) health: Health,
     pub(super) sources: Vec<PathBuf>,
     /// The requests for rollbacks, until this host leads.
@@ -133,7 +133,7 @@ impl Callbacks for Leading<'_> {
         host.reporter.report(HostEvent::Leading);
         // A set of tasks of its own, so that all of them are gone before the Lease is released.
         let (tasks, supervisor) = Tasks::new(leading.child_token());
-        let host = Host { tasks: tasks.clone(), ..host.clone() };
+        let host = Arc::new(Host { tasks: tasks.clone(), ..Host::clone(host) });
         // A host leads once: it stops when it loses the Lease.
         let requests = self.candidate.requests.lock().take().unwrap_or_else(|| mpsc::channel(1).1);
         let reload = Reload::new(host, health.clone(), sources.clone(), requests);

@@ -106,7 +106,7 @@ pub(crate) struct Dispatcher {
     status: PluginStatusHandle,
     queue: PluginQueue,
     switches: mpsc::Receiver<Switch>,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<Box<Command>>,
     active_view: Arc<ActiveView>,
     own_writes: OwnWrites,
     /// Runs the schedules, once a generation has some.
@@ -120,7 +120,7 @@ pub(crate) struct Dispatcher {
 enum Next {
     Stop,
     Switch(Switch),
-    Command(Command),
+    Command(Box<Command>),
     Ended(Ended),
     Step(Step),
 }
@@ -211,7 +211,7 @@ impl Dispatcher {
                         }
                     }
                 }
-                Next::Command(command) => self.obey(active.as_mut(), command),
+                Next::Command(command) => self.obey(active.as_mut(), *command),
                 Next::Switch(Switch { generation, done }) => {
                     let has_switched;
                     (active, has_switched) = self.switch(active, &mut draining, &mut calls, *generation);

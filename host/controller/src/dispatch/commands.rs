@@ -18,7 +18,8 @@ const MAX_WAITING: usize = 16;
 /// nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands {
-    sender: mpsc::Sender<Command>,
+    /// In boxes: a channel has room for many commands from its beginning, and few plugins ever get one.
+    sender: mpsc::Sender<Box<Command>>,
 }
 
 /// What is to be delivered again.
@@ -58,7 +59,7 @@ pub(super) enum Command {
 // === impl Commands ===
 
 impl Commands {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Command>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Box<Command>>) {
         let (sender, receiver) = mpsc::channel(MAX_WAITING);
         (Self { sender }, receiver)
     }
@@ -89,7 +90,7 @@ impl Commands {
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
         let (sender, answer) = oneshot::channel();
-        self.sender.send(command(sender)).await.ok()?;
+        self.sender.send(Box::new(command(sender))).await.ok()?;
         answer.await.ok()
     }
 }

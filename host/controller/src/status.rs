@@ -264,7 +264,13 @@ impl PluginStatusHandle {
         subscriptions: Vec<(SubscriptionStatus, ReadBacklog)>,
         queue: Option<ReadQueue>,
     ) {
-        let (statuses, backlogs) = subscriptions.into_iter().unzip();
+        // `unzip` would make room for at least four of each.
+        let mut statuses = Vec::with_capacity(subscriptions.len());
+        let mut backlogs = Vec::with_capacity(subscriptions.len());
+        for (status, backlog) in subscriptions {
+            statuses.push(status);
+            backlogs.push(backlog);
+        }
         let mut record = self.record.lock();
         record.status.subscriptions = statuses;
         record.backlogs = backlogs;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::ReadFiles;
+use crate::config::Error;
 use crate::regular_file::Stamp;
 
 /// The files are read after this long at the latest, whatever their stamps say.
@@ -31,8 +32,9 @@ impl SeenFiles {
     /// Takes the stamps after the files were read. Blocks.
     pub(super) fn of(sources: &[PathBuf], read: &ReadFiles) -> Self {
         let seen_at = Instant::now();
-        if !read.loaded.errors.is_empty() {
-            // An error may end without a change of a stamp.
+        let is_of_stamps = |error: &Error| matches!(error, Error::EmptyFolder { .. });
+        if !read.loaded.errors.iter().all(is_of_stamps) {
+            // Any other error may end without a change of a stamp.
             return Self { stamps: None, seen_at };
         }
         let files = read.loaded.files.iter().flat_map(|file| [&file.path, &file.component]).cloned();
@@ -87,6 +89,16 @@ mod tests {
 
     fn file(name: &str) -> String {
         format!("name: {name}\ncomponent: p.wasm\nserviceAccount: {{namespace: default, name: p}}\n")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_empty_folder_is_read_again_when_it_gets_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        settle(dir.path());
+        let before = seen(dir.path());
+        assert!(!before.is_outdated() && before.is_unchanged());
+        fs::write(dir.path().join("p.yaml"), file("p")).unwrap();
+        assert!(!before.is_unchanged());
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ pub const COMPILE_SLOTS: u64 = 3 * 2 * 64 * MIB;
 /// runs. There are as many as there are workers, and as many brief ones.
 pub const CROSSING: u64 = 2 * 8 * MIB;
 /// For each plugin, whatever it does: its tasks, its status, its metrics, the newest lines of its log, the
-/// pages of stack and tables that an ordinary guest touches. Twice what was measured.
+/// pages of stack and tables that an ordinary guest touches. Four times the 121 KiB that were measured.
 pub const PLUGIN: u64 = 512 << 10;
 /// What the host keeps outside of a plugin's account about its newest requests, which `docs/limits.md` lists:
 /// versions that were fetched and seen, and the event recorder.

@@ -36,6 +36,7 @@ mod commands;
 mod crash_backoff;
 mod declared_fields;
 mod due_call;
+mod ended;
 mod enqueue;
 mod event_view;
 mod fault;
@@ -64,7 +65,7 @@ use tokio_util::sync::CancellationToken;
 use self::active_generation::{ActiveGeneration, DrainingGeneration, Step};
 use self::call::PreparedCall;
 pub(crate) use self::call::{MakeInstance, Maker};
-use self::calls::{Calls, Ended, EndedJob, Work};
+use self::calls::{Calls, Ended, Work};
 use self::commands::Command;
 pub(crate) use self::commands::Commands;
 pub(crate) use self::commands::{Redeliver, RedeliverError};
@@ -79,6 +80,7 @@ pub(crate) use self::parked::Parked;
 pub(crate) use self::queue::PluginQueue;
 pub(crate) use self::read_sets::{Read, ReadSets, Run, WakingLister};
 pub use self::retry::{RestartPolicy, RetryPolicy};
+pub(crate) use self::slice::BusyLimit;
 use self::slice::Slice;
 use crate::kube_access::OwnWrites;
 use crate::metrics::{Metrics, PluginMetrics};
@@ -96,6 +98,7 @@ pub(crate) struct DispatcherShared {
     pub(crate) fault: FaultHook,
     pub(crate) wall_clock: WallClock,
     pub(crate) tasks: Tasks,
+    pub(crate) busy_limit: BusyLimit,
 }
 
 /// Calls one plugin.
@@ -190,7 +193,7 @@ impl Dispatcher {
         let mut active: Option<ActiveGeneration> = None;
         let mut draining: Vec<DrainingGeneration> = Vec::new();
         let mut calls = Calls::new(self.shared.tasks.clone());
-        let mut slice = Slice::default();
+        let mut slice = Slice::new(self.shared.busy_limit.clone());
         loop {
             let next = poll_fn(|cx| {
                 let polled = self.poll_next(cx, cancelled.as_mut(), active.as_mut(), &mut calls);
@@ -224,7 +227,7 @@ impl Dispatcher {
                     }
                 }
             }
-            slice.end_if_due().await;
+            slice.end_if_due(calls.has_inline()).await;
         }
         let ending = async {
             while !calls.is_empty() {
@@ -352,97 +355,6 @@ impl Dispatcher {
         }
         let job = active.job(taken, Some(Work { id, call, began }));
         calls.begin(job, !active.lanes.are_several());
-    }
-
-    /// Applies the end of a job to its lane and to what it was for.
-    fn ended(
-        &self,
-        active: Option<&mut ActiveGeneration>,
-        draining: &mut Vec<DrainingGeneration>,
-        calls: &mut Calls,
-        ended: Ended,
-    ) {
-        let released = calls.free(ended.id);
-        let Some(active) = active else { return };
-        if ended.generation == active.number {
-            self.ended_in(active, ended);
-        } else if let Some(index) = draining.iter().position(|it| it.number == ended.generation) {
-            self.ended_after_switch(&mut draining[index], ended);
-            if draining[index].n_calls == 0 {
-                draining.swap_remove(index);
-                active.waits_for_drain &= !draining.is_empty();
-            }
-        }
-        released.iter().for_each(|due| active.give_back(due, &self.queue));
-    }
-
-    fn ended_in(&self, active: &mut ActiveGeneration, ended: Ended) {
-        let Ended { lane, instance, is_fresh, at, what, .. } = ended;
-        active.note_time(at);
-        active.deferred_lane.take_if(|deferred| *deferred == lane);
-        if is_fresh && !matches!(what, EndedJob::CannotStart { .. }) {
-            self.made(active, lane, at);
-        }
-        if let Some(instance) = instance {
-            active.lanes.put_back(lane, instance, at);
-        }
-        match what {
-            EndedJob::Made => {}
-            EndedJob::CannotStart { due, error } => {
-                self.cannot_start(active, lane, &error);
-                if let Some(due) = due {
-                    self.note_end(active.exported.reconciler, &due);
-                    active.give_back(&due, &self.queue);
-                }
-            }
-            EndedJob::Called { due, began, result } => {
-                self.note_end(active.exported.reconciler, &due);
-                match result {
-                    Ok(answer) => {
-                        self.settle(active, &due, answer, at.saturating_duration_since(began));
-                    }
-                    Err(error) => self.settle_lost(active, &due, lane, began, &error),
-                }
-            }
-        }
-    }
-
-    fn ended_after_switch(&self, draining: &mut DrainingGeneration, ended: Ended) {
-        draining.n_calls = draining.n_calls.saturating_sub(1);
-        match ended.what {
-            EndedJob::Made => {}
-            EndedJob::CannotStart { due, error } => {
-                if let Some(due) = due {
-                    self.note_end(draining.has_reconciler, &due);
-                    self.settle_drained(draining, &due, Err(error), Duration::ZERO);
-                }
-            }
-            EndedJob::Called { due, began, result } => {
-                self.note_end(draining.has_reconciler, &due);
-                let took = ended.at.saturating_duration_since(began);
-                self.settle_drained(draining, &due, result, took);
-            }
-        }
-    }
-
-    fn note_end(&self, has_reconciler: bool, due: &DueCall) {
-        if has_reconciler {
-            self.queue.call_ends(due.is_replay());
-        }
-    }
-
-    /// Notes that a fresh instance serves a lane. If it replaces a lost one, and unless the plugin is
-    /// stateless, it receives everything again.
-    fn made(&self, active: &mut ActiveGeneration, lane: usize, now: Instant) {
-        let Some(lost_at) = active.lanes.made(lane) else { return };
-        let mode = active.restart();
-        if mode == Mode::Replay {
-            self.status.update(|status| status.subscriptions.iter_mut().for_each(|it| it.synced = false));
-        }
-        self.show_phase(Some(active));
-        self.metrics.restarted();
-        let took_us = u64::try_from(now.saturating_duration_since(lost_at).as_micros()).unwrap_or(u64::MAX);
-        active.reporter.report(HostEvent::InstanceRestarted { mode, took_us });
     }
 
     /// Switches to another generation, and returns whether it did. The calls of the old one that are in

@@ -11,6 +11,7 @@ use oarlock_leader_election as leader;
 use oarlock_plugin::{Engine, EngineConfig, engine};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,7 @@ use crate::access::Gate;
 use crate::admin::Admin;
 use crate::control::{self, Control, ControlSocket, HostFacts};
 use crate::discovery::Discovery;
-use crate::dispatch::{self, FaultHook};
+use crate::dispatch::{self, BusyLimit, FaultHook};
 pub use crate::dispatch::{RestartPolicy, RetryPolicy};
 use crate::health::Health;
 use crate::informers::{ApiSource, Informers, Limits, Prunings, Purpose, Refused};
@@ -164,6 +165,7 @@ impl Runtime {
             fault: FaultHook::new(fault_swallow),
             wall_clock,
             tasks: tasks.clone(),
+            busy_limit: BusyLimit::new(Handle::current().metrics().num_workers()),
         };
         let facts = HostFacts { server: server.clone(), started: Timestamp::now(), began: Instant::now() };
         let (rollback, requests) = reload::rollbacks();

@@ -94,6 +94,11 @@ impl Calls {
         !self.is_inline_busy && self.apart.is_empty()
     }
 
+    /// Returns whether a call is in progress within this task.
+    pub(super) fn has_inline(&self) -> bool {
+        self.is_inline_busy
+    }
+
     /// Returns whether a call about this object or key is in progress.
     pub(super) fn is_busy(&self, id: CallId) -> bool {
         self.busy.contains(&id)

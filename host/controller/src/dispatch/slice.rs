@@ -1,9 +1,12 @@
-//! The time slices of a dispatcher, after which other tasks of its worker run.
+//! The time slices of dispatchers, after which other tasks of their workers run.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::coop;
 use tokio::time::Instant;
 
 /// How long a dispatcher with work runs at a time, after the end of its first call.
@@ -12,26 +15,54 @@ const LENGTH: Duration = Duration::from_micros(500);
 /// The same in turns, for those that make no call.
 const TURNS: u32 = 256;
 
+/// How many dispatchers per worker may begin another slice before one of them ends it.
+const PER_WORKER: usize = 2;
+
+/// Limits how many busy dispatchers are in the queues of the workers. The others wait here, in the order in
+/// which their slices ended. So a task of the host waits behind a few slices, and not behind one for each
+/// plugin with a backlog.
+///
+/// A dispatcher that has waited for something runs its first slice without a permit: a plugin that is called
+/// now and then does not wait behind busy ones.
+#[derive(Clone, Debug)]
+pub(crate) struct BusyLimit(Arc<Semaphore>);
+
 /// The time since a dispatcher last waited, or let other tasks run.
 ///
 /// tokio's own budget is not used for this. A task that has used it up, or calls `yield_now`, runs again when
 /// its worker next polls its sockets and timers. While an informer and its connection wake each other, that
 /// is up to [`event_interval`](tokio::runtime::Builder::event_interval) polls later, and the backlog fills
 /// meanwhile.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Slice {
+    limit: BusyLimit,
+    /// None in a first slice.
+    permit: Option<OwnedSemaphorePermit>,
     n_turns: u32,
     began: Option<Instant>,
     is_over: bool,
 }
 
+// === impl BusyLimit ===
+
+impl BusyLimit {
+    /// Returns the limit for a runtime with so many workers.
+    pub(crate) fn new(n_workers: usize) -> Self {
+        Self(Arc::new(Semaphore::new(PER_WORKER * n_workers.max(1))))
+    }
+}
+
 // === impl Slice ===
 
 impl Slice {
+    pub(super) fn new(limit: BusyLimit) -> Self {
+        Self { limit, permit: None, n_turns: 0, began: None, is_over: false }
+    }
+
     /// Notes a turn of the dispatcher, or that it waits. A new slice begins after a wait.
     pub(super) fn turned(&mut self, waits: bool) {
         if waits {
-            *self = Self::default();
+            self.end();
         } else {
             self.n_turns += 1;
             self.is_over |= self.n_turns >= TURNS;
@@ -45,11 +76,22 @@ impl Slice {
     }
 
     /// If the slice is over, lets the other tasks run that are in the worker's queue, and begins a new one.
-    pub(super) async fn end_if_due(&mut self) {
-        if self.is_over {
-            *self = Self::default();
-            go_behind_the_queue().await;
+    /// `has_call` says that a call is in progress within this task: its guest may have a permit of the
+    /// scheduler, so it does not wait for other dispatchers.
+    pub(super) async fn end_if_due(&mut self, has_call: bool) {
+        if !self.is_over {
+            return;
         }
+        self.end();
+        if !has_call {
+            // Unconstrained, since tokio's budget may be used up. The semaphore is never closed.
+            self.permit = coop::unconstrained(self.limit.0.clone().acquire_owned()).await.ok();
+        }
+        go_behind_the_queue().await;
+    }
+
+    fn end(&mut self) {
+        (self.permit, self.n_turns, self.began, self.is_over) = (None, 0, None, false);
     }
 }
 
@@ -77,14 +119,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_slice_ends_by_time_or_turns_and_begins_again_after_a_wait() {
-        let mut slice = Slice::default();
+        let mut slice = Slice::new(BusyLimit::new(1));
         let began = Instant::now();
         slice.reached(began);
         slice.reached(began + LENGTH - Duration::from_nanos(1));
         assert!(!slice.is_over);
         slice.reached(began + LENGTH);
         assert!(slice.is_over);
-        slice.end_if_due().await;
+        slice.end_if_due(false).await;
         assert!(!slice.is_over);
         slice.reached(began + 2 * LENGTH);
         assert!(!slice.is_over, "the new slice begins here");
@@ -125,8 +167,9 @@ mod tests {
                 }
                 let before = n_passes.load(Relaxed);
                 for _ in 0..SLICES {
-                    let mut slice = Slice { is_over: true, ..Slice::default() };
-                    slice.end_if_due().await;
+                    let mut slice = Slice::new(BusyLimit::new(1));
+                    slice.is_over = true;
+                    slice.end_if_due(false).await;
                 }
                 n_passes.load(Relaxed) - before
             }
@@ -140,5 +183,55 @@ mod tests {
             player.await.unwrap();
         }
         assert!(n_seen <= 16 * SLICES, "{n_seen} polls of the others in {SLICES} slices");
+    }
+
+    /// Without the limit, all busy dispatchers would run between two polls of another task.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    #[expect(clippy::disallowed_methods, reason = "the tasks end with the test")]
+    async fn promise_4_a_task_of_the_host_waits_behind_a_few_of_many_busy_dispatchers() {
+        const DISPATCHERS: u32 = 1_000;
+        let (limit, is_over) = (BusyLimit::new(1), Arc::new(AtomicBool::new(false)));
+        let counts: Arc<Vec<AtomicU32>> = Arc::new((0..DISPATCHERS).map(|_| AtomicU32::new(0)).collect());
+        let read = |counts: &[AtomicU32]| counts.iter().map(|count| count.load(Relaxed)).collect::<Vec<_>>();
+        let busy: Vec<_> = (0..DISPATCHERS)
+            .map(|number| {
+                let (limit, is_over, counts) = (limit.clone(), is_over.clone(), counts.clone());
+                tokio::spawn(async move {
+                    let mut slice = Slice::new(limit);
+                    while !is_over.load(Relaxed) {
+                        counts[number as usize].fetch_add(1, Relaxed);
+                        slice.is_over = true;
+                        slice.end_if_due(false).await;
+                    }
+                })
+            })
+            .collect();
+        let host = tokio::spawn({
+            let counts = counts.clone();
+            async move {
+                // Each dispatcher has run its first slice.
+                while read(&counts).contains(&0) {
+                    go_behind_the_queue().await;
+                }
+                let (first, mut longest) = (read(&counts), 0);
+                let mut last = first.clone();
+                while last.iter().sum::<u32>() < first.iter().sum::<u32>() + 4 * DISPATCHERS {
+                    go_behind_the_queue().await;
+                    let now = read(&counts);
+                    longest = longest.max(now.iter().sum::<u32>() - last.iter().sum::<u32>());
+                    last = now;
+                }
+                let slices: Vec<_> = last.iter().zip(first).map(|(last, first)| last - first).collect();
+                (longest, slices)
+            }
+        });
+        let (longest, slices) = host.await.unwrap();
+        is_over.store(true, Relaxed);
+        for task in busy {
+            task.await.unwrap();
+        }
+        assert!(longest <= 8 * PER_WORKER as u32, "{longest} slices between two polls of a task of the host");
+        let (least, most) = (slices.iter().min().unwrap(), slices.iter().max().unwrap());
+        assert!(most - least <= 1, "the dispatchers take turns: {least} to {most} slices");
     }
 }

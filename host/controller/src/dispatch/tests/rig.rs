@@ -20,7 +20,7 @@ use crate::dispatch::call::{Answer, Call, Instance, MakeInstance};
 use crate::dispatch::generation::{ActiveView, Generation, GenerationSubscription, Switch};
 use crate::dispatch::health::GenerationHealth;
 use crate::dispatch::{
-    Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, LaneConfig, PluginQueue,
+    BusyLimit, Commands, Dispatcher, DispatcherHandle, DispatcherShared, FaultHook, LaneConfig, PluginQueue,
     RestartPolicy, RetryPolicy,
 };
 use crate::generations::{Generations, Purpose};
@@ -165,6 +165,7 @@ impl Rig {
             fault: FaultHook::new(fault),
             wall_clock: WallClock::system(),
             tasks: tasks.clone(),
+            busy_limit: BusyLimit::new(1),
         };
         let queue = PluginQueue::default();
         let name: Arc<str> = "p".into();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use futures::{StreamExt, TryStreamExt};
 use kube::config::Kubeconfig;
 use oarlock_dev_cluster::{Config, DevCluster};
@@ -161,15 +161,18 @@ impl Stage {
         for name in GOOD {
             stage.plugin(&Plugin { name, component: &hello, account: "good", more: more.clone() })?;
         }
-        stage
+        let serve = stage
             .host
             .wait_for("the good plugins serve", |printed| {
+                if let Some(refused) = printed.events("plugin-refused").next() {
+                    return Some(Err(anyhow!("a good plugin was refused: {refused}")));
+                }
                 let synced = printed.events("subscription-synced");
                 let synced = synced.filter(|line| GOOD.iter().any(|name| line["plugin"] == *name));
-                (synced.count() >= GOOD.len()).then_some(())
+                (synced.count() >= GOOD.len()).then_some(Ok(()))
             })
             .await?;
-        Ok(stage)
+        serve.map(|()| stage)
     }
 
     /// The administrator's client, and the API server.

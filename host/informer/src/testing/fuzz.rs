@@ -73,8 +73,8 @@ pub fn list_page(data: &[u8]) {
     }
 }
 
-/// A decoded object has the metadata that a JSON parser finds, and its text decodes to itself. The values that
-/// the decoder copies are those of that text.
+/// A decoded object has the metadata that a JSON parser finds, and its text decodes to itself. The values
+/// that the decoder copies are those of that text.
 pub fn object(data: &[u8]) {
     let pod = TypeMeta::new("v1", "Pod");
     for (type_meta, pruning) in [(None, Pruning::none()), (Some(&pod), Pruning::default())] {

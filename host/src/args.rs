@@ -1,8 +1,9 @@
-//! The command line. The only reader of the environment.
+//! The command line. The only reader of the environment, beside `oarlock-guest-build`, which looks for tools.
 
 mod caches;
 mod control;
 mod duration;
+mod plugin;
 mod record;
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
@@ -19,6 +20,7 @@ pub(crate) use self::control::{
     HostChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, PluginChoice, PluginsArgs,
     RedeliverArgs, RollbackArgs, SortBy, TopArgs,
 };
+pub(crate) use self::plugin::{BuildArgs, DoctorArgs, DoctorFormat, NewArgs};
 pub(crate) use self::record::RecordArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
@@ -102,7 +104,7 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
-    /// Inspects plugins without running them.
+    /// Makes, builds and inspects plugins.
     Plugin(PluginArgs),
     /// Lists the plugins of a running host, or describes one.
     Plugins(PluginsArgs),
@@ -290,6 +292,17 @@ pub(crate) struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
+    /// Writes a new plugin: a folder with sources, a plugin file and a README.
+    #[command(after_help = plugin::NEW_EXAMPLES)]
+    New(NewArgs),
+    /// Builds the component of a plugin with the tools of its language.
+    ///
+    /// Fetches what is pinned and missing into the cache. Writes the component that `plugin.yaml` names, if
+    /// its bytes have changed.
+    Build(BuildArgs),
+    /// Lists the tools that builds need, and the commands that get those that are missing.
+    #[command(after_help = plugin::DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
     /// Prints a plugin's description, its imports and its limits.
     Inspect(InspectArgs),
     /// Runs a component as a record says, without a cluster, and prints the first difference.

@@ -4,7 +4,7 @@
 // shows one example of each kind: declared fields, a field that it reads itself, a read of the cache, the
 // configuration and the log.
 
-/// <reference path="./types/handler-plugin.d.ts" />
+/// <reference path="./.oarlock/types/handler-plugin.d.ts" />
 
 import * as cache from "oarlock:plugin/cache@0.1.0";
 import * as config from "oarlock:plugin/config@0.1.0";

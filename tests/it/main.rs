@@ -6,6 +6,7 @@ mod compare;
 mod demo;
 mod examples;
 mod hostile;
+mod new_plugins;
 mod one_watch;
 mod real;
 mod restart;

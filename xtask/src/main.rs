@@ -11,16 +11,16 @@ mod control_plane;
 mod demo;
 mod fuzz;
 mod guests;
-mod progress;
 mod soak;
 mod statistics;
 mod test;
 mod tidy;
-mod toolchain;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+// Other files name them as modules of this crate.
+use oarlock_guest_build::{progress, toolchain};
 
 /// The tasks of this project: builds, tests, benchmarks, checks.
 #[derive(Parser)]
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     match run(Args::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            progress::say(format!("{error:#}"));
+            progress::say(format!("xtask: {error:#}"));
             ExitCode::FAILURE
         }
     }

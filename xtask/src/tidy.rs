@@ -23,7 +23,7 @@ use crate::toolchain::command;
 pub(crate) struct Args {}
 
 /// Crates, and the dependencies that their manifests must not have.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     (
         "host/json",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
@@ -49,6 +49,10 @@ const ARROWS: [(&str, &[&str]); 10] = [
     (
         "host/record-format",
         &["kube", "k8s-openapi", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"],
+    ),
+    (
+        "host/guest-build",
+        &["kube", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller", "clap", "tokio"],
     ),
     ("host/dev-cluster", &["kube", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"]),
     ("guest-sdk/rust", &["kube", "wasmtime", "oarlock-informer", "oarlock-plugin", "oarlock-controller"]),

@@ -1,6 +1,9 @@
 //! `oarlock plugin`: `inspect` prints a plugin's description, without running it; `replay` is in
-//! [`super::replay`].
+//! [`super::replay`], the other commands have a file each.
 
+mod build;
+mod doctor;
+mod new;
 mod show;
 
 use std::{io::Write, path::Path};
@@ -17,6 +20,9 @@ use crate::{
 pub(crate) async fn run(args: PluginArgs, engine: EngineConfig) -> Ended {
     let PluginArgs { command } = args;
     match command {
+        PluginCommand::New(args) => new::run(args),
+        PluginCommand::Build(args) => build::run(args).await,
+        PluginCommand::Doctor(args) => doctor::run(args),
         PluginCommand::Inspect(args) => inspect(args, engine).await,
         PluginCommand::Replay(args) => super::replay::run(args, engine).await,
     }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use oarlock_guest_build::{Project, install};
 
-use super::{Guest, install};
-use crate::progress;
 use crate::toolchain::command;
 use crate::toolchain::rust::{TARGET, Toolchain};
+use crate::{checkout, progress};
 
 /// Builds the guests, one workspace at a time.
-pub(super) fn build(guests: &[Guest]) -> Result<()> {
+pub(super) fn build(guests: &[Project]) -> Result<()> {
     let toolchain = Toolchain::find()?;
-    let target_dir = toolchain.target_dir()?;
-    let mut workspaces: BTreeMap<&Path, Vec<&Guest>> = BTreeMap::new();
+    let target_dir = checkout::guest_build(&toolchain.id()?);
+    let mut workspaces: BTreeMap<&Path, Vec<&Project>> = BTreeMap::new();
     for guest in guests {
         workspaces.entry(guest.folder.parent().unwrap_or(&guest.folder)).or_default().push(guest);
     }
@@ -27,9 +27,9 @@ pub(super) fn build(guests: &[Guest]) -> Result<()> {
             cargo.arg("--target-dir").arg(&target_dir);
             cargo.args(names.iter().flat_map(|name| ["--package", name]));
             command::run(&mut cargo)?;
-            for name in &names {
-                let artifact = format!("{TARGET}/release/{}.wasm", name.replace('-', "_"));
-                install(name, &target_dir.join(artifact))?;
+            for guest in &guests {
+                let artifact = format!("{TARGET}/release/{}.wasm", guest.name.replace('-', "_"));
+                install(&target_dir.join(artifact), &guest.component)?;
             }
             Ok(())
         })?;

@@ -1,0 +1,100 @@
+//! Rust: a crate of the type `cdylib`. Cargo detects changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::{Outcome, install};
+use crate::toolchain::command;
+use crate::toolchain::rust::{TARGET, Toolchain};
+use crate::{Project, progress};
+
+/// The first line of a configuration that this file has written, and may write again.
+const WRITTEN: &str = "# Written by `oarlock plugin build`. It names the SDK of this version of oarlock.";
+
+/// Builds the crate.
+pub(super) fn build(project: &Project) -> Result<Outcome> {
+    let toolchain = Toolchain::find()?;
+    let target_dir = project.build_folder.join(toolchain.id()?);
+    let library = library(&project.folder.join("Cargo.toml"))?;
+    let first =
+        if target_dir.exists() { "" } else { " (the first build compiles the SDK too: about a minute)" };
+    progress::step(&format!("Rust: {}{first}", project.name), || {
+        let mut cargo = toolchain.cargo();
+        cargo.current_dir(&project.folder).args(["build", "--quiet", "--release", "--target", TARGET]);
+        cargo.arg("--target-dir").arg(&target_dir);
+        if let Some(sdk) = &project.rust_sdk {
+            cargo.arg("--config").arg(name_sdk(project, sdk)?);
+        }
+        let warnings = command::compile("cargo build", &mut cargo)?;
+        if !warnings.is_empty() {
+            progress::say(warnings.trim_end());
+        }
+        install(&target_dir.join(format!("{TARGET}/release/{library}.wasm")), &project.component)
+    })
+}
+
+/// Writes configurations of cargo that say where the SDK is, as long as it is not published: one for the
+/// build, which is returned, and one for cargo without arguments, such as an editor's.
+fn name_sdk(project: &Project, sdk: &Path) -> Result<PathBuf> {
+    let text = format!("{WRITTEN}\n[patch.crates-io]\noarlock-sdk = {{ path = {:?} }}\n", sdk.display());
+    for path in [project.folder.join(".cargo/config.toml"), project.build_folder.join("cargo.toml")] {
+        let there = fs::read_to_string(&path).ok();
+        let is_users = there.as_ref().is_some_and(|there| !there.starts_with(WRITTEN));
+        if !is_users && there.as_ref() != Some(&text) {
+            crate::embedded::write(&path, text.as_bytes())?;
+        }
+    }
+    Ok(project.build_folder.join("cargo.toml"))
+}
+
+/// Returns the name of the crate's library, as its file has it.
+fn library(manifest: &Path) -> Result<String> {
+    let text = fs::read_to_string(manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+    let parsed: toml::Table =
+        toml::from_str(&text).with_context(|| format!("{} is not TOML", manifest.display()))?;
+    let name = |table: &str| parsed.get(table).and_then(|it| it.get("name")).and_then(toml::Value::as_str);
+    let name = name("lib").or_else(|| name("package"));
+    let name = name.with_context(|| format!("{} has no package name", manifest.display()))?;
+    Ok(name.replace('-', "_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_has_its_own_name_or_that_of_the_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("Cargo.toml");
+        fs::write(&manifest, "[package]\nname = \"a-b\"\n").unwrap();
+        assert_eq!(library(&manifest).unwrap(), "a_b");
+        fs::write(&manifest, "[package]\nname = \"a-b\"\n[lib]\nname = \"c\"\n").unwrap();
+        assert_eq!(library(&manifest).unwrap(), "c");
+    }
+
+    #[test]
+    fn a_configuration_of_the_user_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let project = Project {
+            name: "a".to_owned(),
+            language: crate::Language::Rust,
+            component: path.join("a.wasm"),
+            build_folder: path.join("build"),
+            wit: path.join("wit"),
+            folder: path.clone(),
+            rust_sdk: None,
+        };
+        let config = path.join(".cargo/config.toml");
+        name_sdk(&project, Path::new("/old")).unwrap();
+        let for_build = name_sdk(&project, Path::new("/new")).unwrap();
+        for written in [&config, &for_build] {
+            assert!(fs::read_to_string(written).unwrap().contains("\"/new\""));
+        }
+        fs::write(&config, "[build]\njobs = 1\n").unwrap();
+        name_sdk(&project, Path::new("/newest")).unwrap();
+        assert_eq!(fs::read_to_string(&config).unwrap(), "[build]\njobs = 1\n");
+    }
+}

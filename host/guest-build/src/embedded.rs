@@ -1,0 +1,149 @@
+//! The files that the binary carries: the contract, the SDKs and the templates.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use include_dir::{Dir, DirEntry, include_dir};
+use sha2::{Digest, Sha256};
+
+use crate::toolchain::cache;
+
+/// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
+/// folder of its own here, since cargo may have put a target directory beside them.
+static SOURCES: [(&str, Dir<'_>); 6] = [
+    ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
+    ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
+    ("guest-sdk/rust/bindings", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/bindings")),
+    ("guest-sdk/rust/full-world", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/full-world")),
+    ("guest-sdk/rust/handler-world", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/handler-world")),
+    (
+        "guest-sdk/rust/reconciler-world",
+        include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/reconciler-world"),
+    ),
+];
+const SDK_MANIFEST: (&str, &str) =
+    ("guest-sdk/rust/Cargo.toml", include_str!("../../../guest-sdk/rust/Cargo.toml"));
+
+/// The Go packages that the bindings import, as the crate `wit-bindgen-go` has them.
+static GO_RUNTIME: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/go-runtime");
+
+/// The templates of `oarlock plugin new`.
+pub(crate) static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../templates");
+
+/// The embedded contract and SDKs, as folders.
+pub(crate) struct Sources {
+    root: PathBuf,
+}
+
+// === impl Sources ===
+
+impl Sources {
+    /// Writes them into the cache, unless it has these files.
+    pub(crate) fn write() -> Result<Self> {
+        let mut digest = Sha256::new();
+        let mut all = sources();
+        all.sort();
+        for (path, bytes) in &all {
+            digest.update(path.to_string_lossy().as_bytes());
+            digest.update((bytes.len() as u64).to_le_bytes());
+            digest.update(bytes);
+        }
+        let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let root = cache::entry(&format!("sdk-{digest}"), |folder| {
+            all.iter().try_for_each(|(path, bytes)| write(&folder.join(path), bytes))
+        })?;
+        Ok(Self { root })
+    }
+
+    /// Returns the folder of the WIT package.
+    pub(crate) fn wit(&self) -> PathBuf {
+        self.root.join("wit")
+    }
+
+    /// Returns the folder of the Rust SDK.
+    pub(crate) fn rust_sdk(&self) -> PathBuf {
+        self.root.join("guest-sdk/rust")
+    }
+}
+
+/// Writes the Go packages that the bindings import, as the module `go.bytecodealliance.org/pkg`.
+pub(crate) fn write_go_runtime(folder: &Path) -> Result<()> {
+    for (path, bytes) in files(&GO_RUNTIME) {
+        write(&folder.join(path), bytes)?;
+    }
+    write(&folder.join("go.mod"), b"module go.bytecodealliance.org/pkg\n\ngo 1.25\n")
+}
+
+/// Returns the contract and the SDKs: paths and bytes.
+fn sources() -> Vec<(PathBuf, &'static [u8])> {
+    let (path, text) = SDK_MANIFEST;
+    let below = SOURCES.iter().flat_map(|(place, folder)| {
+        files(folder).into_iter().map(move |(path, bytes)| (Path::new(place).join(path), bytes))
+    });
+    below.chain([(PathBuf::from(path), text.as_bytes())]).collect()
+}
+
+/// Returns all files below an embedded folder: paths and bytes.
+pub(crate) fn files(folder: &'static Dir<'static>) -> Vec<(&'static Path, &'static [u8])> {
+    let mut found = vec![];
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in folder.entries() {
+            match entry {
+                DirEntry::Dir(folder) => folders.push(folder),
+                DirEntry::File(file) => found.push((file.path(), file.contents())),
+            }
+        }
+    }
+    found
+}
+
+/// Writes a file, and the folders above it.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    }
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_contract_and_every_crate_of_the_sdk_are_embedded() {
+        let names: Vec<_> = sources().into_iter().map(|(path, _)| path.display().to_string()).collect();
+        let manifest: toml::Table = toml::from_str(SDK_MANIFEST.1).unwrap();
+        let members = manifest["workspace"]["members"].as_array().unwrap();
+        let members = members.iter().map(|member| format!("{}/", member.as_str().unwrap()));
+        let manifests =
+            members.chain([String::new()]).map(|member| format!("guest-sdk/rust/{member}Cargo.toml"));
+        for file in manifests.chain(["wit/worlds.wit".to_owned(), "guest-sdk/rust/src/lib.rs".to_owned()]) {
+            assert!(names.contains(&file), "{file} is missing in {names:?}");
+        }
+        assert!(names.iter().all(|name| !name.contains("target/")), "{names:?}");
+    }
+
+    /// The bindings and what they import must have one version.
+    #[test]
+    fn the_go_packages_are_those_of_the_generator() {
+        let metadata = Command::new(env!("CARGO"))
+            .args(["metadata", "--format-version=1", "--offline", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .output()
+            .unwrap();
+        let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        let generator = packages.iter().find(|it| it["name"] == "wit-bindgen-go").unwrap();
+        let theirs = Path::new(generator["manifest_path"].as_str().unwrap()).with_file_name("src/pkg");
+        let ours = files(&GO_RUNTIME);
+        assert_eq!(ours.len(), 7, "{ours:?}");
+        for (path, bytes) in ours {
+            let theirs = fs::read(theirs.join(path)).unwrap();
+            assert!(theirs == bytes, "{} differs; copy it from the crate", path.display());
+        }
+    }
+}

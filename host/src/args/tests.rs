@@ -29,7 +29,7 @@ fn help_lists_commands_and_arguments() {
       run           Runs plugins against a cluster
       dev           Starts an API server on this machine and runs plugins against it
       rbac          Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
-      plugin        Inspects plugins without running them
+      plugin        Makes, builds and inspects plugins
       plugins       Lists the plugins of a running host, or describes one
       top           Shows what the plugins of a running host use: CPU, calls, memory, backlog
       logs          Prints the newest log lines of a plugin, and the host's events about it
@@ -247,4 +247,25 @@ fn help_lists_commands_and_arguments() {
                                 if it is writable; `dev` uses a temporary one [env: OARLOCK_STATE_DIR]
       -h, --help                Print help
     ");
+}
+
+#[test]
+fn a_new_plugin_is_a_handler_of_configmaps_by_default() {
+    let parse = |line: &str| Args::try_parse_from(line.split(' '));
+    let new = |line: &str| match parse(line).unwrap().command {
+        Command::Plugin(PluginArgs { command: PluginCommand::New(args) }) => args,
+        _ => unreachable!(),
+    };
+    let args = new("oarlock plugin new web --lang ts");
+    assert_eq!((args.reconciler, args.watch.to_string().as_str()), (false, "v1/configmaps"));
+    let args = new("oarlock plugin new web --lang c --reconciler --watch apps/v1/deployments");
+    assert_eq!((args.reconciler, args.watch.to_string().as_str()), (true, "apps/v1/deployments"));
+    for wrong in [
+        "oarlock plugin new web",
+        "oarlock plugin new web --lang c --handler --reconciler",
+        "oarlock plugin new Web --lang c",
+        "oarlock plugin new web --lang c --watch deployments",
+    ] {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
 }

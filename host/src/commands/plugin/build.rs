@@ -22,7 +22,8 @@ pub(super) async fn run(args: BuildArgs) -> Ended {
 
 fn build(folder: &Path) -> Ended {
     let PluginFile { path, name, component, .. } = PluginFile::read(folder).map_err(|error| {
-        Failure::caller(error).hint(
+        // The text of this error has the text of its source.
+        Failure::caller(anyhow::anyhow!("{error}")).hint(
             "name the folder of a plugin, with its plugin.yaml; `oarlock plugin new --help` says how to make one",
         )
     })?;
@@ -58,7 +59,7 @@ fn failure(language: Language, tools: &[Tool], error: anyhow::Error) -> Failure 
     };
     let needs = anyhow::anyhow!("plugins in {language} need {tool} {wanted}: {found}");
     Failure::caller(needs).hint(format_args!(
-        "run `{command}`; `oarlock plugin doctor --lang {}` lists all tools",
+        "get it: {command}; `oarlock plugin doctor --lang {}` lists all tools",
         language.short_name()
     ))
 }
@@ -82,7 +83,7 @@ mod tests {
         let text = failure(Language::JavaScript, std::slice::from_ref(&tool), failed()).text();
         insta::assert_snapshot!(text, @r"
         plugins in JavaScript need node 20 or newer: found is 18.1.0
-        hint: run `sudo apt-get install nodejs npm`; `oarlock plugin doctor --lang js` lists all tools
+        hint: get it: sudo apt-get install nodejs npm; `oarlock plugin doctor --lang js` lists all tools
         ");
         tool.state = State::Found { version: "20.0.0".to_owned(), path: "/usr/bin/node".into() };
         assert_eq!(failure(Language::JavaScript, &[tool], failed()).text(), "it failed");

@@ -1,7 +1,8 @@
 // Logs the objects of a resource when they appear, change and go.
 //
-// Ownership of memory: this file frees the arguments of its functions and the results of the host's. The bindings
-// free what the functions here return, which must be on the heap. Arguments of the host's functions are lent.
+// Ownership of memory: this file frees the arguments of its functions and the results of the host's. The
+// bindings free what the functions here return, which must be on the heap. Arguments of the host's functions
+// are lent.
 
 #include <stdlib.h>
 

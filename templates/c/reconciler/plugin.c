@@ -1,7 +1,8 @@
 // Reconciles the objects of a resource: compares what is with what should be, and logs it.
 //
-// Ownership of memory: this file frees the arguments of its functions and the results of the host's. The bindings
-// free what the functions here return, which must be on the heap. Arguments of the host's functions are lent.
+// Ownership of memory: this file frees the arguments of its functions and the results of the host's. The
+// bindings free what the functions here return, which must be on the heap. Arguments of the host's functions
+// are lent.
 
 #include <stdlib.h>
 

@@ -22,8 +22,8 @@ pub fn output(command: &mut Command) -> Result<String> {
     bail!("`{shown}` failed ({}):\n{}", output.status, last_lines(&text));
 }
 
-/// Runs a compiler to its end, and returns what it wrote to standard error, such as warnings. The error has the
-/// beginning of its output, since the first message of a compiler is the one to read.
+/// Runs a compiler to its end, and returns what it wrote to standard error, such as warnings. The error has
+/// the beginning of its output, since the first message of a compiler is the one to read.
 pub fn compile(compiler: &str, command: &mut Command) -> Result<String> {
     let shown = show(command);
     // Some compilers are written in Rust, and would print their own stack.

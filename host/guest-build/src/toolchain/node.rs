@@ -20,7 +20,8 @@ pub struct Packages {
 // === impl Packages ===
 
 impl Packages {
-    /// Installs the packages of the project's `package-lock.json`, unless a project with the same packages did.
+    /// Installs the packages of the project's `package-lock.json`, unless a project with the same packages
+    /// did.
     pub fn install(project: &Path) -> Result<Self> {
         check_node()?;
         let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
@@ -57,7 +58,8 @@ impl Packages {
     }
 }
 
-/// Returns the name in the cache of what `package.json` and `package-lock.json` ask for. It does not depend on the project's own name.
+/// Returns the name in the cache of what `package.json` and `package-lock.json` ask for. It does not depend
+/// on the project's own name.
 fn entry_name(manifest_and_lock: [&str; 2]) -> Result<String> {
     let mut hasher = DefaultHasher::new();
     for text in manifest_and_lock {

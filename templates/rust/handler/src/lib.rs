@@ -26,7 +26,12 @@ impl Handler for MyPlugin {
         // Fields are read by their JSON pointers.
         let created: Option<String> = event::field(Version::New, "/metadata/creationTimestamp")?;
         let created = created.unwrap_or_default();
-        info!("added", "namespace" = added.object.namespace, "name" = added.object.name, "created" = created);
+        info!(
+            "added",
+            "namespace" = added.object.namespace,
+            "name" = added.object.name,
+            "created" = created
+        );
         Ok(())
     }
 

@@ -25,7 +25,8 @@ impl Plugin for MyPlugin {
 }
 
 impl Reconciler for MyPlugin {
-    /// Is called for an object after it appeared, changed or went. After an error the host calls again, later.
+    /// Is called for an object after it appeared, changed or went. After an error the host calls
+    /// again, later.
     fn reconcile(&mut self, key: &WorkKey) -> Result<Outcome, Failure> {
         let object = &key.object;
         let fields = Select::Fields(&["/metadata/creationTimestamp"]);
@@ -34,7 +35,12 @@ impl Reconciler for MyPlugin {
             return Ok(Outcome::Done);
         };
         let created: String = row.field(0)?.unwrap_or_default();
-        info!("reconciled", "namespace" = object.namespace, "name" = object.name, "created" = created);
+        info!(
+            "reconciled",
+            "namespace" = object.namespace,
+            "name" = object.name,
+            "created" = created
+        );
         Ok(Outcome::Done)
     }
 }

@@ -3,7 +3,7 @@
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.metadata import Content, Description, Enqueue_Itself, Read, Subscription
-from wit_world.exports.reconciler import Outcome, Outcome_Done, WorkKey
+from wit_world.exports.reconciler import Outcome, Outcome_Done
 from wit_world.imports import cache, log
 from wit_world.imports.types import (
     Entry,
@@ -13,6 +13,7 @@ from wit_world.imports.types import (
     Namespaces_All,
     Projection_Fields,
 )
+from wit_world.imports.work_queue import WorkKey
 
 RESOURCE = GroupVersionResource("apps", "v1", "deployments")
 

@@ -11,6 +11,7 @@ mod python;
 mod rust;
 mod stamp;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +20,12 @@ use anyhow::{Context, Result, ensure};
 use crate::toolchain::cache;
 use crate::{Language, Project, progress};
 
-/// Folders in a project that are no sources: of package managers, editors and builds.
-const NO_SOURCES: [&str; 8] =
-    [".git", ".oarlock", ".venv", "__pycache__", "node_modules", "target", "types", "venv"];
+/// Folders of package managers and interpreters, which are no sources wherever they are.
+const NO_SOURCES: [&str; 2] = ["__pycache__", "node_modules"];
+
+/// Folders of builds, which are no sources beside the project file. Deeper they may be packages of these
+/// names.
+const NO_SOURCES_AT_ROOT: [&str; 2] = ["target", "venv"];
 
 /// What a build did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +42,13 @@ pub enum Outcome {
 ///
 /// When a tool is missing and cannot be fetched, or reports an error; the error has the end of its output.
 pub fn build(project: &Project) -> Result<Outcome> {
-    let Project { name, language, build_folder, .. } = project;
+    let Project { name, language, build_folder, component, .. } = project;
+    // Another file may be a source.
+    ensure!(
+        component.extension().is_some_and(|extension| extension == "wasm"),
+        "a build writes {}, which does not end in .wasm: change `component` in the plugin's file",
+        component.display()
+    );
     let _lock = cache::lock(&build_folder.with_extension("lock"), name)?;
     match language {
         // Cargo detects changes.
@@ -85,18 +95,30 @@ fn fresh_folder(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
+/// Returns whether a file or folder of a project is a source. Hidden ones are those of editors and tools.
+fn is_source(name: &OsStr, is_at_root: bool) -> bool {
+    let is_any = |names: &[&str]| names.iter().any(|other| name == *other);
+    let is_hidden = name.as_encoded_bytes().starts_with(b".");
+    let is_made = is_any(&NO_SOURCES) || is_at_root && is_any(&NO_SOURCES_AT_ROOT);
+    !is_hidden && !is_made
+}
+
 /// Copies a folder of sources.
 fn copy(from: &Path, to: &Path) -> Result<()> {
+    copy_sources(from, to, true)
+}
+
+fn copy_sources(from: &Path, to: &Path, is_at_root: bool) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
-        if NO_SOURCES.iter().any(|folder| name == *folder) {
+        if !is_source(name, is_at_root) {
             continue;
         }
         let copy_path = to.join(name);
         if path.is_dir() {
-            copy(&path, &copy_path)?;
+            copy_sources(&path, &copy_path, false)?;
         } else {
             fs::copy(&path, &copy_path).with_context(|| format!("cannot copy {}", path.display()))?;
         }
@@ -112,6 +134,49 @@ fn give_to_editors(project: &Project, generated: &Path, name: &str) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_are_copied_without_what_tools_and_editors_add() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        for path in ["a.py", ".b.py", "target/c", "types/d.ts", "lib/target/e.py", "lib/__pycache__/f"] {
+            fs::create_dir_all(from.join(path).parent().unwrap()).unwrap();
+            fs::write(from.join(path), "").unwrap();
+        }
+        // The lock of an editor.
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("user@machine.1", from.join(".#a.py")).unwrap();
+        copy(&from, &to).unwrap();
+        for (path, is_copied) in [
+            ("a.py", true),
+            (".b.py", false),
+            ("target", false),
+            ("types/d.ts", true),
+            ("lib/target/e.py", true),
+            ("lib/__pycache__", false),
+        ] {
+            assert_eq!(to.join(path).exists(), is_copied, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_not_overwritten_by_the_component() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("plugin.c");
+        fs::write(&source, "int x;").unwrap();
+        let project = Project {
+            name: "a".to_owned(),
+            language: Language::C,
+            component: source.clone(),
+            build_folder: folder.path().join("build"),
+            wit: folder.path().join("wit"),
+            folder: folder.path().to_owned(),
+            rust_sdk: None,
+        };
+        let error = build(&project).unwrap_err().to_string();
+        assert!(error.contains("plugin.c, which does not end in .wasm"), "{error}");
+        assert_eq!(fs::read_to_string(source).unwrap(), "int x;");
+    }
 
     #[test]
     fn a_component_of_the_same_bytes_is_not_written() {

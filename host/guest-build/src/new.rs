@@ -80,12 +80,25 @@ impl NewPlugin {
 
     fn replace_names(&self, template: &str) -> String {
         let Resource { group, version, plural } = &self.watch;
-        template
-            .replace("my-plugin", self.name.as_str())
-            .replace("apps/v1/deployments", &self.watch.to_string())
-            .replace("\"apps\"", &format!("\"{group}\""))
-            .replace("\"v1\"", &format!("\"{version}\""))
-            .replace("\"deployments\"", &format!("\"{plural}\""))
+        let names = [
+            ("my-plugin", self.name.as_str().to_owned()),
+            ("apps/v1/deployments", self.watch.to_string()),
+            ("\"apps\"", format!("\"{group}\"")),
+            ("\"v1\"", format!("\"{version}\"")),
+            ("\"deployments\"", format!("\"{plural}\"")),
+        ];
+        // In one pass: a new name may be one of the old ones.
+        let (mut text, mut rest) = (String::with_capacity(template.len()), template);
+        let first = |rest: &str| {
+            let found = names.iter().filter_map(|name| Some((rest.find(name.0)?, name)));
+            found.min_by_key(|(at, _)| *at)
+        };
+        while let Some((at, (old, new))) = first(rest) {
+            text.push_str(&rest[..at]);
+            text.push_str(new);
+            rest = &rest[at + old.len()..];
+        }
+        text + rest
     }
 }
 
@@ -143,6 +156,20 @@ mod tests {
                 for name in ["my-plugin", "my_plugin", "\"apps\"", "\"v1\"", "deployments"] {
                     assert!(!text.contains(name), "{:?} {}: {name}", plugin.language, path.display());
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_plugin_may_have_a_name_that_is_in_the_template() {
+        for name in ["apps", "deployments", "v1"] {
+            for mut plugin in all() {
+                plugin.name = name.parse().unwrap();
+                let files = plugin.files().unwrap();
+                let file = files.iter().find(|(path, _)| path == Path::new("plugin.yaml")).unwrap();
+                assert!(file.1.contains(&format!("name: {name}\n")), "{}", file.1);
+                let quoted = format!("\"{name}\"");
+                assert!(files.iter().any(|(_, text)| text.contains(&quoted)), "{name} {:?}", plugin.language);
             }
         }
     }

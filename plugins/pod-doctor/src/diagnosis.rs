@@ -8,8 +8,8 @@ use serde_json::Value;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Diagnosis(Vec<Problem>);
 
-/// It has nothing that changes while the problem stays, such as a count of restarts. So each problem is
-/// explained once.
+/// It has no count of restarts, so that a problem that stays is explained once. If a container runs between
+/// two crashes, its problem goes and comes again; the host counts equal Events as one.
 #[derive(Debug, PartialEq)]
 struct Problem {
     /// The reason of the Event.
@@ -81,7 +81,7 @@ fn crash(name: &str, ended: &Value) -> String {
         }
         (_, Some(0)) => {
             "it ended without an error (exit code 0). The Pod restarts it all the same: a command that ends \
-             belongs into a Job."
+             belongs in a Job."
                 .to_owned()
         }
         (_, Some(126)) => "its command cannot be executed (exit code 126).".to_owned(),
@@ -96,7 +96,11 @@ fn crash(name: &str, ended: &Value) -> String {
         (_, None) => "why is not known.".to_owned(),
     };
     let message = text(&ended["message"]).trim();
-    let said = if message.is_empty() { String::new() } else { format!(" It said: {message}") };
+    let said = if message.is_empty() {
+        String::new()
+    } else {
+        format!(" It said: {}.", message.trim_end_matches('.'))
+    };
     format!(
         "it ends and is restarted again and again; the last time {why}{said} Its log: kubectl logs POD -c {name} --previous"
     )
@@ -146,7 +150,7 @@ fn of_condition(condition: &Value) -> Option<Problem> {
     let advice = [
         ("Insufficient", "Lower resources.requests, or add nodes."),
         ("untolerated taint", "Add a toleration, or nodes without the taint."),
-        ("node affinity", "Check nodeSelector and affinity against the labels of the nodes."),
+        ("pod's node affinity", "Check nodeSelector and affinity against the labels of the nodes."),
         ("persistentvolumeclaim", "Check the PersistentVolumeClaim: kubectl get pvc"),
         ("volume node affinity", "The volume is in another zone than the nodes."),
         ("anti-affinity", "Add nodes, or loosen podAntiAffinity."),
@@ -204,11 +208,11 @@ mod tests {
         for (ended, expected) in [
             (json!({"exitCode": 137, "reason": "OOMKilled"}), "more memory than its limit"),
             (json!({"exitCode": 137, "reason": "Error"}), "SIGKILL"),
-            (json!({"exitCode": 0, "reason": "Completed"}), "belongs into a Job"),
+            (json!({"exitCode": 0, "reason": "Completed"}), "belongs in a Job"),
             (json!({"exitCode": 127, "reason": "Error"}), "not found in the image"),
             (
                 json!({"exitCode": 3, "message": "no database\n"}),
-                "(exit code 3). It said: no database Its log",
+                "(exit code 3). It said: no database. Its log",
             ),
             (Value::Null, "not known"),
         ] {

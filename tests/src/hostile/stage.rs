@@ -164,7 +164,8 @@ impl Stage {
         let serve = stage
             .host
             .wait_for("the good plugins serve", |printed| {
-                if let Some(refused) = printed.events("plugin-refused").next() {
+                let is_good = |line: &&Value| GOOD.iter().any(|name| line["plugin"] == *name);
+                if let Some(refused) = printed.events("plugin-refused").find(is_good) {
                     return Some(Err(anyhow!("a good plugin was refused: {refused}")));
                 }
                 let synced = printed.events("subscription-synced");

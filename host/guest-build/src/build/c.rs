@@ -30,7 +30,9 @@ fn link(project: &Project, toolchain: &Toolchain, linker: &Linker) -> Result<Pat
     for parent in [&project.folder, &folder] {
         for file in fs::read_dir(parent)? {
             let path = file?.path();
-            if path.extension().is_some_and(|extension| extension == "c") {
+            // An editor's lock of a source is hidden.
+            let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !is_hidden && path.extension().is_some_and(|extension| extension == "c") {
                 sources.push(path);
             }
         }

@@ -1,4 +1,4 @@
-//! Records the inputs of a component, so that it is built again only if an input changed.
+//! Records the inputs and the bytes of a component, so that it is built again only if one of them changed.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{NO_SOURCES, Outcome};
+use super::{Outcome, is_source};
 use crate::Project;
 
 /// Files in a project that are no inputs of its build.
-const NO_INPUTS: [&str; 3] = ["README.md", "plugin.yaml", ".gitignore"];
+const NO_INPUTS: [&str; 2] = ["README.md", "plugin.yaml"];
 
-/// Calls `build` unless the component was built from the same inputs: the project's folder, the WIT package,
-/// and `recipe`, which represents the tools and their arguments.
+/// Calls `build` unless the component has the bytes that were built from the same inputs: the project's
+/// folder, the WIT package, and `recipe`, which represents the tools and their arguments.
 pub(super) fn unless_unchanged(
     project: &Project,
     recipe: &str,
@@ -22,20 +22,30 @@ pub(super) fn unless_unchanged(
     let mut hasher = DefaultHasher::new();
     recipe.hash(&mut hasher);
     include_str!("../toolchain/versions.rs").hash(&mut hasher);
-    hash_folder(&project.wit, &mut hasher)?;
-    hash_folder(&project.folder, &mut hasher)?;
-    let now = format!("{:016x}", hasher.finish());
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    project.component.hash(&mut hasher);
+    hash_folder(&project.wit, &mut hasher, false)?;
+    hash_folder(&project.folder, &mut hasher, true)?;
+    let inputs = hasher.finish();
+    let stamp = || Some(format!("{inputs:016x} {:016x}", hash_file(&project.component).ok()?));
 
     let path = project.build_folder.join("stamp");
-    if project.component.is_file() && fs::read_to_string(&path).is_ok_and(|then| then == now) {
+    if stamp().is_some_and(|now| fs::read_to_string(&path).is_ok_and(|then| then == now)) {
         return Ok(Outcome::Unchanged);
     }
     let outcome = build()?;
+    let now = stamp().with_context(|| format!("cannot read {}", project.component.display()))?;
     fs::write(&path, now).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(outcome)
 }
 
-fn hash_folder(folder: &Path, hasher: &mut DefaultHasher) -> Result<()> {
+fn hash_file(path: &Path) -> std::io::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    fs::read(path)?.hash(&mut hasher);
+    Ok(hasher.finish())
+}
+
+fn hash_folder(folder: &Path, hasher: &mut DefaultHasher, is_at_root: bool) -> Result<()> {
     let mut paths = vec![];
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         paths.push(entry?.path());
@@ -43,14 +53,14 @@ fn hash_folder(folder: &Path, hasher: &mut DefaultHasher) -> Result<()> {
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default();
-        let is_input = !NO_SOURCES.iter().chain(&NO_INPUTS).any(|ignored| name == *ignored);
+        let is_input = is_source(name, is_at_root) && !NO_INPUTS.iter().any(|ignored| name == *ignored);
         let is_component = path.extension().is_some_and(|extension| extension == "wasm");
         if !is_input || is_component {
             continue;
         }
         name.hash(hasher);
         if path.is_dir() {
-            hash_folder(&path, hasher)?;
+            hash_folder(&path, hasher, false)?;
         } else {
             fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?.hash(hasher);
         }
@@ -64,7 +74,7 @@ mod tests {
 
     fn hash(folder: &Path) -> u64 {
         let mut hasher = DefaultHasher::new();
-        hash_folder(folder, &mut hasher).unwrap();
+        hash_folder(folder, &mut hasher, true).unwrap();
         hasher.finish()
     }
 
@@ -80,6 +90,8 @@ mod tests {
         fs::write(folder.path().join("node_modules/x"), "").unwrap();
         fs::write(folder.path().join("hello.wasm"), "").unwrap();
         fs::write(folder.path().join("plugin.yaml"), "").unwrap();
+        fs::create_dir(folder.path().join(".mypy_cache")).unwrap();
+        fs::write(folder.path().join(".mypy_cache/x"), "").unwrap();
         assert_eq!(hash(folder.path()), before);
 
         fs::write(&source, "b").unwrap();
@@ -88,5 +100,36 @@ mod tests {
 
         fs::rename(&source, folder.path().join("src/hi.c")).unwrap();
         assert_ne!(hash(folder.path()), changed);
+    }
+
+    #[test]
+    fn a_component_that_is_not_that_of_the_last_build_is_built_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["wit", "project", "build"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        let mut project = Project {
+            name: "a".to_owned(),
+            language: crate::Language::C,
+            component: at("a.wasm"),
+            build_folder: at("build"),
+            wit: at("wit"),
+            folder: at("project"),
+            rust_sdk: None,
+        };
+        let build = |project: &Project| {
+            unless_unchanged(project, "", || {
+                fs::write(&project.component, "built").unwrap();
+                Ok(Outcome::Written)
+            })
+            .unwrap()
+        };
+        assert_eq!([build(&project), build(&project)], [Outcome::Written, Outcome::Unchanged]);
+        fs::write(at("a.wasm"), "junk").unwrap();
+        assert_eq!([build(&project), build(&project)], [Outcome::Written, Outcome::Unchanged]);
+        fs::write(at("b.wasm"), "older").unwrap();
+        project.component = at("b.wasm");
+        assert_eq!(build(&project), Outcome::Written, "another component");
     }
 }

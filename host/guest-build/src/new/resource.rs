@@ -37,16 +37,16 @@ impl FromStr for Resource {
                 "{version:?} is not a version such as v1 or v1beta1; `kubectl api-resources` lists group and version of each resource"
             ));
         }
-        if plural.is_empty() || !plural.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit()) {
+        let is_label = |part: &str| {
+            let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+            !part.is_empty() && part.bytes().all(is_inner) && !part.starts_with('-') && !part.ends_with('-')
+        };
+        if !is_label(plural) {
             return refuse(&format!(
                 "{plural:?} is not the plural name of a resource, in lower-case letters, such as deployments (not a kind, such as Deployment)"
             ));
         }
-        let is_group = |part: &str| {
-            let is_inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-            !part.is_empty() && part.bytes().all(is_inner) && !part.starts_with('-') && !part.ends_with('-')
-        };
-        if parts.len() == 3 && !group.split('.').all(is_group) {
+        if parts.len() == 3 && !group.split('.').all(is_label) {
             return refuse(&format!(
                 "{group:?} is not an API group such as apps or networking.k8s.io; the core group is left out: {version}/{plural}"
             ));

@@ -51,7 +51,8 @@ impl Packages {
 pub fn install(packages: &[&Path], folder: &Path) -> Result<()> {
     let mut pip = Command::new(find()?);
     pip.args(["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]);
-    pip.arg("--root-user-action=ignore").arg("--target").arg(folder).args(packages);
+    // As a variable: a pip that does not know it ignores it.
+    pip.env("PIP_ROOT_USER_ACTION", "ignore").arg("--target").arg(folder).args(packages);
     command::run(&mut pip)
 }
 

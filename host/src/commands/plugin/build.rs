@@ -57,8 +57,9 @@ fn failure(language: Language, tools: &[Tool], error: anyhow::Error) -> Failure 
         Some(version) => format!("found is {version}"),
         None => "it is missing".to_owned(),
     };
-    let needs = anyhow::anyhow!("plugins in {language} need {tool} {wanted}: {found}");
-    Failure::caller(needs).hint(format_args!(
+    // The error of the build may have another reason, so it is shown as well.
+    let needs = format!("plugins in {language} need {tool} {wanted}: {found}");
+    Failure::caller(error.context(needs)).hint(format_args!(
         "get it: {command}; `oarlock plugin doctor --lang {}` lists all tools",
         language.short_name()
     ))
@@ -82,7 +83,7 @@ mod tests {
         let failed = || anyhow::anyhow!("it failed");
         let text = failure(Language::JavaScript, std::slice::from_ref(&tool), failed()).text();
         insta::assert_snapshot!(text, @r"
-        plugins in JavaScript need node 20 or newer: found is 18.1.0
+        plugins in JavaScript need node 20 or newer: found is 18.1.0: it failed
         hint: get it: sudo apt-get install nodejs npm; `oarlock plugin doctor --lang js` lists all tools
         ");
         tool.state = State::Found { version: "20.0.0".to_owned(), path: "/usr/bin/node".into() };

@@ -285,8 +285,8 @@ async fn promise_4_made_up_namespaces_fill_neither_the_gate_nor_the_cache_of_ano
         let gate = &gate;
         async move { gate.access(&account, &secrets(), &Declared::One(format!("made-up-{n}"))).await }
     };
-    // More than the accounts' rates allow: the others are unknown. With 1,100 names for each account, the last
-    // review that is not refused waits for RATE_PATIENCE, which is shorter than the good answers are valid.
+    // More than the accounts' rates allow: the others are unknown. With 1,100 names for each account, the
+    // last review that is not refused waits for RATE_PATIENCE, less than the good answers are valid.
     let began = Instant::now();
     let decisions = futures::future::join_all((0..17_600).map(ask)).await;
     assert!(began.elapsed() < ALLOWED_FOR);

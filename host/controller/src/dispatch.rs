@@ -229,6 +229,8 @@ impl Dispatcher {
             }
             slice.end_if_due(calls.has_inline()).await;
         }
+        // Its permit is for others, while the last calls end.
+        drop(slice);
         let ending = async {
             while !calls.is_empty() {
                 let ended = poll_fn(|cx| calls.poll_ended(cx)).await;

@@ -117,6 +117,7 @@ mod tests {
         let busy: Vec<_> = cases::at_work().into_iter().take(6).collect();
         let none = of(&[], "").anonymous;
         assert_eq!(of(&busy, "").anonymous - none, 6 * PLUGIN);
+        const { assert!(PLUGIN < MIB, "a leak of a megabyte for each plugin is seen") };
     }
 
     #[test]

@@ -46,6 +46,11 @@ impl Call {
         self.resource.key(&self.target.namespace, &self.target.name)
     }
 
+    /// Returns the current time in Kubernetes' format, in whole seconds.
+    pub(crate) fn now(&self) -> String {
+        self.cluster.store.generated().now()
+    }
+
     pub(crate) fn is_status(&self) -> bool {
         self.target.subresource == "status"
     }
@@ -95,13 +100,4 @@ impl Call {
             namespace: self.target.namespace.clone(),
         })
     }
-}
-
-/// Returns the current time in Kubernetes' format, in whole seconds.
-pub(crate) fn now() -> String {
-    format_time(jiff::Timestamp::now())
-}
-
-pub(crate) fn format_time(time: jiff::Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,7 +1,7 @@
 //! CertificateSigningRequests: the server writes the requester into them, and an approval or denial is final.
 //! No signer runs here.
 
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::resource::Resource;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn sign(call: &Call, object: &mut Value) {
 }
 
 /// Keeps only the conditions of an approval.
-pub(crate) fn decide(new: &mut Value, old: &Value) {
+pub(crate) fn decide(new: &mut Value, old: &Value, now: &str) {
     let conditions = new.pointer("/status/conditions").cloned();
     new["spec"] = old["spec"].clone();
     new["status"] = old.get("status").cloned().unwrap_or_else(|| json!({}));
@@ -32,16 +32,16 @@ pub(crate) fn decide(new: &mut Value, old: &Value) {
         (None, Some(status)) => drop(status.shift_remove("conditions")),
         (_, None) => {}
     }
-    date(new);
+    date(new, now);
 }
 
 /// Sets the times of conditions that have none.
-pub(crate) fn date(new: &mut Value) {
+pub(crate) fn date(new: &mut Value, now: &str) {
     let conditions = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten() {
         for field in ["lastUpdateTime", "lastTransitionTime"] {
             if condition.get(field).is_none_or(Value::is_null) {
-                condition[field] = now().into();
+                condition[field] = now.into();
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::authn::{BoundObject, Refusal, Tokens};
 use crate::authorizer::Authorizer;
 use crate::catalog::{Catalog, Served};
 use crate::faults::Faults;
+use crate::generated::Generated;
 use crate::services::ClusterIps;
 use crate::status::{GroupResource, StatusError};
 use crate::store::{Store, Transaction};
@@ -43,8 +44,8 @@ const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefini
 // === impl Cluster ===
 
 impl Cluster {
-    pub(crate) fn new(history_limit: usize, bookmark_interval: Duration) -> Self {
-        let store = Store::new(history_limit);
+    pub(crate) fn new(history_limit: usize, bookmark_interval: Duration, generated: Generated) -> Self {
+        let store = Store::with(history_limit, generated);
         let storages = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"]
             .map(|resource| GroupResource::new(RBAC, resource))
             .to_vec();

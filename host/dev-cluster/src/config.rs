@@ -1,6 +1,7 @@
 //! The configuration of a server.
 
 use crate::faults::Fault;
+use crate::generated::Clock;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::time::Duration;
 
@@ -21,6 +22,10 @@ pub struct Config {
     pub admin_token: Option<String>,
     /// Faults that are active from the first request.
     pub faults: Vec<Fault>,
+    /// The time of day, for the times in objects.
+    pub clock: Clock,
+    /// With a seed the uids and generated names are the same in each run; `None` for random ones.
+    pub seed: Option<u64>,
 }
 
 // === impl Config ===
@@ -34,6 +39,8 @@ impl Default for Config {
             garbage_collection: true,
             admin_token: None,
             faults: Vec::new(),
+            clock: Clock::system(),
+            seed: None,
         }
     }
 }

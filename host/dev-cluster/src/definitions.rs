@@ -2,7 +2,7 @@
 //! establishes and serves a definition at once and deletes its instances with it. The definition stays while
 //! a finalizer holds one of its instances.
 
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::catalog::Served;
 use crate::crd::{self, Definition};
 use crate::deletion::{self, Options};
@@ -29,8 +29,10 @@ pub(crate) fn after_write(call: &Call, stored: &Stored, dry_run: bool) -> Result
         if meta(&old, "deletionTimestamp").is_empty() {
             let mut new = old.clone();
             match conflict(served, &Definition::read(&old)) {
-                None => crd::establish(&mut new, &now()),
-                Some((reason, name)) if !crd::established(&old) => refuse_names(&mut new, reason, &name),
+                None => crd::establish(&mut new, &transaction.generated.now()),
+                Some((reason, name)) if !crd::established(&old) => {
+                    refuse_names(&mut new, reason, &name, &transaction.generated.now());
+                }
                 Some(_) => {}
             }
             if new != old {
@@ -61,11 +63,11 @@ fn conflict(served: &Served, definition: &Definition) -> Option<(&'static str, S
     })
 }
 
-fn refuse_names(definition: &mut Value, reason: &str, name: &str) {
+fn refuse_names(definition: &mut Value, reason: &str, name: &str, now: &str) {
     definition["status"]["conditions"] = json!([
-        {"type": "NamesAccepted", "status": "False", "lastTransitionTime": now(), "reason": reason,
+        {"type": "NamesAccepted", "status": "False", "lastTransitionTime": now, "reason": reason,
          "message": format!("{name:?} is already in use")},
-        {"type": "Established", "status": "False", "lastTransitionTime": now(), "reason": "NotAccepted",
+        {"type": "Established", "status": "False", "lastTransitionTime": now, "reason": "NotAccepted",
          "message": "not all names are accepted"},
     ]);
 }

@@ -1,9 +1,9 @@
 //! The deletion of objects: at once, after the finalizers, or after the grace period.
 
-use crate::call::{format_time, now};
 use crate::catalog::Served;
 use crate::collector::{FOREGROUND, ORPHAN};
 use crate::definitions;
+use crate::generated::Generated;
 use crate::namespaces;
 use crate::resource::Resource;
 use crate::status::{Cause, GroupKind, StatusError};
@@ -173,10 +173,10 @@ pub(crate) fn delete(
             return Ok(Outcome::Waiting(object.clone()));
         }
         if shortened {
-            mark(&mut value, grace);
+            mark(&mut value, grace, transaction.generated);
         }
     } else if has_finalizers || is_pod {
-        mark(&mut value, grace);
+        mark(&mut value, grace, transaction.generated);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_i64);
         if let (Some(generation), true) = (generation, resource.model.counts_generations()) {
             meta_mut(&mut value).insert("generation".into(), (generation + 1).into());
@@ -189,9 +189,9 @@ pub(crate) fn delete(
     })
 }
 
-fn mark(value: &mut Value, grace: i64) {
+fn mark(value: &mut Value, grace: i64, generated: &Generated) {
     let metadata = meta_mut(value);
-    metadata.insert("deletionTimestamp".into(), in_seconds(grace).into());
+    metadata.insert("deletionTimestamp".into(), generated.in_seconds(grace).into());
     metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
 }
 
@@ -256,9 +256,4 @@ fn set_propagation(value: &mut Value, policy: Option<&str>) -> bool {
     }
     meta_mut(value).insert("finalizers".into(), after.into());
     true
-}
-
-fn in_seconds(seconds: i64) -> String {
-    let then = jiff::Timestamp::now().checked_add(jiff::SignedDuration::from_secs(seconds));
-    then.map(format_time).unwrap_or_else(|_| now())
 }

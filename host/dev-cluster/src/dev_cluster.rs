@@ -1,28 +1,20 @@
 //! The handle of a running server.
 
 use crate::authn::TokenIdentity;
-use crate::authorizer::bootstrap_objects;
-use crate::call::now;
 use crate::cluster::Cluster;
-use crate::collector;
 use crate::config::Config;
 use crate::faults::Faults;
-use crate::model::FieldValidation;
-use crate::namespaces;
 use crate::server;
-use crate::services;
-use crate::status::StatusError;
+use crate::state::State;
 use crate::tasks::Tasks;
 use crate::tls::Identity;
-use crate::user::{MASTERS, UserInfo};
+use crate::user::UserInfo;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 
 /// The reason why a server did not start.
@@ -57,8 +49,7 @@ pub struct DevCluster {
 impl DevCluster {
     /// Starts a server. The server accepts requests when this returns.
     pub async fn start(config: Config) -> Result<Self, Error> {
-        let Config { addr, history_limit, bookmark_interval, garbage_collection, admin_token, faults } =
-            config;
+        let addr = config.addr;
         let listener = TcpListener::bind(addr).await.map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => Error::AddressInUse(addr),
             _ => Error::Listen { addr, source },
@@ -66,25 +57,7 @@ impl DevCluster {
         let addr = listener.local_addr().map_err(|source| Error::Listen { addr, source })?;
         let identity = Identity::generate(vec![addr.ip().to_string()])
             .map_err(|error| Error::Certificate(Box::new(error)))?;
-        let cluster = Arc::new(Cluster::new(history_limit, bookmark_interval));
-        bootstrap(&cluster).map_err(|error| Error::Bootstrap(Box::new(error)))?;
-        for fault in faults {
-            cluster.faults.add(fault);
-        }
-        let admin = UserInfo::new("kubernetes-admin", [MASTERS]);
-        let admin_token = match admin_token {
-            Some(token) => {
-                cluster.tokens.accept(token.clone(), TokenIdentity::new(admin, None));
-                token
-            }
-            None => cluster.tokens.issue(TokenIdentity::new(admin, None)),
-        };
-        let tasks = Tasks::default();
-        if garbage_collection {
-            let (sender, notices) = mpsc::unbounded_channel();
-            cluster.store.send_notices(sender);
-            tasks.spawn(collector::run(cluster.clone(), notices));
-        }
+        let State { cluster, tasks, admin_token } = State::new(config)?;
         let acceptor = TlsAcceptor::from(identity.config);
         tasks.spawn(server::run(listener, acceptor, cluster.clone(), tasks.clone()));
         Ok(Self { cluster, tasks, addr, ca_pem: identity.ca_pem, admin_token })
@@ -163,43 +136,4 @@ impl Drop for DevCluster {
     fn drop(&mut self) {
         self.tasks.cancel();
     }
-}
-
-/// Creates the initial namespaces, their ServiceAccounts, and the Roles of every cluster.
-fn bootstrap(cluster: &Cluster) -> Result<(), StatusError> {
-    cluster.write(false, |transaction, served| {
-        let missing = || StatusError::internal("a built-in resource is missing");
-        let namespaces = served.builtin("", "namespaces").ok_or_else(missing)?;
-        for name in namespaces::INITIAL {
-            let mut namespace = json!({
-                "metadata": {"name": name, "uid": "", "resourceVersion": "", "creationTimestamp": "",
-                             "labels": {"kubernetes.io/metadata.name": name}},
-            });
-            identify(&mut namespace);
-            namespaces.model.prepare_create(&mut namespace);
-            transaction.put(namespaces, name, namespace);
-            namespaces::create_default_account(transaction, served, name)?;
-        }
-        let services = served.builtin("", "services").ok_or_else(missing)?;
-        let mut own = services.model.decode(services::kubernetes_service(), FieldValidation::Ignore)?.object;
-        services.model.prepare_create(&mut own);
-        identify(&mut own);
-        transaction.put(services, "default/kubernetes", own);
-        for mut object in bootstrap_objects() {
-            let kind = object["kind"].as_str().unwrap_or_default();
-            let resource =
-                served.resources().iter().find(|resource| resource.kind == kind).ok_or_else(missing)?;
-            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            let key = resource.key(text("/metadata/namespace"), text("/metadata/name"));
-            identify(&mut object);
-            transaction.put(resource, &key, object);
-        }
-        Ok(())
-    })
-}
-
-fn identify(object: &mut Value) {
-    object["metadata"]["uid"] = uuid::Uuid::new_v4().to_string().into();
-    object["metadata"]["resourceVersion"] = "".into();
-    object["metadata"]["creationTimestamp"] = now().into();
 }

@@ -93,12 +93,15 @@
 mod config;
 mod dev_cluster;
 pub mod faults;
+mod in_process;
+mod state;
 
 // The path of a request.
 mod authn;
 mod call;
 mod cluster;
 mod faulty_body;
+mod generated;
 mod handlers;
 mod negotiation;
 mod protobuf;
@@ -151,3 +154,5 @@ mod validation;
 
 pub use config::Config;
 pub use dev_cluster::{DevCluster, Error};
+pub use generated::Clock;
+pub use in_process::{InProcess, Requests};

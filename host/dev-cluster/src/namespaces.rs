@@ -4,7 +4,6 @@
 //! its objects at once; objects with finalizers are only marked. The server removes the namespace together
 //! with its last object. (A bare API server without a controller-manager keeps it Terminating.)
 
-use crate::call::now;
 use crate::catalog::Served;
 use crate::definitions;
 use crate::deletion::{self, Options};
@@ -60,8 +59,8 @@ pub(crate) fn create_default_account(
     let key = accounts.key(namespace, "default");
     if transaction.get(&accounts.storage, &key).is_none() {
         let account = json!({"metadata": {
-            "name": "default", "namespace": namespace, "uid": uuid::Uuid::new_v4().to_string(),
-            "resourceVersion": "", "creationTimestamp": now(),
+            "name": "default", "namespace": namespace, "uid": transaction.generated.uid(),
+            "resourceVersion": "", "creationTimestamp": transaction.generated.now(),
         }});
         transaction.put(accounts, &key, account);
     }
@@ -91,7 +90,7 @@ pub(crate) fn terminate(
 ) -> Result<Arc<Stored>, StatusError> {
     let resource = namespaces(served)?;
     let name = meta(&namespace, "name").to_owned();
-    meta_mut(&mut namespace).insert("deletionTimestamp".into(), now().into());
+    meta_mut(&mut namespace).insert("deletionTimestamp".into(), transaction.generated.now().into());
     namespace["status"]["phase"] = "Terminating".into();
     let marked = transaction.put(resource, &name, namespace);
     let prefix = format!("{name}/");

@@ -2,7 +2,6 @@
 
 use crate::authn::API_AUDIENCE;
 use crate::authorizer::{self, Authorizer};
-use crate::call::now;
 
 use crate::cluster::Cluster;
 use crate::discovery::REVIEWS;
@@ -41,7 +40,7 @@ pub(crate) fn answer(
         return Err(StatusError::resource_not_served());
     };
     let (model, mut review) = decode(headers, body, group, kind)?;
-    let (manager, now) = (query.manager(headers), now());
+    let (manager, now) = (query.manager(headers), cluster.store.generated().now());
     managed_fields::after_update(
         &model,
         None,

@@ -24,9 +24,10 @@ use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use serde_json::json;
 use std::sync::Arc;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 const NOT_FOUND: &str = "404 page not found\n";
 /// The limit of a request's body.
@@ -38,7 +39,7 @@ pub(crate) const VERSION: &str = "v1.36.2";
 pub(crate) async fn serve(
     cluster: Arc<Cluster>,
     address: Arc<str>,
-    request: Request<Incoming>,
+    request: Request<impl http_body::Body<Data = Bytes, Error: Into<BoxError>>>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -65,7 +66,7 @@ async fn answer(
     parts: Parts,
     query: Query,
     info: RequestInfo,
-    body: Incoming,
+    body: impl http_body::Body<Data = Bytes, Error: Into<BoxError>>,
     faults: &[Action],
 ) -> Result<Response<Body>, StatusError> {
     refuse(faults, info.verb == "watch")?;
@@ -257,7 +258,7 @@ fn subject(info: &RequestInfo, headers: &HeaderMap) -> Subject {
     }
 }
 
-async fn read(body: Incoming) -> Result<Bytes, StatusError> {
+async fn read(body: impl http_body::Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Bytes, StatusError> {
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(StatusError::too_large(MAX_BODY)),

@@ -2,7 +2,7 @@
 //! object that it is bound to, and is valid for its audiences only.
 
 use crate::authn::{API_AUDIENCE, BoundObject, TokenIdentity};
-use crate::call::{Call, format_time};
+use crate::call::Call;
 use crate::model::{FieldValidation, Model};
 use crate::negotiation;
 use crate::respond::{self, Body};
@@ -10,7 +10,7 @@ use crate::status::{Cause, GroupKind, GroupResource, StatusError};
 use crate::store::Stored;
 use crate::user::UserInfo;
 use http::Response;
-use jiff::{SignedDuration, Timestamp};
+
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
@@ -58,14 +58,14 @@ pub(crate) fn token(call: &Call) -> Result<Response<Body>, StatusError> {
     let identity =
         TokenIdentity { audiences: audiences.clone(), bound_to, ..TokenIdentity::new(user, Some(valid_for)) };
     let token = call.cluster.tokens.issue(identity);
-    let expires = Timestamp::now().checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX);
+    let expires = call.cluster.store.generated().in_seconds(seconds);
     request["metadata"] = json!({"name": account.name, "namespace": account.namespace});
     request["spec"]["expirationSeconds"] = seconds.into();
     request["spec"]["audiences"] = json!(audiences);
     if request.pointer("/spec/boundObjectRef").is_none() {
         request["spec"]["boundObjectRef"] = Value::Null;
     }
-    request["status"] = json!({"token": token, "expirationTimestamp": format_time(expires)});
+    request["status"] = json!({"token": token, "expirationTimestamp": expires});
     Ok(respond::document(201, call.accepted.notation, &request, Some(model.root())))
 }
 

@@ -9,6 +9,9 @@ mod stored;
 pub(crate) use collection::{Change, ChangeKind};
 pub(crate) use stored::Stored;
 
+#[cfg(test)]
+use crate::generated::Clock;
+use crate::generated::Generated;
 use crate::resource::Resource;
 use crate::status::GroupResource;
 use collection::Collection;
@@ -24,6 +27,7 @@ pub(crate) struct Store {
     inner: Mutex<Inner>,
     /// The newest revision, for tasks that wait for one.
     revision: watch::Sender<u64>,
+    generated: Generated,
 }
 
 #[derive(Debug)]
@@ -71,15 +75,22 @@ pub(crate) struct Compacted {
 pub(crate) struct Transaction<'a> {
     inner: &'a mut Inner,
     dry_run: bool,
+    /// Makes uids and times.
+    pub(crate) generated: &'a Generated,
 }
 
 // === impl Store ===
 
 impl Store {
+    #[cfg(test)]
     pub(crate) fn new(history_limit: usize) -> Self {
+        Self::with(history_limit, Generated::new(Clock::system(), None))
+    }
+
+    pub(crate) fn with(history_limit: usize, generated: Generated) -> Self {
         let inner =
             Inner { revision: 1, history_limit, compacted: 0, collections: HashMap::new(), notices: None };
-        Self { inner: Mutex::new(inner), revision: watch::Sender::new(1) }
+        Self { inner: Mutex::new(inner), revision: watch::Sender::new(1), generated }
     }
 
     /// Sends a notice of every later write that concerns owners.
@@ -89,6 +100,11 @@ impl Store {
 
     pub(crate) fn revision(&self) -> u64 {
         self.inner.lock().revision
+    }
+
+    /// Returns the source of uids and times.
+    pub(crate) fn generated(&self) -> &Generated {
+        &self.generated
     }
 
     /// Returns a receiver of the newest revision.
@@ -167,7 +183,7 @@ impl Store {
     /// Runs `work` with exclusive access. A dry run discards the changes.
     pub(crate) fn transact<T>(&self, dry_run: bool, work: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
         let mut inner = self.inner.lock();
-        let result = work(&mut Transaction { inner: &mut inner, dry_run });
+        let result = work(&mut Transaction { inner: &mut inner, dry_run, generated: &self.generated });
         let revision = inner.revision;
         drop(inner);
         self.revision.send_if_modified(|seen| {

@@ -92,8 +92,8 @@ pub(crate) fn restrict(call: &Call, new: &mut Value, old: &Value) {
     let pointer = match call.target.subresource.as_str() {
         "ephemeralcontainers" => ("spec", "ephemeralContainers"),
         "finalize" => ("spec", "finalizers"),
-        "approval" => return certificates::decide(new, old),
-        "status" if certificates::is_request(&call.resource) => return certificates::date(new),
+        "approval" => return certificates::decide(new, old, &call.now()),
+        "status" if certificates::is_request(&call.resource) => return certificates::date(new, &call.now()),
         _ => return,
     };
     let (parent, field) = pointer;

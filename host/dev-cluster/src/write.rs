@@ -1,9 +1,10 @@
 //! The common steps of create, update and patch, from the client's object to the stored one.
 
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::catalog::Served;
 use crate::certificates;
 use crate::definitions;
+use crate::generated::{Generated, SUFFIX_LENGTH};
 use crate::managed_fields::{self, Writer};
 use crate::model::Model;
 use crate::namespaces;
@@ -13,13 +14,9 @@ use crate::services;
 use crate::status::{Cause, GroupKind, StatusError};
 use crate::store::{Stored, Transaction};
 use crate::subresources;
-use rand::Rng;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The letters of generated names; without vowels they form no words.
-const SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX_LENGTH: usize = 5;
 const MAX_GENERATED_BASE: usize = 63 - SUFFIX_LENGTH;
 
 /// Returns a metadata field, empty if it is missing.
@@ -179,15 +176,12 @@ pub(crate) fn check_uid(call: &Call, object: &Value, current: &Stored) -> Result
 }
 
 /// Generates a name from generateName for an object without a name.
-pub(crate) fn generate_name(object: &mut Value) {
+pub(crate) fn generate_name(object: &mut Value, generated: &Generated) {
     let base = meta(object, "generateName").to_owned();
     if meta(object, "name").is_empty() && !base.is_empty() {
         let mut base = base;
         base.truncate(base.floor_char_boundary(MAX_GENERATED_BASE));
-        let mut random = rand::rng();
-        for _ in 0..SUFFIX_LENGTH {
-            base.push(char::from(SUFFIX_LETTERS[random.random_range(0..SUFFIX_LETTERS.len())]));
-        }
+        base.push_str(&generated.suffix());
         meta_mut(object).insert("name".into(), base.into());
     }
 }
@@ -215,14 +209,14 @@ pub(crate) fn create(
     if let Some(writer) = writer {
         managed_fields::after_update(call.model(), None, &mut object, writer);
     }
-    generate_name(&mut object);
+    generate_name(&mut object, transaction.generated);
     let counts = call.model().counts_generations();
     let metadata = meta_mut(&mut object);
     for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
         metadata.shift_remove(field);
     }
-    metadata.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
-    metadata.insert("creationTimestamp".into(), now().into());
+    metadata.insert("uid".into(), transaction.generated.uid().into());
+    metadata.insert("creationTimestamp".into(), transaction.generated.now().into());
     if counts {
         metadata.insert("generation".into(), 1.into());
     }

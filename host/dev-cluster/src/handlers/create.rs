@@ -1,6 +1,6 @@
 //! POST of a new object.
 
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::definitions;
 use crate::form;
 use crate::namespaces;
@@ -16,7 +16,7 @@ pub(crate) fn create(call: &Call) -> Result<Response<Body>, StatusError> {
     let mut object = call.decode_body()?;
     write::check_identity(call, &mut object)?;
     let decoded = call.model().decode(object, validation)?;
-    let (manager, now) = (call.manager(), now());
+    let (manager, now) = (call.manager(), call.now());
     let stored = call.cluster.write(dry_run, |transaction, served| {
         let writer = write::writer(call, &manager, &now);
         let stored = write::create(call, transaction, decoded.object, Some(writer))?;

@@ -1,6 +1,6 @@
 //! PATCH of an object or of its status: JSON patch, merge patch, strategic merge patch, server-side apply.
 
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::definitions;
 use crate::form;
 use crate::managed_fields;
@@ -39,7 +39,7 @@ fn merge(call: &Call, kind: PatchKind, dry_run: bool) -> Result<Patched, StatusE
         let why = "may not be specified for non-apply patch";
         return Err(invalid_options(Cause::forbidden("force", why)));
     }
-    let (manager, now) = (call.manager(), now());
+    let (manager, now) = (call.manager(), call.now());
     call.cluster.write(dry_run, |transaction, served| {
         let current = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
         let old = call.resource.served(&current)?;
@@ -73,7 +73,7 @@ fn apply(call: &Call, dry_run: bool) -> Result<Patched, StatusError> {
     if !meta(&applied, "name").is_empty() {
         check_name(call, &applied)?;
     }
-    let now = now();
+    let now = call.now();
     call.cluster.write(dry_run, |transaction, served| {
         let writer = write::writer(call, manager, &now);
         let current = transaction.get(&call.resource.storage, &call.key());

@@ -1,6 +1,6 @@
 //! PUT of an object or of its status.
 
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::definitions;
 use crate::form;
 use crate::respond::Body;
@@ -16,7 +16,7 @@ pub(crate) fn update(call: &Call) -> Result<Response<Body>, StatusError> {
     write::check_identity(call, &mut object)?;
     write::check_name(call, &mut object)?;
     let decoded = call.model().decode(object, validation)?;
-    let (manager, now) = (call.manager(), now());
+    let (manager, now) = (call.manager(), call.now());
     let (stored, created) = call.cluster.write(dry_run, |transaction, served| {
         let writer = write::writer(call, &manager, &now);
         let Some(current) = transaction.get(&call.resource.storage, &call.key()) else {

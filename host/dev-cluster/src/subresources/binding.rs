@@ -1,7 +1,7 @@
 //! `pods/binding`, with which schedulers place Pods. `bindings` is the same with the name in the body.
 
 use super::{body_of_kind, done};
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::deletion::Preconditions;
 use crate::respond::Body;
 use crate::status::{Cause, GroupResource, StatusError};
@@ -54,7 +54,11 @@ pub(super) fn create(call: &Call) -> Result<Response<Body>, StatusError> {
         if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
             status.shift_remove("nominatedNodeName");
         }
-        set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True"}));
+        set_condition(
+            &mut pod,
+            json!({"type": "PodScheduled", "status": "True"}),
+            transaction.generated.now(),
+        );
         transaction.put(&call.resource, &key, pod);
         Ok(())
     })?;
@@ -86,9 +90,9 @@ fn check_target(kind: &str, name: &str) -> Result<(), StatusError> {
 }
 
 /// Sets a condition of a Pod, with the time of its last status change.
-pub(super) fn set_condition(pod: &mut Value, mut condition: Value) {
+pub(super) fn set_condition(pod: &mut Value, mut condition: Value, now: String) {
     condition["lastProbeTime"] = Value::Null;
-    condition["lastTransitionTime"] = now().into();
+    condition["lastTransitionTime"] = now.into();
     if !pod["status"]["conditions"].is_array() {
         pod["status"]["conditions"] = json!([]);
     }

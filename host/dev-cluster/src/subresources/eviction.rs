@@ -5,7 +5,7 @@
 //! its status.
 
 use super::{binding::set_condition, body_of_kind, done};
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::catalog::Served;
 use crate::deletion::{self, Options};
 use crate::respond::Body;
@@ -57,6 +57,7 @@ fn evict(
             "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         }),
+        transaction.generated.now(),
     );
     let marked = transaction.put(&call.resource, &stored.key, pod);
     deletion::remove(transaction, served, &call.resource, &marked, options)?;
@@ -139,7 +140,7 @@ fn consume_disruption(
         if !budget["status"]["disruptedPods"].is_object() {
             budget["status"]["disruptedPods"] = json!({});
         }
-        budget["status"]["disruptedPods"][meta(pod, "name")] = now().into();
+        budget["status"]["disruptedPods"][meta(pod, "name")] = transaction.generated.now().into();
         let resource = served.builtin("policy", "poddisruptionbudgets");
         let resource = resource.ok_or_else(|| StatusError::internal("budgets are not served"))?;
         transaction.put(resource, &stored.key, budget);

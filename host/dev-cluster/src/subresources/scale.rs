@@ -1,7 +1,7 @@
 //! `scale`: the number of replicas in one form for all workloads, including custom resources.
 
 use super::body_of_kind;
-use crate::call::{Call, now};
+use crate::call::Call;
 use crate::managed_fields;
 use crate::model::Model;
 use crate::negotiation;
@@ -104,7 +104,7 @@ fn apply(call: &Call) -> Result<Response<Body>, StatusError> {
         return Err(StatusError::bad_request(message));
     }
     let force = call.query.flag("force");
-    let (paths, time) = (paths(&call.resource), now());
+    let (paths, time) = (paths(&call.resource), call.now());
     let stored = call.cluster.write(dry_run, |transaction, served| {
         let current = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;
         let old = call.resource.served(&current)?;
@@ -133,7 +133,7 @@ fn change(
     wanted: impl Fn(&Value) -> Result<Value, StatusError>,
 ) -> Result<Response<Body>, StatusError> {
     let dry_run = call.query.dry_run()?;
-    let (manager, time) = (call.manager(), now());
+    let (manager, time) = (call.manager(), call.now());
     let paths = paths(&call.resource);
     let stored: Arc<Stored> = call.cluster.write(dry_run, |transaction, served| {
         let current = transaction.get(&call.resource.storage, &call.key()).ok_or_else(|| call.not_found())?;

@@ -20,7 +20,7 @@ pub(crate) use self::control::{
     HostChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, PluginChoice, PluginsArgs,
     RedeliverArgs, RollbackArgs, SortBy, TopArgs,
 };
-pub(crate) use self::plugin::{BuildArgs, DoctorArgs, DoctorFormat, NewArgs};
+pub(crate) use self::plugin::{BuildArgs, DoctorArgs, DoctorFormat, NewArgs, TestArgs};
 pub(crate) use self::record::RecordArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
@@ -257,6 +257,11 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "ACTION[,KEY=VALUE]…")]
     pub(crate) fault: Vec<Fault>,
 
+    /// Runs components as they are. Otherwise a plugin whose sources are beside its `plugin.yaml` is built
+    /// first, and again whenever a source changes.
+    #[arg(long)]
+    pub(crate) no_build: bool,
+
     #[command(flatten)]
     pub(crate) host: HostArgs,
 }
@@ -300,6 +305,13 @@ pub(crate) enum PluginCommand {
     /// Fetches what is pinned and missing into the cache. Writes the component that `plugin.yaml` names, if
     /// its bytes have changed.
     Build(BuildArgs),
+    /// Runs the cases of a plugin: objects, steps, and what the plugin is expected to do.
+    ///
+    /// Builds the component first, if its sources are beside `plugin.yaml`. Each case runs on a host of its
+    /// own, over an embedded API server with a controlled clock, so no cluster is needed and no time is
+    /// waited. Exit status: 0 if all cases passed, 1 if not, 2 if a case cannot be read.
+    #[command(after_help = plugin::TEST_EXAMPLES)]
+    Test(TestArgs),
     /// Lists the tools that builds need, and the commands that get those that are missing.
     #[command(after_help = plugin::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),

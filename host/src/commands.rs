@@ -14,6 +14,7 @@ mod examine;
 mod hosting;
 mod printed;
 mod replay;
+mod sources;
 
 use crate::failure::Failure;
 

@@ -2,12 +2,14 @@
 
 mod bad_input;
 mod bad_roll_out;
+mod command;
 mod compare;
 mod demo;
 mod examples;
 mod hostile;
 mod new_plugins;
 mod one_watch;
+mod plugin_cases;
 mod real;
 mod restart;
 mod swaps;

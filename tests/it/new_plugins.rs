@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 use kube::config::Kubeconfig;
@@ -13,30 +13,7 @@ use oarlock_tests::cluster::Cluster;
 use oarlock_tests::host_process::{HostProcess, Printed, binary};
 use serde_json::{Value, json};
 
-/// Runs `oarlock` in a folder.
-fn oarlock(folder: &Path, arguments: &[&str]) -> anyhow::Result<Output> {
-    Command::new(binary("oarlock")?)
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .context("cannot run oarlock")
-}
-
-/// Runs `oarlock` in a folder, which must succeed, and returns what it wrote.
-fn written(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = oarlock(folder, arguments)?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "oarlock {arguments:?} failed: {errors}");
-    Ok(format!("{}{errors}", String::from_utf8_lossy(&output.stdout)))
-}
-
-/// Returns what `oarlock`, which must fail with this exit code, wrote to standard error.
-fn refused(folder: &Path, arguments: &[&str], code: i32) -> anyhow::Result<String> {
-    let output = oarlock(folder, arguments)?;
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.code() == Some(code), "{:?} of oarlock {arguments:?}: {errors}", output.status);
-    Ok(errors)
-}
+use crate::command::{refused, written};
 
 /// A new plugin, in a folder that is removed at the end.
 struct NewPlugin {

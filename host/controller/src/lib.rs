@@ -53,6 +53,7 @@
 //!     prunings: Prunings::default(),
 //!     election: None,
 //!     record: None,
+//!     interception: None,
 //!     wall_clock: WallClock::system(),
 //!     fault_swallow: None,
 //!     consistency_check: ConsistencyCheck::Off,

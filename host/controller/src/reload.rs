@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use oarlock_plugin::Engine;
+use oarlock_plugin::{Engine, Interception};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -73,6 +73,7 @@ pub(crate) struct Host {
     pub(crate) statuses: StatusRegistry,
     pub(crate) provision: Option<Arc<dyn Provision>>,
     pub(crate) record: Option<Arc<RecordConfig>>,
+    pub(crate) interception: Option<Interception>,
     pub(crate) shadows: Shadows,
     pub(crate) dispatch: DispatcherShared,
     pub(crate) state: StateFolder,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use oarlock_informer::reflector::ConsistencyCheck;
 use oarlock_informer::{GroupVersionResource, object::Content};
 use oarlock_leader_election as leader;
-use oarlock_plugin::{Engine, EngineConfig, engine};
+use oarlock_plugin::{Engine, EngineConfig, Interception, engine};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -69,6 +69,8 @@ pub struct Config {
     pub election: Option<Election>,
     /// Which plugins are recorded, and where.
     pub record: Option<RecordConfig>,
+    /// Intercepts the calls of plugins that are not recorded. For tests of plugins.
+    pub interception: Option<Interception>,
     /// The time of day for schedules.
     pub wall_clock: WallClock,
     /// Drops the n-th notification, counted from one. For tests of the tools that detect lost notifications.
@@ -135,6 +137,7 @@ impl Runtime {
             prunings,
             election,
             record,
+            interception,
             wall_clock,
             fault_swallow,
             consistency_check,
@@ -206,6 +209,7 @@ impl Runtime {
             statuses,
             provision,
             record: record.map(Arc::new),
+            interception,
             shadows: Shadows::default(),
             dispatch,
             state: StateFolder::new(state_dir),

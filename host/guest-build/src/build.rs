@@ -86,6 +86,11 @@ pub fn install(built: &Path, place: &Path) -> Result<Outcome> {
     Ok(Outcome::Written)
 }
 
+/// Returns a number that stands for the content of all sources in a project's folder.
+pub(crate) fn sources(folder: &Path) -> Result<u64> {
+    stamp::sources(folder)
+}
+
 /// Creates an empty folder, and removes its old content.
 fn fresh_folder(path: &Path) -> Result<PathBuf> {
     if path.exists() {

@@ -73,6 +73,15 @@ impl Project {
         })
     }
 
+    /// Returns a number that stands for the content of all sources.
+    ///
+    /// # Errors
+    ///
+    /// When a source cannot be read.
+    pub fn sources(&self) -> Result<u64> {
+        crate::build::sources(&self.folder)
+    }
+
     /// Returns the world of a project in a language other than Rust.
     pub(crate) fn world(&self) -> Result<String> {
         let path = self.folder.join(SETTINGS);

@@ -6,7 +6,7 @@
 
 mod cache;
 mod client;
-mod clock;
+pub(crate) mod clock;
 mod config;
 mod event;
 mod events;

@@ -41,6 +41,7 @@ pub mod engine;
 pub mod guest;
 pub mod kube_access;
 pub mod limits;
+pub mod observe;
 pub mod record;
 pub mod replay;
 

@@ -49,6 +49,44 @@ pub(crate) struct BuildArgs {
     pub(crate) folder: PathBuf,
 }
 
+pub(super) const TEST_EXAMPLES: &str = "\
+Examples:
+  oarlock plugin test
+  oarlock plugin test --name expires --watch
+  oarlock plugin test plugins/* --junit report.xml
+  oarlock plugin test cases/expires.yaml --accept";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TestArgs {
+    /// Folders of plugins, with their `plugin.yaml`, or single cases in such a folder's `cases`.
+    #[arg(default_value = ".", value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Only cases whose name contains this text.
+    #[arg(long, value_name = "PART")]
+    pub(crate) name: Option<String>,
+
+    /// The folder of cases, for plugins that share them. Otherwise `cases` in the folder of each plugin.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cases: Option<PathBuf>,
+
+    /// Writes what happened into the cases, as what is expected.
+    #[arg(long)]
+    pub(crate) accept: bool,
+
+    /// Runs the cases again whenever a source, a case or the component changes.
+    #[arg(long, conflicts_with = "accept")]
+    pub(crate) watch: bool,
+
+    /// Tests the component as it is. Otherwise it is built first, if its sources are beside it.
+    #[arg(long)]
+    pub(crate) no_build: bool,
+
+    /// Writes a report in the format of JUnit.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
     /// Only these languages. Exit status 1 if a tool of theirs is missing.

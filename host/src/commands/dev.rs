@@ -16,7 +16,8 @@ use std::{
 };
 
 use kube::config::Kubeconfig;
-use oarlock_controller::{account::Account, provision::Provision};
+use oarlock_controller::{account::Account, config, provision::Provision};
+use oarlock_guest_build::progress;
 use oarlock_plugin::EngineConfig;
 use tempfile::TempDir;
 
@@ -26,7 +27,7 @@ use self::{
     server::{RealConfig, Server},
     welcome::Welcome,
 };
-use super::hosting;
+use super::{hosting, sources::Sources};
 use crate::{
     args::{DevArgs, Environment, HostArgs},
     connect::{self, Connection},
@@ -57,7 +58,7 @@ pub(crate) async fn run(
     environment: &Environment,
     engine: EngineConfig,
 ) -> Ended {
-    let DevArgs { plugins, port, kubeconfig, real, fault, host } = args;
+    let DevArgs { plugins, port, kubeconfig, real, fault, no_build, host } = args;
     if let Some(missing) = plugins.iter().find(|path| !path.exists()) {
         let missing = anyhow::anyhow!("{} does not exist", missing.display());
         return Err(
@@ -66,6 +67,9 @@ pub(crate) async fn run(
     }
     let real = if real { Some(RealConfig::find(environment, port, &fault)?) } else { None };
     let prepared = hosting::prepare(&host, &plugins).await?;
+    if !no_build {
+        build(&plugins).await?;
+    }
     let state_dir = StateDir::new(state_dir, environment)?;
     // From here on, a request to end also ends the servers and removes the files of this command.
     let mut requests = Requests::listen();
@@ -86,6 +90,30 @@ pub(crate) async fn run(
     let ended = serve(&mut server, plugins, kubeconfig.as_deref(), host, prepared, kept, requests).await;
     server.shut_down().await;
     ended
+}
+
+/// Builds the plugins whose sources are beside their files, and goes on with it when they change.
+async fn build(plugins: &[PathBuf]) -> Ended {
+    for file in config::load_paths(plugins).files {
+        let Some(sources) = Sources::beside(&file)? else { continue };
+        let has_component = file.component.exists();
+        let build = move || (sources.build().map(drop), sources);
+        let (built, sources) = tokio::task::spawn_blocking(build).await.map_err(Failure::running)?;
+        match built {
+            Ok(()) => {}
+            Err(failure) if has_component => {
+                failure.print();
+                progress::say(format!("{}: the component that was built before runs", file.name));
+            }
+            Err(failure) => return Err(failure),
+        }
+        // The thread ends with the process.
+        std::thread::Builder::new()
+            .name(format!("build {}", file.name))
+            .spawn(move || sources.rebuild())
+            .map_err(Failure::running)?;
+    }
+    Ok(())
 }
 
 async fn serve(

@@ -114,6 +114,7 @@ pub(super) async fn host(job: Job, beside: impl Future<Output = Failure>) -> End
         prunings,
         election,
         record,
+        interception: None,
         wall_clock: WallClock::system(),
         fault_swallow,
         consistency_check: match detect_inconsistency {

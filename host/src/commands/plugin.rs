@@ -5,6 +5,7 @@ mod build;
 mod doctor;
 mod new;
 mod show;
+mod test;
 
 use std::{io::Write, path::Path};
 
@@ -22,6 +23,7 @@ pub(crate) async fn run(args: PluginArgs, engine: EngineConfig) -> Ended {
     match command {
         PluginCommand::New(args) => new::run(args),
         PluginCommand::Build(args) => build::run(args).await,
+        PluginCommand::Test(args) => test::run(args, engine).await,
         PluginCommand::Doctor(args) => doctor::run(args),
         PluginCommand::Inspect(args) => inspect(args, engine).await,
         PluginCommand::Replay(args) => super::replay::run(args, engine).await,

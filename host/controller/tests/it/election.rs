@@ -180,6 +180,7 @@ impl Host {
             prunings: Default::default(),
             election: Some(Election::new("default", "hosts", machine, config).unwrap()),
             record: None,
+            interception: None,
             wall_clock: WallClock::system(),
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,

@@ -77,6 +77,7 @@ impl Rig {
             prunings: Prunings::default(),
             election: None,
             record: None,
+            interception: None,
             wall_clock: WallClock::system(),
             fault_swallow: None,
             consistency_check: ConsistencyCheck::Panic,

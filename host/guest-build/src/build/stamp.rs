@@ -39,6 +39,13 @@ pub(super) fn unless_unchanged(
     Ok(outcome)
 }
 
+/// Returns the hash of the inputs in a project's folder.
+pub(super) fn sources(folder: &Path) -> Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    hash_folder(folder, &mut hasher, true)?;
+    Ok(hasher.finish())
+}
+
 fn hash_file(path: &Path) -> std::io::Result<u64> {
     let mut hasher = DefaultHasher::new();
     fs::read(path)?.hash(&mut hasher);

@@ -9,12 +9,7 @@ use crate::{bindings::oarlock::plugin::clock::Host, contract::Datetime, state::S
 
 impl Host for StoreState {
     fn now(&mut self) -> Datetime {
-        // Times before 1970 and after 2106 do not fit; they become the first and the last time that does.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Datetime {
-            seconds: u32::try_from(since.as_secs()).unwrap_or(u32::MAX),
-            nanoseconds: since.subsec_millis() * 1_000_000,
-        }
+        datetime(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
     }
 
     fn elapsed_ms(&mut self) -> f64 {
@@ -22,7 +17,15 @@ impl Host for StoreState {
     }
 }
 
-fn whole_milliseconds(elapsed: Duration) -> f64 {
+/// Times before 1970 and after 2106 do not fit; they become the first and the last time that does.
+pub(crate) fn datetime(since_1970: Duration) -> Datetime {
+    Datetime {
+        seconds: u32::try_from(since_1970.as_secs()).unwrap_or(u32::MAX),
+        nanoseconds: since_1970.subsec_millis() * 1_000_000,
+    }
+}
+
+pub(crate) fn whole_milliseconds(elapsed: Duration) -> f64 {
     // Exact for some 285,000 years.
     elapsed.as_millis() as f64
 }

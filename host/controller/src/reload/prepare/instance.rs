@@ -73,7 +73,8 @@ impl Preparation<'_> {
                 interception: slot
                     .recorder
                     .as_ref()
-                    .map(|it| it.generation(*number, component.digest(), description)),
+                    .map(|it| it.generation(*number, component.digest(), description))
+                    .or_else(|| host.interception.clone()),
                 metrics: host.metrics.guest(&slot.name, &slot.host_bytes),
                 usage: slot.usage.clone(),
                 share: slot.share.clone(),

@@ -1,0 +1,243 @@
+//! Runs one case.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context, Result};
+use oarlock_controller::config::PluginFile;
+use oarlock_dev_cluster::{Clock, Config, InProcess};
+use oarlock_plugin::EngineConfig;
+use serde_json::{Map, Value};
+use tempfile::TempDir;
+
+use crate::api::{CaseApi, client};
+use crate::case::{Action, Case};
+use crate::clock::CaseClock;
+use crate::compare::{self, Actual, Difference};
+use crate::happened::{Happened, Metrics};
+use crate::host::{Host, settle};
+use crate::watcher::Watcher;
+
+/// A plugin, and a case for it.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The plugin's file, whose component must have been compiled with `engine` before: a case has no time to
+    /// compile.
+    pub plugin: PluginFile,
+    /// The case.
+    pub case: Case,
+    /// How components are run. Needs a folder for compiled code.
+    pub engine: EngineConfig,
+}
+
+/// A case that ran to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// The start, and each step, in order.
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// The start or a step, and what was seen after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Which one.
+    pub place: Place,
+    /// What differs from `expect`.
+    pub differences: Vec<Difference>,
+    /// What `expect` has to be so that nothing differs; none if it need not be there.
+    pub(crate) accepted: Option<Map<String, Value>>,
+}
+
+/// A place in a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The start of the plugin.
+    Start,
+    /// A step, counted from 0.
+    Step(usize),
+}
+
+/// Why a case did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A host would refuse the plugin.
+    #[error("the host refuses the plugin: {message}")]
+    Refused {
+        /// Why.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// The plugin did not serve within five minutes of the case's time.
+    #[error("the plugin does not start to serve{}", waiting(waits_for))]
+    NotServing {
+        /// What it waits for.
+        waits_for: Vec<String>,
+    },
+    /// A request of the case failed.
+    #[error("{place}: {error}")]
+    Request {
+        /// The place in the case.
+        place: Place,
+        /// The error, with its causes.
+        error: String,
+    },
+    /// The host cannot run, or failed.
+    #[error("the host failed: {0}")]
+    Host(String),
+}
+
+/// Runs a case, on a thread of its own. Blocks.
+///
+/// # Errors
+///
+/// When the plugin is refused or does not start, or a request of the case fails.
+pub fn run(job: Job) -> Result<Ran, RunError> {
+    let failed = |error: String| RunError::Host(error);
+    let run = move || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().start_paused(true).build();
+        let runtime = runtime.map_err(|error| RunError::Host(error.to_string()))?;
+        runtime.block_on(in_runtime(job))
+    };
+    let thread = thread::Builder::new().name("case".to_owned()).spawn(run);
+    let thread = thread.map_err(|error| failed(error.to_string()))?;
+    thread.join().unwrap_or_else(|_| Err(failed("it panicked, which is a defect of oarlock".to_owned())))
+}
+
+async fn in_runtime(Job { plugin, case, engine }: Job) -> Result<Ran, RunError> {
+    let clock = Arc::new(CaseClock::new(case.time));
+    let server = InProcess::start(Config {
+        clock: Clock::controlled({
+            let clock = clock.clone();
+            move || clock.now()
+        }),
+        seed: Some(0),
+        ..Config::default()
+    })
+    .map_err(|error| RunError::Host(error.to_string()))?;
+    let mut api = CaseApi::new(client(server.as_admin()));
+    for object in &case.cluster {
+        api.apply(object).await.map_err(|error| RunError::request(Place::Start, &error))?;
+    }
+    let (_folder, file) =
+        plugin_file(&plugin, &case).map_err(|error| RunError::Host(format!("{error:#}")))?;
+    let watcher = Arc::new(Watcher::new(clock.clone()));
+    let host = Host::start(&server, file, engine, watcher.clone(), clock.clone()).await?;
+    let mut metrics = Metrics::default();
+    let is_new = case.expect.is_none() && case.steps.iter().all(|step| step.expect.is_none());
+    let mut checkpoints = Vec::with_capacity(case.steps.len() + 1);
+    let mut check = async |place, expect: Option<&Map<String, Value>>, api: &mut CaseApi| {
+        let happened = Happened::of(&watcher.take(), &mut metrics);
+        let actual = look(expect, happened, api).await.map_err(|error| RunError::request(place, &error))?;
+        checkpoints.push(Checkpoint {
+            place,
+            differences: expect.map_or_else(Vec::new, |it| compare::differences(it, &actual, &metrics)),
+            accepted: compare::accepted(expect, &actual, &metrics, is_new),
+        });
+        Ok::<_, RunError>(())
+    };
+    check(Place::Start, case.expect.as_ref(), &mut api).await?;
+    // Steps take no time; the settling between them does, and does not add up.
+    let mut now = clock.begin();
+    for (idx, step) in case.steps.iter().enumerate() {
+        let place = Place::Step(idx);
+        let done = match &step.action {
+            Action::Apply(object) => api.apply(object).await,
+            Action::Patch(patch) => api.patch(patch).await,
+            Action::Delete(object) => api.delete(object).await,
+            Action::Advance(by) => {
+                now += *by;
+                tokio::time::sleep_until(now).await;
+                Ok(())
+            }
+        };
+        done.map_err(|error| RunError::request(place, &error))?;
+        settle().await;
+        check(place, step.expect.as_ref(), &mut api).await?;
+    }
+    host.stop().await?;
+    server.shut_down().await;
+    Ok(Ran { checkpoints })
+}
+
+/// Looks at the objects that `expect` names.
+async fn look(expect: Option<&Map<String, Value>>, happened: Happened, api: &mut CaseApi) -> Result<Actual> {
+    let named = |key: &str| expect.and_then(|it| it.get(key)).and_then(Value::as_array).into_iter().flatten();
+    let mut actual = Actual { happened, ..Actual::default() };
+    for object in named("objects") {
+        actual.objects.push(api.get(object).await?);
+    }
+    for object in named("gone") {
+        if !api.get(object).await?.is_null() {
+            actual.not_gone.push(object.clone());
+        }
+    }
+    Ok(actual)
+}
+
+/// Writes the plugin's file with the case's configuration, into a folder that is removed at the end.
+fn plugin_file(plugin: &PluginFile, case: &Case) -> Result<(TempDir, PathBuf)> {
+    let text = std::fs::read_to_string(&plugin.path)
+        .with_context(|| format!("cannot read {}", plugin.path.display()))?;
+    let is_toml = plugin.path.extension().is_some_and(|extension| extension == "toml");
+    let mut file: Map<String, Value> =
+        if is_toml { toml::from_str(&text)? } else { serde_norway::from_str(&text)? };
+    let component = std::path::absolute(&plugin.component)?;
+    file.insert("component".to_owned(), component.to_string_lossy().into());
+    file.remove("shadow");
+    if let Some(config) = &case.config {
+        file.insert("config".to_owned(), config.clone().into());
+    }
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let path = folder.path().join("plugin.yaml");
+    std::fs::write(&path, serde_norway::to_string(&file)?)?;
+    Ok((folder, path))
+}
+
+fn waiting(waits_for: &[String]) -> String {
+    if waits_for.is_empty() { String::new() } else { format!(": it waits for {}", waits_for.join(", ")) }
+}
+
+// === impl Ran ===
+
+impl Ran {
+    /// Returns whether the plugin did what the case expects.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.checkpoints.iter().all(|checkpoint| checkpoint.differences.is_empty())
+    }
+}
+
+// === impl Place ===
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("start"),
+            Self::Step(idx) => write!(f, "steps[{idx}]"),
+        }
+    }
+}
+
+// === impl RunError ===
+
+impl RunError {
+    fn request(place: Place, error: &anyhow::Error) -> Self {
+        Self::Request { place, error: format!("{error:#}") }
+    }
+
+    /// Returns what to do, if that is known.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Refused { hint, .. } => hint.as_deref(),
+            Self::NotServing { .. } => Some(
+                "add what it waits for to `cluster`, such as the CustomResourceDefinition of a resource that it watches",
+            ),
+            Self::Request { .. } | Self::Host(_) => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The lines of `oarlock plugin test`.
+
+use std::{io::Write as _, path::Path, time::Duration};
+
+use oarlock_controller::{config::PluginFile, report::OneLine};
+use oarlock_plugin_test::{Ran, RunError};
+
+use crate::failure::{Ended, Failure};
+
+/// How a case ended.
+pub(super) enum Verdict {
+    Passed,
+    /// What happened was written into the file.
+    Accepted,
+    Differs(Ran),
+    NotRun(RunError),
+}
+
+/// Prints cases as they end, and counts them.
+#[derive(Default)]
+pub(super) struct Shown {
+    passed: usize,
+    failed: usize,
+    accepted: usize,
+    /// A case failed by differences, which can be accepted.
+    differs: bool,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// Returns why the case failed: in one line, and in full.
+    pub(super) fn failure(&self) -> Option<(String, String)> {
+        match self {
+            Self::Passed | Self::Accepted => None,
+            Self::Differs(ran) => {
+                let n = ran.checkpoints.iter().map(|it| it.differences.len()).sum::<usize>();
+                let plural = if n == 1 { "difference" } else { "differences" };
+                Some((format!("{n} {plural}"), details(ran)))
+            }
+            Self::NotRun(error) => {
+                let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
+                Some(("not run".to_owned(), format!("{}\n{hint}", OneLine(error))))
+            }
+        }
+    }
+}
+
+/// Returns each difference with its place.
+fn details(ran: &Ran) -> String {
+    let mut text = String::new();
+    for checkpoint in &ran.checkpoints {
+        if checkpoint.differences.is_empty() {
+            continue;
+        }
+        text += &format!("{}: - is expected, + happened\n", checkpoint.place);
+        for difference in &checkpoint.differences {
+            text += &difference.to_string();
+        }
+    }
+    text
+}
+
+// === impl Shown ===
+
+impl Shown {
+    pub(super) fn plugin(&self, file: &PluginFile, n_cases: usize) -> Ended {
+        let plural = if n_cases == 1 { "case" } else { "cases" };
+        print(&format!("{}: {n_cases} {plural}\n", file.name))
+    }
+
+    pub(super) fn case(&mut self, name: &str, path: &Path, verdict: &Verdict, took: Duration) -> Ended {
+        let (counter, shown) = match verdict {
+            Verdict::Passed => (&mut self.passed, "ok"),
+            Verdict::Accepted => (&mut self.accepted, "accepted"),
+            Verdict::Differs(_) | Verdict::NotRun(_) => (&mut self.failed, "FAILED"),
+        };
+        *counter += 1;
+        self.differs |= matches!(verdict, Verdict::Differs(_));
+        let mut text = format!("  {shown:<8}  {name:<40} {:>6} ms\n", took.as_millis());
+        if let Some((_, details)) = verdict.failure() {
+            text += &format!("    {}\n", path.display());
+            for line in details.lines() {
+                text += &format!("    {line}\n");
+            }
+        }
+        print(&text)
+    }
+
+    /// Prints the totals. Fails if a case failed.
+    pub(super) fn end(&self) -> Ended {
+        let Self { passed, failed, accepted, differs } = self;
+        let of_accepted = if *accepted == 0 { String::new() } else { format!(", {accepted} accepted") };
+        print(&format!("{passed} passed, {failed} failed{of_accepted}\n"))?;
+        if *failed == 0 {
+            return Ok(());
+        }
+        let plural = if *failed == 1 { "case" } else { "cases" };
+        let hint = differs.then_some(
+            "mend the plugin or the case; `--accept` writes what happened into the cases, `--name PART` runs only some",
+        );
+        Err(Failure::running(anyhow::anyhow!("{failed} {plural} failed")).hint_if(hint))
+    }
+}
+
+fn print(text: &str) -> Ended {
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)
+}

@@ -20,7 +20,7 @@ pub(crate) use self::control::{
     HostChoice, ListFormat, ListOutput, LogFormat, LogsArgs, ParkedArgs, PluginChoice, PluginsArgs,
     RedeliverArgs, RollbackArgs, SortBy, TopArgs,
 };
-pub(crate) use self::plugin::{BuildArgs, DoctorArgs, DoctorFormat, NewArgs, TestArgs};
+pub(crate) use self::plugin::{BuildArgs, CheckArgs, DoctorArgs, DoctorFormat, NewArgs, TestArgs};
 pub(crate) use self::record::RecordArgs;
 
 /// Runs Kubernetes controllers as WebAssembly plugins in one process.
@@ -104,7 +104,7 @@ pub(crate) enum Command {
     Dev(DevArgs),
     /// Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`.
     Rbac(RbacArgs),
-    /// Makes, builds and inspects plugins.
+    /// Makes, builds, tests and checks plugins.
     Plugin(PluginArgs),
     /// Lists the plugins of a running host, or describes one.
     Plugins(PluginsArgs),
@@ -122,12 +122,28 @@ pub(crate) enum Command {
     Resume(PluginChoice),
     /// Goes back to the version of a plugin that served before.
     Rollback(RollbackArgs),
+    /// Prints the completions of this command line for a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions(CompletionsArgs),
     /// Compiles one component, as a child process of a host.
     #[command(hide = true)]
     CompileComponent(ChildArgs),
     /// Becomes a server of `dev --real`, which ends when its parent process ends.
     #[command(hide = true)]
     LaunchServer(ChildArgs),
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  oarlock completions bash > ~/.local/share/bash-completion/completions/oarlock
+  oarlock completions zsh > ~/.zfunc/_oarlock        # with ~/.zfunc in fpath
+  oarlock completions fish > ~/.config/fish/completions/oarlock.fish";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// The arguments of a hidden command, which the library passes that starts the process.
@@ -315,7 +331,13 @@ pub(crate) enum PluginCommand {
     /// Lists the tools that builds need, and the commands that get those that are missing.
     #[command(after_help = plugin::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
-    /// Prints a plugin's description, its imports and its limits.
+    /// Prints what a plugin is, declares and needs, or why a host would refuse it; and warnings.
+    ///
+    /// Its world and imports, what it watches, reads and writes, its size, the time and memory that an
+    /// instance takes. Warnings name risky rights, and what makes the plugin slower than necessary.
+    #[command(after_help = plugin::CHECK_EXAMPLES)]
+    Check(CheckArgs),
+    /// Prints the same as `check`, as JSON.
     Inspect(InspectArgs),
     /// Runs a component as a record says, without a cluster, and prints the first difference.
     ///
@@ -328,7 +350,7 @@ pub(crate) enum PluginCommand {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InspectArgs {
     /// A component (.wasm), a plugin file, or the folder of one plugin.
-    #[arg(value_name = "FILE")]
+    #[arg(default_value = ".", value_name = "FILE")]
     pub(crate) file: PathBuf,
 }
 

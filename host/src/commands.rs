@@ -1,5 +1,6 @@
 //! The commands of `oarlock`, one file for each.
 
+pub(crate) mod completions;
 pub(crate) mod dev;
 pub(crate) mod lifecycle;
 pub(crate) mod logs;

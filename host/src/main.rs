@@ -78,6 +78,7 @@ async fn run(args: Args) -> ExitCode {
             Command::Dev(args) => commands::dev::run(args, state_dir, &environment, engine).await,
             Command::Rbac(args) => commands::rbac::run(args, engine).await,
             Command::Plugin(args) => commands::plugin::run(args, engine).await,
+            Command::Completions(args) => commands::completions::run(&args),
             other => ask_host(other, state_dir, &environment).await,
         },
         Err(failure) => Err(failure),
@@ -109,6 +110,7 @@ async fn ask_host(command: Command, state_dir: Option<PathBuf>, environment: &En
         | Command::Dev(_)
         | Command::Rbac(_)
         | Command::Plugin(_)
+        | Command::Completions(_)
         | Command::CompileComponent(_)
         | Command::LaunchServer(_) => Ok(()),
     }

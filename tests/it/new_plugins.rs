@@ -48,8 +48,8 @@ enum Bytes {
 fn is_built(language: &str, bytes: Bytes) -> anyhow::Result<()> {
     let handler = NewPlugin::make(language, "--handler", "apps/v1/deployments")?;
     written(&handler.folder, &["plugin", "build"])?;
-    let inspected = written(&handler.folder, &["plugin", "inspect", "."])?;
-    for part in ["metadata, handler\n", "web-watcher 0.1.0, stateless", "objects: apps/v1/deployments"] {
+    let inspected = written(&handler.folder, &["plugin", "check", "."])?;
+    for part in ["handler-plugin, contract 0.1.0\n", "web-watcher 0.1.0, stateless", "objects: apps/v1/deployments"] {
         assert!(inspected.contains(part), "{language}: {part:?} is not in {inspected}");
     }
 
@@ -65,8 +65,8 @@ fn is_built(language: &str, bytes: Bytes) -> anyhow::Result<()> {
 
     let reconciler = NewPlugin::make(language, "--reconciler", "v1/configmaps")?;
     written(reconciler.folder.parent().context("a parent")?, &["plugin", "build", "web-watcher"])?;
-    let inspected = written(&reconciler.folder, &["plugin", "inspect", "plugin.yaml"])?;
-    for part in ["metadata, reconciler\n", "objects: v1/configmaps"] {
+    let inspected = written(&reconciler.folder, &["plugin", "check", "plugin.yaml"])?;
+    for part in ["reconciler-plugin, contract 0.1.0\n", "objects: v1/configmaps"] {
         assert!(inspected.contains(part), "{language}: {part:?} is not in {inspected}");
     }
     Ok(())

@@ -5,7 +5,10 @@ mod check;
 mod computing;
 pub(crate) mod no_access;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 
@@ -44,6 +47,17 @@ pub enum DescribeError {
 /// The maximum time that a guest may compute for its description, including its start.
 pub const MOST_COMPUTED: Duration = Duration::from_secs(10);
 
+/// A description, and what it took to get it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The description.
+    pub description: Description,
+    /// The time from the instance's creation to the answer: what an instance needs before its first call.
+    pub took: Duration,
+    /// The linear memory of the instance after that, in bytes.
+    pub memory_bytes: u64,
+}
+
 /// Asks a component for its description, in an instance that is then dropped.
 ///
 /// The imports `config`, `log`, `clock` and `metrics` work; every other import returns an error. The returned
@@ -59,7 +73,23 @@ pub async fn describe(
     limits: Limits,
     log: Arc<GuestLog>,
 ) -> Result<Description, DescribeError> {
-    describe_counted(component, config, limits, log).await.0
+    measure(component, config, limits, log).await.map(|measured| measured.description)
+}
+
+/// Does the same as [`describe`], and measures the instance.
+///
+/// # Errors
+///
+/// Those of [`describe`].
+pub async fn measure(
+    component: &Component,
+    config: Arc<Value>,
+    limits: Limits,
+    log: Arc<GuestLog>,
+) -> Result<Measured, DescribeError> {
+    let asking = Box::pin(ask(component, config, limits, log));
+    let (answer, _) = computing::at_most(MOST_COMPUTED, asking).await;
+    answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED }))
 }
 
 /// Does the same as [`describe`]; also returns how long the guest computed, in any case.
@@ -71,7 +101,8 @@ pub async fn describe_counted(
 ) -> (Result<Description, DescribeError>, Duration) {
     let asking = Box::pin(ask(component, config, limits, log));
     let (answer, computed) = computing::at_most(MOST_COMPUTED, asking).await;
-    (answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED })), computed)
+    let answer = answer.unwrap_or(Err(DescribeError::Computes { limit: MOST_COMPUTED }));
+    (answer.map(|measured| measured.description), computed)
 }
 
 async fn ask(
@@ -79,7 +110,8 @@ async fn ask(
     config: Arc<Value>,
     limits: Limits,
     log: Arc<GuestLog>,
-) -> Result<Description, DescribeError> {
+) -> Result<Measured, DescribeError> {
+    let began = Instant::now();
     let config = InstanceConfig {
         config,
         limits,
@@ -96,5 +128,5 @@ async fn ask(
         .await?
         .map_err(|text| DescribeError::Refused(guest::text::lines(text, check::MAX_TEXT_BYTES)))?;
     check::check(&description, component)?;
-    Ok(description)
+    Ok(Measured { description, took: began.elapsed(), memory_bytes: instance.memory_bytes() })
 }

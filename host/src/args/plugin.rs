@@ -49,6 +49,27 @@ pub(crate) struct BuildArgs {
     pub(crate) folder: PathBuf,
 }
 
+pub(super) const CHECK_EXAMPLES: &str = "\
+Examples:
+  oarlock plugin check
+  oarlock plugin check target/my-plugin.wasm
+  oarlock plugin check plugins/mirror --strict";
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// The folder of a plugin, its file, or a component (.wasm).
+    #[arg(default_value = ".", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Checks the component as it is. Otherwise it is built first, if its sources are beside it.
+    #[arg(long)]
+    pub(crate) no_build: bool,
+
+    /// Fails if there is a warning.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
 pub(super) const TEST_EXAMPLES: &str = "\
 Examples:
   oarlock plugin test

@@ -29,7 +29,7 @@ fn help_lists_commands_and_arguments() {
       run           Runs plugins against a cluster
       dev           Starts an API server on this machine and runs plugins against it
       rbac          Prints the rights that plugins and the host need, as YAML for `kubectl apply -f -`
-      plugin        Makes, builds and inspects plugins
+      plugin        Makes, builds, tests and checks plugins
       plugins       Lists the plugins of a running host, or describes one
       top           Shows what the plugins of a running host use: CPU, calls, memory, backlog
       logs          Prints the newest log lines of a plugin, and the host's events about it
@@ -38,6 +38,7 @@ fn help_lists_commands_and_arguments() {
       suspend       Stops the calls of a plugin. Its notifications wait
       resume        Calls a suspended plugin again
       rollback      Goes back to the version of a plugin that served before
+      completions   Prints the completions of this command line for a shell
       help          Print this message or the help of the given subcommand(s)
 
     Options:
@@ -157,6 +158,9 @@ fn help_lists_commands_and_arguments() {
           --fault <ACTION[,KEY=VALUE]…>  A fault that the embedded API server injects, such as
                                          `close-watch,resource=pods,after=10`. May be given several
                                          times
+          --no-build                     Runs components as they are. Otherwise a plugin whose sources
+                                         are beside its `plugin.yaml` is built first, and again whenever
+                                         a source changes
           --admin-addr <ADDRESS>         The address that serves /livez, /readyz, /metrics and /plugins
           --output <OUTPUT>              The format of events on standard output [default: human]
                                          [possible values: human, json]
@@ -228,12 +232,12 @@ fn help_lists_commands_and_arguments() {
               Print help
     ");
     insta::assert_snapshot!(help(&["plugin", "inspect"]), @"
-    Prints a plugin's description, its imports and its limits
+    Prints the same as `check`, as JSON
 
-    Usage: oarlock plugin inspect [OPTIONS] <FILE>
+    Usage: oarlock plugin inspect [OPTIONS] [FILE]
 
     Arguments:
-      <FILE>  A component (.wasm), a plugin file, or the folder of one plugin
+      [FILE]  A component (.wasm), a plugin file, or the folder of one plugin [default: .]
 
     Options:
           --log <FILTER>        The host's own log on standard error: a level, or targets such as

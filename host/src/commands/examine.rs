@@ -1,8 +1,9 @@
 //! Compiles a plugin and asks it for its description, without running it.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use oarlock_controller::{
+    account::Account,
     config::{self, PluginFile},
     plan::Plan,
     rbac::Needs,
@@ -12,7 +13,7 @@ use oarlock_plugin::{
     Component, Engine, EngineConfig, Limits,
     component::{self, MAX_COMPONENT_BYTES},
     contract::{Description, Level},
-    describe::describe,
+    describe::{Measured, measure},
     guest,
     guest::{GuestLog, LogLine, LogSink},
 };
@@ -25,6 +26,10 @@ const NAME_A_COMPONENT: &str = "name a component, which is a .wasm file";
 pub(super) struct Examined {
     pub(super) component: Component,
     pub(super) description: Description,
+    /// The time that a new instance takes until it has described itself.
+    pub(super) start: Duration,
+    /// Its linear memory after that, in bytes.
+    pub(super) memory_bytes: u64,
 }
 
 /// Writes warnings and errors that a guest logs in describe to standard error.
@@ -75,13 +80,14 @@ pub(super) async fn examine(
     let shown = component.display();
     let component = compile(engine, component).await?;
     let log = Arc::new(GuestLog::new(Arc::from(name), 1, limits.log_lines_per_second, Arc::new(Stderr)));
-    let description = describe(&component, Arc::new(config.into()), limits, log)
+    let measured = measure(&component, Arc::new(config.into()), limits, log)
         .await
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
     // A host checks the same, and refuses a plugin for the same reasons.
+    let Measured { description, took, memory_bytes } = measured;
     Plan::of(description.clone())
         .map_err(|error| Failure::caller(anyhow::Error::new(error).context(shown.to_string())))?;
-    Ok(Examined { component, description })
+    Ok(Examined { component, description, start: took, memory_bytes })
 }
 
 /// Returns the rights that a plugin needs.
@@ -90,12 +96,38 @@ pub(super) async fn needs(engine: &Engine, file: PluginFile) -> Result<Needs, Fa
     let examined = examine(engine, &name, &component, config, limits)
         .await
         .map_err(|failure| failure.context(path.display()))?;
-    let emits_events = emits_events(&examined.component);
-    Ok(Needs { plugin: name, account: service_account, description: examined.description, emits_events })
+    Ok(examined.needs(name, service_account))
 }
 
-fn emits_events(component: &Component) -> bool {
-    component.imports().iter().any(|import| import.starts_with("oarlock:plugin/events"))
+// === impl Examined ===
+
+impl Examined {
+    /// Returns the rights that the plugin needs.
+    pub(super) fn needs(&self, plugin: String, account: Account) -> Needs {
+        let emits_events = self.imports("events");
+        Needs { plugin, account, description: self.description.clone(), emits_events }
+    }
+
+    /// Returns the world of the contract that has what the component exports.
+    pub(super) fn world(&self) -> &'static str {
+        match (self.component.exports_handler(), self.component.exports_reconciler()) {
+            (true, true) => "plugin",
+            (_, false) => "handler-plugin",
+            (false, true) => "reconciler-plugin",
+        }
+    }
+
+    /// Returns the version of the contract that the component was built with.
+    pub(super) fn contract_version(&self) -> &str {
+        let mut ours = self.component.imports().iter().filter(|it| it.starts_with("oarlock:plugin/"));
+        ours.find_map(|it| it.split_once('@')).map_or("unknown", |(_, version)| version)
+    }
+
+    /// Returns whether the component imports an interface of the contract.
+    pub(super) fn imports(&self, interface: &str) -> bool {
+        let name = format!("oarlock:plugin/{interface}@");
+        self.component.imports().iter().any(|import| import.starts_with(&name))
+    }
 }
 
 impl LogSink for Stderr {

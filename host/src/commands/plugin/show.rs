@@ -34,17 +34,16 @@ pub(super) fn plugin(file: &PluginFile) -> String {
 
 /// Returns a component's properties and its description.
 pub(super) fn component(path: &Path, examined: &Examined) -> String {
-    let Examined { component, description } = examined;
+    let Examined { component, description, start, memory_bytes } = examined;
     let mut table = Table::default();
     table.row("component", format!("{}, {} KiB", path.display(), component.size().div_ceil(1024)));
     table.row("digest", component.digest().to_string());
-    let mut exports = vec!["metadata"];
-    exports.extend(component.exports_handler().then_some("handler"));
-    exports.extend(component.exports_reconciler().then_some("reconciler"));
-    table.row("exports", exports.join(", "));
+    table.row("world", format!("{}, contract {}", examined.world(), examined.contract_version()));
     for import in component.imports() {
         table.row("imports", import.clone());
     }
+    let (ms, kib) = (start.as_secs_f64() * 1e3, memory_bytes.div_ceil(1024));
+    table.row("instance", format!("{kib} KiB of linear memory, ready after {ms:.1} ms on this machine"));
     described(&mut table, description);
     table.to_string()
 }
@@ -158,7 +157,7 @@ fn subscription(it: &Subscription) -> String {
     text
 }
 
-fn resource(target: &GroupVersionResource) -> String {
+pub(super) fn resource(target: &GroupVersionResource) -> String {
     match target.group.as_str() {
         "" => format!("{}/{}", target.version, target.plural),
         group => format!("{group}/{}/{}", target.version, target.plural),

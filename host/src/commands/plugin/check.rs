@@ -1,0 +1,110 @@
+//! `oarlock plugin check`: what a component is, declares and needs, and what its author may want to change.
+
+mod advice;
+mod json;
+
+use std::{io::Write, path::Path};
+
+use oarlock_controller::{
+    account::Account,
+    config::PluginFile,
+    rbac::{self, Needs},
+};
+use oarlock_guest_build::progress;
+use oarlock_plugin::{EngineConfig, Limits};
+
+use super::{
+    super::{
+        examine::{self, Examined},
+        sources::Sources,
+    },
+    show,
+};
+use crate::{
+    args::{CheckArgs, InspectArgs},
+    failure::{Ended, Failure},
+};
+
+/// A component, with its plugin's file if there is one.
+struct Subject {
+    file: Option<PluginFile>,
+    component: std::path::PathBuf,
+    examined: Examined,
+}
+
+/// Prints a table, and then warnings.
+pub(super) async fn check(args: CheckArgs, engine: EngineConfig) -> Ended {
+    let CheckArgs { file, no_build, strict } = args;
+    let subject = Subject::examine(&file, !no_build, engine).await?;
+    let mut text = subject.file.as_ref().map(show::plugin).unwrap_or_default();
+    text.push_str(&show::component(&subject.component, &subject.examined));
+    let warnings = subject.warnings()?;
+    for warning in &warnings {
+        text.push_str(&format!("warning: {warning}\n"));
+    }
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)?;
+    match warnings.len() {
+        0 => Ok(()),
+        n if strict => {
+            let plural = if n == 1 { "warning" } else { "warnings" };
+            Err(Failure::running(anyhow::anyhow!("{n} {plural}, and --strict was given")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints the same as one JSON object.
+pub(super) async fn inspect(args: InspectArgs, engine: EngineConfig) -> Ended {
+    let InspectArgs { file } = args;
+    let subject = Subject::examine(&file, false, engine).await?;
+    let mut text =
+        serde_json::to_string_pretty(&json::of(&subject, &subject.warnings()?)).map_err(Failure::running)?;
+    text.push('\n');
+    std::io::stdout().write_all(text.as_bytes()).map_err(Failure::output)
+}
+
+// === impl Subject ===
+
+impl Subject {
+    async fn examine(path: &Path, builds: bool, engine: EngineConfig) -> Result<Self, Failure> {
+        let engine = examine::engine(engine)?;
+        if is_component(path) {
+            let config = serde_json::Map::new();
+            let examined = examine::examine(&engine, "inspect", path, config, Limits::default()).await?;
+            return Ok(Self { file: None, component: path.to_owned(), examined });
+        }
+        let file = PluginFile::read(path).map_err(Failure::caller)?;
+        if builds && let Some(sources) = Sources::beside(&file)? {
+            let build = move || sources.build();
+            tokio::task::spawn_blocking(build).await.map_err(Failure::running)??;
+            progress::say("");
+        }
+        let PluginFile { name, component, config, limits, .. } = file.clone();
+        let examined = examine::examine(&engine, &name, &component, config, limits).await?;
+        Ok(Self { file: Some(file), component, examined })
+    }
+
+    /// Returns what is risky, and what makes the plugin slower than necessary.
+    fn warnings(&self) -> Result<Vec<String>, Failure> {
+        let needs = self.needs();
+        let rights = rbac::for_plugins(std::slice::from_ref(&needs)).map_err(Failure::caller)?;
+        let mut warnings = rights.warnings();
+        warnings.extend(advice::of(&self.examined));
+        Ok(warnings)
+    }
+
+    fn needs(&self) -> Needs {
+        let account = match &self.file {
+            Some(file) => file.service_account.clone(),
+            None => Account { namespace: "default".to_owned(), name: "inspect".to_owned() },
+        };
+        let name = self.file.as_ref().map_or("inspect", |file| file.name.as_str());
+        self.examined.needs(name.to_owned(), account)
+    }
+}
+
+/// Returns whether a path is not a plugin's file or folder. It is then read as a component, which may fail.
+fn is_component(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    !path.is_dir() && !matches!(extension, Some("yaml" | "yml" | "toml"))
+}

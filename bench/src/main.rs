@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "a run is a process of its own: what it starts ends with it")]
 
 mod informer;
+mod objects;
 mod reads;
 mod real;
 mod recovery;
@@ -42,6 +43,8 @@ enum Command {
     Soak(soak::Args),
     /// Follows API servers that fail for a while, and measures the time until the caches are complete again.
     Recovery(recovery::Args),
+    /// Writes ConfigMaps to an API server, for plugins that watch them.
+    Objects(objects::Args),
     /// Prints the size of standard input compressed with zstd at level 19.
     Zstd,
 }
@@ -56,6 +59,7 @@ async fn main() -> Result<()> {
         Command::Follow(args) => real::follow(args).await,
         Command::Soak(args) => soak::run(args).await,
         Command::Recovery(args) => recovery::run(args).await,
+        Command::Objects(args) => objects::run(args).await,
         Command::Zstd => zstd(),
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod build;
 mod corpus;
 mod figures;
+mod languages;
 mod plan;
 mod plugin;
 pub(crate) mod process;
@@ -40,6 +41,8 @@ enum BenchCommand {
     Informer(Informer),
     /// Measures CPU time, memory and latency of the host with plugins, and of client-go beside it.
     Plugin(plugin::Plugin),
+    /// Measures one plugin in each language: size, build, start, memory, time for each notification.
+    Languages(languages::Languages),
 }
 
 #[derive(clap::Args)]
@@ -62,6 +65,7 @@ impl Args {
         match self.command {
             BenchCommand::Informer(args) => args.run(),
             BenchCommand::Plugin(args) => args.run(),
+            BenchCommand::Languages(args) => args.run(),
         }
     }
 }

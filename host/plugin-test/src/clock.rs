@@ -1,11 +1,15 @@
 //! The time of day of a case.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Stands still until the plugin serves, and moves with the runtime's clock from then on.
+/// Stands still until the plugin serves, and moves with the runtime's clock from then on, in whole seconds.
+///
+/// Each step takes some milliseconds of the runtime's time, until nothing happens any more. They are not shown,
+/// so that what a plugin computes from the time is a round value. A timer is never early: the time that is
+/// shown is not ahead of the runtime's.
 #[derive(Debug)]
 pub(crate) struct CaseClock {
     start: SystemTime,
@@ -20,19 +24,19 @@ impl CaseClock {
     }
 
     /// The plugin serves: time passes from now on. The first call counts.
-    pub(crate) fn begin(&self) -> Instant {
-        *self.began.lock().get_or_insert_with(Instant::now)
+    pub(crate) fn begin(&self) {
+        self.began.lock().get_or_insert_with(Instant::now);
     }
 
     pub(crate) fn now(&self) -> SystemTime {
         let passed = self.began.lock().map(|began| began.elapsed()).unwrap_or_default();
-        self.start + passed
+        self.start + Duration::from_secs(passed.as_secs())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
 
     use super::*;
 
@@ -42,7 +46,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(clock.now(), UNIX_EPOCH);
         clock.begin();
-        tokio::time::advance(Duration::from_secs(7)).await;
+        tokio::time::advance(Duration::from_millis(7_020)).await;
         clock.begin();
         assert_eq!(clock.now(), UNIX_EPOCH + Duration::from_secs(7));
     }

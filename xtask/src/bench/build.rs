@@ -56,6 +56,20 @@ impl Programs {
         Ok(Self { oarlock: release.join("oarlock-bench"), host, kube_rs, peers })
     }
 
+    /// Builds the host and the writer of objects, unless binaries of them are in a folder that is given.
+    pub(crate) fn build_for_languages(folder: Option<&Path>) -> Result<(PathBuf, PathBuf)> {
+        let folder = match folder {
+            Some(folder) => folder.to_owned(),
+            None => {
+                progress::step("the host, for release", || {
+                    cargo::build_some(&["oarlock", "oarlock-bench"], true)
+                })?;
+                target()?.join("release")
+            }
+        };
+        Ok((folder.join("oarlock"), folder.join("oarlock-bench")))
+    }
+
     /// Builds only our programs.
     pub(crate) fn build_oarlock() -> Result<PathBuf> {
         progress::step("our informer, for release", || cargo::build_some(&["oarlock-bench"], true))?;

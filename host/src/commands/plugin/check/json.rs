@@ -1,6 +1,8 @@
 //! A component and its description as JSON. The names are those of plugin files and of the contract, in camel
 //! case.
 
+use std::time::Duration;
+
 use oarlock_controller::config::PluginFile;
 use oarlock_plugin::contract::{
     Content, Description, Enqueue, FieldCondition, GroupVersionResource, Index, IndexSource, NamedAt,
@@ -22,12 +24,18 @@ pub(super) fn of(subject: &Subject, warnings: &[String]) -> Value {
             "digest": component.digest().to_string(),
             "world": examined.world(),
             "contract": examined.contract_version(),
+            "compileMicroseconds": microseconds(component.compile_time()),
             "imports": component.imports(),
         },
-        "start": {"microseconds": u64::try_from(start.as_micros()).unwrap_or(u64::MAX), "memoryBytes": memory_bytes},
+        "start": {"microseconds": microseconds(*start), "memoryBytes": memory_bytes},
         "description": described(description),
         "warnings": warnings,
     })
+}
+
+/// For the compilation: until the code was loaded, which is short if it was compiled before.
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn plugin(file: &PluginFile) -> Value {

@@ -47,10 +47,10 @@ impl CaseApi {
         let (api, has_status) = self.api(object).await?;
         let params = PatchParams::apply(MANAGER).force();
         let name = text(object, "/metadata/name");
-        let applied = api.patch(name, &params, &Patch::Apply(object)).await;
+        let applied = api.patch(name, &params, &Patch::Apply(object)).await.map_err(plain);
         applied.with_context(|| format!("cannot apply {}", shown(object)))?;
         if has_status && object.get("status").is_some() {
-            let applied = api.patch_status(name, &params, &Patch::Apply(object)).await;
+            let applied = api.patch_status(name, &params, &Patch::Apply(object)).await.map_err(plain);
             applied.with_context(|| format!("cannot apply the status of {}", shown(object)))?;
         }
         if text(object, "/kind") == "Namespace" {
@@ -69,18 +69,22 @@ impl CaseApi {
         let context = || format!("cannot patch {}", shown(patch));
         // A patch of the status alone is one change.
         if status.is_none() || has_changes(&rest) {
-            api.patch(name, &params, &Patch::Merge(&rest)).await.with_context(context)?;
+            api.patch(name, &params, &Patch::Merge(&rest)).await.map_err(plain).with_context(context)?;
         }
         if let Some(status) = status {
             let status = json!({ "status": status });
-            api.patch_status(name, &params, &Patch::Merge(&status)).await.with_context(context)?;
+            api.patch_status(name, &params, &Patch::Merge(&status))
+                .await
+                .map_err(plain)
+                .with_context(context)?;
         }
         Ok(())
     }
 
     pub(crate) async fn delete(&mut self, object: &Value) -> Result<()> {
         let (api, _) = self.api(object).await?;
-        let deleted = api.delete(text(object, "/metadata/name"), &DeleteParams::background()).await;
+        let deleted =
+            api.delete(text(object, "/metadata/name"), &DeleteParams::background()).await.map_err(plain);
         deleted.with_context(|| format!("cannot delete {}", shown(object)))?;
         if text(object, "/kind") == "Namespace" {
             self.namespaces.remove(text(object, "/metadata/name"));
@@ -91,7 +95,7 @@ impl CaseApi {
     /// Returns the current object of this kind and name; null if there is none.
     pub(crate) async fn get(&mut self, object: &Value) -> Result<Value> {
         let (api, _) = self.api(object).await?;
-        let found = api.get_opt(text(object, "/metadata/name")).await;
+        let found = api.get_opt(text(object, "/metadata/name")).await.map_err(plain);
         let found = found.with_context(|| format!("cannot read {}", shown(object)))?;
         found.map_or(Ok(Value::Null), |found| Ok(serde_json::to_value(found)?))
     }
@@ -114,7 +118,7 @@ impl CaseApi {
             None => {
                 let (group, version) = kind.0.rsplit_once('/').unwrap_or(("", &kind.0));
                 let gvk = GroupVersionKind::gvk(group, version, &kind.1);
-                let found = kube::discovery::pinned_kind(&self.client, &gvk).await;
+                let found = kube::discovery::pinned_kind(&self.client, &gvk).await.map_err(plain);
                 let found = found.with_context(|| {
                     format!("{} is of a kind that the API server does not serve", shown(object))
                 })?;
@@ -131,6 +135,14 @@ impl CaseApi {
         };
         let has_status = capabilities.subresources.iter().any(|(it, _)| it.plural == "status");
         Ok((api, has_status))
+    }
+}
+
+/// Returns an error with the server's message alone.
+fn plain(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::anyhow!(status.message),
+        error => error.into(),
     }
 }
 

@@ -1,0 +1,173 @@
+// Requests to the API server, made as the plugin's ServiceAccount.
+
+import type { Preconditions as WitPreconditions } from "oarlock:plugin/client@0.1.0";
+import { client as host } from "#host";
+import { calling, finding } from "./calling.js";
+import type { Fields } from "./pointer.js";
+import { type ObjectKey, type ObjectMeta, type Resource, toKey, toNamespaces, toTarget } from "./resource.js";
+import { allPages, type ListOptions, projectionOf, type Rows } from "./rows.js";
+
+/** The object after a write. Pass it to `waitUntilSeen` of a lister before reading the object from the cache. */
+export interface Written {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+}
+
+/** What must hold for a write, else it throws a `ConflictError`. The metadata of an object is one, and a row. */
+export interface Preconditions {
+  readonly uid?: string | undefined;
+  readonly resourceVersion?: string | undefined;
+}
+
+/** An object to write: its metadata names it. */
+export interface Writable {
+  metadata?: ObjectMeta | undefined;
+}
+
+/** A write to an object or its subresource, such as `status`. */
+export interface WriteOptions {
+  subresource?: string;
+  preconditions?: Preconditions | undefined;
+}
+
+/** The format of a patch: RFC 7396, RFC 6902, or that of Kubernetes for built-in resources. */
+export type PatchType = "merge" | "json" | "strategic";
+
+/** Which objects a list contains, and how much of each. */
+export interface LiveListOptions<F extends Fields = Fields> extends ListOptions<F> {
+  /** A field selector of Kubernetes, such as `metadata.name=web`. */
+  fieldSelector?: string;
+}
+
+const FORMATS = { merge: "merge-patch", json: "json-patch", strategic: "strategic-merge-patch" } as const;
+
+/** Returns the current object, or its subresource; `undefined` if it does not exist. */
+export function get<T extends object>(
+  resource: Resource<T>,
+  key: ObjectKey,
+  { subresource = "" }: { subresource?: string } = {},
+): T | undefined {
+  const text = finding(() => host.get(toTarget(resource), toKey(key), subresource));
+  return text === undefined ? undefined : (JSON.parse(text) as T);
+}
+
+/**
+ * Returns the objects that match as the API server has them now, or some of their fields. Fetches pages as they
+ * are needed; throws a `GoneError` if the API server has forgotten the state that they show.
+ *
+ * A lister is cheaper from the second read on.
+ */
+export function list<T extends object, const F extends Fields>(
+  resource: Resource<T>,
+  options: LiveListOptions<F> & { fields: F },
+): Rows<T, F>;
+export function list<T extends object>(
+  resource: Resource<T>,
+  options?: LiveListOptions<never>,
+): IterableIterator<T>;
+export function list(resource: Resource<object>, options: LiveListOptions = {}): IterableIterator<unknown> {
+  const { namespace, labelSelector = "", fieldSelector = "", fields } = options;
+  const [target, namespaces, projection] = [
+    toTarget(resource),
+    toNamespaces(namespace),
+    projectionOf(fields),
+  ];
+  return allPages(
+    (page) => calling(() => host.list(target, namespaces, labelSelector, fieldSelector, projection, page)),
+    options,
+  );
+}
+
+/** Creates an object. `metadata.generateName` works as in Kubernetes. */
+export function create<T extends Writable>(resource: Resource<T>, object: T): Written {
+  const namespace = object.metadata?.namespace ?? "";
+  return calling(() => host.create(toTarget(resource), namespace, JSON.stringify(object)));
+}
+
+/**
+ * Applies an object, server-side, with the plugin's name as field manager. With `force` the plugin takes over the
+ * fields of other managers, which are a `ConflictError` without it.
+ */
+export function apply<T extends Writable>(
+  resource: Resource<T>,
+  object: Partial<T> & Writable,
+  { subresource = "", force = false, preconditions }: WriteOptions & { force?: boolean } = {},
+): Written {
+  const [target, key] = [toTarget(resource), toKey(object.metadata ?? {})];
+  const [text, required] = [JSON.stringify(object), toPreconditions(preconditions)];
+  return calling(() => host.apply(target, key, subresource, text, force, required));
+}
+
+/** Changes an object, by a merge patch if `type` does not say another format. */
+export function patch(
+  resource: Resource<object>,
+  key: ObjectKey,
+  patch: object,
+  { subresource = "", type = "merge", preconditions }: WriteOptions & { type?: PatchType } = {},
+): Written {
+  const [target, text, required] = [
+    toTarget(resource),
+    JSON.stringify(patch),
+    toPreconditions(preconditions),
+  ];
+  return calling(() => host.patch(target, toKey(key), subresource, FORMATS[type], text, required));
+}
+
+/** Replaces an object by a changed copy of what `get` or `list` of this client has returned. */
+export function replace<T extends Writable>(
+  resource: Resource<T>,
+  object: T,
+  { subresource = "" }: { subresource?: string } = {},
+): Written {
+  const [target, key] = [toTarget(resource), toKey(object.metadata ?? {})];
+  return calling(() => host.replace(target, key, subresource, JSON.stringify(object)));
+}
+
+/** Merges values into the status of an object. */
+export function status(
+  resource: Resource<object>,
+  key: ObjectKey,
+  status: object,
+  options: { preconditions?: Preconditions } = {},
+): Written {
+  return patch(resource, key, { status }, { ...options, subresource: "status" });
+}
+
+/** Sets the number of replicas of an object that has the subresource `scale`. */
+export function scale(resource: Resource<object>, key: ObjectKey, replicas: number): Written {
+  return patch(resource, key, { spec: { replicas } }, { subresource: "scale" });
+}
+
+/**
+ * Deletes an object, and returns whether it existed. Its dependents are deleted in the background, unless
+ * `propagation` says otherwise. Without `gracePeriodSeconds` the resource's own grace period applies.
+ */
+export function remove(
+  resource: Resource<object>,
+  key: ObjectKey,
+  options: {
+    propagation?: "background" | "foreground" | "orphan";
+    gracePeriodSeconds?: number;
+    preconditions?: Preconditions | undefined;
+  } = {},
+): boolean {
+  const { propagation = "background", gracePeriodSeconds, preconditions } = options;
+  const [target, required] = [toTarget(resource), toPreconditions(preconditions)];
+  const existed = finding(() => {
+    host.delete(target, toKey(key), propagation, absent(gracePeriodSeconds), required);
+    return true;
+  });
+  return existed ?? false;
+}
+
+export { remove as delete };
+
+function toPreconditions({ uid, resourceVersion }: Preconditions = {}): WitPreconditions {
+  return { uid: absent(uid), resourceVersion: absent(resourceVersion) } as WitPreconditions;
+}
+
+/** An empty option of the contract is null in QuickJS, although the generated types say `undefined`. */
+function absent<V>(value: V | undefined): V | undefined {
+  return value ?? (null as unknown as undefined);
+}

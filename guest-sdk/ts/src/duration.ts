@@ -1,0 +1,39 @@
+// Durations, as Kubernetes and Go write them.
+
+/** Milliseconds, or a text such as `500ms`, `30s`, `10m`, `12h` or `7d`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+
+const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** 49 days: more milliseconds do not fit into a number of the contract. */
+const MAX_MS = 0xffff_ffff;
+
+/**
+ * Returns the milliseconds of a text such as `30m`, `7d` or `1h30m`.
+ *
+ * @throws {RangeError} For any other text.
+ */
+export function parseDuration(text: string): number {
+  if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) {
+    throw new RangeError(`${JSON.stringify(text)} is not a duration such as 30s, 10m, 12h or 7d`);
+  }
+  let ms = 0;
+  for (const [, count, unit] of text.matchAll(/([\d.]+)(ms|s|m|h|d)/g)) {
+    ms += Number(count) * (UNITS[unit ?? ""] ?? Number.NaN);
+  }
+  return ms;
+}
+
+/** Returns whole milliseconds, rounded up, and at most 49 days. */
+export function toMs(duration: Duration): number {
+  const ms = typeof duration === "number" ? duration : parseDuration(duration);
+  if (!(ms >= 0)) throw new RangeError(`${duration} is not a duration: it is less than 0, or no number`);
+  return Math.min(Math.ceil(ms), MAX_MS);
+}
+
+/** Returns whole seconds. */
+export function toSeconds(duration: Duration): number {
+  const seconds = toMs(duration) / 1_000;
+  if (!Number.isInteger(seconds)) throw new RangeError(`${duration} is not a number of whole seconds`);
+  return seconds;
+}

@@ -1,0 +1,49 @@
+// Kubernetes Events about an object, as `kubectl events` and `kubectl describe` show them.
+
+import type { EventType } from "oarlock:plugin/events@0.1.0";
+import { events as host } from "#host";
+import { calling } from "./calling.js";
+import { type ObjectMeta, pathOf, type Resource, toTarget } from "./resource.js";
+
+/** The object that an Event is about: its metadata, a row, or the object of a notification. */
+export type Regarding = Pick<ObjectMeta, "namespace" | "name" | "uid" | "resourceVersion">;
+
+/**
+ * Records an Event of the type Normal. Returns without waiting for the API server. `reason` is one CamelCase word.
+ * The resource must have a kind.
+ */
+export function normal(
+  resource: Resource<object>,
+  regarding: Readonly<Regarding>,
+  reason: string,
+  note: string,
+): void {
+  emit("normal", resource, regarding, reason, note);
+}
+
+/** Records an Event of the type Warning, as {@link normal} does. */
+export function warning(
+  resource: Resource<object>,
+  regarding: Readonly<Regarding>,
+  reason: string,
+  note: string,
+): void {
+  emit("warning", resource, regarding, reason, note);
+}
+
+function emit(
+  type: EventType,
+  resource: Resource<object>,
+  regarding: Regarding,
+  reason: string,
+  note: string,
+): void {
+  const { namespace = "", name = "", uid = "", resourceVersion = "" } = regarding;
+  const { kind } = resource;
+  if (!kind) {
+    const path = pathOf(resource);
+    throw new TypeError(`an Event needs the kind of ${path}: make it with resource("${path}", "Kind")`);
+  }
+  const ref = { namespace, name, uid, resourceVersion };
+  calling(() => host.emit(toTarget(resource), ref, kind, type, reason, note));
+}

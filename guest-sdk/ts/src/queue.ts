@@ -1,0 +1,35 @@
+// The plugin's work queue. The host calls `reconcile` with its keys.
+
+import type { WorkKey as WitKey } from "oarlock:plugin/work-queue@0.1.0";
+import { workQueue as host } from "#host";
+import { calling } from "./calling.js";
+import { type Duration, toMs } from "./duration.js";
+
+/** The key of some work, usually the name of an object. */
+export interface WorkKey {
+  /** The name of the watch or schedule that added the key, or what the plugin chose. */
+  readonly kind: string;
+  /** Empty for cluster-scoped objects. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * Adds a key, now or later. A key that waits already is not added twice; of two delays the one that ends first
+ * counts. The delay is at most 49 days.
+ */
+export function add(key: PartialKey, { after }: { after?: Duration } = {}): void {
+  const added = toWit(key);
+  calling(() => (after === undefined ? host.add(added) : host.addAfter(added, toMs(after))));
+}
+
+/** A key whose namespace and name may be left out, for work that is not about one object. */
+export type PartialKey = Pick<WorkKey, "kind"> & Partial<WorkKey>;
+
+export function toWit({ kind, namespace = "", name = "" }: PartialKey): WitKey {
+  return { kind, object: { namespace, name } };
+}
+
+export function fromWit({ kind, object }: WitKey): WorkKey {
+  return { kind, namespace: object.namespace, name: object.name };
+}

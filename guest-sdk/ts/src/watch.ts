@@ -1,0 +1,151 @@
+// Watches: what a plugin is notified of, and its handlers.
+
+import type {
+  FieldCondition,
+  NamedAt,
+  Subscription,
+  Test,
+  Enqueue as WitEnqueue,
+  Scope as WitScope,
+} from "oarlock:plugin/metadata@0.1.0";
+import { type Duration, toSeconds } from "./duration.js";
+import { type Added, type Deleted, EventFactory, type Synced, type Updated } from "./event.js";
+import type { Fields, FieldValues } from "./pointer.js";
+import { type PartialKey, toWit } from "./queue.js";
+import { type KubernetesObject, type Resource, resource, toNamespaces, toTarget } from "./resource.js";
+
+/** A JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+/** A test on the field at a JSON pointer. `null` counts as absent. Numbers and strings can be ordered. */
+export type Condition = { at: string } & (
+  | { exists: boolean }
+  | { equals: Json }
+  | { differs: Json }
+  | { in: readonly Json[] }
+  | { notIn: readonly Json[] }
+  | { greater: number | string }
+  | { less: number | string }
+);
+
+/** Where the object is that another one names: in its namespace, or in none, such as a Node. */
+export type Scope = "same-namespace" | "cluster";
+
+/**
+ * The key that a change adds to the work queue, in place of a call of the watch's handlers: the object itself, its
+ * controller owner, the object that a field or a label names, or always the same key. Its kind is the name of the
+ * watch, except for a controller owner (the owner's kind) and `key`.
+ */
+export type Enqueue =
+  | "itself"
+  | { controllerOwner: string; group?: string; scope?: Scope }
+  | { pointer: string; scope?: Scope }
+  | { label: string; scope?: Scope }
+  | { key: PartialKey };
+
+/** What a watch contains, beside its resource, and what it calls. */
+export interface WatchOptions<T, F extends Fields> {
+  /** One namespace; without it, all that the plugin's account may read. */
+  namespace?: string;
+  /** A label selector of Kubernetes, such as `app=web,tier in (a,b),!legacy`. */
+  labelSelector?: string;
+  /** Conditions on fields, which must all hold. */
+  conditions?: readonly Condition[];
+  /**
+   * The fields that the plugin needs, as JSON pointers by name. The events carry their values, and the host skips
+   * updates that change none of them.
+   */
+  fields?: F;
+  /** `metadata` if the plugin needs no more than that. */
+  content?: "metadata" | "full";
+  /** The interval at which each object is delivered again. */
+  resync?: Duration;
+  /** Adds a key to the work queue, in place of a call of the handlers below. */
+  enqueue?: Enqueue;
+  /** Whether the host skips what the plugin has written itself. */
+  ignoreOwnWrites?: boolean;
+  /** An object exists, was created, or began to match. */
+  onAdd?(event: Added<T, FieldValues<T, F>>): void;
+  /** An object changed, or a resync delivers it again. */
+  onUpdate?(event: Updated<T, FieldValues<T, F>>): void;
+  /** An object was deleted, or ceased to match. */
+  onDelete?(event: Deleted<T, FieldValues<T, F>>): void;
+  /** All objects that existed when the plugin started have been handled. */
+  onSynced?(event: Synced): void;
+}
+
+/** A watch of one resource. */
+export class Watch {
+  /** @internal */
+  readonly handlers: WatchOptions<unknown, Fields>;
+  /** @internal */
+  readonly events: EventFactory;
+  readonly #resource: Resource<object>;
+
+  /** @internal */
+  constructor(of: Resource<object>, options: WatchOptions<unknown, Fields>) {
+    this.#resource = of;
+    this.handlers = options;
+    this.events = new EventFactory(options.fields ?? {});
+  }
+
+  /** @internal */
+  declared(name: string): Subscription {
+    const options = this.handlers;
+    return {
+      name,
+      target: toTarget(this.#resource),
+      namespaces: toNamespaces(options.namespace),
+      labelSelector: options.labelSelector ?? "",
+      conditions: (options.conditions ?? []).map(toCondition),
+      fields: Object.values(options.fields ?? {}),
+      content: options.content ?? "full",
+      resyncSeconds: toSeconds(options.resync ?? 0),
+      enqueue: toEnqueue(options.enqueue),
+      ignoreOwnWrites: options.ignoreOwnWrites ?? false,
+    };
+  }
+}
+
+/** Returns a watch of a resource: `watch("v1/pods", { fields: { phase: "/status/phase" }, onAdd(event) { … } })`. */
+export function watch<T extends object = KubernetesObject, const F extends Fields = Record<never, string>>(
+  of: Resource<T> | string,
+  options: WatchOptions<T, F> = {},
+): Watch {
+  const watched = typeof of === "string" ? resource(of) : of;
+  return new Watch(watched, options as WatchOptions<unknown, Fields>);
+}
+
+function toCondition(condition: Condition): FieldCondition {
+  return { pointer: condition.at, test: toTest(condition) };
+}
+
+function toTest(test: Condition): Test {
+  if ("exists" in test) return { tag: test.exists ? "exists" : "absent" };
+  if ("equals" in test) return { tag: "equals", val: JSON.stringify(test.equals) };
+  if ("differs" in test) return { tag: "differs", val: JSON.stringify(test.differs) };
+  if ("in" in test) return { tag: "in", val: test.in.map((value) => JSON.stringify(value)) };
+  if ("notIn" in test) return { tag: "not-in", val: test.notIn.map((value) => JSON.stringify(value)) };
+  if ("greater" in test) return { tag: "greater", val: JSON.stringify(test.greater) };
+  return { tag: "less", val: JSON.stringify(test.less) };
+}
+
+function toEnqueue(enqueue: Enqueue | undefined): WitEnqueue {
+  if (enqueue === undefined) return { tag: "nothing" };
+  if (enqueue === "itself") return { tag: "itself" };
+  if ("controllerOwner" in enqueue) {
+    const { controllerOwner: kind, group = "", scope } = enqueue;
+    return { tag: "controller-owner", val: { group, kind, scope: toScope(scope) } };
+  }
+  if ("pointer" in enqueue) return { tag: "pointer", val: named(enqueue.pointer, enqueue.scope) };
+  if ("label" in enqueue) return { tag: "label", val: named(enqueue.label, enqueue.scope) };
+  return { tag: "key", val: toWit(enqueue.key) };
+}
+
+function named(at: string, scope: Scope | undefined): NamedAt {
+  return { at, scope: toScope(scope) };
+}
+
+function toScope(scope: Scope | undefined): WitScope {
+  return scope ?? "same-namespace";
+}

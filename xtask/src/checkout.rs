@@ -13,6 +13,11 @@ pub(crate) fn wit() -> PathBuf {
     root().join("wit")
 }
 
+/// Returns the folder of the SDKs.
+pub(crate) fn guest_sdk() -> PathBuf {
+    root().join("guest-sdk")
+}
+
 /// Returns the folder of built guests (`NAME.wasm`). It does not depend on cargo's target directory, since
 /// plugin files contain this path.
 pub(crate) fn guests() -> PathBuf {

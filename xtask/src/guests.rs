@@ -100,7 +100,7 @@ fn find() -> Result<BTreeMap<String, Project>> {
                 component: checkout::guests().join(format!("{name}.wasm")),
                 build_folder: checkout::guest_build(&name),
                 wit: checkout::wit(),
-                rust_sdk: None,
+                sdk: checkout::guest_sdk(),
             };
             if let Some(other) = guests.insert(name, guest) {
                 bail!("two guests have the same name: {} and {}", other.folder.display(), folder.display());

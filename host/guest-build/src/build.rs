@@ -56,7 +56,7 @@ pub fn build(project: &Project) -> Result<Outcome> {
         Language::C => stamp::unless_unchanged(project, include_str!("build/c.rs"), || c::build(project)),
         Language::Go => stamp::unless_unchanged(project, include_str!("build/go.rs"), || go::build(project)),
         Language::JavaScript | Language::TypeScript => {
-            stamp::unless_unchanged(project, include_str!("build/js.rs"), || js::build(project))
+            stamp::unless_unchanged(project, &js::recipe(project)?, || js::build(project))
         }
         Language::Python => {
             stamp::unless_unchanged(project, include_str!("build/python.rs"), || python::build(project))
@@ -176,7 +176,7 @@ mod tests {
             build_folder: folder.path().join("build"),
             wit: folder.path().join("wit"),
             folder: folder.path().to_owned(),
-            rust_sdk: None,
+            sdk: folder.path().join("guest-sdk"),
         };
         let error = build(&project).unwrap_err().to_string();
         assert!(error.contains("plugin.c, which does not end in .wasm"), "{error}");

@@ -11,7 +11,7 @@ use crate::toolchain::cache;
 
 /// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
 /// folder of its own here, since cargo may have put a target directory beside them.
-static SOURCES: [(&str, Dir<'_>); 6] = [
+static SOURCES: [(&str, Dir<'_>); 7] = [
     ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
     ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
     ("guest-sdk/rust/bindings", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/bindings")),
@@ -21,9 +21,14 @@ static SOURCES: [(&str, Dir<'_>); 6] = [
         "guest-sdk/rust/reconciler-world",
         include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/reconciler-world"),
     ),
+    ("guest-sdk/ts/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/ts/src")),
 ];
-const SDK_MANIFEST: (&str, &str) =
+const RUST_MANIFEST: (&str, &str) =
     ("guest-sdk/rust/Cargo.toml", include_str!("../../../guest-sdk/rust/Cargo.toml"));
+const TS_MANIFESTS: [(&str, &str); 2] = [
+    ("guest-sdk/ts/package.json", include_str!("../../../guest-sdk/ts/package.json")),
+    ("guest-sdk/ts/tsconfig.json", include_str!("../../../guest-sdk/ts/tsconfig.json")),
+];
 
 /// The Go packages that the bindings import, which `build.rs` copies from the crate `wit-bindgen-go`.
 static GO_RUNTIME: Dir<'_> = include_dir!("$OUT_DIR/go-runtime");
@@ -61,9 +66,9 @@ impl Sources {
         self.root.join("wit")
     }
 
-    /// Returns the folder of the Rust SDK.
-    pub(crate) fn rust_sdk(&self) -> PathBuf {
-        self.root.join("guest-sdk/rust")
+    /// Returns the folder of the SDKs.
+    pub(crate) fn sdk(&self) -> PathBuf {
+        self.root.join("guest-sdk")
     }
 }
 
@@ -77,11 +82,11 @@ pub(crate) fn write_go_runtime(folder: &Path) -> Result<()> {
 
 /// Returns the contract and the SDKs: paths and bytes.
 fn sources() -> Vec<(PathBuf, &'static [u8])> {
-    let (path, text) = SDK_MANIFEST;
     let below = SOURCES.iter().flat_map(|(place, folder)| {
         files(folder).into_iter().map(move |(path, bytes)| (Path::new(place).join(path), bytes))
     });
-    below.chain([(PathBuf::from(path), text.as_bytes())]).collect()
+    let manifests = [RUST_MANIFEST].into_iter().chain(TS_MANIFESTS);
+    below.chain(manifests.map(|(path, text)| (PathBuf::from(path), text.as_bytes()))).collect()
 }
 
 /// Returns all files below an embedded folder: paths and bytes.
@@ -114,12 +119,18 @@ mod tests {
     #[test]
     fn the_contract_and_every_crate_of_the_sdk_are_embedded() {
         let names: Vec<_> = sources().into_iter().map(|(path, _)| path.display().to_string()).collect();
-        let manifest: toml::Table = toml::from_str(SDK_MANIFEST.1).unwrap();
+        let manifest: toml::Table = toml::from_str(RUST_MANIFEST.1).unwrap();
         let members = manifest["workspace"]["members"].as_array().unwrap();
         let members = members.iter().map(|member| format!("{}/", member.as_str().unwrap()));
         let manifests =
             members.chain([String::new()]).map(|member| format!("guest-sdk/rust/{member}Cargo.toml"));
-        for file in manifests.chain(["wit/worlds.wit".to_owned(), "guest-sdk/rust/src/lib.rs".to_owned()]) {
+        let others = [
+            "wit/worlds.wit",
+            "guest-sdk/rust/src/lib.rs",
+            "guest-sdk/ts/package.json",
+            "guest-sdk/ts/src/index.ts",
+        ];
+        for file in manifests.chain(others.map(str::to_owned)) {
             assert!(names.contains(&file), "{file} is missing in {names:?}");
         }
         assert!(names.iter().all(|name| !name.contains("target/")), "{names:?}");

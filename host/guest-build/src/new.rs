@@ -186,7 +186,8 @@ mod tests {
             let sources = paths.iter().map(|path| fs::read_to_string(folder.path().join(path)).unwrap());
             assert!(
                 sources.into_iter().any(|text| {
-                    ["\"batch\"", "\"v1beta1\"", "\"cronjobs\""].iter().all(|name| text.contains(name))
+                    let parts = ["\"batch\"", "\"v1beta1\"", "\"cronjobs\""];
+                    parts.iter().all(|name| text.contains(name)) || text.contains("\"batch/v1beta1/cronjobs\"")
                 }),
                 "no source names the resource"
             );

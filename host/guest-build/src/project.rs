@@ -32,8 +32,8 @@ pub struct Project {
     pub build_folder: PathBuf,
     /// The folder of the WIT package.
     pub wit: PathBuf,
-    /// The Rust SDK that replaces the published one, if the project does not name one by path.
-    pub rust_sdk: Option<PathBuf>,
+    /// The folder of the SDKs. They replace the published ones of the same version.
+    pub sdk: PathBuf,
 }
 
 /// The content of [`SETTINGS`].
@@ -69,7 +69,7 @@ impl Project {
             folder,
             language,
             wit: sources.wit(),
-            rust_sdk: Some(sources.rust_sdk()),
+            sdk: sources.sdk(),
         })
     }
 
@@ -114,8 +114,8 @@ mod tests {
             component: path.join("a.wasm"),
             build_folder: path.join("build"),
             wit: path.join("wit"),
+            sdk: path.join("guest-sdk"),
             folder: path,
-            rust_sdk: None,
         };
         (folder, project)
     }

@@ -24,9 +24,7 @@ pub(super) fn build(project: &Project) -> Result<Outcome> {
         let mut cargo = toolchain.cargo();
         cargo.current_dir(&project.folder).args(["build", "--quiet", "--release", "--target", TARGET]);
         cargo.arg("--target-dir").arg(&target_dir);
-        if let Some(sdk) = &project.rust_sdk {
-            cargo.arg("--config").arg(name_sdk(project, sdk)?);
-        }
+        cargo.arg("--config").arg(name_sdk(project, &project.sdk.join("rust"))?);
         let warnings = command::compile("cargo build", &mut cargo)?;
         if !warnings.is_empty() {
             progress::say(warnings.trim_end());
@@ -84,8 +82,8 @@ mod tests {
             component: path.join("a.wasm"),
             build_folder: path.join("build"),
             wit: path.join("wit"),
+            sdk: path.join("guest-sdk"),
             folder: path.clone(),
-            rust_sdk: None,
         };
         let config = path.join(".cargo/config.toml");
         name_sdk(&project, Path::new("/old")).unwrap();

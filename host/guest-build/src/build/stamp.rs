@@ -123,7 +123,7 @@ mod tests {
             build_folder: at("build"),
             wit: at("wit"),
             folder: at("project"),
-            rust_sdk: None,
+            sdk: at("guest-sdk"),
         };
         let build = |project: &Project| {
             unless_unchanged(project, "", || {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +13,9 @@ use super::versions::OLDEST_NODE;
 use super::{cache, command};
 use crate::progress;
 
+/// The npm package of the SDK, which builds provide.
+pub(crate) const SDK: &str = "@oarlock/sdk";
+
 /// The installed packages of a project.
 pub struct Packages {
     folder: PathBuf,
@@ -20,20 +24,28 @@ pub struct Packages {
 // === impl Packages ===
 
 impl Packages {
-    /// Installs the packages of the project's `package-lock.json`, unless a project with the same packages
-    /// did.
+    /// Installs the packages of the project's `package-lock.json`, except the SDK, unless a project with the
+    /// same packages did.
     pub fn install(project: &Path) -> Result<Self> {
         check_node()?;
-        let files = ["package.json", "package-lock.json"].map(|name| project.join(name));
-        let texts = files
-            .each_ref()
-            .map(|file| fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display())));
-        let [manifest, lock] = texts;
-        let entry = entry_name([&manifest?, &lock?])
-            .with_context(|| format!("the npm files in {}", project.display()))?;
+        let lock = project.join("package-lock.json");
+        ensure!(
+            lock.is_file(),
+            "{} is missing, which pins the tools of the build: `npm install --package-lock-only` in {} makes it \
+             again",
+            lock.display(),
+            project.display()
+        );
+        let files = [project.join("package.json"), lock];
+        let [manifest, lock] = files.each_ref().map(|file| {
+            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            without_sdk(&text).with_context(|| format!("{} is wrong", file.display()))
+        });
+        let texts = [manifest?, lock?];
+        let entry = entry_name([&texts[0], &texts[1]])?;
         let folder = cache::entry(&entry, |folder| {
-            for file in &files {
-                fs::copy(file, folder.join(file.file_name().unwrap_or_default()))?;
+            for (file, text) in files.iter().zip(&texts) {
+                fs::write(folder.join(file.file_name().unwrap_or_default()), text)?;
             }
             progress::step("downloading npm packages", || {
                 // `npm ci` requires that the lock file contains the optional packages of every platform,
@@ -53,8 +65,50 @@ impl Packages {
     }
 
     /// Returns a program of these packages.
-    pub fn program(&self, name: &str) -> Command {
-        Command::new(self.folder.join("node_modules/.bin").join(name))
+    pub fn program(&self, name: &str) -> Result<Command> {
+        let path = self.modules().join(".bin").join(name);
+        ensure!(
+            path.is_file(),
+            "package.json names no package with the program {name}: `devDependencies` of a new plugin has it \
+             (`oarlock plugin new`)"
+        );
+        Ok(Command::new(path))
+    }
+
+    /// Returns the folder `node_modules` with the packages.
+    #[must_use]
+    pub fn modules(&self) -> PathBuf {
+        self.folder.join("node_modules")
+    }
+
+    /// Makes these packages the `node_modules` of a folder.
+    pub(crate) fn link(&self, folder: &Path) -> Result<()> {
+        let link = folder.join("node_modules");
+        symlink(self.modules(), &link).with_context(|| format!("cannot link {}", link.display()))
+    }
+}
+
+/// Returns a `package.json` or `package-lock.json` without the SDK, which no registry has.
+fn without_sdk(text: &str) -> Result<String> {
+    let mut value: Value = serde_json::from_str(text).context("not JSON")?;
+    drop_sdk(&mut value);
+    if let Some(packages) = value.get_mut("packages").and_then(Value::as_object_mut) {
+        packages.remove(&format!("node_modules/{SDK}"));
+        packages.values_mut().for_each(drop_sdk);
+    }
+    Ok(value.to_string())
+}
+
+/// Removes the SDK from the dependencies of one package, and a list that is then empty.
+fn drop_sdk(package: &mut Value) {
+    let Some(package) = package.as_object_mut() else { return };
+    for kind in ["dependencies", "devDependencies"] {
+        if let Some(named) = package.get_mut(kind).and_then(Value::as_object_mut) {
+            named.remove(SDK);
+            if named.is_empty() {
+                package.remove(kind);
+            }
+        }
     }
 }
 
@@ -83,7 +137,8 @@ fn entry_name(manifest_and_lock: [&str; 2]) -> Result<String> {
 
 /// Returns the entry of the cache with the packages of a project, if it is there.
 pub(crate) fn cached(manifest_and_lock: [&str; 2]) -> Option<PathBuf> {
-    cache::existing_entry(&entry_name(manifest_and_lock).ok()?).ok().flatten()
+    let [manifest, lock] = manifest_and_lock.map(|text| without_sdk(text).ok());
+    cache::existing_entry(&entry_name([&manifest?, &lock?]).ok()?).ok().flatten()
 }
 
 fn check_node() -> Result<()> {
@@ -116,5 +171,22 @@ mod tests {
         };
         assert_eq!(entry("a", "1.0.0"), entry("b", "1.0.0"));
         assert_ne!(entry("a", "1.0.0"), entry("a", "1.0.1"));
+    }
+
+    #[test]
+    fn the_sdk_is_not_asked_of_a_registry() {
+        let with = r#"{"dependencies": {"@oarlock/sdk": "^0.1.0"}, "devDependencies": {"jco": "1"}, "packages": {
+            "": {"dependencies": {"@oarlock/sdk": "^0.1.0", "ms": "2"}}, "node_modules/@oarlock/sdk": {}}}"#;
+        let without = serde_json::json!({"devDependencies": {"jco": "1"}, "packages": {"": {"dependencies": {"ms": "2"}}}});
+        assert_eq!(serde_json::from_str::<Value>(&without_sdk(with).unwrap()).unwrap(), without);
+    }
+
+    #[test]
+    fn a_lost_lock_file_is_named_with_the_command_that_makes_it() {
+        let project = tempfile::tempdir().unwrap();
+        fs::write(project.path().join("package.json"), "{}").unwrap();
+        let error = Packages::install(project.path()).map(drop).unwrap_err().to_string();
+        assert!(error.contains("package-lock.json is missing"), "{error}");
+        assert!(error.contains("`npm install --package-lock-only` in "), "{error}");
     }
 }

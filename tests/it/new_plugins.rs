@@ -160,7 +160,7 @@ fn errors_in_sources_are_shown_with_file_and_line() -> anyhow::Result<()> {
     let cases = [
         ("rust", "src/lib.rs", "fn start() ->", "fn start( ->", "src/lib.rs:"),
         ("python", "plugin.py", "def describe(self) ->", "def describe(self ->", "plugin.py\", line "),
-        ("ts", "plugin.ts", "onAdd({ object }: Added)", "onAdd({ thing }: Added)", "plugin.ts("),
+        ("ts", "plugin.ts", "onAdd({ object })", "onAdd({ thing })", "plugin.ts("),
         ("js", "plugin.js", "onAdd({ object })", "onAdd({ object )", "plugin.js"),
         (
             "go",

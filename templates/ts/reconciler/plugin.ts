@@ -1,71 +1,23 @@
 // Reconciles the objects of a resource: compares what is with what should be, and logs it.
 
-/// <reference path="./.oarlock/types/reconciler-plugin.d.ts" />
+import { lister, log, plugin, watch } from "@oarlock/sdk";
 
-import * as cache from "oarlock:plugin/cache@0.1.0";
-import * as log from "oarlock:plugin/log@0.1.0";
-import type { Description } from "oarlock:plugin/metadata@0.1.0";
-import type { Outcome } from "oarlock:plugin/reconciler@0.1.0";
-import type { Error as HostError, Failure, Row } from "oarlock:plugin/types@0.1.0";
-import type { WorkKey } from "oarlock:plugin/work-queue@0.1.0";
+const objects = lister("apps/v1/deployments");
 
-const RESOURCE = { group: "apps", version: "v1", plural: "deployments" };
+export const { metadata, reconciler } = plugin({
+  name: "my-plugin",
+  version: "0.1.0",
+  stateless: true,
+  watches: { objects: watch("apps/v1/deployments", { enqueue: "itself" }) },
+  listers: [objects],
 
-export const metadata = {
-  // Says what the plugin watches and reads. The host asks when it loads the plugin.
-  describe(): Description {
-    return {
-      name: "my-plugin",
-      version: "0.1.0",
-      subscriptions: [
-        {
-          name: "objects",
-          target: RESOURCE,
-          namespaces: { tag: "all" },
-          labelSelector: "",
-          conditions: [],
-          fields: [],
-          content: "full",
-          resyncSeconds: 0,
-          enqueue: { tag: "itself" },
-          ignoreOwnWrites: false,
-        },
-      ],
-      reads: [{ name: "objects", target: RESOURCE, namespaces: { tag: "all" }, content: "full", wakes: false }],
-      indices: [],
-      requests: [],
-      schedules: [],
-      stateless: true,
-    };
-  },
-};
-
-export const reconciler = {
-  // Is called for an object after it appeared, changed or went.
-  reconcile({ object }: WorkKey): Outcome {
-    const row = find(object);
-    if (row === undefined) {
-      info("gone", { namespace: object.namespace, name: object.name });
+  // Is called for an object after it appeared, changed or went. After an exception the host calls again, later.
+  reconcile({ namespace, name }) {
+    const found = objects.get({ namespace, name }, { fields: { created: "/metadata/creationTimestamp" } });
+    if (found === undefined) {
+      log.info("gone", { namespace, name });
     } else {
-      // Fields are JSON text.
-      info("reconciled", { namespace: object.namespace, name: object.name, created: row.fields[0] ?? "" });
+      log.info("reconciled", { namespace, name, created: found.fields.created });
     }
-    return { tag: "done" };
   },
-};
-
-// Reads an object from the cache, if it is there. After another error the host calls again, later.
-function find(object: WorkKey["object"]): Row | undefined {
-  try {
-    return cache.get("objects", object, { tag: "fields", val: ["/metadata/creationTimestamp"] });
-  } catch (thrown) {
-    const error = (thrown as { payload?: HostError }).payload;
-    if (error?.tag === "not-found") return undefined;
-    throw { tag: "retry", val: JSON.stringify(error ?? String(thrown)) } satisfies Failure;
-  }
-}
-
-// Writes a line to the log of the plugin.
-function info(message: string, pairs: Record<string, string>): void {
-  log.log("info", message, Object.entries(pairs).map(([name, value]) => ({ name, value })));
-}
+});

@@ -11,6 +11,7 @@ mod control_plane;
 mod demo;
 mod fuzz;
 mod guests;
+mod sdk;
 mod soak;
 mod statistics;
 mod test;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{self, TestBinary};
 use crate::conformance::{self, UntestedCases};
-use crate::{checkout, control_plane, guests, progress, tidy};
+use crate::{checkout, control_plane, guests, progress, sdk, tidy};
 
 use summary::Summary;
 
@@ -56,6 +56,10 @@ impl Args {
         binaries.sort_by_key(|binary| {
             ORDER.iter().position(|name| *name == binary.package).unwrap_or(ORDER.len() - 2)
         });
+
+        if filter.is_none() {
+            sdk::check()?;
+        }
 
         let mut summary = Summary::default();
         for (name, folder) in [("guest-sdk", "guest-sdk/rust"), ("plugins", "plugins")] {

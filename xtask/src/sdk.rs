@@ -1,0 +1,10 @@
+//! The checks of each SDK with the tools of its language: tests, types, format, lints.
+
+mod ts;
+
+use anyhow::Result;
+
+/// Checks all SDKs.
+pub(crate) fn check() -> Result<()> {
+    ts::check()
+}

@@ -1,0 +1,110 @@
+//! The SDK for TypeScript and JavaScript: its types, format, lints and tests, and the tests of the templates
+//! and plugins that use it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use oarlock_guest_build::new::{Kind, NewPlugin};
+use oarlock_guest_build::{Language, Project};
+
+use crate::toolchain::command;
+use crate::toolchain::node::Packages;
+use crate::{checkout, progress};
+
+/// Plugins in `plugins/` with tests of their own.
+const PLUGINS: [&str; 0] = [];
+
+/// Checks the SDK, and runs all tests. Needs Node.js.
+pub(crate) fn check() -> Result<()> {
+    progress::step("the SDK for TypeScript", check_sdk)?;
+    for name in PLUGINS {
+        let folder = checkout::root().join("plugins").join(name);
+        let project = Project {
+            name: name.to_owned(),
+            language: Language::TypeScript,
+            component: checkout::guests().join(format!("{name}.wasm")),
+            build_folder: checkout::guest_build(name),
+            wit: checkout::wit(),
+            sdk: checkout::guest_sdk(),
+            folder,
+        };
+        run_tests(&project)?;
+    }
+    for language in [Language::TypeScript, Language::JavaScript] {
+        for kind in [Kind::Handler, Kind::Reconciler] {
+            run_tests(&new_project(language, kind)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_sdk() -> Result<()> {
+    let folder = checkout::guest_sdk().join("ts");
+    let packages = Packages::install(&folder)?;
+    if !folder.join("node_modules").exists() {
+        symlink(packages.modules(), folder.join("node_modules"))?;
+    }
+    let program = |name: &str, arguments: &[&OsStr]| -> Result<()> {
+        let mut program = packages.program(name)?;
+        command::compile(name, program.current_dir(&folder).args(arguments)).map(drop)
+    };
+    let words = |text: &'static str| text.split(' ').map(OsStr::new).collect::<Vec<_>>();
+    let wit = checkout::wit();
+    let mut types = words("guest-types --world-name plugin --out-dir types");
+    types.push(wit.as_os_str());
+    program("jco", &types)?;
+    program("biome", &words("check --error-on-warnings ."))?;
+    program("tsc", &[])?;
+    program("tsc", &words("-p test"))?;
+    node_test(&folder.join("build"))
+}
+
+/// Makes a plugin from a template, in a folder of its own.
+fn new_project(language: Language, kind: Kind) -> Result<Project> {
+    let name = format!("template-{}-{}", language.short_name(), format!("{kind:?}").to_lowercase());
+    let folder = checkout::guest_build(&name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    let plugin = NewPlugin { name: name.parse()?, language, kind, watch: "v1/configmaps".parse()? };
+    plugin.write(&folder)?;
+    Ok(Project {
+        component: folder.join("plugin.wasm"),
+        build_folder: folder.join(".oarlock/build"),
+        wit: checkout::wit(),
+        sdk: checkout::guest_sdk(),
+        name,
+        language,
+        folder,
+    })
+}
+
+/// Builds a plugin, which gives it the SDK, and runs its tests in Node.js.
+fn run_tests(project: &Project) -> Result<()> {
+    oarlock_guest_build::build(project)?;
+    progress::step(&format!("the tests of {}", project.name), || {
+        let tests = project.folder.join("test");
+        if project.language == Language::JavaScript {
+            return node_test(&tests);
+        }
+        let packages = Packages::install(&project.folder)?;
+        let mut tsc = packages.program("tsc")?;
+        tsc.arg("-p").arg(&tests).arg("--typeRoots").arg(packages.modules().join("@types"));
+        command::compile("tsc", &mut tsc)?;
+        node_test(&project.folder.join(".oarlock/test/test"))
+    })
+}
+
+/// Runs the files `*.test.js` of a folder, of which there must be one.
+fn node_test(folder: &Path) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    let is_test = |path: &&PathBuf| path.to_string_lossy().ends_with(".test.js");
+    let tests: Vec<_> = paths.iter().filter(is_test).collect();
+    ensure!(!tests.is_empty(), "{} has no tests", folder.display());
+    command::run(Command::new("node").arg("--test").args(tests))
+}

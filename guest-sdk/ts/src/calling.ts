@@ -52,7 +52,10 @@ export function finding<R>(call: () => R): R | undefined {
   }
 }
 
-/** Returns the error for what an import has thrown: an `Error` whose `payload` is the case of the contract. */
+/**
+ * Returns the error for what an import has thrown: an `Error` whose `payload` is the case of the
+ * contract.
+ */
 function ofHost(thrown: unknown): unknown {
   const error = (thrown as { payload?: WitError } | undefined)?.payload;
   if (error === undefined) return thrown;

@@ -7,14 +7,20 @@ import type { Fields } from "./pointer.js";
 import { type ObjectKey, type ObjectMeta, type Resource, toKey, toNamespaces, toTarget } from "./resource.js";
 import { allPages, type ListOptions, projectionOf, type Rows } from "./rows.js";
 
-/** The object after a write. Pass it to `waitUntilSeen` of a lister before reading the object from the cache. */
+/**
+ * The object after a write. Pass it to `waitUntilSeen` of a lister before reading the object from the
+ * cache.
+ */
 export interface Written {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
 }
 
-/** What must hold for a write, else it throws a `ConflictError`. The metadata of an object is one, and a row. */
+/**
+ * What must hold for a write, else it throws a `ConflictError`. The metadata of an object is one, and a
+ * row.
+ */
 export interface Preconditions {
   readonly uid?: string | undefined;
   readonly resourceVersion?: string | undefined;
@@ -53,8 +59,8 @@ export function get<T extends object>(
 }
 
 /**
- * Returns the objects that match as the API server has them now, or some of their fields. Fetches pages as they
- * are needed; throws a `GoneError` if the API server has forgotten the state that they show.
+ * Returns the objects that match as the API server has them now, or some of their fields. Fetches pages
+ * as they are needed; throws a `GoneError` if the API server has forgotten the state that they show.
  *
  * A lister is cheaper from the second read on.
  */
@@ -86,8 +92,8 @@ export function create<T extends Writable>(resource: Resource<T>, object: T): Wr
 }
 
 /**
- * Applies an object, server-side, with the plugin's name as field manager. With `force` the plugin takes over the
- * fields of other managers, which are a `ConflictError` without it.
+ * Applies an object, server-side, with the plugin's name as field manager. With `force` the plugin takes
+ * over the fields of other managers, which are a `ConflictError` without it.
  */
 export function apply<T extends Writable>(
   resource: Resource<T>,

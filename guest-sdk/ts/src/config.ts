@@ -1,5 +1,5 @@
-// The operator's configuration: the value of `config` in the plugin's file. It does not change while an instance
-// exists, so each value is read once.
+// The operator's configuration: the value of `config` in the plugin's file. It does not change while an
+// instance exists, so each value is read once.
 
 import { config as host, instance } from "#host";
 import { calling } from "./calling.js";
@@ -8,7 +8,10 @@ import { parseField } from "./rows.js";
 let values = new Map<string, unknown>();
 let owner: number | undefined;
 
-/** Returns the value at a JSON pointer of the configuration; `undefined` if there is none. Nothing checks its type. */
+/**
+ * Returns the value at a JSON pointer of the configuration; `undefined` if there is none. Nothing checks
+ * its type.
+ */
 export function get<V = unknown>(pointer: string): V | undefined {
   return read(pointer, () => parseField(host.get(pointer))) as V | undefined;
 }

@@ -17,8 +17,9 @@ export interface Definition {
   name: string;
   version: string;
   /**
-   * Whether the plugin can lose what it keeps between calls. The host may then run several instances of it, and a
-   * new instance continues with the backlog. Any other plugin receives every object again in a new instance.
+   * Whether the plugin can lose what it keeps between calls. The host may then run several instances of
+   * it, and a new instance continues with the backlog. Any other plugin receives every object again in a
+   * new instance.
    */
   stateless?: boolean;
   /** The watches, by name. */

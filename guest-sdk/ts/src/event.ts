@@ -86,7 +86,10 @@ export class EventObject<T> implements ObjectRef {
     this.#version = version;
   }
 
-  /** Returns the value at a JSON pointer; `undefined` if the object has no such field. Parses this field only. */
+  /**
+   * Returns the value at a JSON pointer; `undefined` if the object has no such field. Parses this field
+   * only.
+   */
   field<const P extends string>(pointer: P): FieldValue<T, P> | undefined {
     return parseField(this.#text(pointer)) as FieldValue<T, P> | undefined;
   }

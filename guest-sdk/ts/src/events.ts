@@ -9,8 +9,8 @@ import { type ObjectMeta, pathOf, type Resource, toTarget } from "./resource.js"
 export type Regarding = Pick<ObjectMeta, "namespace" | "name" | "uid" | "resourceVersion">;
 
 /**
- * Records an Event of the type Normal. Returns without waiting for the API server. `reason` is one CamelCase word.
- * The resource must have a kind.
+ * Records an Event of the type Normal. Returns without waiting for the API server. `reason` is one
+ * CamelCase word. The resource must have a kind.
  */
 export function normal(
   resource: Resource<object>,

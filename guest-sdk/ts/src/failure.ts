@@ -55,7 +55,10 @@ export function describe(thrown: unknown): string {
   return thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
 }
 
-/** Returns the text of an exception with its stack, which QuickJS begins without the message and V8 with it. */
+/**
+ * Returns the text of an exception with its stack, which QuickJS begins without the message and V8 with
+ * it.
+ */
 export function withStack(thrown: unknown): string {
   const text = describe(thrown);
   if (!(thrown instanceof Error) || !thrown.stack) return text;

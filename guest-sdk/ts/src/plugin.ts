@@ -24,8 +24,8 @@ export interface Requeue {
 }
 
 /**
- * Returns what `reconcile` returns to be called again with the same key: `return requeueAfter("10m")`. After at most
- * 49 days the host calls, also for a longer duration.
+ * Returns what `reconcile` returns to be called again with the same key: `return requeueAfter("10m")`.
+ * After at most 49 days the host calls, also for a longer duration.
  */
 export function requeueAfter(after: Duration): Requeue {
   return { afterMs: toMs(after) };
@@ -34,8 +34,8 @@ export function requeueAfter(after: Duration): Requeue {
 /**
  * Returns the exports of a plugin: `export const { metadata, handler } = plugin({ … })`.
  *
- * A function that returns the definition is called once in each instance, before its first call. It may read the
- * configuration. The rest of a module runs when the component is built, where there is no host.
+ * A function that returns the definition is called once in each instance, before its first call. It may
+ * read the configuration. The rest of a module runs when the component is built, where there is no host.
  */
 export function plugin(define: Definition | (() => Definition)): Exports {
   let loaded: { definition: Definition; owner: number } | undefined;

@@ -67,7 +67,10 @@ export function annotation<const Name extends string>(name: Name): `/metadata/an
   return `/metadata/annotations/${escapeSegment(name)}` as `/metadata/annotations/${Escaped<Name>}`;
 }
 
-/** Returns the same JSON pointer, with the type of its value: `at<number>("/spec/replicas")`. Nothing checks it. */
+/**
+ * Returns the same JSON pointer, with the type of its value: `at<number>("/spec/replicas")`. Nothing
+ * checks it.
+ */
 export function at<V>(text: string): Pointer<V> {
   return text as Pointer<V>;
 }

@@ -15,8 +15,8 @@ export interface WorkKey {
 }
 
 /**
- * Adds a key, now or later. A key that waits already is not added twice; of two delays the one that ends first
- * counts. The delay is at most 49 days.
+ * Adds a key, now or later. A key that waits already is not added twice; of two delays the one that ends
+ * first counts. The delay is at most 49 days.
  */
 export function add(key: PartialKey, { after }: { after?: Duration } = {}): void {
   const added = toWit(key);

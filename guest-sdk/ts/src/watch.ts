@@ -32,9 +32,9 @@ export type Condition = { at: string } & (
 export type Scope = "same-namespace" | "cluster";
 
 /**
- * The key that a change adds to the work queue, in place of a call of the watch's handlers: the object itself, its
- * controller owner, the object that a field or a label names, or always the same key. Its kind is the name of the
- * watch, except for a controller owner (the owner's kind) and `key`.
+ * The key that a change adds to the work queue, in place of a call of the watch's handlers: the object
+ * itself, its controller owner, the object that a field or a label names, or always the same key. Its
+ * kind is the name of the watch, except for a controller owner (the owner's kind) and `key`.
  */
 export type Enqueue =
   | "itself"
@@ -52,8 +52,8 @@ export interface WatchOptions<T, F extends Fields> {
   /** Conditions on fields, which must all hold. */
   conditions?: readonly Condition[];
   /**
-   * The fields that the plugin needs, as JSON pointers by name. The events carry their values, and the host skips
-   * updates that change none of them.
+   * The fields that the plugin needs, as JSON pointers by name. The events carry their values, and the
+   * host skips updates that change none of them.
    */
   fields?: F;
   /** `metadata` if the plugin needs no more than that. */
@@ -107,7 +107,10 @@ export class Watch {
   }
 }
 
-/** Returns a watch of a resource: `watch("v1/pods", { fields: { phase: "/status/phase" }, onAdd(event) { … } })`. */
+/**
+ * Returns a watch of a resource: `watch("v1/pods", { fields: { phase: "/status/phase" }, onAdd(event) { …
+ * } })`.
+ */
 export function watch<T extends object = KubernetesObject, const F extends Fields = Record<never, string>>(
   of: Resource<T> | string,
   options: WatchOptions<T, F> = {},

@@ -11,7 +11,8 @@ export const { metadata, reconciler } = plugin({
   watches: { objects: watch("apps/v1/deployments", { enqueue: "itself" }) },
   listers: [objects],
 
-  // Is called for an object after it appeared, changed or went. After an exception the host calls again, later.
+  // Is called for an object after it appeared, changed or went. After an exception the host calls again,
+  // later.
   reconcile({ namespace, name }) {
     const found = objects.get({ namespace, name }, { fields: { created: "/metadata/creationTimestamp" } });
     if (found === undefined) {

@@ -45,11 +45,11 @@ type Target = Resource<object> | string;
 let instances = 0;
 
 /**
- * A host with one cluster, in memory. It calls the plugin when the test says so, and only then: a write of the plugin
- * changes the cluster, and calls no handler.
+ * A host with one cluster, in memory. It calls the plugin when the test says so, and only then: a write
+ * of the plugin changes the cluster, and calls no handler.
  *
- * A call that fails throws the `Retry`, `RetryAfter` or `Terminal` that the host acts on; `cause` has any other
- * exception behind it.
+ * A call that fails throws the `Retry`, `RetryAfter` or `Terminal` that the host acts on; `cause` has any
+ * other exception behind it.
  */
 export class FakeHost {
   readonly #plugin: TestedPlugin;
@@ -134,7 +134,10 @@ export class FakeHost {
     return this.#state.cluster.find(toPath(target as Target), toKey(key)) as T | undefined;
   }
 
-  /** Lets the next call of a function of the contract fail: `host.fail("client.create", new ConflictError("…"))`. */
+  /**
+   * Lets the next call of a function of the contract fail: `host.fail("client.create", new
+   * ConflictError("…"))`.
+   */
   fail(name: string, error: OarlockError): void {
     this.#state.errors.set(name, [...(this.#state.errors.get(name) ?? []), error]);
   }

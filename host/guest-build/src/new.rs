@@ -187,7 +187,8 @@ mod tests {
             assert!(
                 sources.into_iter().any(|text| {
                     let parts = ["\"batch\"", "\"v1beta1\"", "\"cronjobs\""];
-                    parts.iter().all(|name| text.contains(name)) || text.contains("\"batch/v1beta1/cronjobs\"")
+                    parts.iter().all(|name| text.contains(name))
+                        || text.contains("\"batch/v1beta1/cronjobs\"")
                 }),
                 "no source names the resource"
             );

@@ -69,10 +69,12 @@ impl Plugin {
 #[test]
 fn the_cases_of_all_plugins_pass() -> anyhow::Result<()> {
     let mut plugins = vec![];
-    for entry in fs::read_dir(checkout().join("plugins"))? {
-        let folder = entry?.path();
-        if folder.join("cases").is_dir() {
-            plugins.push(folder.to_str().context("a path of UTF-8")?.to_owned());
+    for place in ["plugins", "tests/fixtures"] {
+        for entry in fs::read_dir(checkout().join(place))? {
+            let folder = entry?.path();
+            if folder.join("cases").is_dir() {
+                plugins.push(folder.to_str().context("a path of UTF-8")?.to_owned());
+            }
         }
     }
     plugins.sort();

@@ -57,7 +57,7 @@ fn check_sdk() -> Result<()> {
     let mut types = words("guest-types --world-name plugin --out-dir types");
     types.push(wit.as_os_str());
     program("jco", &types)?;
-    let mut biome = words("check --error-on-warnings . ../../templates/ts ../../templates/js");
+    let mut biome = words("check --error-on-warnings . ../../templates/ts ../../templates/js ../../tests/fixtures/uses-sdk-ts");
     let plugins = PLUGINS.map(|name| Path::new("../../plugins").join(name));
     biome.extend(plugins.iter().map(|folder| folder.as_os_str()));
     program("biome", &biome)?;

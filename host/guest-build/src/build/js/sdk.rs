@@ -152,6 +152,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_templates_name_the_version_that_is_embedded() {
+        let embedded = include_str!("../../../../../guest-sdk/ts/package.json");
+        let embedded: Value = serde_json::from_str(embedded).unwrap();
+        for template in ["ts/project/package.json", "js/project/package.json"] {
+            let manifest = crate::embedded::TEMPLATES.get_file(template).unwrap().contents_utf8().unwrap();
+            let manifest: Value = serde_json::from_str(manifest).unwrap();
+            let wanted = manifest["dependencies"][SDK].as_str().unwrap();
+            assert!(fits(wanted, embedded["version"].as_str().unwrap()), "{template}: {wanted}");
+        }
+    }
+
+    #[test]
     fn ranges_of_versions_are_those_of_npm() {
         for (wanted, version, expected) in [
             ("^0.1.0", "0.1.0", true),

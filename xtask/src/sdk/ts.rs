@@ -18,6 +18,15 @@ use crate::{checkout, progress};
 /// Plugins in `plugins/` with tests of their own.
 const PLUGINS: [&str; 2] = ["expiry", "mirror-ts"];
 
+/// A test of the package that [`check_packages`] adds.
+const MS_TEST: &str = r#"
+test("a package from npm is imported", () => {
+  const host = new FakeHost(plugin);
+  host.added("objects", { metadata: { namespace: "default", name: "web" } });
+  assert.equal(host.logs[0]?.pairs.created, "172800000");
+});
+"#;
+
 /// Checks the SDK, and runs all tests. Needs Node.js.
 pub(crate) fn check() -> Result<()> {
     progress::step("the SDK for TypeScript", check_sdk)?;
@@ -39,7 +48,30 @@ pub(crate) fn check() -> Result<()> {
             run_tests(&new_project(language, kind)?)?;
         }
     }
-    Ok(())
+    check_packages()
+}
+
+/// Adds a package from npm to a plugin, as its author would, and tests and builds it.
+fn check_packages() -> Result<()> {
+    let project = new_project(Language::JavaScript, Kind::Handler)?;
+    // The first build puts the SDK where npm finds it.
+    oarlock_guest_build::build(&project)?;
+    command::run(Command::new("npm").current_dir(&project.folder).args([
+        "install",
+        "ms@2.1.3",
+        "--omit=dev",
+        "--no-audit",
+        "--no-fund",
+    ]))?;
+    let source = project.folder.join("plugin.js");
+    let text = format!("import ms from \"ms\";\n{}", fs::read_to_string(&source)?);
+    let field = "object.field(\"/metadata/creationTimestamp\")";
+    ensure!(text.contains(field), "the template does not read {field}");
+    fs::write(&source, text.replace(field, "ms(\"2 days\")"))?;
+    let test = project.folder.join("test/plugin.test.js");
+    let text = fs::read_to_string(&test)?;
+    fs::write(&test, format!("{text}{MS_TEST}"))?;
+    run_tests(&project)
 }
 
 fn check_sdk() -> Result<()> {
@@ -57,7 +89,9 @@ fn check_sdk() -> Result<()> {
     let mut types = words("guest-types --world-name plugin --out-dir types");
     types.push(wit.as_os_str());
     program("jco", &types)?;
-    let mut biome = words("check --error-on-warnings . ../../templates/ts ../../templates/js ../../tests/fixtures/uses-sdk-ts");
+    let mut biome = words(
+        "check --error-on-warnings . ../../templates/ts ../../templates/js ../../tests/fixtures/uses-sdk-ts",
+    );
     let plugins = PLUGINS.map(|name| Path::new("../../plugins").join(name));
     biome.extend(plugins.iter().map(|folder| folder.as_os_str()));
     program("biome", &biome)?;

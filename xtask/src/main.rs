@@ -47,6 +47,8 @@ enum Command {
     Bench(bench::Args),
     /// Checks the rules of this repository that no lint covers.
     Tidy(tidy::Args),
+    /// Checks the SDKs in languages other than Rust with the tools of these languages.
+    Sdk,
     /// Writes the table of client-go's test cases and the tests here that cover them.
     Conformance(conformance::Args),
     /// Builds the real etcd and kube-apiserver for the tests, and prints their paths.
@@ -76,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Soak(args) => args.run(),
         Command::Bench(args) => args.run(),
         Command::Tidy(args) => args.run(),
+        Command::Sdk => sdk::check(),
         Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
         Command::BuiltinTypes(args) => args.run(),

@@ -45,6 +45,7 @@ impl Args {
         let (guests, binaries) = thread::scope(|scope| {
             let guests = scope.spawn(|| {
                 guests::build(&[])?;
+                sdk::check()?;
                 control_plane::build().map(drop)
             });
             let binaries = progress::step("the host and its tests", cargo::build_tests);

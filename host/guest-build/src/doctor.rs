@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::Language;
 use crate::embedded::TEMPLATES;
+use crate::toolchain::python::Requirements;
 use crate::toolchain::versions::{DEBIAN_CLANG, GO, GUEST_GO, OLDEST_NODE, OLDEST_PYTHON, OLDEST_RUST};
 use crate::toolchain::{c, command, go, node, python, rust};
 
@@ -152,8 +153,8 @@ fn python_tools() -> Vec<Row> {
             install(&["python3", "python3-pip"], "python", "https://www.python.org/downloads"),
         ),
     };
-    let requirements = template_text("python/project/requirements.txt");
-    let componentize = match python::cached(requirements) {
+    let requirements = Requirements::parse(template_text("python/project/requirements.txt")).ok();
+    let componentize = match requirements.as_ref().and_then(python::cached) {
         Some(folder) => found(String::new(), folder),
         None => State::Fetched { from: "pip install".to_owned() },
     };
@@ -161,7 +162,9 @@ fn python_tools() -> Vec<Row> {
         ("python3 with pip", wanted, python),
         (
             "componentize-py",
-            requirements.trim().rsplit("==").next().unwrap_or_default().to_owned(),
+            requirements
+                .and_then(|it| Some(it.tools.trim().rsplit_once("==")?.1.to_owned()))
+                .unwrap_or_default(),
             componentize,
         ),
     ]

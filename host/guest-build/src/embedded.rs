@@ -13,6 +13,7 @@ use crate::toolchain::cache;
 /// folder of its own here, since cargo may have put a target directory beside them.
 static SOURCES: [(&str, Dir<'_>); 7] = [
     ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
+    ("guest-sdk/python/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python/src")),
     ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
     ("guest-sdk/rust/bindings", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/bindings")),
     ("guest-sdk/rust/full-world", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/full-world")),
@@ -83,10 +84,16 @@ pub(crate) fn write_go_runtime(folder: &Path) -> Result<()> {
 /// Returns the contract and the SDKs: paths and bytes.
 fn sources() -> Vec<(PathBuf, &'static [u8])> {
     let below = SOURCES.iter().flat_map(|(place, folder)| {
-        files(folder).into_iter().map(move |(path, bytes)| (Path::new(place).join(path), bytes))
+        let sources = files(folder).into_iter().filter(|(path, _)| !is_cache_of_python(path));
+        sources.map(move |(path, bytes)| (Path::new(place).join(path), bytes))
     });
     let manifests = [RUST_MANIFEST].into_iter().chain(TS_MANIFESTS);
     below.chain(manifests.map(|(path, text)| (PathBuf::from(path), text.as_bytes()))).collect()
+}
+
+/// Returns whether Python wrote this file when it ran the SDK's tests.
+fn is_cache_of_python(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "__pycache__")
 }
 
 /// Returns all files below an embedded folder: paths and bytes.
@@ -129,11 +136,14 @@ mod tests {
             "guest-sdk/rust/src/lib.rs",
             "guest-sdk/ts/package.json",
             "guest-sdk/ts/src/index.ts",
+            "guest-sdk/python/src/oarlock/__init__.py",
+            "guest-sdk/python/src/oarlock/py.typed",
         ];
         for file in manifests.chain(others.map(str::to_owned)) {
             assert!(names.contains(&file), "{file} is missing in {names:?}");
         }
-        assert!(names.iter().all(|name| !name.contains("target/")), "{names:?}");
+        let built = |name: &String| name.contains("target/") || name.contains("__pycache__/");
+        assert!(!names.iter().any(built), "{names:?}");
     }
 
     #[test]

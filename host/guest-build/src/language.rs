@@ -60,6 +60,14 @@ impl Language {
             Self::C => "c",
         }
     }
+
+    /// Returns the folder of its SDK among the SDKs.
+    pub(crate) const fn sdk(self) -> &'static str {
+        match self {
+            Self::JavaScript => "ts",
+            other => other.short_name(),
+        }
+    }
 }
 
 impl fmt::Display for Language {

@@ -1,70 +1,28 @@
 """Logs the objects of a resource when they appear, change and go."""
 
-from contextlib import contextmanager
-from typing import Iterator
+from oarlock import Added, Deleted, Plugin, Updated, log
 
-from componentize_py_types import Err
-from wit_world import exports
-from wit_world.exports.handler import Added, Deleted, Synced, Updated
-from wit_world.exports.metadata import Content, Description, Enqueue_Nothing, Subscription
-from wit_world.imports import event, log
-from wit_world.imports.event import Version
-from wit_world.imports.types import Entry, Failure_Retry, GroupVersionResource, Namespaces_All
+plugin = Plugin("my-plugin", "0.1.0", stateless=True)
+
+objects = plugin.watch("apps/v1/deployments", name="objects")
 
 
-class Metadata(exports.Metadata):
-    def describe(self) -> Description:
-        """Says what the plugin watches. The host asks when it loads the plugin."""
-        objects = Subscription(
-            name="objects",
-            target=GroupVersionResource("apps", "v1", "deployments"),
-            namespaces=Namespaces_All(),
-            label_selector="",
-            conditions=[],
-            fields=[],
-            content=Content.FULL,
-            resync_seconds=0,
-            enqueue=Enqueue_Nothing(),
-            ignore_own_writes=False,
-        )
-        return Description(
-            name="my-plugin",
-            version="0.1.0",
-            subscriptions=[objects],
-            reads=[],
-            indices=[],
-            requests=[],
-            schedules=[],
-            stateless=True,
-        )
+@objects.on_add
+def added(event: Added) -> None:
+    """Handle an object that exists, or was created."""
+    # A field is read from the host by its JSON pointer.
+    created = event.field("/metadata/creationTimestamp")
+    log.info("added", namespace=event.namespace, name=event.name, created=created)
 
 
-class Handler(exports.Handler):
-    def on_add(self, added: Added) -> None:
-        with retried():
-            # Fields are read by their JSON pointers, as JSON text.
-            created = event.field(Version.NEW, "/metadata/creationTimestamp")
-        info("added", namespace=added.object.namespace, name=added.object.name, created=created or "")
-
-    def on_update(self, updated: Updated) -> None:
-        info("updated", namespace=updated.object.namespace, name=updated.object.name)
-
-    def on_delete(self, deleted: Deleted) -> None:
-        info("deleted", namespace=deleted.object.namespace, name=deleted.object.name)
-
-    def on_synced(self, synced: Synced) -> None:
-        """All objects that existed when the plugin started have been handled."""
+@objects.on_update
+def updated(event: Updated) -> None:
+    """Handle a change."""
+    is_relabelled = event.field("/metadata/labels") != event.old.field("/metadata/labels")
+    log.info("updated", namespace=event.namespace, name=event.name, relabelled=is_relabelled)
 
 
-def info(message: str, **pairs: str) -> None:
-    """Writes a line to the log of the plugin."""
-    log.log(log.Level.INFO, message, [Entry(name, value) for name, value in pairs.items()])
-
-
-@contextmanager
-def retried() -> Iterator[None]:
-    """After an error of the host, it calls again with the same object, later."""
-    try:
-        yield
-    except Err as error:
-        raise Err(Failure_Retry(repr(error.value))) from error
+@objects.on_delete
+def deleted(event: Deleted) -> None:
+    """Handle an object that was deleted."""
+    log.info("deleted", namespace=event.namespace, name=event.name)

@@ -1,10 +1,11 @@
 //! Python: a `requirements.txt` with componentize-py, and a module with the plugin: `plugin.py`, or the only
-//! one.
+//! one. The component imports the modules beside it, the SDK if the file names it, and the other packages of
+//! the file; nothing else of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::{Outcome, copy, fresh_folder, give_to_editors, install};
 use crate::toolchain::command;
@@ -30,24 +31,64 @@ fn compile(project: &Project, packages: &Packages) -> Result<PathBuf> {
     copy(&project.folder, &copied)?;
 
     // Within a second, and with the line. The build of the component would find them too, after many.
-    let mut check = packages.python();
+    let mut check = packages.tools().python();
     check.current_dir(&copied).args(["-c", CHECK]).arg(format!("{module}.py"));
     command::compile("Python", &mut check)?;
 
+    let imports = importable(project, packages, &folder)?;
     let stubs = folder.join("stubs");
-    let mut bindings = packages.program("componentize-py");
+    let mut bindings = packages.tools().program("componentize-py");
     bindings.arg("--quiet").arg("--wit-path").arg(&project.wit).args(["--world", &world, "bindings"]);
     command::run(bindings.arg(&stubs))?;
     give_to_editors(project, &stubs, "stubs")?;
 
     let component = folder.join("component.wasm");
-    let mut componentize = packages.program("componentize-py");
+    let mut componentize = packages.tools().program("componentize-py");
+    // Without a virtual environment, the packages of this machine would be importable too.
+    let environment = folder.join("environment");
+    fs::create_dir_all(environment.join("lib/site-packages"))?;
+    componentize.env("VIRTUAL_ENV", &environment);
     componentize.current_dir(&copied).arg("--quiet").arg("--wit-path").arg(&project.wit);
     // WASI is not stubbed, since exceptions and print need it.
-    componentize.args(["--world", &world, "componentize", "--python-path", "."]);
-    componentize.arg(module).arg("--output").arg(&component);
-    command::compile("componentize-py", &mut componentize)?;
+    componentize.args(["--world", &world, "componentize", "--python-path", ".", "--python-path"]);
+    componentize.arg(&imports);
+    componentize.arg(&module).arg("--output").arg(&component);
+    command::compile("componentize-py", &mut componentize).map_err(|error| {
+        match raised(&error.to_string()) {
+            Some(traceback) => {
+                anyhow!("the import of {module}.py, which builds the component, failed:\n{traceback}")
+            }
+            None => error,
+        }
+    })?;
     Ok(component)
+}
+
+/// Returns the traceback of the plugin's own exception in the output of componentize-py, which is in Python
+/// too: its last frames are those of the program itself.
+fn raised(output: &str) -> Option<String> {
+    let (_, own) = output.split_once("AssertionError: Traceback")?;
+    let (own, _) = own.split_once("\n\nCaused by:")?;
+    // The folder of the plugin, and that of the packages.
+    Some(
+        format!("Traceback{}", own.replace("File \"/0/", "File \"").replace("File \"/1/", "File \""))
+            .trim_end()
+            .to_owned(),
+    )
+}
+
+/// Collects the packages that the component imports, and gives them to editors and tests.
+fn importable(project: &Project, packages: &Packages, folder: &Path) -> Result<PathBuf> {
+    let imports = folder.join("packages");
+    fs::create_dir_all(&imports)?;
+    if let Some(installed) = packages.imports() {
+        copy(installed, &imports)?;
+    }
+    if packages.has_sdk() {
+        copy(&project.sdk.join("python/src"), &imports)?;
+    }
+    give_to_editors(project, &imports, "packages")?;
+    Ok(imports)
 }
 
 /// Returns the name of the module with the plugin.
@@ -70,4 +111,23 @@ fn module(folder: &Path) -> Result<String> {
         );
     }
     modules.pop().context("no module beside requirements.txt; the plugin is in plugin.py")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_of_the_plugin_is_shown_without_the_frames_of_the_tool() {
+        let output = "componentize-py failed (exit status: 1):\nTraceback (most recent call last):\n  \
+            File \"/cache/bin/componentize-py\", line 8, in <module>\nAssertionError: Traceback (most recent \
+            call last):\n  File \"/0/plugin.py\", line 3, in <module>\n    f()\nValueError: wrong\n\n\nCaused by:\n    \
+            ValueError: wrong";
+        let shown = raised(output).unwrap();
+        assert_eq!(
+            shown,
+            "Traceback (most recent call last):\n  File \"plugin.py\", line 3, in <module>\n    f()\nValueError: wrong"
+        );
+        assert_eq!(raised("componentize-py failed: no such world"), None);
+    }
 }

@@ -13,7 +13,8 @@ use crate::Project;
 const NO_INPUTS: [&str; 2] = ["README.md", "plugin.yaml"];
 
 /// Calls `build` unless the component has the bytes that were built from the same inputs: the project's
-/// folder, the WIT package, and `recipe`, which represents the tools and their arguments.
+/// folder, the WIT package, the SDK of its language, and `recipe`, which represents the tools and their
+/// arguments.
 pub(super) fn unless_unchanged(
     project: &Project,
     recipe: &str,
@@ -25,6 +26,10 @@ pub(super) fn unless_unchanged(
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
     project.component.hash(&mut hasher);
     hash_folder(&project.wit, &mut hasher, false)?;
+    let sdk = project.sdk.join(project.language.sdk());
+    if sdk.is_dir() {
+        hash_folder(&sdk, &mut hasher, true)?;
+    }
     hash_folder(&project.folder, &mut hasher, true)?;
     let inputs = hasher.finish();
     let stamp = || Some(format!("{inputs:016x} {:016x}", hash_file(&project.component).ok()?));

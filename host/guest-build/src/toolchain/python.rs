@@ -1,5 +1,8 @@
 //! Python, which must be installed, and packages from PyPI.
 
+mod requirements;
+
+use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -7,12 +10,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::versions::OLDEST_PYTHON;
+pub(crate) use requirements::Requirements;
+
+use super::versions::{GUEST_PYTHON, OLDEST_PYTHON};
 use super::{cache, command};
 use crate::progress;
 
 /// The installed packages of a project.
 pub struct Packages {
+    tools: Tools,
+    imports: Option<PathBuf>,
+    has_sdk: bool,
+}
+
+/// Installed packages that run on this machine.
+pub struct Tools {
     folder: PathBuf,
     python: &'static str,
 }
@@ -20,16 +32,41 @@ pub struct Packages {
 // === impl Packages ===
 
 impl Packages {
-    /// Installs the packages of a `requirements.txt`, unless another project with the same file did.
+    /// Installs the packages of a `requirements.txt`, unless another project with the same ones did.
     pub fn install(requirements: &Path) -> Result<Self> {
         let text = fs::read_to_string(requirements)
             .with_context(|| format!("cannot read {}", requirements.display()))?;
-        let folder = cache::entry(&entry_name(&text), |folder| {
-            progress::step("downloading Python packages", || {
-                install(&["--requirement".as_ref(), requirements], folder)
-            })
-        })?;
-        Ok(Self { folder, python: find()? })
+        let Requirements { tools, imports, has_sdk } = Requirements::parse(&text)?;
+        let tools = Tools::install(&tools)?;
+        let imports = if imports.is_empty() { None } else { Some(install_imports(&imports)?) };
+        Ok(Self { tools, imports, has_sdk })
+    }
+
+    /// Returns the packages that run on this machine.
+    #[must_use]
+    pub fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    /// Returns the folder of the packages that the component imports, if there are any.
+    #[must_use]
+    pub fn imports(&self) -> Option<&Path> {
+        self.imports.as_deref()
+    }
+
+    /// Returns whether the component imports the SDK of this version, which is not installed.
+    #[must_use]
+    pub fn has_sdk(&self) -> bool {
+        self.has_sdk
+    }
+}
+
+// === impl Tools ===
+
+impl Tools {
+    /// Installs packages, given as the text of a `requirements.txt`.
+    pub fn install(requirements: &str) -> Result<Self> {
+        Ok(Self { folder: entry(requirements, &[])?, python: find()? })
     }
 
     /// Returns the interpreter that runs these packages.
@@ -38,13 +75,53 @@ impl Packages {
         Command::new(self.python)
     }
 
-    /// Returns a program of these packages.
+    /// Returns a program of these packages that is written in Python.
+    #[must_use]
     pub fn program(&self, name: &str) -> Command {
-        let mut program = Command::new(self.python);
+        let mut program = self.python();
         program.env("PYTHONPATH", &self.folder).env_remove("VIRTUAL_ENV");
         program.arg(self.folder.join("bin").join(name));
         program
     }
+
+    /// Returns a program of these packages that is an executable of this machine.
+    #[must_use]
+    pub fn binary(&self, name: &str) -> Command {
+        Command::new(self.folder.join("bin").join(name))
+    }
+
+    /// Returns a module of these packages as a program, which can import modules in another folder too.
+    pub fn module(&self, name: &str, imports: &Path) -> Result<Command> {
+        let mut program = self.python();
+        program.env("PYTHONPATH", env::join_paths([imports, &self.folder])?).env_remove("VIRTUAL_ENV");
+        program.args(["-m", name]);
+        Ok(program)
+    }
+}
+
+/// Installs packages for the Python of components, which has no place for native code.
+fn install_imports(requirements: &str) -> Result<PathBuf> {
+    let python = format!("--python-version={GUEST_PYTHON}");
+    let pure = ["--only-binary=:all:", "--implementation=py", "--abi=none", "--platform=any", &python]
+        .map(Path::new);
+    entry(requirements, &pure).with_context(|| {
+        format!(
+            "cannot install these packages of requirements.txt for a component, which imports packages in \
+             pure Python only (wheels for `py3-none-any`): {}",
+            requirements.trim().replace('\n', ", ")
+        )
+    })
+}
+
+/// Returns the entry of the cache with the packages of a `requirements.txt`.
+fn entry(requirements: &str, options: &[&Path]) -> Result<PathBuf> {
+    cache::entry(&entry_name(requirements, options), |folder| {
+        progress::step("downloading Python packages", || {
+            let file = folder.join("requirements.txt");
+            fs::write(&file, requirements).with_context(|| format!("cannot write {}", file.display()))?;
+            install(&[options, &["--requirement".as_ref(), &file]].concat(), folder)
+        })
+    })
 }
 
 /// Installs packages, given as pip's arguments, into a folder only.
@@ -57,15 +134,15 @@ pub fn install(packages: &[&Path], folder: &Path) -> Result<()> {
 }
 
 /// Returns the name in the cache of the packages of a `requirements.txt`.
-fn entry_name(requirements: &str) -> String {
+fn entry_name(requirements: &str, options: &[&Path]) -> String {
     let mut hasher = DefaultHasher::new();
-    requirements.hash(&mut hasher);
+    (requirements, options).hash(&mut hasher);
     format!("pip-{:016x}", hasher.finish())
 }
 
-/// Returns the entry of the cache with the packages of a `requirements.txt`, if it is there.
-pub(crate) fn cached(requirements: &str) -> Option<PathBuf> {
-    cache::existing_entry(&entry_name(requirements)).ok().flatten()
+/// Returns the entry of the cache with the tools of a `requirements.txt`, if it is there.
+pub(crate) fn cached(requirements: &Requirements) -> Option<PathBuf> {
+    cache::existing_entry(&entry_name(&requirements.tools, &[])).ok().flatten()
 }
 
 /// Returns a Python that is new enough and has pip.

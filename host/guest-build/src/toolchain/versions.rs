@@ -14,6 +14,8 @@ pub const GUEST_GO: RangeInclusive<u32> = 25..=u32::MAX;
 pub const SERVER_GO: RangeInclusive<u32> = 26..=26;
 /// The oldest Node.js for jco. The `package-lock.json` of each guest pins jco.
 pub const OLDEST_NODE: u32 = 20;
+/// The Python of components: that of the pinned componentize-py.
+pub const GUEST_PYTHON: &str = "3.14";
 /// The oldest Python 3.x for componentize-py. The `requirements.txt` of each guest pins componentize-py.
 pub const OLDEST_PYTHON: u32 = 10;
 /// The oldest Rust 1.x for guests: the SDK's, and its linker makes components.

@@ -1,0 +1,87 @@
+"""Exceptions of a handler as failures of its call."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from types import TracebackType
+from typing import Literal, NamedTuple
+
+from . import log
+from .errors import (
+    Failure,
+    Invalid,
+    LimitExceeded,
+    NoHost,
+    NotDeclared,
+    OarlockError,
+    Retry,
+    Terminal,
+    Throttled,
+)
+
+
+class CallFailure(NamedTuple):
+    """What the host learns of a failed call."""
+
+    kind: Literal["retry", "terminal"]
+    message: str
+    after_ms: int | None = None
+
+
+#: The folders of a component's modules are numbered.
+_FOLDER = re.compile(r'File "/\d+/')
+
+#: Errors that a repeated call would meet again.
+_LASTING = (Invalid, LimitExceeded, NoHost, NotDeclared)
+
+
+def failure_of(error: Exception) -> CallFailure:
+    """Return the failure for an exception. An exception that no one raised on purpose is logged."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, Terminal):
+        return CallFailure("terminal", text)
+    if isinstance(error, Retry):
+        return CallFailure("retry", text, error.after_ms)
+    if isinstance(error, Throttled) and error.retry_after is not None:
+        return CallFailure("retry", text, int(error.retry_after * 1000))
+    if isinstance(error, OarlockError):
+        return CallFailure("terminal" if isinstance(error, _LASTING) else "retry", text)
+    if isinstance(error, Failure):
+        return CallFailure("retry", text)
+    log.error(traceback_of(error))
+    return CallFailure("retry", last_line(error))
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback, without the frames of the SDK before the plugin's own."""
+    own = error.__traceback__
+    while own is not None and own.tb_next is not None and _is_of_the_sdk(own):
+        own = own.tb_next
+    text = "".join(traceback.format_exception(type(error), error, own))
+    return _FOLDER.sub('File "', text).strip()
+
+
+def last_line(error: BaseException) -> str:
+    """Return the type and the message of an exception."""
+    return "".join(traceback.format_exception_only(type(error), error)).strip()
+
+
+def _is_of_the_sdk(frame: TracebackType) -> bool:
+    name = str(frame.tb_frame.f_globals.get("__name__"))
+    return name == __package__ or name.startswith(f"{__package__}.")
+
+
+def keep_sources() -> None:
+    """Keep the lines of the modules that are imported, for tracebacks: a component has no files."""
+    import linecache
+
+    for module in [*sys.modules.values()]:
+        path = getattr(module, "__file__", None)
+        if path is None or path.startswith(("/python/", "/world/", "/bundled/")):
+            continue
+        lines = linecache.getlines(path)
+        if lines:
+            # Without a time of change, linecache does not look for the file again.
+            linecache.cache[path] = (sum(map(len, lines)), None, lines, path)

@@ -1,0 +1,65 @@
+"""Conditions of a watch: tests on fields of the object."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .pointers import checked
+
+Test = Literal["exists", "absent", "equals", "differs", "in", "not-in", "greater", "less"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A test on the field at a JSON pointer."""
+
+    pointer: str
+    test: Test
+    #: The JSON texts that the field is compared with.
+    texts: tuple[str, ...] = ()
+
+
+def _condition(pointer: str, test: Test, *values: Any) -> Condition:
+    return Condition(checked(pointer), test, tuple(json.dumps(value) for value in values))
+
+
+def exists(pointer: str) -> Condition:
+    """The field exists and is not null."""
+    return _condition(pointer, "exists")
+
+
+def absent(pointer: str) -> Condition:
+    """The field does not exist, or is null."""
+    return _condition(pointer, "absent")
+
+
+def equals(pointer: str, value: Any) -> Condition:
+    """The field exists and equals this value."""
+    return _condition(pointer, "equals", value)
+
+
+def differs(pointer: str, value: Any) -> Condition:
+    """The field does not exist, or differs from this value."""
+    return _condition(pointer, "differs", value)
+
+
+def one_of(pointer: str, *values: Any) -> Condition:
+    """The field exists and equals one of these values."""
+    return _condition(pointer, "in", *values)
+
+
+def none_of(pointer: str, *values: Any) -> Condition:
+    """The field does not exist, or differs from each of these values."""
+    return _condition(pointer, "not-in", *values)
+
+
+def greater(pointer: str, than: float | str) -> Condition:
+    """The field is a number greater than this one, or a string that sorts after this one."""
+    return _condition(pointer, "greater", than)
+
+
+def less(pointer: str, than: float | str) -> Condition:
+    """The field is a number less than this one, or a string that sorts before this one."""
+    return _condition(pointer, "less", than)

@@ -1,0 +1,110 @@
+"""Names of resources, objects and keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+
+
+class Resource(NamedTuple):
+    """A resource, as its REST path names it: `v1/pods`, `apps/v1/deployments`, `v1/pods/status`."""
+
+    group: str
+    version: str
+    plural: str
+    subresource: str = ""
+
+    @classmethod
+    def parse(cls, path: str | Resource) -> Resource:
+        """Parse `[GROUP/]VERSION/PLURAL[/SUBRESOURCE]`."""
+        if isinstance(path, Resource):
+            return path
+        parts = path.split("/")
+        if parts and _VERSION.fullmatch(parts[0]):
+            parts.insert(0, "")
+        if len(parts) not in (3, 4) or not all(parts[1:]) or not _VERSION.fullmatch(parts[1]):
+            raise ValueError(
+                f"{path!r} is not a resource: write GROUP/VERSION/PLURAL, such as 'apps/v1/deployments', "
+                "or VERSION/PLURAL for the core group, such as 'v1/pods'"
+            )
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return "/".join(part for part in self if part)
+
+
+class ObjectKey(NamedTuple):
+    """Names an object within its resource. The namespace of a cluster-scoped object is empty."""
+
+    namespace: str
+    name: str
+
+
+class ObjectRef(NamedTuple):
+    """Names one version of one object."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+class WorkKey(NamedTuple):
+    """A key of the work queue. The kind is usually the name of a watch; the plugin may choose others."""
+
+    kind: str
+    namespace: str = ""
+    name: str = ""
+
+
+@runtime_checkable
+class Named(Protocol):
+    """Anything with a namespace and a name: a key, a row, an event."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; empty for cluster-scoped objects."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+@runtime_checkable
+class Versioned(Named, Protocol):
+    """Anything that also has a uid and a resourceVersion: a row, an event."""
+
+    @property
+    def uid(self) -> str:
+        """The uid."""
+
+    @property
+    def resource_version(self) -> str:
+        """The resourceVersion, which is opaque: compare for equality only."""
+
+
+AnyKey = Named | Mapping[str, Any]
+"""What names an object: `ObjectKey`, `WorkKey`, a row, an event, or an object as a dict."""
+
+AnyVersion = Versioned | Mapping[str, Any]
+"""What names a version of an object: a row, an event, or an object as a dict."""
+
+
+def key_of(named: AnyKey) -> ObjectKey:
+    """Return the namespace and the name."""
+    if isinstance(named, Mapping):
+        metadata = named["metadata"]
+        return ObjectKey(metadata.get("namespace", ""), metadata["name"])
+    return ObjectKey(named.namespace, named.name)
+
+
+def ref_of(versioned: AnyVersion) -> ObjectRef:
+    """Return the namespace, name, uid and resourceVersion."""
+    if isinstance(versioned, Mapping):
+        metadata = versioned["metadata"]
+        uid, version = metadata.get("uid", ""), metadata.get("resourceVersion", "")
+        return ObjectRef(metadata.get("namespace", ""), metadata["name"], uid, version)
+    return ObjectRef(versioned.namespace, versioned.name, versioned.uid, versioned.resource_version)

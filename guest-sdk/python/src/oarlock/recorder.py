@@ -1,0 +1,26 @@
+"""Kubernetes Events, as `kubectl events` and `kubectl describe` show them."""
+
+from __future__ import annotations
+
+from . import _host
+from .names import AnyVersion, Resource, ref_of
+
+
+class EventRecorder:
+    """Records Events about the objects of one resource, as the plugin's ServiceAccount.
+
+    `reason` is one CamelCase word, such as `Restarted`; `note` has at most 1,024 bytes. The host writes
+    Events in the background, and counts similar ones as one.
+    """
+
+    def __init__(self, resource: str | Resource, kind: str) -> None:
+        self.resource = Resource.parse(resource)
+        self.kind = kind
+
+    def normal(self, regarding: AnyVersion, reason: str, note: str) -> None:
+        """Record an Event of the type `Normal`."""
+        _host.current().emit(self.resource, ref_of(regarding), self.kind, False, reason, note)
+
+    def warning(self, regarding: AnyVersion, reason: str, note: str) -> None:
+        """Record an Event of the type `Warning`."""
+        _host.current().emit(self.resource, ref_of(regarding), self.kind, True, reason, note)

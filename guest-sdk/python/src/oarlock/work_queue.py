@@ -1,0 +1,12 @@
+"""The plugin's work queue, with whose keys the host calls the functions with `reconcile`."""
+
+from __future__ import annotations
+
+from . import _host
+from ._durations import Duration, milliseconds
+from .names import WorkKey
+
+
+def add(key: WorkKey, *, after: Duration | None = None) -> None:
+    """Add a key, unless it waits already. Of two delays for one key, the one that ends first counts."""
+    _host.current().queue_add(key, None if after is None else milliseconds(after))

@@ -1,0 +1,157 @@
+from dataclasses import dataclass
+
+import pytest
+
+from oarlock import (
+    Added,
+    ControllerOwner,
+    Deleted,
+    Event,
+    NoHost,
+    Plugin,
+    Requeue,
+    Terminal,
+    Updated,
+    WorkKey,
+    at,
+    clock,
+    config,
+)
+from oarlock.testing import FakeHost
+
+
+@pytest.fixture
+def plugin() -> Plugin:
+    return Plugin("test", "1.0")
+
+
+def test_a_name_is_the_plural_unless_it_is_taken(plugin: Plugin) -> None:
+    assert plugin.watch("v1/pods").name == "pods"
+    with pytest.raises(ValueError, match="a watch of the name 'pods' already: give this one another name="):
+        plugin.watch("v1/pods")
+    assert plugin.watch("v1/pods", name="others").name == "others"
+    assert plugin.lister("v1/pods").name == "pods"
+
+
+def test_a_watch_has_handlers_or_a_reconciler(plugin: Plugin) -> None:
+    handled = plugin.watch("v1/pods")
+
+    @handled.on_add
+    def added(event: Added) -> None: ...
+
+    with pytest.raises(ValueError, match="either adds keys to the work queue or calls handlers"):
+        handled.reconcile(lambda key: None)
+    reconciled = plugin.watch("v1/nodes")
+    reconciled.reconcile(lambda key: None)
+    with pytest.raises(ValueError, match="either adds keys to the work queue or calls handlers"):
+        reconciled.on_delete(lambda event: None)
+    assert (plugin.handles, plugin.reconciles) == (True, True)
+
+
+def test_a_second_handler_of_a_watch_is_refused(plugin: Plugin) -> None:
+    pods = plugin.watch("v1/pods")
+
+    @pods.on_event
+    def every(event: Event) -> None: ...
+
+    with pytest.raises(ValueError, match=r"every is its on_update already"):
+        pods.on_update(lambda event: None)
+
+
+def test_a_subresource_cannot_be_watched(plugin: Plugin) -> None:
+    with pytest.raises(ValueError, match="v1/pods/status is a subresource"):
+        plugin.watch("v1/pods/status")
+
+
+def test_a_key_goes_to_the_function_of_its_kind(plugin: Plugin) -> None:
+    reconciled: list[str] = []
+    owners = plugin.watch("apps/v1/replicasets", enqueue=ControllerOwner("apps", "Deployment"))
+
+    @owners.reconcile
+    def owner(key: WorkKey) -> None:
+        reconciled.append(f"owner {key.name}")
+
+    @plugin.schedule("report", every=60).reconcile
+    def report(key: WorkKey) -> Requeue:
+        reconciled.append("report")
+        return Requeue(after=5)
+
+    with pytest.raises(Terminal, match="only Deployment, report"):
+        plugin.run_reconcile(WorkKey("pods"))
+
+    @plugin.reconcile
+    def other(key: WorkKey) -> None:
+        reconciled.append(f"other {key.kind}")
+
+    plugin.run_reconcile(WorkKey("Deployment", "a", "web"))
+    assert plugin.run_reconcile(WorkKey("report")) == Requeue(after=5)
+    plugin.run_reconcile(WorkKey("pods", "a", "web"))
+    assert reconciled == ["owner web", "report", "other pods"]
+
+
+def test_a_schedule_is_periodic_or_at_wall_times(plugin: Plugin) -> None:
+    with pytest.raises(TypeError, match="give one of every= and cron="):
+        plugin.schedule("report")
+    assert plugin.schedule("nightly", cron="0 3 * * *", time_zone="Europe/Berlin").cron == "0 3 * * *"
+
+
+def test_declared_fields_are_checked_when_the_module_is_imported(plugin: Plugin) -> None:
+    @dataclass
+    class Wrong:
+        phase: str = ""
+
+    with pytest.raises(TypeError, match=r"Wrong.phase has no pointer: write `phase: … = at"):
+        plugin.watch("v1/pods", fields=Wrong)
+    with pytest.raises(ValueError, match=r"'status.phase' is not a JSON pointer"):
+        plugin.watch("v1/pods", fields=["status.phase"])
+    with pytest.raises(TypeError, match=r"write \['/status/phase'\]"):
+        plugin.watch("v1/pods", fields="/status/phase")
+    with pytest.raises(ValueError, match="'/a~2' is not a JSON pointer"):
+        at("/a~2")
+
+
+def test_a_call_of_the_host_at_the_top_level_says_where_it_belongs() -> None:
+    with pytest.raises(
+        NoHost, match=r"Move the call into a handler, or into a function with @plugin.on_start"
+    ):
+        config.get("/a")
+    with pytest.raises(NoHost):
+        clock.now()
+
+
+def test_the_start_may_change_a_declaration(plugin: Plugin) -> None:
+    pods = plugin.watch("v1/pods")
+
+    @plugin.on_start
+    def start() -> None:
+        pods.label_selector = config.get("/selector", "app=hello")
+
+    with FakeHost(plugin, config={"selector": "app=web"}):
+        assert pods.label_selector == "app=web"
+    with FakeHost(plugin):
+        assert pods.label_selector == "app=hello"
+
+
+def test_types_of_events_are_those_of_the_fields(plugin: Plugin) -> None:
+    """Type checkers verify this test; see the check of the SDK."""
+
+    @dataclass
+    class Pod:
+        phase: str = at("/status/phase", default="")
+
+    pods = plugin.watch("v1/pods", fields=Pod)
+    seen: list[str] = []
+
+    @pods.on_change
+    def changed(event: Added[Pod] | Updated[Pod]) -> None:
+        seen.append(event.fields.phase)
+
+    @pods.on_delete
+    def deleted(event: Deleted[Pod]) -> None:
+        seen.append(event.fields.phase.lower())
+
+    with FakeHost(plugin) as host:
+        metadata = {"namespace": "a", "name": "b"}
+        host.apply("v1/pods", {"metadata": metadata, "status": {"phase": "Running"}})
+        host.delete("v1/pods", {"metadata": metadata})
+    assert seen == ["Running", "running"]

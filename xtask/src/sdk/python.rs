@@ -1,0 +1,88 @@
+//! The Python SDK, and the plugins and templates on it: mypy, ruff and their unit tests, without Wasm.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use oarlock_guest_build::Language;
+use oarlock_guest_build::new::{Kind, NewPlugin};
+
+use crate::toolchain::command;
+use crate::toolchain::python::Tools;
+use crate::{checkout, progress};
+
+/// The plugins on the SDK.
+const PLUGINS: [&str; 0] = [];
+
+/// Checks the SDK, the templates and the plugins.
+pub(crate) fn check() -> Result<()> {
+    let check = Check::new()?;
+    progress::step("checking guest-sdk/python", || check.project(&check.sdk))?;
+    for kind in [Kind::Handler, Kind::Reconciler] {
+        let plugin = NewPlugin {
+            name: "web-watcher".parse()?,
+            language: Language::Python,
+            kind,
+            watch: "batch/v1/cronjobs".parse()?,
+        };
+        // pytest finds no tests in a folder whose name begins with a dot.
+        let folder = tempfile::Builder::new().prefix("template-").tempdir()?;
+        plugin.write(folder.path())?;
+        progress::step(&format!("checking the Python template, {kind:?}"), || check.project(folder.path()))?;
+    }
+    for plugin in PLUGINS {
+        let folder = checkout::root().join("plugins").join(plugin);
+        progress::step(&format!("checking {plugin}"), || check.project(&folder))?;
+    }
+    Ok(())
+}
+
+struct Check {
+    tools: Tools,
+    sdk: PathBuf,
+    stubs: PathBuf,
+    work: PathBuf,
+}
+
+// === impl Check ===
+
+impl Check {
+    fn new() -> Result<Self> {
+        let sdk = checkout::guest_sdk().join("python");
+        let requirements = fs::read_to_string(sdk.join("requirements-dev.txt"))
+            .context("cannot read requirements-dev.txt of the Python SDK")?;
+        let tools = Tools::install(&requirements)?;
+        let work = checkout::guest_build("python-sdk");
+        let stubs = work.join("stubs");
+        if stubs.exists() {
+            fs::remove_dir_all(&stubs).with_context(|| format!("cannot remove {}", stubs.display()))?;
+        }
+        let mut bindings = tools.program("componentize-py");
+        bindings
+            .arg("--quiet")
+            .arg("--wit-path")
+            .arg(checkout::wit())
+            .args(["--world", "plugin", "bindings"]);
+        command::run(bindings.arg(&stubs))?;
+        Ok(Self { tools, sdk, stubs, work })
+    }
+
+    /// Checks the project in a folder, which has a `pyproject.toml`.
+    fn project(&self, folder: &Path) -> Result<()> {
+        let config = self.sdk.join("pyproject.toml");
+        let run = |program: &mut Command| command::run(program.current_dir(folder));
+        for subcommand in [&["check"][..], &["format", "--check"]] {
+            let mut ruff = self.tools.binary("ruff");
+            ruff.args(subcommand).args(["--quiet", "--no-cache", "--config"]);
+            run(ruff.arg(&config).arg("."))?;
+        }
+        let sources = self.sdk.join("src");
+        let mut mypy = self.tools.module("mypy", &self.stubs)?;
+        let found = std::env::join_paths([&sources, &self.stubs])?;
+        run(mypy.env("MYPYPATH", found).arg("--cache-dir").arg(self.work.join("mypy")))?;
+        let mut pytest = self.tools.module("pytest", &sources)?;
+        pytest.env("PYTHONDONTWRITEBYTECODE", "1");
+        run(pytest.args(["--quiet", "-p", "no:cacheprovider"]))
+    }
+}

@@ -65,7 +65,7 @@ def test_declared_fields_that_the_notification_does_not_carry_are_read_one_by_on
     seen: list[object] = []
 
     class Large(Counting):
-        def _handle(self, watch, old, new) -> None:  # type: ignore[no-untyped-def]
+        def _handle(self, watch, old, new, is_initial) -> None:  # type: ignore[no-untyped-def]
             shape = watch.shape
             watch.shape = None
             self._event = (old, new)

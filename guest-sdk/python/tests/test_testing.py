@@ -3,6 +3,7 @@
 import pytest
 
 from oarlock import (
+    Added,
     ControllerOwner,
     Event,
     NamedByField,
@@ -160,6 +161,20 @@ def test_an_object_with_finalizers_stays_until_they_are_removed() -> None:
         assert "deletionTimestamp" in going["metadata"]
         client.patch(going, {"metadata": {"finalizers": None}})
         assert host.object("v1/pods", "a", "web") is None
+
+
+def test_objects_that_existed_arrive_as_initial_adds() -> None:
+    plugin = Plugin("test", "1.0")
+    seen: list[tuple[str, bool]] = []
+
+    @plugin.watch("v1/pods").on_add
+    def added(event: Added) -> None:
+        seen.append((event.name, event.is_in_initial_list))
+
+    with FakeHost(plugin) as host:
+        host.apply("v1/pods", pod("old"), initial=True)
+        host.apply("v1/pods", pod("new"))
+    assert seen == [("old", True), ("new", False)]
 
 
 def test_an_exception_of_the_plugin_reaches_the_test() -> None:

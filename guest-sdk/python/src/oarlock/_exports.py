@@ -40,7 +40,7 @@ if HAS_RECONCILER:
 def put_into(module: dict[str, Any], plugin: Plugin) -> None:
     """Put the exports of a plugin into the module that makes it."""
     if "Metadata" in module:
-        raise RuntimeError(f"{module.get('__name__')} makes two plugins, and a component has one")
+        raise RuntimeError("the module that is built makes two plugins, and a component has one")
     instance = _Instance(plugin)
     module["Metadata"] = lambda: _Metadata(instance)
     module["Handler"] = lambda: _Handler(instance)

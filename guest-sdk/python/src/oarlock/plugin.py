@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, TypeVar, overload
 
 from ._durations import Duration, seconds
@@ -21,8 +21,12 @@ _Start = TypeVar("_Start", bound=Callable[[], None])
 _Reconcile = TypeVar("_Reconcile", bound=Reconcile)
 
 
+# Not compared where it is used: type checkers would skip the code of another platform.
+_IS_COMPONENT = sys.platform.startswith("wasi")
+
+
 class Plugin:
-    """A plugin. The module that is built makes one, at its top level.
+    """A plugin. The module that is built makes one, at its top level, or imports a module that does.
 
     With `stateless` the plugin can lose everything that it keeps between calls: the host may run several
     instances of it, and a new one does not receive all objects again.
@@ -40,11 +44,10 @@ class Plugin:
         self._reconcilers: dict[str, Reconcile] = {}
         self._reconcile_others: Reconcile | None = None
         self._starts: list[Callable[[], None]] = []
-        if importlib.util.find_spec("wit_world") is not None:
+        if _IS_COMPONENT:
             from . import _exports
 
-            # componentize-py looks for the exports in the module that it builds.
-            _exports.put_into(sys._getframe(1).f_globals, self)
+            _exports.put_into(_module_that_is_built(), self)
 
     @overload
     def watch(
@@ -235,6 +238,17 @@ class Plugin:
         if index.name in self.indices:
             raise ValueError(f"there is an index of the name {index.name!r} already")
         self.indices[index.name] = index
+
+
+def _module_that_is_built() -> dict[str, Any]:
+    """Return the globals of the module where componentize-py looks for the exports: the one it imports."""
+    frame: FrameType | None = sys._getframe(2)
+    module: dict[str, Any] = {}
+    while frame is not None:
+        if not frame.f_globals.get("__name__", "").startswith("importlib."):
+            module = frame.f_globals
+        frame = frame.f_back
+    return module
 
 
 def _object_resource(resource: str | Resource) -> Resource:

@@ -33,6 +33,7 @@ class FakeHost(Imports):
         super().__init__(plugin, config)
         self._notifications: deque[Callable[[], None]] = deque()
         self._in_call = False
+        self._is_initial = False
         self._before: _host.Host | None = None
 
     # === what a test does ===
@@ -49,8 +50,12 @@ class FakeHost(Imports):
         disconnect_logging()
         _host.replace(self._before)
 
-    def apply(self, resource: str | Resource, body: Mapping[str, Any]) -> Object:
-        """Create or replace an object, as a user would, and deliver the notifications."""
+    def apply(self, resource: str | Resource, body: Mapping[str, Any], *, initial: bool = False) -> Object:
+        """Create or replace an object, as a user would, and deliver the notifications.
+
+        With `initial` the object existed before the plugin started: its add is one of the initial list.
+        """
+        self._is_initial = initial
         after = self._cluster.put(Resource.parse(resource), key_of(body), dict(body))
         self._deliver()
         return after
@@ -147,9 +152,10 @@ class FakeHost(Imports):
             pointers = watch.shape.pointers
             if texts_at(pointers, old) == texts_at(pointers, new) and not _is_going(old, new):
                 return
-        self._notifications.append(lambda: self._call(lambda: self._handle(watch, old, new)))
+        is_initial = self._is_initial and not self._in_call
+        self._notifications.append(lambda: self._call(lambda: self._handle(watch, old, new, is_initial)))
 
-    def _handle(self, watch: Watch[Any], old: Object | None, new: Object | None) -> None:
+    def _handle(self, watch: Watch[Any], old: Object | None, new: Object | None, is_initial: bool) -> None:
         self._event = (old, new)
         pointers = () if watch.shape is None else watch.shape.pointers
         ref = ref_of(new or old or {})
@@ -157,7 +163,7 @@ class FakeHost(Imports):
         old_texts = [] if old is None else texts_at(pointers, old)
         event: Added[Any] | Updated[Any] | Deleted[Any]
         if old is None:
-            event = Added(watch.name, ref, watch.shape, new_texts, is_in_initial_list=False)
+            event = Added(watch.name, ref, watch.shape, new_texts, is_initial)
         elif new is None:
             event = Deleted(watch.name, ref, watch.shape, old_texts, final_state_unknown=False)
         else:

@@ -13,7 +13,7 @@ use crate::toolchain::python::Tools;
 use crate::{checkout, progress};
 
 /// The plugins on the SDK.
-const PLUGINS: [&str; 0] = [];
+const PLUGINS: [&str; 2] = ["mirror-python", "rollout-restart"];
 
 /// Checks the SDK, the templates and the plugins.
 pub(crate) fn check() -> Result<()> {

@@ -129,6 +129,22 @@ def test_a_lazy_object_is_a_mapping_and_is_parsed_once() -> None:
         LazyObject(read)["nothing"]
 
 
+@pytest.mark.parametrize(
+    "value", ["", "plain", 'quoted " and \\ and \n', "ü", 1, 1.5, True, None, [], {"a": "b"}]
+)
+def test_a_field_has_the_value_of_the_object(plugin: Plugin, value: object) -> None:
+    pods = plugin.watch("v1/pods", fields=["/spec"])
+    seen: list[object] = []
+
+    @pods.on_add
+    def added(event: Added) -> None:
+        seen.extend([event.field("/spec"), event.fields["/spec"], event.object["spec"]])
+
+    with FakeHost(plugin) as host:
+        host.apply("v1/pods", pod("web", spec=value))
+    assert seen == [value] * 3
+
+
 def test_the_state_of_a_delete_is_the_last_one(plugin: Plugin) -> None:
     pods = plugin.watch("v1/pods", label_selector="app=web")
     seen: list[object] = []

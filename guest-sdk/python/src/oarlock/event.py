@@ -10,7 +10,7 @@ from . import _host
 from .errors import OarlockError
 from .lazy import LazyObject
 from .names import ObjectRef
-from .pointers import F, Shape
+from .pointers import F, Shape, parsed
 
 _T = TypeVar("_T")
 
@@ -44,7 +44,7 @@ class State(Generic[F]):
     def field(self, pointer: str, default: Any = None) -> Any:
         """Return the value at a JSON pointer, or the default if the object lacks it."""
         text = self._host().event_field(self._is_old, pointer)
-        return default if text is None else json.loads(text)
+        return default if text is None else parsed(text)
 
     @overload
     def read(self, fields: type[_T]) -> _T: ...

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from .pointers import pointer
+from .pointers import parsed, pointer
 
 
 class LazyObject(Mapping[str, Any]):
@@ -40,7 +40,7 @@ class LazyObject(Mapping[str, Any]):
         text = self._read(path)
         if text is None:
             raise KeyError(name)
-        return LazyObject(self._read, path, text) if text.startswith("{") else json.loads(text)
+        return LazyObject(self._read, path, text) if text.startswith("{") else parsed(text)
 
     def __contains__(self, name: object) -> bool:
         if self._whole is not None:

@@ -73,8 +73,12 @@ class Shape:
             cls = fields
 
             def make(values: Iterable[str | None]) -> Any:
-                found = zip(names, map(parsed, values), strict=True)
-                return cls(**{name: value for name, value in found if value is not None})
+                found = {}
+                for name, text in zip(names, values, strict=True):
+                    value = parsed(text)
+                    if value is not None:
+                        found[name] = value
+                return cls(**found)
 
         else:
             self.pointers = [checked(path) for path in fields]
@@ -89,7 +93,12 @@ class Shape:
 
 def parsed(text: str | None) -> Any:
     """Return the value of a JSON text; None if there is none."""
-    return None if text is None else json.loads(text)
+    if text is None:
+        return None
+    if text.startswith('"') and "\\" not in text:
+        # Most fields are such strings.
+        return text[1:-1]
+    return json.loads(text)
 
 
 def _declared(cls: type[Any]) -> tuple[list[str], list[str]]:

@@ -49,6 +49,8 @@ enum Command {
     Tidy(tidy::Args),
     /// Checks the SDKs in languages other than Rust with the tools of these languages.
     Sdk,
+    /// Writes the bindings of the Go SDK.
+    GoBindings(sdk::go::Args),
     /// Writes the table of client-go's test cases and the tests here that cover them.
     Conformance(conformance::Args),
     /// Builds the real etcd and kube-apiserver for the tests, and prints their paths.
@@ -79,6 +81,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => args.run(),
         Command::Tidy(args) => args.run(),
         Command::Sdk => sdk::check(),
+        Command::GoBindings(args) => args.run(),
         Command::Conformance(args) => args.run(),
         Command::ControlPlane(args) => args.run(),
         Command::BuiltinTypes(args) => args.run(),

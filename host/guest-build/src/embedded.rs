@@ -12,6 +12,7 @@ use crate::toolchain::cache;
 /// The folders and files of the contract and the SDKs, with their places in the repository. The SDK has each
 /// folder of its own here, since cargo may have put a target directory beside them.
 static SOURCES: [(&str, Dir<'_>); 7] = [
+    ("guest-sdk/go", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/go")),
     ("wit", include_dir!("$CARGO_MANIFEST_DIR/../../wit")),
     ("guest-sdk/python/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/python/src")),
     ("guest-sdk/rust/src", include_dir!("$CARGO_MANIFEST_DIR/../../guest-sdk/rust/src")),
@@ -111,6 +112,24 @@ pub(crate) fn files(folder: &'static Dir<'static>) -> Vec<(&'static Path, &'stat
     found
 }
 
+/// Returns the paths of all files below a folder of this machine, relative to it, in order.
+pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = vec![];
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(&next).with_context(|| format!("cannot read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path.strip_prefix(folder)?.to_owned());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Writes a file, and the folders above it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(parent) = path.parent() {
@@ -138,6 +157,8 @@ mod tests {
             "guest-sdk/ts/src/index.ts",
             "guest-sdk/python/src/oarlock/__init__.py",
             "guest-sdk/python/src/oarlock/py.typed",
+            "guest-sdk/go/go.mod",
+            "guest-sdk/go/oarlock.go",
         ];
         for file in manifests.chain(others.map(str::to_owned)) {
             assert!(names.contains(&file), "{file} is missing in {names:?}");

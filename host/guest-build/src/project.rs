@@ -32,7 +32,8 @@ pub struct Project {
     pub build_folder: PathBuf,
     /// The folder of the WIT package.
     pub wit: PathBuf,
-    /// The folder of the SDKs. They replace the published ones of the same version.
+    /// The folder of the SDKs, one folder for each language. They replace the published ones of the same
+    /// version.
     pub sdk: PathBuf,
 }
 
@@ -40,7 +41,14 @@ pub struct Project {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
+    #[serde(default = "default_world")]
     world: String,
+    /// Go: the package with the plugin, such as `./cmd`, if it is not that of the project's folder.
+    package: Option<String>,
+}
+
+fn default_world() -> String {
+    DEFAULT_WORLD.to_owned()
 }
 
 // === impl Project ===
@@ -84,17 +92,26 @@ impl Project {
 
     /// Returns the world of a project in a language other than Rust.
     pub(crate) fn world(&self) -> Result<String> {
-        let path = self.folder.join(SETTINGS);
-        if !path.is_file() {
-            return Ok(DEFAULT_WORLD.to_owned());
-        }
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let Settings { world } =
-            toml::from_str(&text).with_context(|| format!("{} is wrong", path.display()))?;
+        let Settings { world, .. } = self.settings()?;
         if !WORLDS.contains(&world.as_str()) {
+            let path = self.folder.join(SETTINGS);
             bail!("{}: there is no world {world:?}; the worlds are {}", path.display(), WORLDS.join(", "));
         }
         Ok(world)
+    }
+
+    /// Returns the Go package with the plugin.
+    pub(crate) fn main_package(&self) -> Result<String> {
+        Ok(self.settings()?.package.unwrap_or_else(|| ".".to_owned()))
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        let path = self.folder.join(SETTINGS);
+        if !path.is_file() {
+            return Ok(Settings { world: default_world(), package: None });
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("{} is wrong", path.display()))
     }
 }
 
@@ -125,7 +142,7 @@ mod tests {
         assert_eq!(project(None).1.world().unwrap(), "handler-plugin");
         let (_folder, reconciler) = project(Some("world = \"reconciler-plugin\"\n"));
         assert_eq!(reconciler.world().unwrap(), "reconciler-plugin");
-        for wrong in ["", "world = \"handler\"", "world = \"plugin\"\nlanguage = \"c\""] {
+        for wrong in ["world = \"handler\"", "world = \"plugin\"\nlanguage = \"c\""] {
             let (_folder, project) = project(Some(wrong));
             let error = format!("{:#}", project.world().unwrap_err());
             assert!(error.contains("oarlock.toml"), "{wrong}: {error}");

@@ -2,7 +2,7 @@ module example.com/my-plugin
 
 go 1.25
 
-require go.bytecodealliance.org/pkg v0.4.0
+require oarlock.dev/sdk v0.1.0
 
-// The build generates bindings, and puts the packages that they import here.
-replace go.bytecodealliance.org/pkg => ./pkg
+// `oarlock plugin build` puts the SDK here.
+replace oarlock.dev/sdk => ./.oarlock/go-sdk

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -20,8 +20,21 @@ pub(super) fn unless_unchanged(
     recipe: &str,
     build: impl FnOnce() -> Result<Outcome>,
 ) -> Result<Outcome> {
+    unless_unchanged_with(project, &[recipe], &[], build)
+}
+
+/// Like [`unless_unchanged`], with several texts in place of one, and other folders that are inputs.
+pub(super) fn unless_unchanged_with(
+    project: &Project,
+    recipe: &[&str],
+    folders: &[PathBuf],
+    build: impl FnOnce() -> Result<Outcome>,
+) -> Result<Outcome> {
     let mut hasher = DefaultHasher::new();
     recipe.hash(&mut hasher);
+    for folder in folders {
+        hash_folder(folder, &mut hasher, true)?;
+    }
     include_str!("../toolchain/versions.rs").hash(&mut hasher);
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
     project.component.hash(&mut hasher);

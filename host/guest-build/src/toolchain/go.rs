@@ -35,6 +35,12 @@ impl Toolchain {
         Ok(Self { go: folder.join("go/bin/go") })
     }
 
+    /// Returns a gofmt command.
+    pub fn gofmt(&self) -> Result<Command> {
+        let root = command::output(self.go().args(["env", "GOROOT"]))?;
+        Ok(Command::new(PathBuf::from(root.trim()).join("bin/gofmt")))
+    }
+
     /// Returns a go command that does not switch to another version.
     pub fn go(&self) -> Command {
         let mut go = Command::new(&self.go);
@@ -51,9 +57,25 @@ pub(crate) fn cached() -> Option<PathBuf> {
     cache::existing_entry(&format!("go-{GO}")).ok().flatten()
 }
 
+/// Returns the version that [`Toolchain::find`] finds or downloads.
+pub(crate) fn version(accepted: RangeInclusive<u32>) -> String {
+    let machine = machine_version();
+    let is_accepted = |version: &String| minor(version).is_some_and(|minor| accepted.contains(&minor));
+    machine.filter(is_accepted).unwrap_or_else(|| format!("go{GO}"))
+}
+
 /// Returns the minor version of the machine's Go 1, if it is installed.
 pub(crate) fn machine_minor() -> Option<u32> {
-    let version =
-        command::output(Command::new("go").args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local")).ok()?;
-    version.trim().strip_prefix("go1.")?.split('.').next()?.parse().ok()
+    minor(&machine_version()?)
+}
+
+/// Returns the version of the machine's Go, such as `go1.26.6`.
+fn machine_version() -> Option<String> {
+    let mut go = Command::new("go");
+    let version = command::output(go.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local")).ok()?;
+    Some(version.trim().to_owned())
+}
+
+fn minor(version: &str) -> Option<u32> {
+    version.strip_prefix("go1.")?.split('.').next()?.parse().ok()
 }

@@ -1,0 +1,11 @@
+package oarlock
+
+import (
+	"log/slog"
+
+	_ "oarlock.dev/sdk/internal/wit/exports/wit_exports" // the functions that the host calls
+)
+
+func init() {
+	slog.SetDefault(slog.New(LogHandler()))
+}

@@ -1,0 +1,3 @@
+module oarlock.dev/sdk
+
+go 1.25

@@ -162,7 +162,13 @@ fn errors_in_sources_are_shown_with_file_and_line() -> anyhow::Result<()> {
         ("python", "plugin.py", "def describe(self) ->", "def describe(self ->", "plugin.py\", line "),
         ("ts", "plugin.ts", "onAdd({ object })", "onAdd({ thing })", "plugin.ts("),
         ("js", "plugin.js", "onAdd({ object })", "onAdd({ object )", "plugin.js"),
-        ("go", "main.go", "func setup(p *oarlock.Plugin) error", "func setup(p *oarlock.Plugin) string", "main.go:"),
+        (
+            "go",
+            "main.go",
+            "func setup(p *oarlock.Plugin) error",
+            "func setup(p *oarlock.Plugin) string",
+            "main.go:",
+        ),
         ("c", "plugin.c", "static string_t give(", "static string_t gave(", "plugin.c:"),
     ];
     for (language, source, from, to, expected) in cases {

@@ -64,7 +64,9 @@ fn check_module(toolchain: &Toolchain, module: &Path) -> Result<()> {
     let packages = command::output(toolchain.go().current_dir(module).args(["list", "./..."]))?;
     let packages: Vec<_> = packages.lines().filter(|package| !package.contains("/internal/wit/")).collect();
     command::run(go(toolchain, module, "vet").args(&packages))?;
-    command::run(go(toolchain, module, "vet").args(&packages).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]))?;
+    command::run(
+        go(toolchain, module, "vet").args(&packages).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]),
+    )?;
     command::run(go(toolchain, module, "run").arg(STATICCHECK).args(&packages))?;
     command::run(go(toolchain, module, "test").args(&packages))
 }

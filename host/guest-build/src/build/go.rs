@@ -81,7 +81,8 @@ fn write_sdk(source: &Path, place: &Path) -> Result<()> {
     }
     fresh_folder(place)?;
     for path in files {
-        let bytes = fs::read(source.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes =
+            fs::read(source.join(&path)).with_context(|| format!("cannot read {}", path.display()))?;
         embedded::write(&place.join(path), &bytes)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     CallError, Interception,
-    imports::clock,
+    imports::{clock, wasi::coarse},
     intercept::{Intercept, value},
     record::{Call, Ended, Import, ended},
 };
@@ -56,12 +56,10 @@ impl<O: Observe> Observer<O> {
             "clock.now" => Some(value(&clock::datetime(since(UNIX_EPOCH)))),
             "clock.elapsed-ms" => Some(json!(clock::whole_milliseconds(since(self.made)))),
             "wasi:clocks/wall-clock.now" => {
-                let since = coarse(since(UNIX_EPOCH));
+                let since = coarse::coarse(since(UNIX_EPOCH));
                 Some(json!((since.as_secs(), since.subsec_nanos())))
             }
-            "wasi:clocks/monotonic-clock.now" => {
-                Some(json!(u64::try_from(coarse(since(self.made)).as_nanos()).unwrap_or(u64::MAX)))
-            }
+            "wasi:clocks/monotonic-clock.now" => Some(json!(coarse::monotonic(since(self.made)))),
             _ => None,
         }
     }
@@ -112,9 +110,4 @@ impl<O: Observe> Intercept for Observer<O> {
     fn answers(&self) -> bool {
         false
     }
-}
-
-/// As fine as the clocks of a guest that is not observed.
-fn coarse(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

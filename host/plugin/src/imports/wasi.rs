@@ -5,7 +5,7 @@
 //! call. There are no files, no arguments, no environment, and stdin is empty. Every socket and every look-up
 //! of a name is denied without a system call.
 
-mod coarse;
+pub(crate) mod coarse;
 mod stdio;
 
 use std::sync::Arc;

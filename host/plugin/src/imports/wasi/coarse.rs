@@ -16,8 +16,14 @@ pub(super) struct WallClock;
 /// The time since the creation of the instance.
 pub(super) struct MonotonicClock(pub(super) Instant);
 
-fn coarse(time: Duration) -> Duration {
+/// Returns a time in whole milliseconds.
+pub(crate) fn coarse(time: Duration) -> Duration {
     Duration::new(time.as_secs(), time.subsec_millis() * 1_000_000)
+}
+
+/// Returns what the monotonic clock shows so long after the creation of the instance.
+pub(crate) fn monotonic(elapsed: Duration) -> u64 {
+    nanoseconds(BEGIN + coarse(elapsed))
 }
 
 // === impl WallClock, MonotonicClock ===
@@ -39,7 +45,7 @@ impl HostMonotonicClock for MonotonicClock {
     }
 
     fn now(&self) -> u64 {
-        nanoseconds(BEGIN + coarse(self.0.elapsed()))
+        monotonic(self.0.elapsed())
     }
 }
 
@@ -54,7 +60,7 @@ mod tests {
     #[test]
     fn every_clock_returns_whole_milliseconds() {
         let monotonic = MonotonicClock(Instant::now());
-        assert!(monotonic.now() > 0, "Go's runtime treats zero as a clock that does not work");
+        assert!(super::monotonic(Duration::ZERO) > 0, "Go's runtime treats zero as a clock that does not work");
         for _ in 0..1000 {
             assert_eq!(monotonic.now() % 1_000_000, 0);
             assert_eq!(WallClock.now().subsec_nanos() % 1_000_000, 0);
